@@ -25,7 +25,7 @@ cdef void fork_done(void* self) noexcept nogil:
 
 
 cdef void fork_child(void* self) noexcept nogil:
-    """Unlock a state in the child of a fork. self: the pyd_state_t."""
+    """Unlock a state in the child of a fork, and end the calls of other threads. self: the pyd_state_t."""
     pyd_state_fork_child(<pyd_state_t*>self)
 
 

@@ -21,9 +21,10 @@ from statistics import median
 from typing import Any
 
 MOST = 0.1
+"""Largest relative difference of two medians that counts as agreement."""
 
 SECONDS = "0.3"
-"""Of a measurement."""
+"""Duration of each measurement, as an argument of commands."""
 
 PRODUCT = """
 func.func @main(%a: tensor<SxSxf32>, %b: tensor<SxSxf32>) -> tensor<SxSxf32> {
@@ -45,6 +46,7 @@ PROGRAMS = {
     f"{name} {size}x{size}": (text.replace("S", str(size)), f"{size}x{size}xf32=0.5")
     for name, text, size in (("product", PRODUCT, 256), ("product", PRODUCT, 512), ("exp of a sum", SUM, 512))
 }
+"""Name -> (MLIR of @main, each of its two arguments in the syntax of iree-benchmark-module's --input)."""
 
 SUITE = """
 pytest_plugins = ["pydispatch.bench.pytest_plugin"]
@@ -59,7 +61,7 @@ def test_main(dispatch_benchmark):
 
 
 def run(folder: Path, *words: object) -> str:
-    """The output of a command."""
+    """Run a command in `folder` and return its standard output; end the process with its output if it fails."""
     done = subprocess.run(list(map(str, words)), cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
@@ -67,11 +69,15 @@ def run(folder: Path, *words: object) -> str:
 
 
 def tool(name: str) -> Path:
+    """Return the path of a program that is installed beside this interpreter."""
     return Path(sys.executable).with_name(name)
 
 
 def prepare(folder: Path, text: str, value: str) -> None:
-    """The program for both systems, and the suite."""
+    """Write the program for both systems (program.pdx, program.vmfb) and the pytest file that measures the former.
+
+    text: MLIR of the program. value: of both arguments, see `PROGRAMS`.
+    """
     import pydispatch
 
     (folder / "program.mlir").write_text(text)
@@ -84,7 +90,7 @@ def prepare(folder: Path, text: str, value: str) -> None:
 
 
 def own_bench(folder: Path, value: str) -> dict[str, float]:
-    """Medians of `pydispatch bench`, by contender."""
+    """Run `pydispatch bench` and return the median seconds of a call by contender: "program.pdx" and "iree"."""
     run(folder, sys.executable, "-m", "pydispatch", "bench", "program.pdx", "--device=cpu?workers=1",
         f"--input={value}", f"--input={value}", "--peer=iree=program.vmfb", f"--seconds={SECONDS}",
         "--json=bench.json")  # fmt: skip
@@ -93,6 +99,7 @@ def own_bench(folder: Path, value: str) -> dict[str, float]:
 
 
 def pytest_benchmark(folder: Path, _: str) -> float:
+    """Return the median seconds of a call of program.pdx that pytest-benchmark measures."""
     run(folder, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_program.py",
         "--benchmark-json=suite.json", f"--benchmark-max-time={SECONDS}")  # fmt: skip
     seconds: float = json.loads((folder / "suite.json").read_text())["benchmarks"][0]["stats"]["median"]
@@ -100,6 +107,7 @@ def pytest_benchmark(folder: Path, _: str) -> float:
 
 
 def iree_benchmark_module(folder: Path, value: str) -> float:
+    """Return the seconds of a call of program.vmfb that iree-benchmark-module measures."""
     text = run(folder, tool("iree-benchmark-module"), "--module=program.vmfb", "--function=main", "--device=local-sync",
                f"--input={value}", f"--input={value}", f"--benchmark_min_time={SECONDS}s",
                "--benchmark_format=json")  # fmt: skip
@@ -111,11 +119,14 @@ OTHERS: dict[str, tuple[str, Callable[[Path, str], float]]] = {
     "pytest-benchmark": ("program.pdx", pytest_benchmark),
     "iree-benchmark-module": ("iree", iree_benchmark_module),
 }
-"""Who measures -> the contender of `pydispatch bench` that it measures too, and how."""
+"""Other benchmark tool -> (contender of `pydispatch bench` that it measures too, function that returns its seconds)."""
 
 
 def compare(text: str, value: str, rounds: int) -> list[dict[str, Any]]:
-    """A row for each other: seconds of a call by both."""
+    """Return for each of OTHERS a dict with the seconds of a call as `pydispatch bench` and as it measured them.
+
+    text, value: a program of `PROGRAMS`. Both take turns; seconds are medians over the rounds.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         prepare(folder, text, value)
@@ -135,7 +146,7 @@ def compare(text: str, value: str, rounds: int) -> list[dict[str, Any]]:
 
 
 def main() -> int:
-    """1 where two measurements differ."""
+    """Compare all programs, and return the exit code: 1 if two measurements differ by more than MOST."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path)

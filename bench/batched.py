@@ -21,13 +21,17 @@ from report.figures import OURS, Figures, Row, parser, table
 import pydispatch as pd
 
 MODELS = (784, 512, 512, 10), (1024, 2048, 2048, 1000)
-"""Features from layer to layer: 2.7 MB of weights, and 33 MB."""
+"""MLPs by the number of features before and after each layer: 2.7 MB of weights, and 33 MB."""
 
 ROUNDS = 5
+"""How often each way of calling is measured, in turns; the least time counts."""
 
 
 def program(sizes: Sequence[int]) -> str:
-    """The MLP as text."""
+    """Return MLIR of an MLP: @main(x, w0, b0, w1, b1, ...), with ReLU between layers.
+
+    sizes: features before and after each layer, see MODELS. x has one row per request.
+    """
     arguments, body, last = [f"%x: tensor<?x{sizes[0]}xf32>"], [], "%x"
     body += ["%c0 = arith.constant 0 : index", f"%n = tensor.dim %x, %c0 : tensor<?x{sizes[0]}xf32>"]
     body += ["%zero = arith.constant 0.0 : f32"]
@@ -41,7 +45,7 @@ def program(sizes: Sequence[int]) -> str:
             f" outs(%i{k} : {wide}) -> {wide}",
         ]
         last = f"%h{k}"
-        if k < len(sizes) - 2:
+        if k < len(sizes) - 2:  # no ReLU after the last layer
             body += [f"%z{k} = tensor.splat %zero[%n] : {wide}", f"%r{k} = arith.maximumf %h{k}, %z{k} : {wide}"]
             last = f"%r{k}"
     wide = f"tensor<?x{sizes[-1]}xf32>"
@@ -49,7 +53,7 @@ def program(sizes: Sequence[int]) -> str:
 
 
 def seconds(request: Callable[[np.ndarray], Awaitable[Any]], rows: list[np.ndarray]) -> float:
-    """Of coroutines that each make a request, all at once."""
+    """Return the wall time of coroutines, one per row, that all run at once and each await `request(row)`."""
 
     async def one(row: np.ndarray) -> Any:
         return await request(row)
@@ -64,7 +68,10 @@ def seconds(request: Callable[[np.ndarray], Awaitable[Any]], rows: list[np.ndarr
 
 
 def measure(sizes: Sequence[int], count: int) -> dict[str, float]:
-    """Way -> seconds per request."""
+    """Return {way of calling: least wall seconds per request}, when all requests are made at once.
+
+    sizes: an MLP of MODELS. count: number of requests, each with one row.
+    """
     rng = np.random.default_rng(1)
     weights = {}
     for k, (a, b) in enumerate(pairwise(sizes)):
@@ -77,7 +84,7 @@ def measure(sizes: Sequence[int], count: int) -> dict[str, float]:
     cpus = len(os.sched_getaffinity(0))
     function = pd.device(f"cpu?workers={cpus}").load(artifact).main
     alone = pd.device("cpu?workers=1").load(artifact).main
-    constants = tuple(weights.values())
+    constants = tuple(weights.values())  # in the order of the arguments after x
     pool = ThreadPoolExecutor(cpus)
 
     def by_itself(row: np.ndarray) -> Awaitable[Any]:

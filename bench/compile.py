@@ -33,12 +33,16 @@ from report.figures import OURS, Figures, Row, parser, table
 from pydispatch.bench.peers import iree
 
 ROWS = 64
+"""Rows of the left matrix of each product."""
 COMPILE = (sys.executable, "-m", "pydispatch.cli", "compile")
 PEER = (*iree.CPU, "--iree-opt-level=O2", "--iree-llvmcpu-target-cpu=generic")
 
 
 def chain(count: int, seed: int = 1) -> str:
-    """Products of matrices with a hyperbolic tangent after each; no two have the same sizes."""
+    """Return MLIR of `count` matrix products in a row, with a hyperbolic tangent after each; no two of the same sizes.
+
+    Weights are arguments.
+    """
     sizes = random.Random(seed).sample(range(33, 513), count + 1)
     arguments, lines = [f"%x0: tensor<{ROWS}x{sizes[0]}xf32>"], ["  %zero = arith.constant 0.0 : f32"]
     for i in range(count):
@@ -56,7 +60,8 @@ def chain(count: int, seed: int = 1) -> str:
 
 
 def weights(megabytes: int, seed: int = 1) -> str:
-    """Three products with constants that the text has inline."""
+    """Return MLIR of three products with constant weights, whose bytes, `megabytes` MiB in all, are in the text."""
+    # Three square matrices of 4-byte elements.
     size = int((megabytes * (1 << 20) / 12) ** 0.5)
     numbers, t, w = random.Random(seed), f"tensor<{ROWS}x{size}xf32>", f"tensor<{size}x{size}xf32>"
     lines = [f"func.func @chain(%x0: {t}) -> {t} {{", "  %zero = arith.constant 0.0 : f32"]
@@ -78,11 +83,15 @@ PROGRAMS: dict[str, Callable[[], str]] = {
     "200 products": lambda: chain(200),
     "140 MB of weights": lambda: weights(140),
 }
+"""Name -> function that returns the MLIR."""
 
 
 @dataclass
 class Cost:
-    """Of a process and those that it started: seconds, and the most memory that they had together, in MiB."""
+    """Cost of a process with all that it started.
+
+    wall, cpu: seconds. memory: the largest resident memory of all of them together, in MiB.
+    """
 
     wall: float
     cpu: float
@@ -90,7 +99,10 @@ class Cost:
 
 
 def measured(*command: str | Path, **variables: str) -> Cost:
-    """Runs a command. CalledProcessError when it fails."""
+    """Run a command and return its cost. Raise CalledProcessError if it fails.
+
+    variables: environment variables in addition to those of this process.
+    """
     start = time.perf_counter()
     process = subprocess.Popen(command, env={**with_bytecode(), **variables}, stdout=subprocess.DEVNULL)
     peak = 0
@@ -126,7 +138,7 @@ def family(pid: int) -> Iterator[int]:
 
 
 def resident(pid: int) -> int:
-    """Bytes of a process in memory."""
+    """Return the resident bytes of a process; 0 if it has ended."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError):
@@ -134,6 +146,10 @@ def resident(pid: int) -> int:
 
 
 def compare(name: str, folder: Path, rounds: int, peer: bool) -> list[Row]:
+    """Return the costs of compiling a program of PROGRAMS: medians of `rounds` compilations in each state.
+
+    folder: receives the program and the cache. peer: compile it with iree-compile, too.
+    """
     source, output, cache = folder / "program.mlir", folder / "out", folder / "cache"
     # By a process of its own: the memory that a process had before it runs a program counts for the program.
     subprocess.run((sys.executable, __file__, "--write", name, source), check=True)
@@ -148,10 +164,10 @@ def compare(name: str, folder: Path, rounds: int, peer: bool) -> list[Row]:
         if peer:
             costs.setdefault("iree-compile", []).append(measured(iree.compiler(), *PEER, source, "-o", output))
     print(f"{name} ({source.stat().st_size / (1 << 20):.2f} MiB of text)")
-    best = {state: Cost(*(statistics.median(getattr(c, key) for c in runs) for key in ("wall", "cpu", "memory")))
+    medians = {state: Cost(*(statistics.median(getattr(c, key) for c in runs) for key in ("wall", "cpu", "memory")))
             for state, runs in costs.items()}  # fmt: skip
     rows = []
-    for state, cost in best.items():
+    for state, cost in medians.items():
         who, against = (state, f"{OURS}, cold") if state == "iree-compile" else (f"{OURS}, {state}", "")
         rows += [Row("seconds", who, cost.wall, size=name, against=against),
                  Row("CPU seconds", who, cost.cpu, size=name, against=against),
@@ -173,11 +189,11 @@ PHASES = {
     "LLVM: code": ("toolchain.llvm", "LlvmModule.object"),
     "link": ("backends.cpu.backend", "_link"),
 }
-"""What a phase is called -> the function of the compiler that it is."""
+"""Name of a phase -> (module in pydispatch.compiler, function or method that the phase is)."""
 
 
 def phases(source: str, output: str) -> None:
-    """Compiles in this process and prints the CPU seconds of each phase."""
+    """Compile the MLIR file `source` into `output` in this process, and print the CPU milliseconds of each phase."""
     from importlib import import_module
 
     start = time.process_time()
@@ -188,21 +204,24 @@ def phases(source: str, output: str) -> None:
     import_module("pydispatch.compiler.worker.library").library()
     seconds["import"] = time.process_time() - start
     for phase, (module, path) in PHASES.items():
-        place: Any = import_module(f"pydispatch.compiler.{module}")
-        *outer, name = path.split(".")
-        for step in outer:
-            place = getattr(place, step)
-        setattr(place, name, timed(seconds, phase, getattr(place, name)))
+        owner: Any = import_module(f"pydispatch.compiler.{module}")
+        *classes, name = path.split(".")
+        for class_name in classes:
+            owner = getattr(owner, class_name)
+        setattr(owner, name, timed(seconds, phase, getattr(owner, name)))
     begin = time.process_time()
     artifact = pydispatch.compile(source)
     with clock(seconds, "save"):
         artifact.save(output)
+    # The import ended before `begin`.
     seconds["the rest"] = time.process_time() - begin - sum(seconds.values()) + seconds["import"]
     for phase, spent in seconds.items():
         print(f"    {phase:15} {1000 * spent:8.1f} ms")
 
 
 def timed(seconds: dict[str, float], phase: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that calls `function` and adds the CPU seconds of this thread to `seconds[phase]`."""
+
     def call(*args: Any, **named: Any) -> Any:
         with clock(seconds, phase):
             return function(*args, **named)
@@ -212,6 +231,7 @@ def timed(seconds: dict[str, float], phase: str, function: Callable[..., Any]) -
 
 @contextmanager
 def clock(seconds: dict[str, float], phase: str) -> Iterator[None]:
+    """Add the CPU seconds of this thread in the body of the `with` statement to `seconds[phase]`."""
     start = time.thread_time()
     try:
         yield

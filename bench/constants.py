@@ -1,5 +1,6 @@
-"""What it gives that constant factors lie in panels: products and convolutions with weights that are constants, and the
-same with weights as arguments, which are read in place or packed in every call.
+"""Gain of constant weights, which are packed into panels (blocks in the order in which a kernel reads them) once:
+products and convolutions with constant weights, and with weights as arguments, which are read in place or packed in
+every call.
 
     python bench/constants.py
 
@@ -20,11 +21,19 @@ PRODUCTS = [
     (1, 768, 768), (1, 768, 3072), (4, 768, 768), (8, 768, 3072), (32, 768, 3072), (128, 768, 3072), (128, 3072, 768),
     (256, 1024, 1024), (512, 768, 3072),
 ]  # fmt: skip
+"""(M, K, N) of [M, K] times [K, N]."""
 TRANSPOSED = [(8, 768, 3072), (32, 768, 3072), (128, 768, 3072)]
+"""(M, K, N) of [M, K] times the transposed [N, K]."""
 CONVOLUTIONS = [(58, 64, 64), (16, 256, 256), (9, 512, 512)]
+"""(height and width of the input, channels, filters) of 3x3 convolutions without padding."""
 
 
 def program(operation: str, x: str, w: str, result: str, constant: bool) -> str:
+    """Return MLIR of @f, which computes `operation` of x and weights w.
+
+    operation: of linalg, with its attributes. x, w, result: what is inside tensor<...>, such as "8x768xf32". constant:
+    the weights are the constant "w" of scope "m", not an argument.
+    """
     declaration = f'util.global private @w = #flow.parameter.named<"m"::"w"> : tensor<{w}>' if constant else ""
     return f"""
     {declaration}
@@ -40,14 +49,14 @@ def program(operation: str, x: str, w: str, result: str, constant: bool) -> str:
 
 
 def cases() -> list[tuple[str, str, tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
-    """(name, operation, shapes of image or rows, of weights, of results)."""
+    """Return (name, operation for `program`, shape of x, of the weights, of the result) of each case."""
     products = [(f"{m}x{k}x{n}", "matmul", (m, k), (k, n), (m, n)) for m, k, n in PRODUCTS]
     products += [(f"{m}x{k}x{n}, transposed", "matmul_transpose_b", (m, k), (n, k), (m, n)) for m, k, n in TRANSPOSED]
     window = "conv_2d_nhwc_hwcf {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}"
     for side, channels, filters in CONVOLUTIONS:
-        places = side - 2
-        shapes = (1, side, side, channels), (3, 3, channels, filters), (1, places, places, filters)
-        products.append((f"3x3 convolution {places}x{places}x{channels} to {filters}", window, *shapes))
+        out_side = side - 2  # a 3x3 window without padding
+        shapes = (1, side, side, channels), (3, 3, channels, filters), (1, out_side, out_side, filters)
+        products.append((f"3x3 convolution {out_side}x{out_side}x{channels} to {filters}", window, *shapes))
     return products
 
 

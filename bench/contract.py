@@ -38,7 +38,7 @@ def main() -> None:
     iree.set_workers(args.workers)
     figures = Figures("Contractions and windows", METHOD)
     with tempfile.TemporaryDirectory() as folder:
-        for index, (name, text, inputs, numpy, _) in enumerate((*products(), *windows())):
+        for index, (name, text, inputs, numpy, _multiplications) in enumerate((*products(), *windows())):
             if args.only not in name:
                 continue
             artifact = pd.compile(text, targets="cpu", cpu="native")
@@ -46,6 +46,7 @@ def main() -> None:
             vmfb = programs.peer_compile(text, Path(folder) / f"{index}.vmfb", *flags)
             peer = iree.Module(vmfb, "local-sync" if args.workers == 1 else "local-task")
             own = pd.device(f"cpu?workers={args.workers}").load(artifact).f.prepare(*inputs)
+            # Without NumPy's way the two compilers are compared with each other.
             expected = numpy() if numpy is not None else np.asarray(peer.function("f")(*inputs))
             np.testing.assert_allclose(own(), expected, rtol=1e-3, atol=1e-2)
             contenders: dict[str, Callable[[], Any]] = {"pydispatch": own, "iree": peer.raw("f", *inputs)}

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 
 Case = tuple[str, str, list[np.ndarray[Any, Any]], "Callable[[], Any] | None", float]
-"""(name, text, inputs, NumPy's way or None where it has none, multiplications)."""
+"""(name, MLIR of @f, arguments, function that computes the same in NumPy or None, number of multiplications)."""
 
 
 def program(op: str, a: str, b: str, c: str, zero: str) -> str:
-    """One operation over an output filled with `zero`."""
-    acc = c[:-1].rpartition("x")[2]
+    """Return MLIR of @f, which applies `op` to its arguments, with an output filled with `zero`.
+
+    a, b, c: tensor types of the arguments and of the result. zero: a literal of the result's element type.
+    """
+    acc = c[:-1].rpartition("x")[2]  # the element type: tensor<2x3xf32> -> f32
     return f"""
 func.func @f(%a: {a}, %b: {b}) -> {c} {{
   %zero = arith.constant {zero} : {acc}
@@ -26,7 +29,7 @@ func.func @f(%a: {a}, %b: {b}) -> {c} {{
 
 
 def products() -> Iterator[Case]:
-    """Matrix products."""
+    """Yield matrix products: plain and transposed operands, vectors, and narrow types."""
     rng = np.random.default_rng(1)
     shapes = (256, 256, 256), (512, 784, 512), (1024, 1024, 1024), (1, 1024, 1024), (7, 1000, 333), (2048, 64, 2048)
     for m, k, n in shapes:
@@ -60,8 +63,10 @@ def products() -> Iterator[Case]:
 
 
 def narrow() -> Iterator[Case]:
-    """Products of bytes, and of f32 with weights of 8 and 16 bits that are converted on their way; rows of K in memory
-    as linear layers of PyTorch have them, or rows of N."""
+    """Yield products of i8, and of f32 with weights of i8 and f16 that the product converts to f32.
+
+    These weights are [k, n], or [n, k] as those of linear layers in PyTorch.
+    """
     rng = np.random.default_rng(2)
     for m, k, n in ((128, 768, 3072), (8, 1024, 1024), (1, 2048, 2048)):
         i, j = rng.integers(-128, 128, (m, k), np.int8), rng.integers(-128, 128, (k, n), np.int8)
@@ -77,7 +82,11 @@ def narrow() -> Iterator[Case]:
 
 
 def converted(m: int, k: int, n: int, type_: str, extend: str, order: str) -> str:
-    """f32 times weights of a narrower type, [k, n] or [n, k], converted in the product's body."""
+    """Return MLIR of @f: f32[m, k] times weights of a narrower type, which the product's body converts to f32.
+
+    type_: of the weights. extend: the operation of arith that converts them. order: dimensions of the weights, "kn" or
+    "nk".
+    """
     a, c = f"tensor<{m}x{k}xf32>", f"tensor<{m}x{n}xf32>"
     w = f"tensor<{k}x{n}x{type_}>" if order == "kn" else f"tensor<{n}x{k}x{type_}>"
     return f"""
@@ -100,6 +109,7 @@ func.func @f(%a: {a}, %b: {w}) -> {c} {{
 
 
 Sizes = tuple[int, ...]
+"""Sizes of a tensor's dimensions."""
 
 
 def _tensor(sizes: Sizes) -> str:
@@ -107,6 +117,11 @@ def _tensor(sizes: Sizes) -> str:
 
 
 def _windows(op: str, name: str, a: Sizes, b: Sizes, c: Sizes, stride: int, steps: int, zero: str = "0.0") -> Case:
+    """Return the case of an operation of linalg that slides a window over images, of f32 and without padding.
+
+    op: its name. a, b, c: sizes of the images, the window or filters, and the result. steps: multiplications for each
+    element of the result. zero: the literal that the result starts with, such as -infinity of a maximum.
+    """
     rng = np.random.default_rng(1)
     config = f"{{strides = dense<{stride}> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}}"
     text = program(f"linalg.{op} {config}", _tensor(a), _tensor(b), _tensor(c), zero)
@@ -115,7 +130,7 @@ def _windows(op: str, name: str, a: Sizes, b: Sizes, c: Sizes, stride: int, step
 
 
 def windows() -> Iterator[Case]:
-    """Convolutions and pooling."""
+    """Yield convolutions and pooling; `h` is the input's height and width, `out` the result's."""
     for out, c, stride in ((112, 32, 1), (56, 64, 2), (14, 512, 1)):
         h = (out - 1) * stride + 3
         yield _windows("depthwise_conv_2d_nhwc_hwc", f"depthwise 3x3/{stride} {out}x{out}x{c}", (1, h, h, c), (3, 3, c),
