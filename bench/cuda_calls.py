@@ -31,6 +31,7 @@ ADD = f"""module {{ func.func @add(%a: {T}, %b: {T}) -> {T} {{
 
 
 def product(m: int, k: int, n: int, type: str) -> str:
+    """Return MLIR of @matmul: [m, k] times [k, n] of element type `type`, with an f32 result."""
     a, b, c = f"tensor<{m}x{k}x{type}>", f"tensor<{k}x{n}x{type}>", f"tensor<{m}x{n}xf32>"
     return f"""module {{ func.func @matmul(%a: {a}, %b: {b}) -> {c} {{
   %z = arith.constant 0.0 : f32
@@ -42,12 +43,18 @@ def product(m: int, k: int, n: int, type: str) -> str:
 
 
 class Bench:
+    """Measurements on one device.
+
+    device: a pydispatch device of kind cuda. rounds: how often contenders take turns; medians count. is_quick: small
+    sizes and counts, to see that the benchmark runs.
+    """
+
     def __init__(self, device: Any, rounds: int, is_quick: bool) -> None:
         self.device, self.context, self.driver = device, device._context, device._context.driver
         self.rounds, self.is_quick = rounds, is_quick
 
     def on_the_host(self, call: Callable[[], Any], count: int) -> float:
-        """Seconds per call, from the first call until the device is done with the last."""
+        """Return the wall seconds per call of `count` calls, until the device is done with the last one."""
         self.device.synchronize()
         start = time.perf_counter()
         for _ in range(count):
@@ -56,7 +63,7 @@ class Bench:
         return (time.perf_counter() - start) / count
 
     def on_the_device(self, call: Callable[[], Any], count: int) -> float:
-        """Seconds per call as the device counts, of many calls in a row."""
+        """Return the seconds per call of `count` calls in a row, between two events that the device records."""
         from pydispatch.runtime.devices.cuda.timing import Stopwatch
 
         self.device.synchronize()
@@ -72,7 +79,11 @@ class Bench:
         return seconds / count
 
     def compare(self, title: str, calls: dict[str, Callable[[], Any]], count: int, clock: Any) -> dict[str, float]:
-        """Median seconds per call; every round runs each in turn."""
+        """Print the title, and return the median seconds per call of each contender; they take turns in every round.
+
+        count: calls in a measurement. clock: `on_the_host`, `on_the_device`, or another function (call, count) ->
+        seconds per call.
+        """
         print(title)
         seconds: dict[str, list[float]] = {name: [] for name in calls}
         for call in calls.values():
@@ -83,7 +94,7 @@ class Bench:
         return {name: statistics.median(values) for name, values in seconds.items()}
 
     def launches(self) -> None:
-        """A prepared call against a loop that launches the same graph, and against other ways to call."""
+        """Print the times of a prepared call, of launching the same CUDA graph in a loop, and of other ways to call."""
         from cuda_programs import MIXED, TWO, source, target
 
         import pydispatch as pd
@@ -94,6 +105,7 @@ class Bench:
             self.launches_of(f, n)
 
     def launches_of(self, f: Any, n: int) -> None:
+        """Print the times of ways to call `f`: b * (a * b) of n elements, in two dispatches and a copy."""
         a, b = np.full((2, n), 1.25, np.float32)
         x, y = self.device.upload(a), self.device.upload(b)
         prepared = f.prepare(x, y)
@@ -111,7 +123,7 @@ class Bench:
             print(f"  {name:30} {seconds * 1e6:9.2f} us  {seconds / rows['raw cuGraphLaunch']:6.2f}x raw")
 
     def results(self) -> None:
-        """A call until its result is there, against the peer with the same program."""
+        """Print the times of a call until its result is in host memory, here and with IREE for the same program."""
         import pydispatch as pd
 
         n = 4096
@@ -132,7 +144,7 @@ class Bench:
             print(f"  the peer has no figure: {why}")
 
     def bandwidth(self) -> None:
-        """An addition of large arrays against a copy by the driver."""
+        """Print the memory bandwidth of an addition of large arrays, and of a copy by the driver."""
         import pydispatch as pd
 
         n = 1 << (12 if self.is_quick else 26)
@@ -146,11 +158,12 @@ class Bench:
         calls = {"copy by the driver": lambda: copy(to, source, 4 * n, stream), "a + b, generated": call}
         rows = self.compare(f"{4 * n >> 20} MiB arrays", calls, 20, self.on_the_device)
         base = 8 * n / rows["copy by the driver"]
+        # A copy reads and writes n elements of 4 bytes; an addition reads 2 n and writes n.
         for (name, seconds), moved in zip(rows.items(), (8 * n, 12 * n), strict=True):
             print(f"  {name:30} {moved / seconds / 1e9:9.1f} GB/s  {moved / seconds / base:6.2f}x copy")
 
     def products(self) -> None:
-        """Matrix products against PyTorch, which calls cuBLAS."""
+        """Print the rates of matrix products, here and in PyTorch, which calls cuBLAS."""
         import pydispatch as pd
 
         torch = self.torch()
@@ -173,7 +186,10 @@ class Bench:
                     print(f"  {name:30} {2 * m**3 / seconds / 1e12:9.2f} TFLOP/s  {share}")
 
     def in_order_with_torch(self, torch: Any) -> Any:
-        """The clock of PyTorch, whose default stream is in order with that of the device."""
+        """Return a clock for `compare`: CUDA events of PyTorch on its default stream.
+
+        That stream runs in order with the device's own, so that the events enclose calls of both contenders.
+        """
 
         def clock(call: Callable[[], Any], count: int) -> float:
             first, then = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -188,11 +204,12 @@ class Bench:
         return clock
 
     def target(self) -> str:
-        """The highest architecture that generated code is written for and the device has."""
+        """Return the highest architecture, such as "sm_90", that the compiler supports and the device runs."""
         major, minor = self.context.capability
         return f"sm_{max(n for n in (75, 80, 86, 89, 90, 100, 120) if n <= 10 * major + minor)}"
 
     def torch(self) -> Any:
+        """Return the module torch, or None if it is not installed or has no GPU."""
         try:
             import torch
         except ImportError:
@@ -201,7 +218,10 @@ class Bench:
         return torch if torch.cuda.is_available() else None
 
     def peer(self, text: str, function: str, a: Any, b: Any) -> tuple[Callable[[], Any] | None, str]:
-        """A call through IREE's CUDA driver, or why there is none."""
+        """Return (call through IREE's CUDA driver, "") or (None, why there is none).
+
+        text: MLIR. function: its name. a, b: its arguments.
+        """
         tool = Path(sys.executable).with_name("iree-compile")
         if not tool.exists():
             return None, "iree-compile is not installed"

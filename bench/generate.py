@@ -30,18 +30,25 @@ from pydispatch.generate.scheduler import Scheduler
 from pydispatch.generate.sequence import Sampling, TokenSequence
 
 ROUNDS = 5
+"""How often each way is measured, in turns; the least CPU time counts."""
 PAGE_SIZE = 16
+"""Tokens in a page of the KV cache."""
 CHUNK = 64
+"""Tokens of a prompt that one call of "prefill" computes."""
 
 
 class Idle:
-    """A program that returns the same tokens always."""
+    """Stand-in for a loaded program with "prefill" and "decode", which computes nothing and returns the same tokens.
+
+    rows: sequences in a step of "decode". max_tokens: of a sequence with its prompt.
+    """
 
     def __init__(self, rows: int, max_tokens: int) -> None:
-        self._pages = -(-max_tokens // PAGE_SIZE)
+        self._pages = -(-max_tokens // PAGE_SIZE)  # of a sequence, rounded up
         self._functions = {
             "prefill": self._function(1, CHUNK),
             "decode": self._function(rows, 1),
+            # (pages, tokens in a page); page 0 belongs to no sequence.
             "cache_shape": lambda: np.array([1 + rows * self._pages, PAGE_SIZE], np.int32),
         }
 
@@ -52,6 +59,7 @@ class Idle:
         return self._functions[name]
 
     def _function(self, rows: int, width: int) -> Any:
+        """Return a stand-in for a step of `rows` sequences with `width` tokens each; its calls do not change `out`."""
         widths = {"tokens": (width,), "pages": (self._pages,)}
         inputs = [SimpleNamespace(dtype=dtype, shape=(rows, *widths.get(name, ()))) for name, dtype, _ in ARGUMENTS]
 
@@ -62,11 +70,12 @@ class Idle:
 
 
 def engine_alone(rows: int, steps: int) -> float:
-    """CPU seconds of a step of the scheduler without readers."""
+    """Return the CPU seconds of a step that decodes a token of `rows` sequences, without readers of the tokens."""
     program = GeneratingProgram(Idle(rows, steps + 2 * rows + 64))
     scheduler = Scheduler(program, rows, time.monotonic, lambda sequence: None, lambda sequence: None)
     for order in range(rows):
         prompt = np.full(10, order, np.int32)
+        # More tokens than steps: sequences decode while others still prefill, and none may end.
         sequence = TokenSequence(prompt, Sampling(), steps + 2 * rows + 2, PAGE_SIZE)
         sequence.order = order
         scheduler.add(sequence)
@@ -81,11 +90,12 @@ def engine_alone(rows: int, steps: int) -> float:
 
 
 def submitted(engine: Engine[int], rows: int, steps: int) -> list[Handle[int]]:
+    """Submit `rows` prompts of 10 tokens, and return their handles; each answer has `steps` tokens."""
     return [engine.submit([row] * 10, max_new_tokens=steps) for row in range(rows)]
 
 
 def with_coroutines(rows: int, steps: int) -> float:
-    """CPU seconds of the process for a step, with a coroutine for each sequence."""
+    """Return the CPU seconds of the process for each step, while a coroutine reads the tokens of each sequence."""
 
     async def read(handle: Handle[int]) -> None:
         async for _ in handle:
@@ -101,7 +111,7 @@ def with_coroutines(rows: int, steps: int) -> float:
 
 
 def with_threads(rows: int, steps: int) -> float:
-    """CPU seconds of the process for a step, with a thread for each sequence."""
+    """Return the CPU seconds of the process for each step, while a thread reads the tokens of each sequence."""
 
     def read(handle: Handle[int]) -> None:
         for _ in handle:

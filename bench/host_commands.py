@@ -31,7 +31,7 @@ int nothing(void* command, void* context, void* reserved) { return 0; }
 
 
 def text(dispatches: int, commands: int) -> str:
-    """A function of `dispatches` one after the other, then `commands`."""
+    """Return MLIR of @f: so many dispatches, each of the result before, then so many calls of the command @nothing."""
     lines, last = [], "%x"
     for i in range(dispatches):
         lines.append(f"%d{i} = {STEP.replace('%x', last)}")
@@ -43,6 +43,10 @@ def text(dispatches: int, commands: int) -> str:
 
 
 def calls(device: Any, target: str) -> dict[str, Any]:
+    """Return {contender: prepared call} of programs with one dispatch, two, and one with a command.
+
+    target: of `pydispatch.compile`.
+    """
     x = np.ones(8, np.float32)
     return {
         name: device.load(pd.compile(text(*counts), targets=target)).f.prepare(x)
@@ -51,6 +55,7 @@ def calls(device: Any, target: str) -> dict[str, Any]:
 
 
 def rows(title: str, calls: dict[str, Any], seconds: float) -> list[Row]:
+    """Measure and print the contenders in turns. title: the size of the rows. seconds: for each contender."""
     measured_rows = rows_of("a call", measure(calls, seconds), title, least=True, against="")
     print(table(measured_rows), flush=True)
     return measured_rows

@@ -11,14 +11,20 @@
 #include "pydispatch/sched.h"
 #include <pthread.h>
 
-enum { WORKGROUPS = 64, CALLERS = 16, CALLS = 1 << 17 };
+enum {
+  WORKGROUPS = 64,  // of a call
+  CALLERS = 16,     // threads that call at once, at most
+  CALLS = 1 << 17,  // of a thread, at most: room for their times
+};
 
+// The thread's innermost running job, which the scheduler keeps through these functions.
 static _Thread_local const pyd_scope_t* innermost;
 static const pyd_scope_t* get_scope(void) { return innermost; }
 static void set_scope(const pyd_scope_t* scope) { innermost = scope; }
 
 static _Atomic int has_ended;
 
+// Computes workgroups |begin| to |end| - 1: empty loops, as many for each as |self| (a uint64_t) says.
 static int32_t work_body(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   (void)worker, (void)out_failed;
   const uint64_t loops = *(uint64_t*)self;
@@ -28,9 +34,9 @@ static int32_t work_body(void* self, uint32_t worker, uint64_t begin, uint64_t e
   return 0;
 }
 
-// Loops of one workgroup, when a call has |nanoseconds| of work.
+// Returns the loops of one workgroup such that all WORKGROUPS of a call take |nanoseconds| on one thread.
 static uint64_t loops_for(double nanoseconds) {
-  static double per_ns;
+  static double per_ns;  // loops in a nanosecond: the best of 20 trials, made in the first call only
   for (int i = 0; i < 20 && (per_ns == 0 || i); ++i) {
     uint64_t loops = 1000000, failed, start = pyd_cpu_nanoseconds();
     work_body(&loops, 0, 0, 1, &failed);
@@ -40,6 +46,7 @@ static uint64_t loops_for(double nanoseconds) {
   return (uint64_t)(nanoseconds * per_ns / WORKGROUPS);
 }
 
+// Creates a scheduler, or ends the process. |workers|: 0 for one per core.
 static pyd_sched_t* make(uint32_t workers) {
   pyd_sched_t* sched = NULL;
   pyd_sched_options_t options = {.workers = workers, .spin_us = -1, .scopes = {get_scope, set_scope}};
@@ -52,12 +59,13 @@ static pyd_sched_t* make(uint32_t workers) {
 typedef struct caller_s {
   pthread_t thread;
   pyd_sched_t* sched;
-  pyd_sched_cost_t* cost;
-  uint64_t loops;
-  uint32_t calls;
-  double* times;  // microseconds
+  pyd_sched_cost_t* cost;  // cost estimate of the job, which all callers share
+  uint64_t loops;          // of each workgroup
+  uint32_t calls;          // so far
+  double* times;           // microseconds of each call
 } caller_t;
 
+// Runs one job after another on the scheduler of the caller_t, and times each, until |has_ended|.
 static void* call(void* argument) {
   caller_t* caller = argument;
   while (!has_ended && caller->calls < CALLS) {
@@ -70,6 +78,7 @@ static void* call(void* argument) {
   return NULL;
 }
 
+// Occupies a core, without using the scheduler, until |has_ended|.
 static void* spin(void* argument) {
   (void)argument;
   while (!has_ended) pyd_cpu_relax();
@@ -86,7 +95,8 @@ static int ascending(const void* a, const void* b) {
   return x < y ? -1 : x > y;
 }
 
-// All calls of |count| threads for some time; how many, in ascending order in callers[0].times.
+// Lets |count| threads call for |milliseconds|, each call of |microseconds| of work. Returns the number of all calls;
+// callers[0].times has their times in ascending order.
 static uint32_t collect(caller_t* callers, uint32_t count, pyd_sched_t* sched, double microseconds, uint32_t milliseconds) {
   static double* all;
   if (!all) all = malloc(sizeof(double) * CALLS * CALLERS);
@@ -109,11 +119,12 @@ static uint32_t collect(caller_t* callers, uint32_t count, pyd_sched_t* sched, d
   return calls;
 }
 
+// Prints the latency and the rate of calls of |microseconds| of work with 1, 2, 4, ... callers on all workers.
 static void bench_callers(double microseconds, uint32_t milliseconds) {
   static caller_t callers[CALLERS];
   char name[64], size[64];
   for (uint32_t count = 1; count <= CALLERS; count *= 2) {
-    pyd_sched_t* sched = make(0);
+    pyd_sched_t* sched = make(0 /* all */);
     const uint32_t calls = collect(callers, count, sched, microseconds, milliseconds), workers = pyd_sched_available_cpus();
     const double *times = callers[0].times, rate = calls * 1e3 / milliseconds;
     snprintf(size, sizeof(size), "%u thread%s", count, count > 1 ? "s" : "");
@@ -132,12 +143,13 @@ static void bench_callers(double microseconds, uint32_t milliseconds) {
   }
 }
 
-// On all workers and on one, one after the other, beside a thread that spins.
+// Prints how many times as many calls of |microseconds| of work all workers make in |milliseconds| as one worker does,
+// when a thread that spins takes a core from them. Both are measured in turns.
 static void bench_spinner(double microseconds, uint32_t milliseconds) {
   static caller_t caller[1];
   enum { ROUNDS = 5 };
   double ratios[ROUNDS], least = 1e9, most = 0, sum = 0;
-  pyd_sched_t* scheds[2] = {make(1), make(0)};
+  pyd_sched_t* scheds[2] = {make(1), make(0 /* all */)};
   for (int round = 0; round < ROUNDS; ++round) {
     double rates[2];
     for (int k = 0; k < 2; ++k) {

@@ -8,6 +8,7 @@
 #include "platform/pages.h"
 #include "program/builder.h"
 
+// A kernel that does nothing: a call costs only what the runtime does.
 static int32_t k_empty(const pyd_environment_t* e, const pyd_dispatch_state_t* d, const pyd_workgroup_state_t* w) {
   (void)e, (void)d, (void)w;
   return 0;
@@ -26,15 +27,17 @@ static double now(void) {
 }
 static int by_value(const void* a, const void* b) { return *(const double*)a < *(const double*)b ? -1 : 1; }
 
-// Seconds per unit of |body|, which does |units| of work each time.
+// Prints the seconds per unit of work of body(self), which does |units| of them. |name|, |size|: of the figure. |workers|:
+// of the scheduler that the body uses.
 static void measure(const char* name, const char* size, uint32_t workers, void (*body)(void*), void* self, double units) {
   enum { RUNS = 11 };
-  double results[RUNS], once = now();
-  body(self);
+  double results[RUNS], once;
+  body(self);  // warm-up
   body(self);
   once = now();
   body(self);
   once = now() - once;
+  // A run takes about 20 ms. 1 ns: the clock may not have advanced.
   uint64_t repeats = once < 0.02 ? (uint64_t)(0.02 / (once + 1e-9)) + 1 : 1;
   for (int run = 0; run < RUNS; ++run) {
     double start = now();
@@ -45,7 +48,8 @@ static void measure(const char* name, const char* size, uint32_t workers, void (
   row(name, size, workers, results[RUNS / 2], results[0], results[RUNS - 2], "s");
 }
 
-// |n| sizes the buffers; the grid of each dispatch is |grid|.
+// Returns the bytes of a program whose function @chain(a, b) runs three dispatches of |grid| one after another, over
+// tensors of a dynamic size. Larger grids than one workgroup have one dispatch, since they measure workgroups.
 static pyd_span_t chain_bytes(const uint32_t grid[3]) {
   static builder_t b;
   add_export(&b, add_executable(&b, "exe"), 0, "empty", 1, 3);
@@ -69,6 +73,7 @@ static pyd_span_t chain_bytes(const uint32_t grid[3]) {
   return encode(&b);
 }
 
+// Returns the program of chain_bytes, linked with the empty kernel.
 static pyd_program_t* chain(const uint32_t grid[3]) {
   pyd_span_t bytes = chain_bytes(grid);
   pyd_program_t* program;
@@ -92,7 +97,7 @@ static void decode_bytes(void* bytes) {
   CHECK_OK(pyd_program_decode(*(const pyd_span_t*)bytes, &program));
   pyd_program_free(program);
 }
-// 8 functions of 500 instructions, most of them arithmetic.
+// Returns the bytes of a program with 8 functions of 500 instructions, most of them arithmetic.
 static pyd_span_t arithmetic(void) {
   static builder_t b;
   for (uint32_t i = 0; i < 8; ++i) {
@@ -117,7 +122,7 @@ static void make_plan(void* program) {
   CHECK_OK(pyd_plan_create(program, 0, kDims, NULL, &plan));
   pyd_plan_free(plan);
 }
-static volatile uint64_t sink;
+static volatile uint64_t sink;  // keeps results alive, so that computing them is not optimized away
 static void hash_key(void* program) {
   for (int i = 0; i < 100; ++i) sink += pyd_plan_hash(program, 0, kDims, NULL);
 }
@@ -129,7 +134,7 @@ static void make_call(void* plan) {
   CHECK_OK(pyd_call_create(plan, NULL, NULL, &call));
   pyd_call_free(call);
 }
-static size_t pool_size;
+static size_t pool_size;  // bytes of a block in use_pool
 static void use_pool(void* pool) {
   void* block;
   for (int i = 0; i < 100; ++i) {
@@ -137,6 +142,7 @@ static void use_pool(void* pool) {
     pyd_pool_release(pool, block);
   }
 }
+// Maps 64 MiB and writes one byte of each page. |is_huge|: NULL for pages of 4 KiB.
 static void touch_pages(void* is_huge) {
   enum { BYTES = 64 << 20 };
   void* memory;
@@ -145,6 +151,7 @@ static void touch_pages(void* is_huge) {
   pyd_pages_unmap(memory, BYTES);
 }
 
+// Returns a call of the program's function 0 that has its buffers, and its plan.
 static pyd_call_t* prepare(const pyd_program_t* program, pyd_sched_t* sched, pyd_plan_t** out_plan) {
   pyd_call_t* call = NULL;
   CHECK_OK(pyd_plan_create(program, 0, kDims, NULL, out_plan));

@@ -5,7 +5,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-// |unit|: "s", "/s" or "1". |least| and |most|: between which values it varied.
+// Prints a measured value. |name|: what was measured. |size|: of what. |workers|: threads that took part. |unit|: "s",
+// "/s", or "1" for a ratio. |least| and |most|: the range of the single measurements.
 static inline void row(const char* name, const char* size, uint32_t workers, double value, double least, double most,
                        const char* unit) {
   printf("%s\t%s\t%u\t%.9g\t%.9g\t%.9g\t%s\n", name, size, workers, value, least, most, unit);

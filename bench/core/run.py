@@ -24,13 +24,14 @@ PARTS = {
     "plugin": ("base", "platform", "elf", "fatelf", "plugin"),
     "program": ("base", "platform", "sched", "memory", "program"),
 }
-"""The folders of csrc that each is made of."""
+"""Name of a C program of this folder -> the folders of csrc that are compiled into it."""
 FLAGS = ("-std=c11", "-O3", "-D_GNU_SOURCE", f"-I{HERE.parent}", f"-I{ROOT}/csrc", f"-I{ROOT}/csrc/include",
          f"-I{ROOT}/tests/c")  # fmt: skip
 PLUGIN = ROOT / "examples/plugin/simple_mul.c"
 
 
 def build(part: str, folder: Path) -> Path:
+    """Compile a C program of PARTS into `folder`, and return the path of the executable."""
     binary = folder / part
     own = [path for name in PARTS[part] for path in sources(ROOT / "csrc" / name, host())]
     more = [ROOT / "tests/c/program/double.c"] if part == "program" else []
@@ -40,6 +41,7 @@ def build(part: str, folder: Path) -> Path:
 
 
 def arguments(part: str, folder: Path, milliseconds: int) -> list[str]:
+    """Return the command line arguments of a program of PARTS; for "plugin", build two plugins in `folder`."""
     if part == "callers":
         return [str(milliseconds)]
     if part != "plugin":
@@ -52,13 +54,18 @@ def arguments(part: str, folder: Path, milliseconds: int) -> list[str]:
 
 
 def rows(part: str, folder: Path, milliseconds: int) -> Iterator[Row]:
+    """Build and run a program of PARTS, and yield the values that it prints, see rows.h.
+
+    milliseconds: for each figure of "callers".
+    """
     command = [str(build(part, folder)), *arguments(part, folder, milliseconds)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
             name, size, workers, value, least, most, unit = line.rstrip("\n").split("\t")
             spread = (float(least), float(most))
-            yield Row(name, "pydispatch", float(value), unit, size, int(workers), spread, against="")
+            yield Row(name, contender="pydispatch", value=float(value), unit=unit, size=size, workers=int(workers),
+                      spread=spread, against="")  # fmt: skip
     if process.returncode:
         raise RuntimeError(f"{part} ended with code {process.returncode}")
 

@@ -8,19 +8,24 @@
 
 static const pyd_api_t* pd;
 
+// Returns nanoseconds.
 static double now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
+// Frees a failed status after raising RuntimeError with its text; returns NULL.
 static PyObject* refuse(pyd_status_t status) {
   PyErr_SetString(PyExc_RuntimeError, pd->status_text(status));
   pd->status_free(status);
   return NULL;
 }
 
-// call(program, function, n, runs, rebind) -> nanoseconds per run
+// call(program, function, n, runs, rebind) -> nanoseconds per run of a prepared call
+//
+// The function takes two tensors of n f32 and returns one. rebind: bind another buffer to its first argument before each
+// run.
 static PyObject* call(PyObject* module, PyObject* args) {
   PyObject* object;
   const char* name;
@@ -36,12 +41,12 @@ static PyObject* call(PyObject* module, PyObject* args) {
   pyd_status_t status = pd->program_from_python(object, &program);
   pyd_api_device_t* device = pd->program_device(program);
   if (pyd_ok(status)) status = pd->program_find(program, name, &function);
-  if (pyd_ok(status)) status = pd->call_prepare(function, (int64_t[]){n, n}, 2, NULL, 0, &handle);
+  if (pyd_ok(status)) status = pd->call_prepare(function, (int64_t[]){n, n}, 2, NULL /* scalars */, 0, &handle);
   for (int i = 0; i < 3 && pyd_ok(status); ++i) status = pd->pool_acquire(device, bytes, &memory[i]);
   if (pyd_ok(status)) status = pd->call_bind_argument(handle, 0, memory[0], bytes);
   if (pyd_ok(status)) status = pd->call_bind_argument(handle, 1, memory[1], bytes);
   if (pyd_ok(status)) status = pd->call_bind_result(handle, 0, memory[2], bytes);
-  for (int i = 0; i < 100 && pyd_ok(status); ++i) status = pd->call_run(handle);
+  for (int i = 0; i < 100 && pyd_ok(status); ++i) status = pd->call_run(handle);  // warm-up
   if (!pyd_ok(status)) return refuse(status);
   double spent;
   Py_BEGIN_ALLOW_THREADS
@@ -76,7 +81,7 @@ static PyObject* prepare(PyObject* module, PyObject* args) {
   double start = now();
   for (long i = 0; i < runs && pyd_ok(status); ++i) {
     pyd_api_call_t* handle = NULL;
-    status = pd->call_prepare(function, (int64_t[]){n, n}, 2, NULL, 0, &handle);
+    status = pd->call_prepare(function, (int64_t[]){n, n}, 2, NULL /* scalars */, 0, &handle);
     pd->call_release(handle);
   }
   double spent = now() - start;
@@ -84,14 +89,18 @@ static PyObject* prepare(PyObject* module, PyObject* args) {
   return pyd_ok(status) ? PyFloat_FromDouble(spent / (double)runs) : refuse(status);
 }
 
+// The body of a loop for one point: spins |context| (a long) times and succeeds.
 static int32_t touch(void* context, uint32_t x, uint32_t y, uint32_t z) {
   const long spin = *(long*)context;
   for (volatile long i = 0; i < spin; ++i) {
   }
-  return (int32_t)((x & y & z) >> 31);  // 0
+  return (int32_t)((x & y & z) >> 31);  // 0, which the compiler cannot know, so that it must pass the indices
 }
 
-// loop(device, x, y, z, spin, runs, has_cost) -> nanoseconds per parallel_for; spin < 0: a plain loop over -spin - 1
+// loop(device, x, y, z, spin, runs, has_cost) -> nanoseconds per loop over x * y * z points
+//
+// spin >= 0: parallel_for, whose body spins so many times at each point. spin < 0: a plain loop in C, whose body spins
+// -spin - 1 times. has_cost: pass a cost estimate, which parallel_for updates in each run.
 static PyObject* loop(PyObject* module, PyObject* args) {
   PyObject* object;
   unsigned int x, y, z;

@@ -29,9 +29,11 @@ import programs  # noqa: E402
 from report.figures import OURS, Figures, Row, parser, table  # noqa: E402
 
 RUNS = 20000
+"""Calls in one measurement, at most."""
 
 
 def build(folder: Path) -> Any:
+    """Compile probe.c into `folder`, and return it as a Python module."""
     target = folder / f"embedding_probe{sysconfig.get_config_var('EXT_SUFFIX')}"
     command = ["gcc", "-std=c11", "-D_GNU_SOURCE", "-O2", "-shared", "-fPIC", "-I", pd.get_include(),
                "-I", sysconfig.get_path("include"), str(HERE / "probe.c"), "-o", str(target)]  # fmt: skip
@@ -44,7 +46,10 @@ def build(folder: Path) -> Any:
 
 
 def measures(probe: Any, path: Path) -> dict[tuple[str, str, str], Callable[[], float]]:
-    """Nanoseconds per call, by name, size and contender."""
+    """Return {(name, size, contender): function that measures the nanoseconds of one call}; see `Row` for the keys.
+
+    probe: the module of probe.c. path: an artifact with the function @chain of two vectors.
+    """
     calls: dict[tuple[str, str, str], Callable[[], float]] = {}
     a, b = np.full(8, 4, np.float32), np.full(8, 3, np.float32)
     for name in ("local-sync", "cpu"):
@@ -59,6 +64,7 @@ def measures(probe: Any, path: Path) -> dict[tuple[str, str, str], Callable[[], 
         }
         calls |= {(f"a call on {name}", way, OURS): measure for way, measure in ways.items()}
     device = pd.device("cpu")
+    # A spin takes about 0.25 ns.
     for x, y, z, spin, size in (
         (1, 1, 1, 0, "1 point, nothing"),
         (16, 4, 1, 0, "64 points, nothing"),
@@ -66,11 +72,13 @@ def measures(probe: Any, path: Path) -> dict[tuple[str, str, str], Callable[[], 
         (16, 4, 1, 400, "64 points of 100 ns"),
         (64, 32, 1, 2000, "2,048 points of 500 ns"),
     ):
+        # Fewer runs of longer loops, so that all measurements take about equally long.
         runs = max(10, min(RUNS, 20_000_000 // (x * y * z * (1 + spin))))
         shape = (x, y, z)
         loops: dict[str, Callable[[], float]] = {
             OURS: lambda s=shape, k=spin, r=runs: probe.loop(device, *s, k, r, True),
             f"{OURS}, without a cost": lambda s=shape, k=spin, r=runs: probe.loop(device, *s, k, r, False),
+            # A negative count of spins is that of a plain loop.
             "a loop in C": lambda s=shape, k=spin, r=runs: probe.loop(device, *s, -k - 1, r, False),
         }
         calls |= {("parallel_for", size, contender): measure for contender, measure in loops.items()}

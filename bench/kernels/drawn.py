@@ -1,4 +1,4 @@
-"""Kernels of sizes that nobody chose: what a seed draws."""
+"""Random kernels: their kinds and sizes are drawn with a seed, so that nobody has chosen them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,27 @@ from work import (
 )
 
 LARGEST = 2e9
-"""Multiplications of a kernel: larger ones are drawn again."""
+"""Multiplications of a kernel, at most: larger ones are drawn again."""
 
 Maker = Callable[[], Work]
+"""Function that creates a kernel, with its arguments."""
 
 
 class Draw:
-    """One kernel of each kind, as often as it is asked. A kernel that is too large is None."""
+    """Source of random kernels: each method but `size` draws one of its kind.
+
+    It returns the kernel's Maker, or None if the kernel would have more than LARGEST multiplications.
+    """
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
 
     def size(self, low: int, high: int) -> int:
-        """Small sizes are as likely as large ones, and every second one is a multiple of 8 where that is possible."""
+        """Draw a size from `low` to `high`, both inclusive.
+
+        Its logarithm is uniform, so that small sizes are as likely as large ones. Every second size from 8 on is a
+        multiple of 8, as sizes of real models mostly are.
+        """
         rounded = round(float(np.exp(self.rng.uniform(np.log(low), np.log(high + 1)))))
         rounded = rounded // 8 * 8 if self.rng.integers(2) and rounded >= 8 else rounded
         return min(max(rounded, low), high)
@@ -44,6 +52,7 @@ class Draw:
     def convolutions(self) -> Maker | None:
         places, inputs, outputs = self.size(3, 112), self.size(1, 512), self.size(1, 512)
         window, stride = int(self.rng.choice([1, 2, 3, 5, 7])), int(self.rng.choice([1, 1, 2]))
+        # first: channels first; line: one spatial dimension.
         first, line, dilation = bool(self.rng.integers(2)), not self.rng.integers(4), int(self.rng.choice([1, 1, 1, 2]))
         shape = (places * 8,) if line else (places, places)
         if float(np.prod(shape)) * inputs * outputs * window ** len(shape) / stride ** len(shape) > LARGEST:
@@ -98,8 +107,9 @@ class Draw:
 
 
 def drawn(count: int, seed: int) -> Iterator[Maker]:
-    """Functions that make `count` kernels; equal seeds draw equal kernels."""
+    """Yield the Makers of `count` kernels; equal seeds draw equal kernels."""
     draw = Draw(seed)
+    # Products and convolutions twice: they take most of the time in models.
     kinds: list[Callable[[], Maker | None]] = [
         draw.products, draw.products, draw.convolutions, draw.convolutions, draw.depthwise, draw.grouped,
         draw.transposed, draw.poolings, draw.reductions, draw.rows, draw.group_norms, draw.gathers, draw.attentions,

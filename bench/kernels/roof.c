@@ -13,9 +13,14 @@
 #include <string.h>
 #include <time.h>
 
-enum { SUMS = 24, MOST_THREADS = 256, ROUNDS = 7 };
+enum {
+    SUMS = 24,           // independent accumulators: enough to hide the latency, and few enough for 32 registers
+    MOST_THREADS = 256,
+    ROUNDS = 7,          // the shortest counts
+};
 typedef float vec __attribute__((vector_size(64)));
 
+// Returns seconds.
 static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -23,15 +28,16 @@ static double now(void) {
 }
 
 typedef struct {
-    pthread_barrier_t *start;
-    long repeats;
+    pthread_barrier_t *start;  // all threads begin a round together
+    long repeats;              // of the loop in a round
     size_t count;  // elements of each array of this thread; 0: multiply-adds or dot products
-    int is_dots;
+    int is_dots;   // with a count of 0: dot products of bytes
     float *a, *b, *c;
-    float seen;
+    float seen;  // sum of results, so that computing them is not optimized away
     double begun[ROUNDS], ended[ROUNDS];
 } work_t;
 
+// Computes SUMS multiply-adds of 16 lanes in each of |repeats| steps; returns one of the lanes.
 static float multiply_adds(long repeats) {
     vec sums[SUMS], x, y;
     for (int lane = 0; lane < 16; ++lane) {
@@ -49,8 +55,9 @@ static float multiply_adds(long repeats) {
 }
 
 #ifdef __AVX512VNNI__
-enum { DOT_OPERATIONS = 2 * 64 };
+enum { DOT_OPERATIONS = 2 * 64 };  // of one vpdpbusd: 64 products and additions
 
+// Computes SUMS dot products in each of |repeats| steps; returns their total.
 // Each sum is a variable: gcc stores an array of them to memory in every step.
 static float dot_products(long repeats) {
     __m512i x = _mm512_set1_epi8(3), y = _mm512_set1_epi8(5), zero = _mm512_setzero_si512();
@@ -75,6 +82,7 @@ static float dot_products(long repeats) {
 }
 #endif
 
+// Computes a[i] = b[i] + 0.5 * c[i] for all i, |repeats| times; returns one of the elements.
 static float triad(const work_t *w) {
     float *restrict a = w->a;
     const float *restrict b = w->b, *restrict c = w->c;
@@ -85,6 +93,7 @@ static float triad(const work_t *w) {
     return a[w->count / 2];
 }
 
+// Runs all rounds of one thread; |argument|: its work_t.
 static void *run(void *argument) {
     work_t *w = argument;
     for (int round = 0; round < ROUNDS; ++round) {
@@ -104,7 +113,9 @@ int main(int argc, char **argv) {
     }
     int threads = atoi(argv[2]);
     if (threads < 1 || threads > MOST_THREADS) return 2;
+    // Elements of each thread's arrays: three arrays of 4 bytes per element, in whole cache lines of 16 elements.
     size_t count = argc > 3 ? (size_t)atoll(argv[3]) / 12 / (size_t)threads / 16 * 16 : 0;
+    // A round of a triad moves about 200 MB in each thread, at least the arrays once.
     long repeats = count ? (long)(2e8 / 12 / (double)count) + 1 : 2000000;
     pthread_barrier_t start;
     pthread_barrier_init(&start, NULL, (unsigned)threads);
@@ -123,7 +134,7 @@ int main(int argc, char **argv) {
         if (pthread_create(&ids[t], NULL, run, &work[t])) return 1;
     }
     for (int t = 0; t < threads; ++t) pthread_join(ids[t], NULL);
-    double least = 1e30;
+    double least = 1e30;  // seconds of the shortest round, from the first thread's begin to the last thread's end
     for (int round = 0; round < ROUNDS; ++round) {
         double begun = work[0].begun[round], ended = work[0].ended[round];
         for (int t = 1; t < threads; ++t) {
@@ -133,6 +144,7 @@ int main(int argc, char **argv) {
         least = ended - begun < least ? ended - begun : least;
     }
     double per_sum = is_dots ? DOT_OPERATIONS : 2.0 * 16;
+    // Bytes or operations of one repeat of one thread.
     double per_round = count ? 12.0 * (double)count : per_sum * SUMS;
     printf("%.4g\n", per_round * (double)repeats * threads / least * 1e-9);
     return 0;

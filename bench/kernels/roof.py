@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SIZES = (1 << 14, 1 << 17, 1 << 19, 1 << 21, 1 << 23, 1 << 25, 1 << 28)
-"""Bytes of triads: each level of the cache, and memory."""
+"""Bytes of a triad's three arrays together, ascending: sizes for each level of the cache, and for memory."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class Roof:
     def seconds(self, operations: float, moved: float, multiplies_bytes: bool = False) -> float:
         """Return the least time of a kernel: of its operations, or of moving its bytes, whichever is longer.
 
+        operations: multiplications and additions. moved: bytes, at the bandwidth of the next larger size of `SIZES`.
         multiplies_bytes: The operations are products of bytes and their sums, not of f32.
         """
         at = min(bisect.bisect_left(SIZES, moved), len(SIZES) - 1)
@@ -36,13 +37,17 @@ class Roof:
 
 
 def roof(workers: int, folder: Path) -> Roof:
-    """Measures with so many threads. Needs a C compiler called `cc`."""
+    """Return the rates that `workers` threads reach together: of each the best of three measurements.
+
+    folder: receives the compiled roof.c, unless it has it. Needs a C compiler called `cc`.
+    """
     program = folder / "roof"
     if not program.exists():
         source = Path(__file__).with_name("roof.c")
         subprocess.run(["cc", "-O3", "-march=native", "-o", program, source, "-lpthread"], check=True)
 
     def measured(*words: object) -> float:
+        """Return what roof.c prints for these arguments."""
         command = [str(program), *map(str, words)]
         return max(float(subprocess.run(command, check=True, capture_output=True, text=True).stdout) for _ in range(3))
 
