@@ -35,7 +35,19 @@ PEERS = ("iree", "onnxruntime", "jax", "numpy")
 
 
 def measure(work: Any, workers: int, folder: Path, seconds: float, peers: frozenset[str]) -> dict[str, Any]:
-    """Figures of a kernel: seconds of each contender, differences from JAX, and why one is missing."""
+    """Return the figures of a kernel (`work.Work`): a dict that can be written as JSON.
+
+    "seconds": least seconds of a call by contender. "difference" and "PEER difference": largest difference from JAX,
+    relative to the largest element. "tolerance": of the former. "operations", "bytes": of a call. "missing": peer ->
+    why it could not compile the kernel.
+
+    Args:
+        work: The kernel.
+        workers: Threads of each contender; with one, CPU time counts instead of wall time.
+        folder: For temporary files.
+        seconds: Duration of the calls of each contender.
+        peers: Names of `PEERS` to measure.
+    """
     import jax
     from calling import differs
     from exported import onnx_session
@@ -89,7 +101,10 @@ def measure(work: Any, workers: int, folder: Path, seconds: float, peers: frozen
 
 
 def child(args: argparse.Namespace) -> None:
-    """Writes a line of JSON for each kernel."""
+    """Measure the kernels from number `args.start` on, with `args.workers[0]` workers.
+
+    Print a line of JSON for each: [number, name, figures]; figures are null if `args.only` is not in the name.
+    """
     workers = args.workers[0]
     if workers == 1:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -107,6 +122,7 @@ def child(args: argparse.Namespace) -> None:
 
 
 def _makers(args: argparse.Namespace) -> Any:
+    """Return an iterator over functions that create the kernels: random ones, or those of shapes.py."""
     from drawn import drawn
     from shapes import kernels
 
@@ -114,7 +130,10 @@ def _makers(args: argparse.Namespace) -> Any:
 
 
 def measured(args: argparse.Namespace, workers: int, folder: Path) -> dict[str, Any]:
-    """The figures of all kernels with so many workers; a kernel at which the process dies is left out, loudly."""
+    """Return {kernel: figures of `measure`} for so many workers, measured in a process that runs `child`.
+
+    A kernel at which the process dies is reported and left out; another process goes on after it.
+    """
     threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), str(workers))
     everything: dict[str, Any] = {}
     start, done = 0, False
@@ -138,7 +157,10 @@ def measured(args: argparse.Namespace, workers: int, folder: Path) -> dict[str, 
 
 
 def rows(name: str, figures: dict[str, Any], workers: int, roof: Any) -> list[Row]:
-    """The figures of a kernel, with the least time that the machine allows."""
+    """Return the rows of a kernel: one for each contender, and the least time that the machine allows.
+
+    figures: of `measure`. roof: a roof.Roof.
+    """
     with_constants = CONSTANT if CONSTANT in figures["seconds"] else OURS
     kernel_rows = [
         Row("a call", who, value, size=name, workers=workers, against=with_constants if who == "onnxruntime" else OURS)
@@ -149,7 +171,7 @@ def rows(name: str, figures: dict[str, Any], workers: int, roof: Any) -> list[Ro
 
 
 def faults(name: str, figures: dict[str, Any]) -> list[str]:
-    """What is wrong, and which peer could not compile it."""
+    """Return messages about a kernel: peers that could not compile it, and a difference beyond the tolerance."""
     messages = [f"{name}: {who} cannot compile it: {why}" for who, why in figures["missing"].items()]
     return (
         messages

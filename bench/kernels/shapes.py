@@ -30,24 +30,25 @@ RESNET50 = (
     (14, 1024, 256, 1, 1), (14, 256, 256, 3, 1), (14, 1024, 512, 1, 1), (14, 512, 512, 3, 2), (7, 512, 2048, 1, 1),
     (14, 1024, 2048, 1, 2), (7, 2048, 512, 1, 1), (7, 512, 512, 3, 1),
 )  # fmt: skip
-"""All distinct convolutions: (size, inputs, outputs, window, stride)."""
+"""All distinct convolutions: (height and width of the input, input channels, output channels, window, stride)."""
 
 MOBILENET = (
     (112, 32, 1), (112, 96, 2), (56, 144, 1), (28, 192, 1), (28, 192, 2), (14, 384, 1), (14, 576, 1), (7, 960, 1)
 )  # fmt: skip
-"""Depthwise 3x3: (size, channels, stride)."""
+"""Depthwise 3x3 convolutions: (height and width of the input, channels, stride)."""
 
 Makers = Iterator[Callable[[], Work]]
+"""Functions that create kernels with their arguments."""
 
 
 def kernels() -> Makers:
-    """Functions that make them: arguments take time and memory."""
+    """Yield functions that create the kernels, one at a time: their arguments take time and memory."""
     for part in (_resnet50, _mobilenet, _products, _attention, _other_convolutions, _rows, _reductions):
         yield from part()
 
 
 def _resnet50() -> Makers:
-    for first in (False, True):
+    for first in (False, True):  # channels last, then channels first
         for size, inputs, outputs, window, stride in RESNET50:
             yield lambda s=size, i=inputs, o=outputs, w=window, t=stride, f=first: convolution(
                 "resnet50", (s, s), i, o, w, t, first=f)  # fmt: skip
@@ -57,7 +58,7 @@ def _resnet50() -> Makers:
 
 
 def _mobilenet() -> Makers:
-    for first in (False, True):
+    for first in (False, True):  # channels last, then channels first
         for size, channels, stride in MOBILENET:
             yield lambda s=size, c=channels, t=stride, f=first: convolution(
                 "depthwise", (s, s), c, c, 3, t, first=f, groups=c)  # fmt: skip
@@ -131,6 +132,7 @@ def _rows() -> Makers:
 
 def _reductions() -> Makers:
     for sizes, axes in (
+        # Odd sizes end in partial vectors.
         ((4096, 1024), (0, 1)), ((1 << 20,), (0,)), ((1000003,), (0,)), ((4096, 1024), (1,)), ((4096, 1024), (0,)),
         ((1009, 1013), (1,)), ((1009, 1013), (0,)), ((1009, 1013), (0, 1)), ((4, 1000003), (1,)), ((1000003, 4), (0,)),
         ((64, 56, 56), (1, 2)), ((56, 56, 64), (0, 1)), ((65536, 8), (1,)),

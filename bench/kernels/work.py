@@ -1,4 +1,4 @@
-"""What a kernel of the table is: a model of bench/models, with what it computes and what it moves."""
+"""Kernels of the benchmark: models of bench/models, with the operations and bytes of a call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from catalog import Model, f32, integers, normal
 from jax import lax
 
 Tree = dict[str, Any]
+"""Weights by name."""
 Numpy = Callable[..., Any]
+"""Function of arrays in the order of `Model.arguments`: weights in the order of their names, then inputs."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,8 @@ class Work:
 
     model: a function of (weights, *inputs) under the kernel's name; contenders that keep weights may lay them out once.
     operations: multiplications and additions of a call. bytes: what a call has to read and write at least.
-    numpy: the same in NumPy, of the same arguments in the order of `Model.arguments`; None where NumPy has no way.
-    text: what pydispatch and IREE compile in place of the model's StableHLO, for what JAX cannot say.
+    numpy: the same computation in NumPy; None if NumPy has no function for it. text: MLIR that pydispatch and IREE
+    compile in place of the model's StableHLO, for features that JAX lacks, such as dynamic sizes; None: the model's.
     """
 
     model: Model
@@ -41,7 +43,13 @@ def work(
     name: str, function: Callable[..., Any], weights: Tree, *inputs: np.ndarray, numpy: Numpy | None = None,
     tolerance: float = 1e-4, moved: float | None = None, text: str | None = None,
 ) -> Work:  # fmt: skip
-    """A kernel whose operations XLA counts. It moves its arguments and results, or `moved` bytes where given."""
+    """Return a kernel whose operations XLA counts.
+
+    Args:
+        name, function, weights, inputs, tolerance: Of its `Model`.
+        numpy, text: See `Work`.
+        moved: Bytes that a call reads and writes at least; None: those of all arguments and results.
+    """
     model = Model(name, function, weights, inputs, tolerance)
     specs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in inputs]
     lowered = jax.jit(function, keep_unused=True).lower(weights, *specs)
@@ -53,7 +61,10 @@ def work(
 
 
 def product(name: str, m: int, k: int, n: int, transposed: bool = False) -> Work:
-    """Rows times a matrix, which lies transposed where a linear layer of PyTorch or tied embeddings are meant."""
+    """Return [m, k] times weights [k, n].
+
+    transposed: weights are stored as [n, k], as in linear layers of PyTorch and in tied embeddings.
+    """
     weights = {"w": f32(n, k) if transposed else f32(k, n)}
     turn = (lambda w: w.T) if transposed else (lambda w: w)
     return work(
@@ -66,7 +77,16 @@ def convolution(
     name: str, size: tuple[int, ...], inputs: int, outputs: int, window: int, stride: int = 1, *, first: bool = False,
     groups: int = 1, dilation: int = 1,
 ) -> Work:  # fmt: skip
-    """size: of the image or the signal; first: channels before places, as PyTorch has them."""
+    """Return a convolution of one image or signal, padded so that a stride of 1 keeps its size.
+
+    Args:
+        name: Start of the kernel's name.
+        size: Height and width of the input image, or length of a signal.
+        inputs, outputs: Channels.
+        window, stride, dilation: The same in each spatial dimension.
+        first: Whether channels are before spatial dimensions, as in PyTorch.
+        groups: Of channels; as many as channels for a depthwise convolution.
+    """
     places = "HW"[: len(size)] if len(size) == 2 else "W"
     image, kernel = ("NC" + places, "OI" + places) if first else (f"N{places}C", f"{places}IO")
     filters, windows = (outputs, inputs // groups), (window,) * len(size)
@@ -88,7 +108,7 @@ def convolution(
 
 
 def transposed_convolution(name: str, size: int, inputs: int, outputs: int, window: int, stride: int) -> Work:
-    """Which makes images larger, channels last."""
+    """Return a transposed convolution, channels last, of an image of size x size to stride times that size."""
 
     def run(p: Tree, x: jax.Array) -> jax.Array:
         return lax.conv_transpose(x, p["w"], (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
@@ -99,7 +119,7 @@ def transposed_convolution(name: str, size: int, inputs: int, outputs: int, wind
 
 
 def pooling(name: str, kind: str, size: int, channels: int, window: int, stride: int) -> Work:
-    """kind: max or mean. Channels last."""
+    """Return pooling of a square image of size x size, channels last. kind: "max", padded, or "mean", not padded."""
     shape, steps = (1, window, window, 1), (1, stride, stride, 1)
 
     def run(_: Tree, x: jax.Array) -> jax.Array:
@@ -112,7 +132,7 @@ def pooling(name: str, kind: str, size: int, channels: int, window: int, stride:
 
 
 def reduction(name: str, sizes: tuple[int, ...], axes: tuple[int, ...], kind: str = "sum") -> Work:
-    """kind: sum, max."""
+    """Return the reduction of a tensor over `axes`, in ascending order. kind: "sum" or "max", a function of NumPy."""
     which = "whole" if len(axes) == len(sizes) else "rows" if axes == (len(sizes) - 1,) else "columns"
     shape = "x".join(map(str, sizes))
     return work(f"{name} {kind} of {which} {shape}", lambda _, x: getattr(jnp, kind)(x, axis=axes), {}, normal(*sizes),
@@ -120,6 +140,8 @@ def reduction(name: str, sizes: tuple[int, ...], axes: tuple[int, ...], kind: st
 
 
 def attention(name: str, queries: int, keys: int, heads: int, width: int, causal: bool = False) -> Work:
+    """Return scaled dot-product attention of one sequence. width: features of a head."""
+
     def run(_: Tree, q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
         return jax.nn.dot_product_attention(q, k, v, is_causal=causal)
 
@@ -129,13 +151,16 @@ def attention(name: str, queries: int, keys: int, heads: int, width: int, causal
 
 
 def gather(name: str, rows: int, width: int, count: int) -> Work:
-    """Rows of a table."""
+    """Return the copy of `count` rows of a table [rows, width] by their indices."""
+    # Each row is read and written, and its index read: 4 bytes an element. The rest of the table is not touched.
     moved = float(2 * count * width * 4 + count * 4)
     return work(f"{name} gather {count} of {rows}x{width}", lambda p, i: jnp.take(p["table"], i, axis=0, mode="clip"),
                 {"table": f32(rows, width)}, integers(rows, count), numpy=lambda t, i: t[i], moved=moved)  # fmt: skip
 
 
 def softmax(rows: int, width: int) -> Work:
+    """Return the softmax of each row."""
+
     def numpy(x: np.ndarray) -> np.ndarray:
         e = np.exp(x - x.max(-1, keepdims=True))
         return e / e.sum(-1, keepdims=True)
@@ -144,6 +169,8 @@ def softmax(rows: int, width: int) -> Work:
 
 
 def layer_norm(rows: int, width: int, silu: bool = False) -> Work:
+    """Return the layer normalization of each row, with scale and bias. silu: apply SiLU to the result."""
+
     def run(p: Tree, x: jax.Array) -> jax.Array:
         mean = x.mean(-1, keepdims=True)
         y = (x - mean) * lax.rsqrt(x.var(-1, keepdims=True) + 1e-5) * p["scale"] + p["bias"]
@@ -158,7 +185,7 @@ def layer_norm(rows: int, width: int, silu: bool = False) -> Work:
 
 
 def group_norm(size: int, channels: int, groups: int) -> Work:
-    """With SiLU, channels last."""
+    """Return the group normalization, with scale, bias and SiLU, of an image of size x size, channels last."""
 
     def run(p: Tree, x: jax.Array) -> jax.Array:
         y = x.reshape(1, size, size, groups, channels // groups)
@@ -172,6 +199,8 @@ def group_norm(size: int, channels: int, groups: int) -> Work:
 
 
 def lstm_cell(batch: int, inputs: int, width: int) -> Work:
+    """Return one step of an LSTM. inputs: features of the input. width: features of the state."""
+
     def run(p: Tree, x: jax.Array, h: jax.Array, cell: jax.Array) -> Any:
         i, f, g, o = jnp.split(x @ p["i"] + h @ p["h"] + p["b"], 4, -1)
         cell = jax.nn.sigmoid(f) * cell + jax.nn.sigmoid(i) * jnp.tanh(g)
@@ -183,22 +212,25 @@ def lstm_cell(batch: int, inputs: int, width: int) -> Work:
 
 
 def elementwise(name: str, function: Callable[..., Any], *sizes: int) -> Work:
+    """Return a kernel that applies `function` to two arrays of these sizes."""
     return work(f"{name} {'x'.join(map(str, sizes))}", lambda _, x, y: function(x, y), {}, normal(*sizes),
                 normal(*sizes)[::-1].copy())  # fmt: skip
 
 
 def dynamic_reduction(sizes: tuple[int, int], axes: tuple[int, ...]) -> Work:
-    """With sizes that only calls know; the others compile for the sizes at hand."""
+    """Return a sum over `axes` of a matrix whose sizes are dynamic in pydispatch and IREE.
+
+    The other contenders compile for `sizes`, those of the measured calls.
+    """
     plain = reduction("dynamic", sizes, axes)
-    left = [d for d in (0, 1) if d not in axes]
-    dims = "x".join("?" for _ in left)
-    result = f"tensor<{dims}{'x' * bool(left)}f32>"
-    asked = "".join(f"%c{d} = arith.constant {d} : index\n  %d{d} = tensor.dim %x, %c{d} : tensor<?x?xf32>\n  "
-                    for d in left)  # fmt: skip
+    result_axes = [d for d in (0, 1) if d not in axes]
+    result = f"tensor<{'?x' * len(result_axes)}f32>"
+    size_queries = "".join(f"%c{d} = arith.constant {d} : index\n  %d{d} = tensor.dim %x, %c{d} : tensor<?x?xf32>\n  "
+                           for d in result_axes)  # fmt: skip
     text = f"""
 func.func @main(%x: tensor<?x?xf32>) -> {result} {{
   %zero = arith.constant 0.0 : f32
-  {asked}%e = tensor.empty({", ".join(f"%d{d}" for d in left)}) : {result}
+  {size_queries}%e = tensor.empty({", ".join(f"%d{d}" for d in result_axes)}) : {result}
   %z = linalg.fill ins(%zero : f32) outs(%e : {result}) -> {result}
   %r = linalg.reduce ins(%x : tensor<?x?xf32>) outs(%z : {result}) dimensions = [{", ".join(map(str, axes))}]
     (%a: f32, %b: f32) {{

@@ -20,14 +20,17 @@ from config import Config, Rotary
 from model import Decoder
 
 TYPES = {"f32": 4.0, "bf16": 2.0, "Q8_0": 34 / 32, "Q4_0": 18 / 32}
-"""Bytes of a weight."""
+"""Type of weights -> bytes of a weight, with its share of the scale of a block of 32."""
 SEQUENCES, PROMPTS = (1, 4, 16), (128, 1024)
+"""Numbers of sequences that decode together; tokens of prompts."""
 HELD = 128
 """Tokens that a sequence holds while it decodes."""
 CHUNK, MAX_TOKENS, PAGE_SIZE = 64, 1088, 16
+"""Tokens that a step of "prefill" computes; tokens of a sequence at most; tokens in a page of the cache."""
 PAGES_OF_DECODE = HELD // PAGE_SIZE + 1
 """Pages of a sequence that decodes; the first sequence has those of MAX_TOKENS, for prompts."""
 WORDS = 32000
+"""Size of the vocabulary."""
 READ_BYTES, PRODUCT_SIZE = 1 << 28, 1024
 """Sizes of the array and of the matrices that the rates of the machine are measured with."""
 MATRIX = pd.f32[PRODUCT_SIZE, PRODUCT_SIZE]
@@ -36,21 +39,23 @@ ROUNDS = 4
 
 
 def config_of(layers: int, width: int) -> Config:
+    """Return a Llama with heads of 64 features and as many of keys as of queries. width: features of a token."""
     heads = width // 64
     return Config("llama", WORDS, width, layers, heads, heads, 64, 1e-5, MAX_TOKENS, Rotary(64), is_tied=True)
 
 
 def weights_of(config: Config, kind: str) -> dict[str, Any]:
-    """Return random weights by the names of `transformers`, in the type `kind`."""
+    """Return random weights by the names of `transformers`. kind: their type, of `TYPES`; norms are ones of f32."""
     random = np.random.default_rng(0)
 
     def matrix(rows: int, columns: int) -> Any:
+        """Return random weights: an array for "f32" and "bf16", Blocks of 32 quantized weights for other types."""
         if kind in ("f32", "bf16"):
             values = random.standard_normal((rows, columns), np.float32) * np.float32(0.02)
             return values if kind == "f32" else values.astype(bfloat16())
         blocks = columns // 32
         scales = np.full((rows, blocks), 0.02 / (64 if kind == "Q8_0" else 4), np.float16)
-        shape = (rows, blocks, 32 if kind == "Q8_0" else 16)
+        shape = (rows, blocks, 32 if kind == "Q8_0" else 16)  # Q4_0: two weights in a byte
         stored = random.integers(0, 256, shape, np.uint8)
         return Blocks(stored.view(np.int8) if kind == "Q8_0" else stored, scales)
 
@@ -73,16 +78,22 @@ def bfloat16() -> Any:
 
 
 def hidden_of(config: Config) -> int:
+    """Return the features between the MLP's matrices: 8/3 of the width, as in Llama, in multiples of 256."""
     return config.width * 8 // 3 // 256 * 256
 
 
 def products_of(config: Config) -> int:
-    """Return the number of weights that each token is multiplied by."""
+    """Return the number of weights that each token is multiplied by: those of all layers and of the output."""
+    # A layer has 4 matrices of attention and 3 of the MLP.
     return config.layers * config.width * (4 * config.width + 3 * hidden_of(config)) + WORDS * config.width
 
 
 def compile_model(config: Config, kind: str, path: Path, options: Mapping[str, Any]) -> float:
-    """Compile all steps into a file, and return the CPU seconds. options: those of `pd.compile`."""
+    """Compile all steps into the artifact `path`, and return the CPU seconds.
+
+    kind: type of the weights, of `TYPES`. options: keywords of `pd.compile`.
+    """
+    # Page 0 belongs to no sequence; the first sequence has MAX_TOKENS, for prompts.
     pages = 1 + MAX_TOKENS // PAGE_SIZE + (max(SEQUENCES) - 1) * PAGES_OF_DECODE
     decoder = Decoder(
         config,
@@ -99,7 +110,11 @@ def compile_model(config: Config, kind: str, path: Path, options: Mapping[str, A
 
 
 def measure_model(path: Path, seconds: float) -> dict[str, float]:
-    """Return the seconds of each step, the rates of the machine, and the largest memory of the process in MiB."""
+    """Measure the artifact `path`, and return values by name.
+
+    "decode N", "prefill N": CPU seconds of a step. "read", "product": CPU seconds of `machine_works`. "memory": the
+    largest memory of the process, in MiB. seconds: duration of the calls of each.
+    """
     program = pd.device("cpu?workers=1").load(path)
     random, long = np.random.default_rng(1), MAX_TOKENS // PAGE_SIZE
     tables = np.zeros((max(SEQUENCES), long), np.int32)
@@ -109,6 +124,7 @@ def measure_model(path: Path, seconds: float) -> dict[str, float]:
     )
 
     def call(name: str, rows: int, width: int, start: int) -> Callable[[], Any]:
+        """Return a prepared step of `width` tokens in each of `rows` sequences, from position `start` on."""
         tokens = random.integers(0, WORDS, (rows, width)).astype(np.int32)
         zeros, ones = np.zeros(rows, np.int32), np.ones(rows, np.float32)
         return program[name].prepare(tokens, zeros + start, zeros + width, tables[:rows], 0 * ones, zeros, ones, zeros)
@@ -119,12 +135,12 @@ def measure_model(path: Path, seconds: float) -> dict[str, float]:
         steps[f"prefill {length}"] = lambda chunks=chunks: [chunk() for chunk in chunks]  # type: ignore[misc]
     for step in steps.values():
         step()
-    memory = peak_memory()
+    memory = peak_memory()  # before machine_works, which need memory of their own
     return {"memory": memory, **least_seconds({**steps, **machine_works()}, seconds)}
 
 
 def machine_works() -> dict[str, Callable[[], Any]]:
-    """Return calls that add up READ_BYTES of memory, and that multiply matrices of PRODUCT_SIZE."""
+    """Return calls by name: "read" adds up READ_BYTES of memory, "product" multiplies matrices of PRODUCT_SIZE."""
 
     @pd.program
     def read(x: Annotated[Any, pd.f32[READ_BYTES // 4]]) -> Any:
@@ -143,7 +159,10 @@ def machine_works() -> dict[str, Callable[[], Any]]:
 
 
 def least_seconds(functions: Mapping[str, Callable[[], Any]], seconds: float) -> dict[str, float]:
-    """Return the least CPU time of each function, which are called in turns, for `seconds` each in all."""
+    """Return the least CPU seconds of a call of each function.
+
+    They are called in turns, ROUNDS times for seconds / ROUNDS each.
+    """
     least = dict.fromkeys(functions, float("inf"))
     for _ in range(ROUNDS):
         for name, function in functions.items():

@@ -46,11 +46,11 @@ BYTES, PAIRS = f"{OURS}, activation_bits=8", f"{OURS}, precision=bf16"
 OPTIONS: dict[str, dict[str, Any]] = {OURS: {}, BYTES: {"activation_bits": 8}, PAIRS: {"precision": "bf16"}}
 """Options that each contender of ours is compiled with."""
 LIKE_PEERS = {"bf16": PAIRS, "Q8_0": BYTES, "Q4_0": BYTES}
-"""Contender that rounds activations as peers do, for types of weights for which they round."""
+"""Type of weights for which peers round activations -> contender of ours that rounds them, too."""
 PEERS = {
     "torch": ("f32", "bf16"), "llama_cpp": ("f32", "bf16", "Q8_0", "Q4_0"), "ctranslate2": ("f32", "Q8_0"),
 }  # fmt: skip
-"""Peers, and the types of weights that each takes."""
+"""Peer (a module peers/of_PEER.py) -> types of weights that it can be measured with."""
 
 
 def in_process(*job: object) -> dict[str, float]:
@@ -80,16 +80,19 @@ def run_job(job: str, layers: str, width: str, kind: str, path: str, setting: st
 
 
 class Model:
-    """One model with one type of weights, whose figures are collected."""
+    """Measurements of a model with one type of weights, whose rows are added to `figures`.
+
+    layers, width: of the Llama, see `config_of`. kind: type of the weights. seconds: for each step.
+    """
 
     def __init__(self, figures: Figures, layers: int, width: int, kind: str, seconds: float) -> None:
         self.figures, self.layers, self.width, self.kind, self.seconds = figures, layers, width, kind, seconds
         self.config = config_of(layers, width)
         self.rates = 0.0, 0.0
-        """Bytes that one worker reads, and multiply-adds of a large product, per second."""
+        """Bytes that one worker reads, and multiply-adds of a large product, per second; 0 if not measured."""
 
     def measure(self, contender: str) -> None:
-        """Compile and measure the model, and the rates of the machine."""
+        """Compile and measure the model with the options of a contender of OPTIONS, and the rates of the machine."""
         with tempfile.TemporaryDirectory() as folder:
             path, kind = Path(folder) / "model.pdx", self.kind
             try:
@@ -109,6 +112,7 @@ class Model:
         self._add(contender, results, OURS)
 
     def measure_peer(self, name: str) -> None:
+        """Measure the model in a peer of PEERS; a peer that fails is noted as missing."""
         try:
             results = in_process(name, self.layers, self.width, self.kind, "-", self.seconds)
         except subprocess.CalledProcessError:
@@ -117,6 +121,10 @@ class Model:
         self._add(name.replace("_", "."), results, LIKE_PEERS.get(self.kind, OURS))
 
     def _add(self, contender: str, results: dict[str, float], against: str) -> None:
+        """Add and print the rows of a contender.
+
+        results: seconds of steps and "memory" in MiB. against: the contender of ours that it is compared with.
+        """
         rows, config, kind, is_ours = [], self.config, self.kind, contender in OPTIONS
 
         def add(name: str, value: float, unit: str, size: str) -> None:
@@ -131,6 +139,7 @@ class Model:
             step, size = results[f"prefill {length}"], f"{kind}, {length} tokens"
             add("prefill", length / step, "tokens/s", size)
             add("first token", step, "s", size)
+            # The output is computed for the last token of a prompt only.
             products = products_of(config) - WORDS * config.width
             if is_ours:
                 add("FMA rate", products * length / step / self.rates[1], "1", size)

@@ -16,10 +16,20 @@ from pydispatch.bench.program import difference
 
 
 def measure(name: str, small: bool, workers: int, folder: Path, seconds: float) -> dict[str, Any]:
-    """Figures of a model that `folder` has compiled: milliseconds per call of each contender, and the differences.
+    """Return the figures of a model as a dict that can be written as JSON.
 
-    With one worker the process keeps to one core and its CPU time counts, so that nobody's threads help unseen. The
-    least of all rounds is given: others work on the machine, too.
+    "seconds": least seconds of a call by contender. "difference" and "CONTENDER difference": largest difference from
+    JAX, relative to the largest element. "tolerance": of these. "jax compile": seconds.
+
+    With one worker the process keeps to one core and its CPU time counts, so that no other threads help unnoticed. The
+    least of all rounds counts, as other processes may disturb some rounds.
+
+    Args:
+        name: Of the model in the catalog.
+        small: Whether it has few channels and layers, for tests.
+        workers: Threads of each contender.
+        folder: Has the compiled NAME.pdx and, unless IREE could not compile the model, NAME.vmfb.
+        seconds: Duration of the calls of each contender.
     """
     if workers == 1:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -69,6 +79,9 @@ def measure(name: str, small: bool, workers: int, folder: Path, seconds: float) 
 
 
 def differs(actual: Any, expected: Sequence[Any]) -> float:
-    """How much results differ, which may be arrays of JAX."""
+    """Return the largest difference of results from the expected ones, relative to the largest element.
+
+    actual: one array or several, of NumPy or JAX.
+    """
     results = actual if isinstance(actual, tuple | list) else [actual]
     return difference([np.asarray(one) for one in results], [np.asarray(one) for one in expected])

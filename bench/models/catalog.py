@@ -11,13 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 
 SEED = 14
+"""Seed of weights and inputs."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """function(weights, *inputs). weights: a tree of `jax.ShapeDtypeStruct`. inputs: arrays.
+    """A model: a function of JAX that is called as function(weights, *inputs).
 
-    tolerance: the largest difference from JAX, relative to the largest element of a result, that is no error.
+    weights: a tree of `jax.ShapeDtypeStruct`; their values are random, see `arguments`. inputs: arrays. tolerance:
+    the largest difference from JAX, relative to the largest element of a result, that is no error.
     """
 
     name: str
@@ -27,23 +29,23 @@ class Model:
     tolerance: float = 1e-4
 
     def text(self) -> str:
-        """The model as StableHLO. Weights are arguments, in the order of the leaves of their tree, then inputs."""
+        """Return the model as StableHLO. Its arguments are weights, in the order of their tree's leaves, and inputs."""
         specs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in self.inputs]
         lowered = jax.jit(self.function, keep_unused=True).lower(self.weights, *specs)
         return str(lowered.as_text()) + "\n"
 
     def arguments(self) -> list[np.ndarray]:
-        """What the text's function is called with."""
+        """Return the arguments of the function of `text`: random weights, the same in each call, and the inputs."""
         rng = np.random.default_rng(SEED)
         leaves, _ = jax.tree_util.tree_flatten_with_path(self.weights)
         return [_filled(rng, str(getattr(path[-1], "key", "")), spec) for path, spec in leaves] + list(self.inputs)
 
     def expected(self) -> list[np.ndarray]:
-        """What JAX computes."""
+        """Return the results that JAX computes, as a flat list."""
         return [np.asarray(x) for x in jax.tree.leaves(self.call(jax.jit(self.function)))]
 
     def call(self, function: Callable[..., Any]) -> Any:
-        """Calls a function of (weights, *inputs)."""
+        """Call a function with (tree of weights, *inputs), and return its result."""
         arguments = self.arguments()
         count = len(arguments) - len(self.inputs)
         weights = jax.tree.unflatten(jax.tree.structure(self.weights), arguments[:count])
@@ -51,12 +53,14 @@ class Model:
 
 
 _MAKERS: dict[str, Callable[[bool], Model]] = {}
+"""Name -> function that creates the model, small or not; filled by `model`."""
 
 
 def model(make: Callable[[bool], tuple[Any, ...]]) -> Callable[[bool], Model]:
-    """Registers a model by the name of the function that makes (function, weights, inputs[, tolerance]).
+    """Register a model under the name of the decorated function, and return that function.
 
-    Its argument says whether the model is to be small: the same operations with few channels and layers, for tests.
+    make: a function of `small` that returns (function, weights, inputs) or (function, weights, inputs, tolerance), see
+    `Model`. small: the model has the same operations with few channels and layers, for tests.
     """
 
     def make_model(small: bool) -> Model:
@@ -67,7 +71,10 @@ def model(make: Callable[[bool], tuple[Any, ...]]) -> Callable[[bool], Model]:
 
 
 def models(small: bool = False, only: set[str] | None = None) -> Iterator[Model]:
-    """The models in the order of their registration. Raises KeyError for a name in `only` that none has."""
+    """Yield the models in the order of their registration.
+
+    only: names of the models; None for all. Raise KeyError for a name that no model has.
+    """
     unknown = (only or set()) - set(_MAKERS)
     if unknown:
         raise KeyError(f"no model is called {', '.join(sorted(unknown))}; there are {', '.join(_MAKERS)}")
@@ -77,22 +84,25 @@ def models(small: bool = False, only: set[str] | None = None) -> Iterator[Model]
 
 
 def f32(*shape: int) -> jax.ShapeDtypeStruct:
-    """The shape of a weight in f32."""
+    """Return the shape and type of a weight in f32."""
     return jax.ShapeDtypeStruct(shape, jnp.float32)
 
 
 def normal(*shape: int, dtype: Any = np.float32) -> np.ndarray:
-    """An input."""
+    """Return an input of normally distributed numbers, the same in each call."""
     return np.random.default_rng(SEED).standard_normal(shape).astype(dtype)
 
 
 def integers(below: int, *shape: int) -> np.ndarray:
-    """An input of i32, from 0."""
+    """Return an input of i32 from 0 to `below` - 1, the same in each call."""
     return np.random.default_rng(SEED).integers(0, below, shape, np.int32)
 
 
 def _filled(rng: np.random.Generator, name: str, spec: jax.ShapeDtypeStruct) -> np.ndarray:
-    """A weight such that values keep their magnitude from layer to layer."""
+    """Return a random weight, of a scale that keeps the magnitude of values from layer to layer.
+
+    name: the last key of its path in the tree; variances ("var") are positive and factors ("scale") near 1.
+    """
     if jnp.issubdtype(spec.dtype, jnp.integer):
         return rng.integers(-127, 128, spec.shape).astype(spec.dtype)
     if name == "var":
@@ -102,5 +112,6 @@ def _filled(rng: np.random.Generator, name: str, spec: jax.ShapeDtypeStruct) -> 
     elif len(spec.shape) == 1:
         values = rng.normal(0.0, 0.1, spec.shape)
     else:
+        # All dimensions but the last are summed over.
         values = rng.standard_normal(spec.shape) / np.sqrt(np.prod(spec.shape[:-1]))
     return values.astype(spec.dtype)

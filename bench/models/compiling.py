@@ -20,8 +20,11 @@ REPEATS, ENOUGH = 3, 4.0
 
 @dataclass(frozen=True)
 class Cost:
-    """Of the quickest of some runs of a process. seconds: wall time. cpu: of all its threads and children, in seconds.
-    peak: resident memory of its largest process, MB."""
+    """Cost of a process; the least of several runs in each field.
+
+    seconds: wall time. cpu: CPU seconds of all its threads and children. peak: largest resident memory of its largest
+    process, in MB.
+    """
 
     seconds: float
     cpu: float
@@ -29,7 +32,7 @@ class Cost:
 
 
 def here(text: Path, output: Path) -> tuple[Cost, Cost]:
-    """Compiles `text` into `output`: with nothing kept from earlier compilations, and again with what these left."""
+    """Compile the file `text` into `output`; return the costs with an empty cache, and with the cache of such a run."""
     command = [sys.executable, "-m", "pydispatch.cli", "compile", str(text), "--cpu=native", "-o", str(output)]
     cold: list[Cost] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -43,7 +46,7 @@ def here(text: Path, output: Path) -> tuple[Cost, Cost]:
 
 
 def peer(text: Path, output: Path) -> Cost:
-    """The same with the peer, which keeps nothing."""
+    """Compile the file `text` into `output` with iree-compile, and return the cost. It has no cache."""
     runs: list[Cost] = []
     while _again(runs):
         runs.append(_run([iree.compiler(), str(text), *iree.THIS_CPU, "-o", str(output)], {}))
@@ -51,10 +54,12 @@ def peer(text: Path, output: Path) -> Cost:
 
 
 def _again(runs: Sequence[Cost]) -> bool:
+    """Return whether another run follows: up to REPEATS, unless they have taken ENOUGH seconds together."""
     return not runs or (len(runs) < REPEATS and sum(run.seconds for run in runs) < ENOUGH)
 
 
 def _least(runs: Sequence[Cost]) -> Cost:
+    """Return the least of each field."""
     return Cost(min(r.seconds for r in runs), min(r.cpu for r in runs), min(r.peak for r in runs))
 
 
@@ -66,15 +71,21 @@ _, status, usage = os.wait4(process.pid, 0)
 seconds = time.perf_counter() - start
 print(json.dumps([os.waitstatus_to_exitcode(status), seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000]))
 """
-"""Runs a command and prints what it took. A process of its own does: memory of a process counts from its fork on."""
+"""Script that runs a command and prints [exit code, *fields of Cost].
+
+A small process runs it: the memory of the forking process would count as that of the command."""
 
 
 def _run(command: Sequence[str], variables: Mapping[str, str]) -> Cost:
-    """Runs a compiler. Raises RuntimeError with what it wrote when it fails."""
-    # Users' processes keep the bytecode of modules.
+    """Run a compiler and return its cost. Raise RuntimeError with the end of its output if it fails.
+
+    variables: environment variables in addition to those of this process.
+    """
+    # Python may write the bytecode of modules, as it does for users: a run then does not compile them again.
     environment = {**with_bytecode(), **variables}
     watched = [sys.executable, "-S", "-c", _WATCH, *command]
     done = subprocess.run(watched, capture_output=True, text=True, env=environment, check=True)
+    # The script discards the compiler's standard output, so that its own line is the only one.
     status, *cost = json.loads(done.stdout)
     if status:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr[-2000:]}")

@@ -25,20 +25,23 @@ STEPS = 16
 
 
 def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
-    """Return the seconds of each step, and the largest memory of the process in MiB."""
+    """Return CPU seconds of steps ("decode N", "prefill N") and the process's largest "memory" in MiB.
+
+    kind: type of the weights, of `COMPUTE_TYPES`. seconds: duration of the calls of each step.
+    """
     with tempfile.TemporaryDirectory() as folder:
         save(Path(folder), config, weights_of(config, "f32"))
         model = ctranslate2.Generator(folder, compute_type=COMPUTE_TYPES[kind], inter_threads=1, intra_threads=1)
 
     def answers(prompt_length: int, sequences: int, length: int) -> Callable[[], Any]:
-        """Return the function that answers equal prompts by the most probable tokens, `length` for each."""
+        """Return a function that answers `sequences` equal prompts with `length` most probable tokens each."""
         random = np.random.default_rng(1)
-        prompt = [str(token) for token in random.integers(3, config.vocabulary, prompt_length)]
+        prompt = [str(token) for token in random.integers(3, config.vocabulary, prompt_length)]  # 0 to 2 are special
         options = {"max_length": length, "min_length": length, "sampling_topk": 1, "include_prompt_in_result": False}
         return lambda: model.generate_batch([prompt] * sequences, **options)
 
-    lengths = {count: (1, 1 + STEPS) for count in SEQUENCES}
-    decoded = {(count, length): answers(HELD, count, length) for count in SEQUENCES for length in lengths[count]}
+    # Answers of both lengths compute the prompt and a first token; the longer one takes STEPS steps more.
+    decoded = {(n, length): answers(HELD, n, length) for n in SEQUENCES for length in (1, 1 + STEPS)}
     prompts = {f"prefill {length}": answers(length, sequences=1, length=1) for length in PROMPTS}
     times = least_seconds({f"{count} {length}": function for (count, length), function in decoded.items()}, seconds)
     steps = {f"decode {n}": (times[f"{n} {1 + STEPS}"] - times[f"{n} 1"]) / STEPS for n in SEQUENCES}
@@ -53,7 +56,7 @@ def save(folder: Path, config: Config, weights: dict[str, Any]) -> None:
         rotary_dim=0, rotary_interleave=False, rotary_base=config.rotary.theta,
     )  # fmt: skip
     decoder = specification.decoder
-    decoder.scale_embeddings = False
+    decoder.scale_embeddings = False  # as Llama; by default they are multiplied by the square root of the width
     embedding = weights["model.embed_tokens.weight"]
     decoder.embeddings.weight = decoder.projection.weight = embedding
     decoder.layer_norm.gamma = weights["model.norm.weight"]

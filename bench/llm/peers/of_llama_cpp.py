@@ -18,7 +18,7 @@ from measured import HELD, MAX_TOKENS, PROMPTS, SEQUENCES, least_seconds, peak_m
 
 
 def write_gguf(path: Path, config: Config, weights: dict[str, Any]) -> None:
-    """Write a Llama without a tokenizer. weights: by the names of `transformers`, of the types of `KINDS`."""
+    """Write a GGUF file of a Llama without a tokenizer. weights: of `weights_of`."""
     assert config.rotary is not None
     writer = GGUFWriter(path, "llama")
     writer.add_tokenizer_model("none")
@@ -41,7 +41,7 @@ def write_gguf(path: Path, config: Config, weights: dict[str, Any]) -> None:
 
 def _gguf_name(name: str) -> str:
     """Return the name in a GGUF file of a weight of `transformers`."""
-    names = {ours: theirs for theirs, ours in NAMES.items()}
+    names = {of_transformers: of_gguf for of_gguf, of_transformers in NAMES.items()}
     stem, _, suffix = name.rpartition(".")
     if not stem.startswith("model.layers."):
         return f"{names[stem]}.{suffix}"
@@ -50,7 +50,11 @@ def _gguf_name(name: str) -> str:
 
 
 def _in_order(name: str, weight: Any, config: Config) -> Any:
-    """Return the rows of Q and K in the order of llama.cpp: features that are rotated together are neighbours."""
+    """Return a weight with its rows in the order of llama.cpp.
+
+    Only the projections of queries and keys change: features that are rotated together become neighbours, while
+    `transformers` has them half a head apart.
+    """
     heads = config.heads if ".q_proj." in name else config.kv_heads if ".k_proj." in name else 0
     if not heads:
         return weight
@@ -71,7 +75,10 @@ def _stored(weight: Any) -> tuple[Any, Any, Any]:
 
 
 def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
-    """Return the seconds of each step, and the largest memory of the process in MiB."""
+    """Return CPU seconds of steps ("decode N", "prefill N") and the process's largest "memory" in MiB.
+
+    kind: type of the weights, of `TYPES`. seconds: duration of the calls of each step.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.gguf"
         write_gguf(path, config, weights_of(config, kind))
@@ -82,13 +89,17 @@ def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
             decode(context, [(1, position, sequence) for position in range(HELD)])
 
         def answers(count: int) -> Callable[[], None]:
+            """Return a step that decodes a token of `count` sequences after HELD others, and forgets it again."""
+
             def step() -> None:
                 decode(context, [(1, HELD, sequence) for sequence in range(count)])
-                llama_cpp.llama_memory_seq_rm(memory, -1, HELD, -1)
+                llama_cpp.llama_memory_seq_rm(memory, -1, HELD, -1)  # all sequences, from HELD to the end
 
             return step
 
         def prompt(length: int) -> Callable[[], None]:
+            """Return a step that computes a prompt of `length` tokens in sequence 0, after emptying it."""
+
             def step() -> None:
                 llama_cpp.llama_memory_seq_rm(memory, 0, 0, -1)
                 decode(context, [(1, position, 0) for position in range(length)])
@@ -103,11 +114,11 @@ def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
 
 @llama_cpp.llama_log_callback
 def discard(level: int, text: bytes, data: ctypes.c_void_p) -> None:
-    """Discard a message of the library, which keeps this function."""
+    """Discard a message of llama.cpp. A function of the module, as the library keeps its address for good."""
 
 
 def load(path: Path) -> Any:
-    """Map a GGUF file."""
+    """Return the model of a GGUF file, which is mapped into memory. Raise ValueError if llama.cpp refuses it."""
     llama_cpp.llama_log_set(discard, None)
     llama_cpp.llama_backend_init()
     model = llama_cpp.llama_model_load_from_file(str(path).encode(), llama_cpp.llama_model_default_params())
@@ -125,14 +136,18 @@ def context_of(model: Any, sequences: int) -> Any:
 
 
 def decode(context: Any, entries: list[tuple[int, int, int]]) -> None:
-    """Compute (token, position, sequence) of each entry; scores are those of the last token of each sequence."""
-    batch = llama_cpp.llama_batch_init(len(entries), 0, 1)
+    """Run the model once on tokens, and add them to the cache.
+
+    entries: (token, position in its sequence from 0, sequence) of each. Scores are computed for the last token of each
+    sequence only, as generating text needs no others.
+    """
+    batch = llama_cpp.llama_batch_init(len(entries), 0, 1)  # tokens instead of embeddings, of one sequence each
     batch.n_tokens = len(entries)
-    last = {sequence: index for index, (_, _, sequence) in enumerate(entries)}
+    last_index = {sequence: index for index, (_, _, sequence) in enumerate(entries)}
     for index, (token, position, sequence) in enumerate(entries):
         batch.token[index], batch.pos[index] = token, position
         batch.n_seq_id[index], batch.seq_id[index][0] = 1, sequence
-        batch.logits[index] = last[sequence] == index
+        batch.logits[index] = last_index[sequence] == index
     status = llama_cpp.llama_decode(context, batch)
     llama_cpp.llama_batch_free(batch)
     if status:

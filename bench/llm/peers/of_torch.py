@@ -13,20 +13,26 @@ from torch.nn import functional
 
 
 def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
-    """Return the seconds of each step, and the largest memory of the process in MiB."""
+    """Return CPU seconds of steps ("decode N", "prefill N") and the process's largest "memory" in MiB.
+
+    kind: type of the weights, "f32" or "bf16". seconds: duration of the calls of each step.
+    """
     torch.set_num_threads(1)
     dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[kind]
     weights = {n: torch.from_numpy(np.asarray(w)).to(dtype) for n, w in weights_of(config, "f32").items()}
     heads, size = config.heads, config.head_size
+    # [layer, keys or values, sequence, head, position, feature]
     cache = torch.zeros(config.layers, 2, max(SEQUENCES), heads, MAX_TOKENS, size, dtype=dtype)
     frequencies = torch.from_numpy(Rotary(size).frequencies())
 
     def step(tokens: Any, start: int) -> Any:
+        """Return the most probable next token of each sequence. tokens: [sequence, n], at positions from `start` on."""
         rows, length = tokens.shape
         angles = torch.arange(start, start + length)[:, None] * frequencies
         cosine, sine = angles.cos().to(dtype), angles.sin().to(dtype)
 
         def rotated(x: Any) -> Any:
+            """Return x with rotary position embeddings, which rotate features that are half a head apart."""
             low, high = x.chunk(2, -1)
             return torch.cat([low * cosine - high * sine, high * cosine + low * sine], -1)
 
@@ -41,6 +47,7 @@ def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
             for part, new in enumerate((rotated(k), v)):
                 cache[layer, part, :rows, :, start : start + length] = new
             keys, values = cache[layer, :, :rows, :, : start + length]
+            # A token attends to all before it and to itself.
             mask = torch.ones(length, start + length, dtype=torch.bool).tril(start)
             y = functional.scaled_dot_product_attention(rotated(q), keys, values, attn_mask=mask)
             x = x + linear(y.transpose(1, 2).reshape(rows, length, -1), "self_attn.o")
