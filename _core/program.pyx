@@ -285,10 +285,10 @@ cdef class Module:
             uint32_t variant, uint32_t alignment, Resolution resolution=None, uintptr_t query=0, object owner=None):
         """Load the chosen variant of executable `index`, whose code is mapped, and link it to the program.
 
-        elf: its file. query: address of the query function of a library that is in memory as long as `owner`, in place
-        of an ELF file. resolution: resolves its imports, the same for all executables of a program. constants: words of
-        the executable constants. processor_data: eight 64-bit words. alignment: bytes, a power of two, to which the
-        variant requires its bindings to be aligned. Returns the number of exports of the library.
+        elf: its file. query: if not 0, the address of the query function of a library, in place of an ELF file; the
+        library is in memory as long as `owner`. resolution: resolves its imports, the same for all executables of a
+        program. constants: words of the executable constants. processor_data: of sched.processor_data(). alignment:
+        bytes, a power of two, to which the variant requires its bindings to be aligned. Returns the number of exports.
         """
         cdef pyd_executable_options_t options
         cdef uint32_t words[MAX_CONSTANTS]

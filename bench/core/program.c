@@ -54,7 +54,7 @@ static pyd_span_t chain_bytes(const uint32_t grid[3]) {
   static builder_t b;
   add_export(&b, add_executable(&b, "exe"), 0, "empty", 1, 3);
   fn_t* f = add_function(&b, "chain");
-  const int64_t dims[] = {-1};
+  const int64_t dims[] = {-1};  // a dynamic size
   add_tensor(&b, f, F32, "a", 1, dims);
   add_tensor(&b, f, F32, "b", 1, dims);
   uint32_t n = op(f, PYD_OP_DIM, 0, 0, 0, 0), nb = op(f, PYD_OP_DIM, 0, 1, 0, 0);
@@ -83,7 +83,7 @@ static pyd_program_t* chain(const uint32_t grid[3]) {
   return program;
 }
 
-static const int64_t kDims[] = {8, 8};
+static const int64_t kDims[] = {8, 8};  // sizes of both arguments, one dimension each
 static float buffers[3][64];
 static void run_call(void* call) { CHECK(pyd_ok(pyd_call_run(call))); }
 static void bind_and_run(void* call) {

@@ -56,6 +56,7 @@ def measures(probe: Any, path: Path) -> dict[tuple[str, str, str], Callable[[], 
         device = pd.device(name)
         program = device.load(path)
         call = program.chain.prepare(a, b)
+        # The last argument of probe.call: bind another buffer before each run.
         ways: dict[str, Callable[[], float]] = {
             "from C": lambda p=program: probe.call(p, "chain", 8, RUNS, False),
             "from C, an argument bound anew": lambda p=program: probe.call(p, "chain", 8, RUNS, True),
@@ -75,6 +76,7 @@ def measures(probe: Any, path: Path) -> dict[tuple[str, str, str], Callable[[], 
         # Fewer runs of longer loops, so that all measurements take about equally long.
         runs = max(10, min(RUNS, 20_000_000 // (x * y * z * (1 + spin))))
         shape = (x, y, z)
+        # The last argument of probe.loop: pass a cost estimate.
         loops: dict[str, Callable[[], float]] = {
             OURS: lambda s=shape, k=spin, r=runs: probe.loop(device, *s, k, r, True),
             f"{OURS}, without a cost": lambda s=shape, k=spin, r=runs: probe.loop(device, *s, k, r, False),

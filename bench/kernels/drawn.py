@@ -46,40 +46,40 @@ class Draw:
         return min(max(rounded, low), high)
 
     def products(self) -> Maker | None:
-        m, k, n, turned = self.size(1, 600), self.size(1, 5000), self.size(1, 5000), bool(self.rng.integers(2))
-        return None if m * k * n > LARGEST else lambda: product("drawn", m, k, n, turned)
+        m, k, n, transposed = self.size(1, 600), self.size(1, 5000), self.size(1, 5000), bool(self.rng.integers(2))
+        return None if m * k * n > LARGEST else lambda: product("drawn", m, k, n, transposed)
 
     def convolutions(self) -> Maker | None:
-        places, inputs, outputs = self.size(3, 112), self.size(1, 512), self.size(1, 512)
+        side, inputs, outputs = self.size(3, 112), self.size(1, 512), self.size(1, 512)
         window, stride = int(self.rng.choice([1, 2, 3, 5, 7])), int(self.rng.choice([1, 1, 2]))
         # first: channels first; line: one spatial dimension.
         first, line, dilation = bool(self.rng.integers(2)), not self.rng.integers(4), int(self.rng.choice([1, 1, 1, 2]))
-        shape = (places * 8,) if line else (places, places)
+        shape = (side * 8,) if line else (side, side)
         if float(np.prod(shape)) * inputs * outputs * window ** len(shape) / stride ** len(shape) > LARGEST:
             return None
         return lambda: convolution("drawn", shape, inputs, outputs, window, stride, first=first, dilation=dilation)
 
     def depthwise(self) -> Maker:
-        places, channels, window = self.size(5, 112), self.size(4, 600), int(self.rng.choice([3, 5, 7]))
+        side, channels, window = self.size(5, 112), self.size(4, 600), int(self.rng.choice([3, 5, 7]))
         stride, first = int(self.rng.choice([1, 2])), bool(self.rng.integers(2))
-        return lambda: convolution("drawn", (places, places), channels, channels, window, stride, first=first,
+        return lambda: convolution("drawn", (side, side), channels, channels, window, stride, first=first,
                                    groups=channels)  # fmt: skip
 
     def grouped(self) -> Maker:
-        groups, channels, places = int(self.rng.choice([2, 4, 8, 32])), self.size(2, 32), self.size(5, 56)
+        groups, channels, side = int(self.rng.choice([2, 4, 8, 32])), self.size(2, 32), self.size(5, 56)
         first = bool(self.rng.integers(2))
-        return lambda: convolution("drawn", (places, places), groups * channels, groups * channels, 3, first=first,
+        return lambda: convolution("drawn", (side, side), groups * channels, groups * channels, 3, first=first,
                                    groups=groups)  # fmt: skip
 
     def transposed(self) -> Maker:
-        places, window = self.size(4, 48), int(self.rng.choice([2, 3, 4]))
+        side, window = self.size(4, 48), int(self.rng.choice([2, 3, 4]))
         inputs, outputs = self.size(4, 256), self.size(4, 128)
-        return lambda: transposed_convolution("drawn", places, inputs, outputs, window, 2)
+        return lambda: transposed_convolution("drawn", side, inputs, outputs, window, 2)
 
     def poolings(self) -> Maker:
-        kind, places, channels = str(self.rng.choice(["max", "mean"])), self.size(8, 112), self.size(3, 600)
+        kind, side, channels = str(self.rng.choice(["max", "mean"])), self.size(8, 112), self.size(3, 600)
         window = int(self.rng.choice([2, 3]))
-        return lambda: pooling("drawn", kind, places, channels, window, 2)
+        return lambda: pooling("drawn", kind, side, channels, window, 2)
 
     def reductions(self) -> Maker:
         rank = int(self.rng.integers(1, 4))
@@ -92,8 +92,8 @@ class Draw:
         return lambda: make(rows, width)
 
     def group_norms(self) -> Maker:
-        groups, channels, places = int(self.rng.choice([4, 8, 32])), self.size(2, 32), self.size(4, 64)
-        return lambda: group_norm(places, groups * channels, groups)
+        groups, channels, side = int(self.rng.choice([4, 8, 32])), self.size(2, 32), self.size(4, 64)
+        return lambda: group_norm(side, groups * channels, groups)
 
     def gathers(self) -> Maker:
         rows, width, count = self.size(100, 20000), self.size(1, 2000), self.size(1, 2000)

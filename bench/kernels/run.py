@@ -106,7 +106,7 @@ def child(args: argparse.Namespace) -> None:
     Print a line of JSON for each: [number, name, figures]; figures are null if `args.only` is not in the name.
     """
     workers = args.workers[0]
-    if workers == 1:
+    if workers == 1:  # CPU time then shows all work: none runs on another core beside it
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     from pydispatch.bench.peers import iree
 
@@ -161,6 +161,7 @@ def rows(name: str, figures: dict[str, Any], workers: int, roof: Any) -> list[Ro
 
     figures: of `measure`. roof: a roof.Roof.
     """
+    # onnxruntime has its weights as initializers, so it is compared with ours with constant weights, if there are any.
     with_constants = CONSTANT if CONSTANT in figures["seconds"] else OURS
     kernel_rows = [
         Row("a call", who, value, size=name, workers=workers, against=with_constants if who == "onnxruntime" else OURS)

@@ -87,8 +87,8 @@ def convolution(
         first: Whether channels are before spatial dimensions, as in PyTorch.
         groups: Of channels; as many as channels for a depthwise convolution.
     """
-    places = "HW"[: len(size)] if len(size) == 2 else "W"
-    image, kernel = ("NC" + places, "OI" + places) if first else (f"N{places}C", f"{places}IO")
+    spatial = "HW"[: len(size)] if len(size) == 2 else "W"
+    image, kernel = ("NC" + spatial, "OI" + spatial) if first else (f"N{spatial}C", f"{spatial}IO")
     filters, windows = (outputs, inputs // groups), (window,) * len(size)
     weights = {"w": f32(*filters, *windows) if first else f32(*windows, *filters[::-1])}
     x = normal(1, inputs, *size) if first else normal(1, *size, inputs)
@@ -99,6 +99,7 @@ def convolution(
             dimension_numbers=(image, kernel, image),
         )  # fmt: skip
 
+    # The name has only what is not the default.
     how = f"{'x'.join([str(window)] * len(size))}" + (f"/{stride}" if stride > 1 else "")
     how += f" dilated {dilation}" * (dilation > 1) + f" groups {groups}" * (1 < groups < inputs)
     layout = "nchw" if first else "nhwc"
@@ -133,6 +134,7 @@ def pooling(name: str, kind: str, size: int, channels: int, window: int, stride:
 
 def reduction(name: str, sizes: tuple[int, ...], axes: tuple[int, ...], kind: str = "sum") -> Work:
     """Return the reduction of a tensor over `axes`, in ascending order. kind: "sum" or "max", a function of NumPy."""
+    # A sum "of rows" adds up neighbours in memory, one "of columns" does not.
     which = "whole" if len(axes) == len(sizes) else "rows" if axes == (len(sizes) - 1,) else "columns"
     shape = "x".join(map(str, sizes))
     return work(f"{name} {kind} of {which} {shape}", lambda _, x: getattr(jnp, kind)(x, axis=axes), {}, normal(*sizes),

@@ -52,6 +52,7 @@ def measure(name: str, small: bool, workers: int, folder: Path, seconds: float) 
     prepared = device.load(folder / f"{name}.pdx").main.prepare(*arguments)
     figures["difference"] = differs(prepared(), expected)
     figures["tolerance"] = model.tolerance
+    # Compiled here, as `folder` has only the program whose weights are arguments.
     constant = device.load(model.call(lambda weights, *inputs: pydispatch.from_jax(
         model.function, *inputs, params=weights, targets="cpu", cpu="native"
     ))).main.prepare(*model.inputs)  # fmt: skip
