@@ -52,24 +52,26 @@ class Draw:
     def convolutions(self) -> Maker | None:
         side, inputs, outputs = self.size(3, 112), self.size(1, 512), self.size(1, 512)
         window, stride = int(self.rng.choice([1, 2, 3, 5, 7])), int(self.rng.choice([1, 1, 2]))
-        # first: channels first; line: one spatial dimension.
-        first, line, dilation = bool(self.rng.integers(2)), not self.rng.integers(4), int(self.rng.choice([1, 1, 1, 2]))
+        # line: one spatial dimension, so a signal.
+        channels_first, line = bool(self.rng.integers(2)), not self.rng.integers(4)
+        dilation = int(self.rng.choice([1, 1, 1, 2]))
         shape = (side * 8,) if line else (side, side)
         if float(np.prod(shape)) * inputs * outputs * window ** len(shape) / stride ** len(shape) > LARGEST:
             return None
-        return lambda: convolution("drawn", shape, inputs, outputs, window, stride, first=first, dilation=dilation)
+        return lambda: convolution("drawn", shape, inputs, outputs, window, stride, channels_first=channels_first,
+                                   dilation=dilation)  # fmt: skip
 
     def depthwise(self) -> Maker:
         side, channels, window = self.size(5, 112), self.size(4, 600), int(self.rng.choice([3, 5, 7]))
-        stride, first = int(self.rng.choice([1, 2])), bool(self.rng.integers(2))
-        return lambda: convolution("drawn", (side, side), channels, channels, window, stride, first=first,
-                                   groups=channels)  # fmt: skip
+        stride, channels_first = int(self.rng.choice([1, 2])), bool(self.rng.integers(2))
+        return lambda: convolution("drawn", (side, side), channels, channels, window, stride,
+                                   channels_first=channels_first, groups=channels)  # fmt: skip
 
     def grouped(self) -> Maker:
         groups, channels, side = int(self.rng.choice([2, 4, 8, 32])), self.size(2, 32), self.size(5, 56)
-        first = bool(self.rng.integers(2))
-        return lambda: convolution("drawn", (side, side), groups * channels, groups * channels, 3, first=first,
-                                   groups=groups)  # fmt: skip
+        channels_first = bool(self.rng.integers(2))
+        return lambda: convolution("drawn", (side, side), groups * channels, groups * channels, 3,
+                                   channels_first=channels_first, groups=groups)  # fmt: skip
 
     def transposed(self) -> Maker:
         side, window = self.size(4, 48), int(self.rng.choice([2, 3, 4]))

@@ -48,20 +48,20 @@ def kernels() -> Makers:
 
 
 def _resnet50() -> Makers:
-    for first in (False, True):  # channels last, then channels first
+    for channels_first in (False, True):
         for size, inputs, outputs, window, stride in RESNET50:
-            yield lambda s=size, i=inputs, o=outputs, w=window, t=stride, f=first: convolution(
-                "resnet50", (s, s), i, o, w, t, first=f)  # fmt: skip
+            yield lambda s=size, i=inputs, o=outputs, w=window, t=stride, f=channels_first: convolution(
+                "resnet50", (s, s), i, o, w, t, channels_first=f)  # fmt: skip
     yield lambda: product("resnet50 head", 1, 2048, 1000)
     yield lambda: pooling("resnet50", "max", 112, 64, 3, 2)
     yield lambda: pooling("resnet50", "mean", 7, 2048, 7, 7)
 
 
 def _mobilenet() -> Makers:
-    for first in (False, True):  # channels last, then channels first
+    for channels_first in (False, True):
         for size, channels, stride in MOBILENET:
-            yield lambda s=size, c=channels, t=stride, f=first: convolution(
-                "depthwise", (s, s), c, c, 3, t, first=f, groups=c)  # fmt: skip
+            yield lambda s=size, c=channels, t=stride, f=channels_first: convolution(
+                "depthwise", (s, s), c, c, 3, t, channels_first=f, groups=c)  # fmt: skip
     for size, inputs, outputs in (
         (112, 32, 16), (56, 24, 144), (14, 96, 576), (14, 576, 96), (7, 960, 160), (7, 320, 1280)
     ):  # fmt: skip
@@ -100,13 +100,13 @@ def _other_convolutions() -> Makers:
     yield lambda: transposed_convolution("unet transposed", 16, 256, 128, 4, 2)
     yield lambda: convolution("whisper", (3000,), 80, 384, 3)
     yield lambda: convolution("whisper", (3000,), 384, 384, 3, 2)
-    yield lambda: convolution("whisper", (3000,), 80, 384, 3, first=True)
-    yield lambda: convolution("whisper", (3000,), 384, 384, 3, 2, first=True)
+    yield lambda: convolution("whisper", (3000,), 80, 384, 3, channels_first=True)
+    yield lambda: convolution("whisper", (3000,), 384, 384, 3, 2, channels_first=True)
     yield lambda: convolution("dilated", (28, 28), 128, 128, 3, dilation=2)
-    yield lambda: convolution("dilated", (28, 28), 128, 128, 3, dilation=4, first=True)
+    yield lambda: convolution("dilated", (28, 28), 128, 128, 3, dilation=4, channels_first=True)
     yield lambda: convolution("grouped", (28, 28), 128, 128, 3, groups=32)
     yield lambda: convolution("grouped", (14, 14), 256, 256, 3, groups=32)
-    yield lambda: convolution("grouped", (28, 28), 128, 128, 3, groups=4, first=True)
+    yield lambda: convolution("grouped", (28, 28), 128, 128, 3, groups=4, channels_first=True)
 
 
 def _rows() -> Makers:

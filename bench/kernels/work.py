@@ -74,8 +74,8 @@ def product(name: str, m: int, k: int, n: int, transposed: bool = False) -> Work
 
 
 def convolution(
-    name: str, size: tuple[int, ...], inputs: int, outputs: int, window: int, stride: int = 1, *, first: bool = False,
-    groups: int = 1, dilation: int = 1,
+    name: str, size: tuple[int, ...], inputs: int, outputs: int, window: int, stride: int = 1, *,
+    channels_first: bool = False, groups: int = 1, dilation: int = 1,
 ) -> Work:  # fmt: skip
     """Return a convolution of one image or signal, padded so that a stride of 1 keeps its size.
 
@@ -84,14 +84,14 @@ def convolution(
         size: Height and width of the input image, or length of a signal.
         inputs, outputs: Channels.
         window, stride, dilation: The same in each spatial dimension.
-        first: Whether channels are before spatial dimensions, as in PyTorch.
+        channels_first: Whether channels are before spatial dimensions, as in PyTorch.
         groups: Of channels; as many as channels for a depthwise convolution.
     """
     spatial = "HW"[: len(size)] if len(size) == 2 else "W"
-    image, kernel = ("NC" + spatial, "OI" + spatial) if first else (f"N{spatial}C", f"{spatial}IO")
+    image, kernel = ("NC" + spatial, "OI" + spatial) if channels_first else (f"N{spatial}C", f"{spatial}IO")
     filters, windows = (outputs, inputs // groups), (window,) * len(size)
-    weights = {"w": f32(*filters, *windows) if first else f32(*windows, *filters[::-1])}
-    x = normal(1, inputs, *size) if first else normal(1, *size, inputs)
+    weights = {"w": f32(*filters, *windows) if channels_first else f32(*windows, *filters[::-1])}
+    x = normal(1, inputs, *size) if channels_first else normal(1, *size, inputs)
 
     def run(p: Tree, x: jax.Array) -> jax.Array:
         return lax.conv_general_dilated(
@@ -102,7 +102,7 @@ def convolution(
     # The name has only what is not the default.
     how = f"{'x'.join([str(window)] * len(size))}" + (f"/{stride}" if stride > 1 else "")
     how += f" dilated {dilation}" * (dilation > 1) + f" groups {groups}" * (1 < groups < inputs)
-    layout = "nchw" if first else "nhwc"
+    layout = "nchw" if channels_first else "nhwc"
     shape = "x".join(map(str, size))
     return work(f"{name} {how} {shape}x{inputs} to {outputs} {layout[:2] + layout[-1] if len(size) == 1 else layout}",
                 run, weights, x)  # fmt: skip
