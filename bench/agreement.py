@@ -133,7 +133,7 @@ def compare(text: str, value: str, rounds: int) -> list[dict[str, Any]]:
         ours: list[dict[str, float]] = []
         theirs: dict[str, list[float]] = {other: [] for other in OTHERS}
         for _ in range(rounds):
-            ours.append(own_bench(folder, value))
+            ours.append(own_bench(folder, value))  # has both contenders
             for other, (_, measured) in OTHERS.items():
                 theirs[other].append(measured(folder, value))
     rows = []

@@ -83,6 +83,7 @@ def measure(sizes: Sequence[int], count: int) -> dict[str, float]:
     gc.freeze()  # the compiler's objects are no part of a server
     cpus = len(os.sched_getaffinity(0))
     function = pd.device(f"cpu?workers={cpus}").load(artifact).main
+    # A call by itself runs on one thread of the pool, as all cores are busy with calls.
     alone = pd.device("cpu?workers=1").load(artifact).main
     constants = tuple(weights.values())  # in the order of the arguments after x
     pool = ThreadPoolExecutor(cpus)

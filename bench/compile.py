@@ -109,6 +109,7 @@ def measured(*command: str | Path, **variables: str) -> Cost:
     ended = threading.Event()
 
     def watch() -> None:
+        """Sample the memory of all processes together every 50 ms."""
         nonlocal peak
         while not ended.wait(0.05):
             peak = max(peak, sum(map(resident, family(process.pid))))

@@ -79,7 +79,7 @@ def engine_alone(rows: int, steps: int) -> float:
         sequence = TokenSequence(prompt, Sampling(), steps + 2 * rows + 2, PAGE_SIZE)
         sequence.order = order
         scheduler.add(sequence)
-    while scheduler.prefills < rows:
+    while scheduler.prefills < rows:  # prompts are not part of the figure
         scheduler.step()
     start = time.process_time()
     for _ in range(steps):

@@ -76,15 +76,16 @@ class Draw:
     def transposed(self) -> Maker:
         side, window = self.size(4, 48), int(self.rng.choice([2, 3, 4]))
         inputs, outputs = self.size(4, 256), self.size(4, 128)
-        return lambda: transposed_convolution("drawn", side, inputs, outputs, window, 2)
+        return lambda: transposed_convolution("drawn", side, inputs, outputs, window, stride=2)
 
     def poolings(self) -> Maker:
         kind, side, channels = str(self.rng.choice(["max", "mean"])), self.size(8, 112), self.size(3, 600)
         window = int(self.rng.choice([2, 3]))
-        return lambda: pooling("drawn", kind, side, channels, window, 2)
+        return lambda: pooling("drawn", kind, side, channels, window, stride=2)
 
     def reductions(self) -> Maker:
         rank = int(self.rng.integers(1, 4))
+        # The product of sizes is at most 4e6, whatever the rank; at least one axis is reduced.
         sizes = tuple(self.size(1, int(4e6 ** (1 / rank))) for _ in range(rank))
         axes = tuple(sorted(self.rng.choice(rank, int(self.rng.integers(1, rank + 1)), replace=False).tolist()))
         return lambda: reduction("drawn", sizes, axes, "sum")

@@ -69,6 +69,7 @@ def _mobilenet() -> Makers:
 
 
 def _products() -> Makers:
+    # m, k, n: [m, k] times [k, n]. transposed: weights are stored as [n, k].
     for name, m, k, n, transposed in (
         ("bert qkv", 128, 768, 2304, False), ("bert out", 128, 768, 768, False), ("bert up", 128, 768, 3072, False),
         ("bert down", 128, 3072, 768, False), ("bert pooler", 1, 768, 768, False), ("gpt2 up", 1, 768, 3072, False),
@@ -85,13 +86,14 @@ def _products() -> Makers:
 
 def _attention() -> Makers:
     yield lambda: attention("attention bert", 128, 128, 12, 64)
-    yield lambda: attention("attention gpt2 prefill", 128, 128, 12, 64, True)
+    yield lambda: attention("attention gpt2 prefill", 128, 128, 12, 64, causal=True)
     yield lambda: attention("attention gpt2 decode", 1, 512, 12, 64)
     yield lambda: attention("attention llama decode", 1, 1024, 32, 128)
     yield lambda: attention("attention long", 512, 512, 8, 64)
 
 
 def _other_convolutions() -> Makers:
+    """Yield convolutions of other models: on images, on signals, transposed, dilated and grouped."""
     yield lambda: convolution("unet", (64, 64), 64, 64, 3)
     yield lambda: convolution("unet", (32, 32), 320, 320, 3)
     yield lambda: convolution("unet", (16, 16), 640, 640, 3)
@@ -110,6 +112,7 @@ def _other_convolutions() -> Makers:
 
 
 def _rows() -> Makers:
+    """Yield kernels that compute each row by itself: cells, norms, softmax, gathers, and elementwise operations."""
     yield lambda: lstm_cell(1, 128, 384)
     yield lambda: lstm_cell(8, 256, 512)
     yield lambda: layer_norm(128, 768)
