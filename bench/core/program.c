@@ -27,8 +27,8 @@ static double now(void) {
 }
 static int by_value(const void* a, const void* b) { return *(const double*)a < *(const double*)b ? -1 : 1; }
 
-// Prints the seconds per unit of work of body(self), which does |units| of them. |name|, |size|: of the figure. |workers|:
-// of the scheduler that the body uses.
+// Prints the seconds per unit of work of body(self), which does |units| of them. |name|, |size|: of the figure.
+// |workers|: of the scheduler that the body uses.
 static void measure(const char* name, const char* size, uint32_t workers, void (*body)(void*), void* self, double units) {
   enum { RUNS = 11 };
   double results[RUNS], once;

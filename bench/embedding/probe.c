@@ -24,8 +24,8 @@ static PyObject* refuse(pyd_status_t status) {
 
 // call(program, function, n, runs, rebind) -> nanoseconds per run of a prepared call
 //
-// The function takes two tensors of n f32 and returns one. rebind: bind another buffer to its first argument before each
-// run.
+// The function takes two tensors of n f32 and returns one. rebind: bind another buffer to its first argument before
+// each run.
 static PyObject* call(PyObject* module, PyObject* args) {
   PyObject* object;
   const char* name;

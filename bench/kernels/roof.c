@@ -30,8 +30,8 @@ static double now(void) {
 typedef struct {
     pthread_barrier_t *start;  // all threads begin a round together
     long repeats;              // of the loop in a round
-    size_t count;  // elements of each array of this thread; 0: multiply-adds or dot products
-    int is_dots;   // with a count of 0: dot products of bytes
+    size_t count;              // elements of each array of this thread; 0: multiply-adds or dot products
+    int is_dots;               // with a count of 0: dot products of bytes
     float *a, *b, *c;
     float seen;  // sum of results, so that computing them is not optimized away
     double begun[ROUNDS], ended[ROUNDS];
