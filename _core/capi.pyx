@@ -327,9 +327,11 @@ cdef pyd_status_t program_from_python(void* program, pyd_api_program_t** out_pro
 cdef pyd_status_t register(
         operation_t operation, Request* request, pyd_api_device_t* device, const char* name, bint has_function,
         int32_t priority, uint64_t* out_id) noexcept nogil:
-    """Run an operation that registers functions, after checking its arguments, and store the identifier in `out_id`.
+    """Check the arguments that the API functions which register a provider share, and run `operation` on `request`.
 
-    has_function: whether the function's address is not NULL. out_id: may be NULL; receives 0 on failure.
+    The caller has stored its C function and what belongs to it in `request`, and in `request.slot` the name of the API
+    function. name: of the import, command or plugin. has_function: whether the C function is not NULL. out_id: receives
+    the provider's id, 0 after a failure; may be NULL.
     """
     cdef pyd_status_t status
     if out_id != NULL:

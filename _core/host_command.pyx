@@ -78,14 +78,14 @@ cdef class Context:
     def parallel_for(self, uint64_t count, body):
         """Call body(begin, end) on the workers of a CPU device, for ranges [begin, end) that cover [0, count) once.
 
-        On other devices there is at most one call, on this thread. Returns when all calls have returned. Raises the
-        first exception that one of them raised.
+        On other devices, which have no workers, call body(0, count) on this thread. Returns when all calls have
+        returned. Raises the first exception that one of them raised.
         """
         cdef Loop loop = Loop()
         cdef const pyd_host_command_t* command = self.command
         if self.is_over:
             raise InvalidArgumentError(f"host command '{self.name}' has returned: its context is not valid any more")
-        if command == NULL:
+        if command == NULL:  # the device is no CPU
             if count:
                 body(0, count)
             return

@@ -156,7 +156,8 @@ static void drop_sources(const pyd_program_t* program, const pyd_function_t* fn)
 }
 
 // Computes the constants of a derivation, whose sources are derived already, and publishes their addresses. After a
-// failure their memory is released. The caller is inside the gate.
+// failure their memory is released. The caller is inside the gate (|derived->gate|, a mutex for long waits), so that no
+// other thread derives constants at the same time.
 static pyd_status_t derive(const pyd_program_t* program, uint32_t derivation, const pyd_interrupt_t* interrupt) {
   const pyd_program_derivation_t* d = &program->derivations[derivation];
   pyd_derived_t* derived = program->derived;
@@ -164,7 +165,7 @@ static pyd_status_t derive(const pyd_program_t* program, uint32_t derivation, co
   uint32_t count = program->functions[d->function].info.result_count;
   pyd_plan_t* plan = NULL;
   uint8_t** data = calloc(count, sizeof(*data));
-  const constant_memory_t memory = derived->memory;
+  const constant_memory_t memory_before = derived->memory;
   pyd_status_t status = PYD_STATUS_OK;
   if (!data) status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %u results", count);
   if (pyd_ok(status)) status = pyd_plan_create(program, d->function, NULL, NULL, &plan);
@@ -175,10 +176,10 @@ static pyd_status_t derive(const pyd_program_t* program, uint32_t derivation, co
                              (unsigned long long)bytes, d->first_constant + i, (unsigned long long)length);
   }
   if (pyd_ok(status)) status = run(program, plan, d->first_constant, data, interrupt);
-  drop_sources(program, &program->functions[d->function]);
+  drop_sources(program, &program->functions[d->function]);  // also after a failure: reads load dropped pages again
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i)
     atomic_store_explicit(&derived->data[d->first_constant + i], data[i], memory_order_release);
-  if (!pyd_ok(status)) release_after(derived, memory);
+  if (!pyd_ok(status)) release_after(derived, memory_before);
   pyd_plan_free(plan);
   free(data);
   return pyd_status_annotate(status, "derived constant %u, by function '%.*s': %s", d->first_constant, STRING(name),

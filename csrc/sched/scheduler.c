@@ -15,7 +15,8 @@ static void* allocate(size_t count, size_t size) {
   return memory;
 }
 
-// Initializes an entry of the pool without a thread. The last entry is worker 0, see pyd_sched_t.
+// Initializes an entry of the pool without a thread: it is on no CPU (PYD_PLACEMENT_NONE), and there is no thread whose
+// affinity could be changed (PYD_PLACEMENT_GONE). The last entry is worker 0, see pyd_sched_t.
 static void reset_thread(pyd_sched_t* sched, uint32_t index) {
   pyd_sched_thread_t* thread = &sched->threads[index];
   pyd_event_init(&thread->wake);
@@ -29,6 +30,8 @@ static void reset_thread(pyd_sched_t* sched, uint32_t index) {
   atomic_init(&thread->place.state, PYD_PLACEMENT_GONE);
   atomic_init(&thread->place.cpu, PYD_PLACEMENT_NONE);
   atomic_init(&sched->occupied[index], PYD_PLACEMENT_NONE);
+  // Picoseconds of work from which sharing it with a spinning thread pays, and from which waking one does: constants in
+  // nanoseconds until the thread has measured delays.
   thread->worth_spinning = UINT64_C(1000) * PYD_SCHED_WORTH_SPINNING;
   thread->worth_waking = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING;
   // Worker 0 does not spin by default, so that callers get the CPU.

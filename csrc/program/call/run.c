@@ -82,11 +82,12 @@ pyd_status_t pyd_step_run_whole(const pyd_call_t* call, uint32_t number, const p
 // may be slower than a step of one workgroup, more often.
 enum { kPollSteps = 64 };
 
-// Runs a step of one workgroup. Returns false, without running it, for any other step.
+// Runs a step that is one workgroup of a dispatch, without the scheduler. Returns false, without running it, for any
+// other step, and in calls that find uninitialized reads.
 static inline bool run_single(const pyd_call_t* call, const pyd_plan_step_t* step, pyd_status_t* out_status) {
   const pyd_call_command_t* command = &call->commands[step->first_command];
   if (step->total != 1 || !command->function || call->is_poisoned)
-    return false;  // run() of dispatch.c poisons local memory
+    return false;  // poisoned calls fill local memory before each workgroup, which only run() of dispatch.c does
   int32_t code = pyd_dispatch_call(command->function, command->is_embedded, command->environment, &command->state,
                                    &command->workgroup);
   *out_status = LIKELY(code == 0) ? PYD_STATUS_OK : refuse(call, step, 0, code);

@@ -74,7 +74,9 @@ static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   return status;
 }
 
-// Marks the registers that decide which kernel runs, over which grid, on which buffer ranges.
+// Marks as structural (the plan depends on its value) each register that decides which kernel runs, over which grid, on
+// which buffer ranges. A binding has three words: a buffer, which is no register, and the registers of the offset and
+// of the length of its range.
 static void mark(pyd_function_t* fn, const uint32_t* record) {
   pyd_dispatch_view_t view = pyd_dispatch_view(record);
   pyd_mark_structural(fn, view.export_reg);

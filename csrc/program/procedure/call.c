@@ -220,11 +220,13 @@ static pyd_status_t call(pyd_frame_t frame, uint32_t procedure, const pyd_input_
 
 pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                 const pyd_interrupt_t* interrupt, pyd_invocation_t** out_invocation) {
-  const pyd_memory_t process = {.pool = state->memory.pool};  // results are in memory of this process
-  return call((pyd_frame_t){.state = state, .interrupt = interrupt, .result_memory = process}, procedure, inputs,
+  const pyd_memory_t host_memory = {.pool = state->memory.pool};  // no device: results are in memory of this process
+  return call((pyd_frame_t){.state = state, .interrupt = interrupt, .result_memory = host_memory}, procedure, inputs,
               out_invocation);
 }
 
+// |blocks|: for each argument its device block, or NULL if it is in host memory. Results stay in the memory that the
+// state has for tensors, |state->memory|: that of the device.
 pyd_status_t pyd_procedure_call_on_device(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                           void* const* blocks, const pyd_interrupt_t* interrupt,
                                           pyd_invocation_t** out_invocation) {
@@ -236,8 +238,8 @@ pyd_status_t pyd_procedure_call_on_device(pyd_state_t* state, uint32_t procedure
 pyd_status_t pyd_procedure_call_timed(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                       const pyd_interrupt_t* interrupt, pyd_procedure_observer_t* observer,
                                       pyd_invocation_t** out_invocation) {
-  const pyd_memory_t process = {.pool = state->memory.pool};  // results are in memory of this process
-  return call((pyd_frame_t){.state = state, .interrupt = interrupt, .result_memory = process, .observer = observer},
+  const pyd_memory_t host_memory = {.pool = state->memory.pool};  // no device: results are in memory of this process
+  return call((pyd_frame_t){.state = state, .interrupt = interrupt, .result_memory = host_memory, .observer = observer},
               procedure, inputs, out_invocation);
 }
 

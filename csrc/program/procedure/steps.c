@@ -120,8 +120,9 @@ static pyd_status_t store(pyd_frame_t* frame, const pyd_step_t* step) {
   return status;
 }
 
-// OBSERVE: records the values of the slots from pool word b + 1 on, one or two, for check a. Those that the caller
-// could not read after the call are copied.
+// OBSERVE: records the values of one or two slots for check a. Pool word b is their number, and the words after it are
+// the slots. Tensors that the caller could not read after the call are copied to memory of this process: those in
+// memory that it lends for the call, and those on a device.
 static pyd_status_t observe(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_invocation_t* invocation = frame->invocation;
   if (invocation->observation_count == invocation->observation_capacity) {
@@ -134,14 +135,14 @@ static pyd_status_t observe(pyd_frame_t* frame, const pyd_step_t* step) {
     invocation->observation_capacity = (uint32_t)capacity;
   }
   pyd_observation_t observation = {.check = step->a, .count = frame->p->pool[step->b]};
-  const pyd_memory_t process = {.pool = frame->state->memory.pool};
+  const pyd_memory_t host_memory = {.pool = frame->state->memory.pool};  // no device: memory of this process
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < observation.count && pyd_ok(status); ++i) {
     uint32_t slot = frame->p->pool[step->b + 1 + i];
     pyd_cell_t* cell;
     observation.types[i] = frame->p->slots[slot];
     status = pyd_frame_read(frame, slot, &cell);
-    if (pyd_ok(status)) status = retain_or_copy(process, cell, &observation.cells[i]);
+    if (pyd_ok(status)) status = retain_or_copy(host_memory, cell, &observation.cells[i]);
   }
   if (pyd_ok(status)) {
     invocation->observations[invocation->observation_count++] = observation;
@@ -211,8 +212,9 @@ static pyd_status_t save_rows(const pyd_frame_t* frame, pyd_tensor_t* source, bo
   return pyd_tensor_copy(frame->state->memory, source, out_tensor);
 }
 
-// SAVE: stores the value of slot b in slot a, where its rows may be overwritten in place. Pool word c is the slot of
-// the row numbers, the next word that of the rows' elements.
+// SAVE: prepares updates of some rows of the tensor in slot b: stores a tensor with its value in slot a, in whose
+// memory they may overwrite these rows. If a global has the same memory, the old rows are kept to restore it after a
+// failed call. Pool word c is the slot of the numbers of the rows, the next word that of their old elements.
 static pyd_status_t save(pyd_frame_t* frame, const pyd_step_t* step) {
   const uint32_t* slots = frame->p->pool + step->c;
   pyd_cell_t *source, *positions, *saved;
