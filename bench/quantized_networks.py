@@ -20,14 +20,14 @@ class Layers:
     """A network that is written layer by layer.
 
     Attributes:
-        g: The graph that layers are added to.
-        scale: Quantization scale of the current result.
-        channels: Its channels.
-        name: Name of the current result, which is quantized and dequantized again.
+        g: The graph of the network so far.
+        scale: Quantization scale of the last layer's result.
+        channels: Channels of that result.
+        name: Name of that result in the graph, dequantized.
     """
 
     GROWTH = 25.0
-    """Factor by which values, and so their scale, grow with every convolution."""
+    """Factor of the scale for each convolution: its results are larger than its inputs by about as much."""
 
     def __init__(self, *shape: int) -> None:
         self.g, self.scale = Graph(floats(*shape)), 0.03

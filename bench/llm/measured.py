@@ -135,12 +135,16 @@ def measure_model(path: Path, seconds: float) -> dict[str, float]:
         steps[f"prefill {length}"] = lambda chunks=chunks: [chunk() for chunk in chunks]  # type: ignore[misc]
     for step in steps.values():
         step()
-    memory = peak_memory()  # before machine_works, which need memory of their own
-    return {"memory": memory, **least_seconds({**steps, **machine_works()}, seconds)}
+    memory = peak_memory()  # before machine_rate_calls, which need memory of their own
+    return {"memory": memory, **least_seconds({**steps, **machine_rate_calls()}, seconds)}
 
 
-def machine_works() -> dict[str, Callable[[], Any]]:
-    """Return calls by name: "read" adds up READ_BYTES of memory, "product" multiplies matrices of PRODUCT_SIZE."""
+def machine_rate_calls() -> dict[str, Callable[[], Any]]:
+    """Return calls whose times give the rates of the machine, to which those of the model are compared.
+
+    "read" adds up READ_BYTES of memory, and "product" multiplies square matrices of size PRODUCT_SIZE; both on one
+    worker, as the model.
+    """
 
     @pd.program
     def read(x: Annotated[Any, pd.f32[READ_BYTES // 4]]) -> Any:

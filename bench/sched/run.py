@@ -31,15 +31,14 @@ CALIBRATION = 10_000_000
 
 @dataclass(frozen=True)
 class Contender:
-    """A system with one of its ways to share a loop among threads.
+    """A system with one of its ways to share a loop.
 
     Attributes:
-        name: Its name in tables.
+        name: Name in the report.
         source: Its file in this folder.
-        compiler: The program that compiles the source and links it with rounds.c.
-        flags: Flags, sources and libraries for the compiler, besides `FLAGS`.
-        variant: The way to share, as the source names it; "" if there is only one.
-        needs: What has to be installed.
+        compiler, flags: The compiler's command, and its arguments besides FLAGS.
+        variant: The way to share, as the system's program reads it, such as "static"; "" for the only one.
+        needs: Programs and libraries that must be installed, for the message if the build fails.
     """
 
     name: str
@@ -52,17 +51,17 @@ class Contender:
 
 @dataclass(frozen=True)
 class Case:
-    """A grid.
+    """A grid (a parallel loop over indices) that contenders run repeatedly.
 
     Attributes:
-        name: Its name in tables.
-        pattern: How work is distributed over the indices, as rounds.c names it.
-        size: Work or number of indices, as tables show it.
+        name: Name in the report.
+        pattern: Work of an index, one of those in rounds.c: "empty", "even", "ramp", "heavy", "meet" or "idle".
+        size: The amount of work, or of indices, as text for the report.
         count: Number of indices.
-        nanoseconds: Duration of the work of all indices together.
-        pause: Microseconds that the caller sleeps before each grid.
+        nanoseconds: Work of all indices together, as time on one thread.
+        pause: Microseconds between grids; 0 to start them at once.
         spinning: Number of threads that compute something else meanwhile.
-        twice: Whether there are twice as many workers as CPUs.
+        twice: Whether there are twice as many workers as CPUs, instead of as many.
     """
 
     name: str

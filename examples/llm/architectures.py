@@ -117,6 +117,7 @@ class Gpt2:
         return embed(token_table, tokens) + embed(position_table, positions)
 
     def projections(self, layer: int, x: Array, positions: Array) -> tuple[Array, Array, Array]:
+        """Return queries, keys and values [s, t, heads, size] of x. The embedding contains the positions already."""
         config = self.config
         projected = self._linear(self._norm(x, f"h.{layer}.ln_1"), f"h.{layer}.attn.c_attn")
         # One weight has the columns of all queries, then those of all keys and all values.
