@@ -28,7 +28,7 @@ def prepack_columns(function: Operation) -> None:
     """Prepack the right-hand factors of the products of a host function in place where that pays. Values are
     unchanged.
     """
-    for op in list(walk(function)):
+    for op in list(walk(function)):  # operations without a parent were erased with an earlier one
         if op.name == "linalg.generic" and op.parent is not None:
             c = contraction_of(op)
             if c is not None and _pays(c):

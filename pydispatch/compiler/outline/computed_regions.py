@@ -112,8 +112,8 @@ def open_grid(region: flow.DispatchRegionOp) -> Grid:
 def _give_own_destination(value: SSAValue, members: set[Operation], block: Block, first: Operation) -> None:
     """Insert a barrier between a tensor and the insertions that compute a result from it, if the body also reads it.
 
-    The insertions then update another value than the one the body reads. Raises CompileError if the tensor is computed
-    inside the dispatch, unless it is a tensor.empty.
+    The insertions then update another value than the one the body reads. A tensor.empty in the dispatch needs none: it
+    has no elements to read. Raises CompileError if another operation of the dispatch computes the tensor.
 
     Args:
         value: Result of the dispatch.
@@ -121,28 +121,31 @@ def _give_own_destination(value: SSAValue, members: set[Operation], block: Block
         block: Block that contains them.
         first: The operation before which the barrier is inserted.
     """
-    innermost: Operation | None = None  # the first of the insertions that lead to `value`: it updates the tensor itself
-    destination = 0  # index of the operand of `innermost` that is the tensor
-    while isinstance(value.owner, Operation) and value.owner in members:
-        operand = destination_operand(value.owner)
+    # Walk from the result back through the insertions, each of which updates the result of the one before.
+    tensor = value
+    first_insertion: Operation | None = None  # the last one that the walk reaches: it updates `tensor`
+    destination = 0  # index of the operand of `first_insertion` that is `tensor`
+    while isinstance(tensor.owner, Operation) and tensor.owner in members:
+        operand = destination_operand(tensor.owner)
         if operand is None:
             break
-        innermost, destination, value = value.owner, operand, value.owner.operands[operand]
-    if innermost is None:
+        first_insertion, destination, tensor = tensor.owner, operand, tensor.owner.operands[operand]
+    if first_insertion is None:
         return
-    if isinstance(value.owner, Operation) and value.owner in members:
-        if value.owner.name != "tensor.empty":
+    if isinstance(tensor.owner, Operation) and tensor.owner in members:
+        if tensor.owner.name != "tensor.empty":
             raise CompileError(
-                f"a result of this dispatch is inserted into what '{value.owner.name}' makes in every workgroup",
-                location_of(innermost), "insert into a tensor.empty, or into a tensor from outside of the dispatch",
-            )  # fmt: skip
+                f"a result of this dispatch is inserted into what '{tensor.owner.name}' makes in every workgroup",
+                location_of(first_insertion),
+                "insert into a tensor.empty, or into a tensor from outside of the dispatch",
+            )
         return
-    is_also_read = sum(1 for use in value.uses if use.operation in members) > 1  # one use is the insertion
+    is_also_read = sum(1 for use in tensor.uses if use.operation in members) > 1  # one use is the insertion
     if is_also_read:
-        barrier = scalars.OptimizationBarrierOp(operands=[[value]], result_types=[[value.type]])
-        set_location(barrier, innermost)
+        barrier = scalars.OptimizationBarrierOp(operands=[[tensor]], result_types=[[tensor.type]])
+        set_location(barrier, first_insertion)
         block.insert_op_before(barrier, first)
-        innermost.operands[destination] = barrier.results[0]
+        first_insertion.operands[destination] = barrier.results[0]
 
 
 def _inline_region(region: Operation) -> list[Operation]:

@@ -35,7 +35,11 @@ def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
 
 
 def _compile(variant: Variant, dump: Dump | None) -> Binary:
-    """Compile a variant for WebGPU without locating its errors; `dump` receives the WGSL."""
+    """Compile a variant for WebGPU without locating its errors; `dump` receives the WGSL.
+
+    In `Binary.notes`, "overrides" has the names of the executable constants, which are overridable constants of the
+    WGSL. `Binary.imports` has the symbols to resolve at load, and the note "imports" their prototypes.
+    """
     if variant.target.format != FORMAT:
         raise CompileError(f"there is no format '{variant.target.format}' for WebGPU", note=f"known is: {FORMAT}")
     if variant.module is None and not variant.objects:  # "dynamic": code is supplied when the program is loaded
@@ -47,14 +51,16 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     start = time.perf_counter()
     libraries = libraries_of(variant.objects)
     provided = {name for library in libraries for name in library.names()}
-    module = resolve_fallbacks(variant.module, lambda: provided)
+    module = resolve_fallbacks(variant.module, provided=lambda: provided)
     has_f16 = bool(dict(variant.target.config).get("f16"))
     text, entries = emit_module(module, variant.exports, variant.constants, has_f16)
     linked_module = with_functions(text, module, libraries, variant)
     if dump is not None:
         dump(".wgsl", linked_module.text)
     data = linked_module.text.encode()
-    parsed = None  # is needed only to see which bindings are used, where devices may have fewer than are declared
+    # Kernels that declare more storage buffers than every device can bind require only as many as they use. Which ones
+    # they use is read from the parsed text.
+    parsed = None
     if any(len(entry.bindings) > GUARANTEED_LIMITS["maxStorageBuffersPerShaderStage"] for entry in entries):
         parsed = read(linked_module.text.encode(), "the generated text")
     requires = dict.fromkeys(need for entry in entries for need in requirements(entry, parsed))

@@ -157,12 +157,14 @@ class Casts(Registers[E, V]):
             if not is_native_float(operand.type):
                 self.expand(emitter, op)
                 return
-            bits, width = bits_of(emitter, result.type), emitter.width(result.type)  # `width` is that of the register
+            # An integer of `bits` bits is sign-extended to its register of `width` bits, 32 or 64. A truth value has a
+            # register of 1 bit, to which the conversion to 32 bits is narrowed.
+            bits, width = bits_of(emitter, result.type), emitter.width(result.type)
             (value,), integer_width = self.operands(emitter, [operand]), max(width, 32)
             value = self.float_to_int(emitter, value, operand.type, bits, integer_width, is_signed)
             if width > 1:
                 value = self.wrap(emitter, value, bits=bits, width=integer_width)
-            else:  # a truth value, whose register has one bit
+            else:
                 value = self.resized(emitter, value, from_width=32, to_width=1)
             emitter.define(result, value)
 

@@ -124,7 +124,8 @@ class MemRef:
 
 def whole_storage(memref: MemRefType, root: Root) -> MemRef:
     """Return the memref that covers all of a storage, with the sizes and strides of its type, which are static."""
-    _, sizes, strides = layout_of(memref)  # None for dynamic ones, which `ShaderFunction.storage` has refused
+    _offset, sizes, strides = layout_of(memref)  # the storage is that of this memref alone: both begin at element 0
+    # A dynamic size or stride is None. `ShaderFunction.storage` has refused these: the 0 is for the type checker.
     known_sizes, known_strides = tuple(s or 0 for s in sizes), tuple(s or 0 for s in strides)
     return MemRef(root=root, base=0, offset=0, sizes=known_sizes, strides=known_strides, element=memref.element_type)
 

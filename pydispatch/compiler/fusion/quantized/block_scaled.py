@@ -75,12 +75,13 @@ class Weights:
 
     @property
     def block(self) -> int | None:
-        """Number of adjacent steps of K that share all terms; None if all steps do, or if blocks of terms do not nest.
+        """Number of adjacent steps of K that share all terms (zero points, scales and offsets).
 
-        A digit of K, `k // place_value % size` for step k, is a part of the index of a term. It changes after
-        `place_value` steps, so that the least place value of a term is its block.
+        None if all steps of K share them, or if the numbers of steps that share single terms are not multiples of it.
+        The index of a term, such as of a scale in its tensor, has digits of the step k: `k // place_value % size`. A
+        digit changes after `place_value` steps, so that the least place value is the block.
         """
-        elements = (element for term in self.terms for element in elements_in(term))
+        elements = (element for term in self.terms for element in elements_in(term))  # tensor elements of the terms
         blocks = [digit.place_value for element in elements for digit in digits_of(K_LOOP, element.at)]
         least = min(blocks, default=None)
         return least if least is not None and all(block % least == 0 for block in blocks) else None

@@ -62,7 +62,7 @@ class Stored:
 def pool_integers(function: Operation) -> None:
     """Rewrite the maxima and sums of dequantized numbers in a host function, in place."""
     changed = False
-    for op in list(walk(function)):
+    for op in list(walk(function)):  # operations without a parent were erased with an earlier one
         if op.name == GENERIC and op.parent is not None and len(op.results) == 1 and element_of(op.results[0]) == f32:
             changed = _rewrite(cast(GenericOp, op)) or changed
     if changed:

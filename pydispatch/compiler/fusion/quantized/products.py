@@ -33,14 +33,18 @@ from pydispatch.ir.values import shape_of
 def multiply_integers(function: Operation, byte_products: str) -> None:
     """Rewrite the products of a host function whose factors are dequantized, in place.
 
+    Their sums are f32, or i32 if the program widens the stored integers itself: such products are made to read the
+    stored bytes. Products of other factors stay.
+
     byte_products: signs of the bytes that all targets multiply in one instruction, such as "unsigned by signed"; see
         `Level.byte_products`.
     """
     changed = False
     for op in list(walk(function)):
+        # Operations without a parent were erased by the rewriting of an earlier product.
         c = contraction_of(op) if op.name == GENERIC and op.parent is not None else None
         if c is not None and c.acc in (f32, i32) and is_projected_permutation(c.generic.maps[-1]):
-            changed = _rewrite_product(c, byte_products) or changed
+            changed = _rewrite_product(c, byte_products) or changed  # False if a factor is not dequantized
     if changed:
         erase_unused(function)
 

@@ -51,7 +51,7 @@ _NO_NAN = arith.FastMathFlagsAttr([FastMathFlag.NO_NANS, FastMathFlag.NO_SIGNED_
 def requantize(function: Operation) -> None:
     """Rewrite the quantized results of a host function that are computed from integers and constants, in place."""
     changed = False
-    for op in list(walk(function)):
+    for op in list(walk(function)):  # operations without a parent were erased with an earlier one
         if op.name == GENERIC and op.parent is not None and len(op.results) == 1 and op.results[0].uses:
             changed = _rewrite(op) or changed
     if changed:

@@ -264,7 +264,11 @@ def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, gr
     allocate_rows(frame, nest)
 
     def element(builder: Builder, indices: list[Index]) -> None:
-        """Store the element of each result that an earlier loop of the row has not stored already."""
+        """Store the element at `indices` of each result of the nest in its buffer.
+
+        A result that an earlier loop over the same row has computed, such as one that a reduction along the row reads,
+        is skipped: that loop has stored it in the buffer.
+        """
         for value, buffer in nest.stores:
             if not is_stored(elements, value, buffer):
                 elements.store(builder, elements.at(builder, value, indices), buffer, indices)

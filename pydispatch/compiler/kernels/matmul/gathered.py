@@ -60,11 +60,13 @@ class GatheredPages:
 
         The source has a static number of pages, at least one. A page number outside of it is clamped.
         """
-        table, row = build.quotient(indices[self.axis], self.rows), build.remainder(indices[self.axis], self.rows)
+        # Dimension `axis` has the rows of the pages of all entries of the table, one page after the other.
+        entry, row = build.quotient(indices[self.axis], self.rows), build.remainder(indices[self.axis], self.rows)
         others = indices[self.axis + 1 :]
         pages, *page_shape = shape_of(self.source)
-        page = self.page.emit(elements, build, [*indices[: self.axis], table, row, *others])
+        page = self.page.emit(elements, build, [*indices[: self.axis], entry, row, *others])
         offset = build.times(build.clamp(page, pages), prod(page_shape))
+        # The dimensions before `axis` are those of the table: they select the page, and have no stride in it.
         for index, stride in zip((row, *others), self.strides[self.axis :], strict=True):
             offset = build.plus(offset, build.times(index, stride))
         return offset

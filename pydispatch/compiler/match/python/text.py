@@ -215,7 +215,7 @@ def _function(signature: MatchSignature, lines: list[str], dispatch: str) -> str
 
 
 def _signature_types(signature: MatchSignature, operands: list[str]) -> str:
-    """Return the function type of a dispatch as text. operands: the types of the operands that are no tensors."""
+    """Return the type of a dispatch: `(tensor<?xf32>{%size_n}, i32) -> (...)`. operands: types that are no tensors."""
     tensors = [f"{t.mlir}{signature.dims(t)}" for _, t in signature.tensors]
     results = ", ".join(f"{t.mlir}{signature.dims(t)}" for _, t in signature.outputs)
     return f"({', '.join([*tensors, *operands])}) -> ({results})"

@@ -60,9 +60,10 @@ class Constant(TensorOp):
         return prod(shape_of(op.results[0])) <= SMALL_CONSTANT or is_splat(value)
 
     def is_pointwise(self, op: Any) -> bool:
-        """Return whether kernels can read the constant without indices in its shape: it is a splat, or in a resource.
+        """Return whether reading the constant takes no offset computed from indices in its shape.
 
-        Kernels do not contain constants in resources: they are operands of dispatches.
+        True for splats, whose elements are all equal, and for constants in resources: those are operands of dispatches,
+        read as other tensors are.
         """
         value = op.properties["value"]
         return not isinstance(value, DenseIntOrFPElementsAttr) or is_splat(value)
@@ -108,11 +109,11 @@ class Splat(Fill):
     name = "tensor.splat"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        _scalar, *sizes = op.operands
+        _scalar, *sizes = op.operands  # the dynamic sizes, in the order of their axes
         return dynamic_size(sizes, result, axis)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        return elements.scalar(op.operands[0])
+        return elements.scalar(op.operands[0])  # at any index
 
 
 class FromElements(TensorOp):

@@ -123,14 +123,17 @@ def _load_neighbours(
 ) -> list[str]:
     """Emit the loads of `run` neighbours along a dimension of a matrix: one load if they are contiguous.
 
+    That load is aligned to its size: `first`, the lane's first index along `dim` and the stride of the other dimension
+    are multiples of `run`.
+
     Args:
         emitter: Emitter of the function.
         memref: The matrix.
         base: Pointer to its first element for this lane.
         dim: Dimension of the neighbours, 0 or 1.
         step: Index along the other dimension, counted from `base`.
-        first: Index of the first neighbour, counted from `base`.
-        run: Number of elements.
+        first: Index of the first neighbour, counted from `base`; a multiple of `run`.
+        run: Number of elements, at most 16 bytes in all.
     """
     stride, other_stride = memref.strides[dim], memref.strides[1 - dim]
     assert isinstance(stride, int) and isinstance(other_stride, int)

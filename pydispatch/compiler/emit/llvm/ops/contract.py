@@ -77,10 +77,15 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
 def _clobber_vectors(emitter: FunctionEmitter) -> None:
     """Emit inline assembly that clobbers all vector registers, if the function has many scalar constants.
 
-    LLVM hoists these constants out of the loop over blocks and then moves and spills sums in every step of K:
-    16x536x544 with tanh took 120 us on Zen 5 instead of 43, 512x512x512 bytes with a requantization 545 instead of 300.
-    Spilled sums depend on the stack's address, too: their reloads are slow where they cross cache lines. The same bytes
-    with scales per column, 4 constants, took 645 or 1,120 us on Zen 4, by process; with this clobbering, always 608.
+    LLVM hoists these constants out of the loop over blocks, into registers that the sums need, and then moves and
+    spills sums in every step of K. No constant can stay in a register across the clobber: each is loaded again where it
+    is used.
+
+    Without it, 16x536x544 with tanh took 120 us on Zen 5 instead of 43, 512x512x512 bytes with a requantization 545
+    instead of 300. Spilled sums depend on the stack's address, too: their reloads are slow where they cross cache
+    lines. The same bytes with scales per column, 4 constants, took 645 or 1,120 us on Zen 4, by process; with this
+    clobbering, always 608.
+
     With few constants, sums had better stay in registers for the code after the product: a convolution of 8x14x14x32
     with bias and relu takes 420 us with clobbering, which passes sums through memory, but 225 us without it, or 310
     next to buffers that alias the block's memory.
@@ -90,6 +95,7 @@ def _clobber_vectors(emitter: FunctionEmitter) -> None:
         """Return the vector registers as text, or "" if the function has few scalar constants."""
         return _vector_registers(emitter) if _scalar_constant_count(emitter) > FEW_CONSTANTS else ""
 
+    # The text depends on the function alone: it is computed for its first product, and cached. Each product clobbers.
     if clobbered := emitter.once("vector registers", clobbered_registers):
         emitter.body.emit(f'call void asm sideeffect "", "{clobbered}"() nounwind')
 

@@ -261,7 +261,7 @@ class _Rows:
         return dict(zip((loops[d] for d in self.chain.outer), self.outer, strict=True))
 
     def emit_first_product(self, build: Builder, plan: Plan) -> None:
-        """Emit the first product, with elementwise operations on its result, into the buffer."""
+        """Emit the first product, and elementwise operations, into `buffer` (workgroup memory), up to `column_end`."""
         chain = self.chain
         output = Output(value=chain.scores, dims=list(range(len(shape_of(chain.scores)))), store=self._store)
         outer, ends = self._indices_of(chain.first_loops), self._ends_of_columns(chain.first.n)

@@ -37,11 +37,15 @@ LEAST_MAXIMUM = 2.0**-100
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of A in workgroup memory, and what corrects their products.
+    """Rows of A in workgroup memory, as f32 or as integers, and the sums of their blocks.
+
+    A row has blocks of adjacent steps of K. An element of a block is `unit` of the block times an integer of 1 to 3
+    signed bytes, its digits: d0 + 2^8 d1 + 2^16 d2. Products with weights multiply digits; the sums give the terms of
+    the weights' zero points and offsets.
 
     Attributes:
         copy: Buffer of f32 elements, [row][step of K].
-        digits: Buffer of their digits, [row][digit][step of K]; None for products of f32.
+        digits: Buffer of the digits, [row][digit][step of K]; None for products of f32.
         units: Buffer of f32, [row][block]: the value that the integer 1 stands for; None for f32 elements.
         low, high: Buffers of i32, [row][block]: the sum of the lowest digits of a block, and that of the integers which
             the higher digits form, so that the integers of the block add up to low + 2^8 high; None for f32 elements.

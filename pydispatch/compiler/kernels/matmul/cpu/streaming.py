@@ -91,6 +91,9 @@ def _waits_for_memory(level: Level, problem: Problem) -> bool:
 def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
     """Return the register block and tiles that stream B: in chunks of some steps of K, in wide tiles.
 
+    The register block is chosen first; then tiles with all rows of A and at least a page of columns; then these are
+    halved if there are few workgroups; then the steps of K of a chunk.
+
     tiles: those of the schedule without streaming. Their block is used for one or two rows of A.
     """
     assert problem.m is not None and problem.n is not None and problem.k is not None
@@ -105,10 +108,12 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
         nr = problem.n
     elif problem.m > 2:
         mr, nr = _streaming_block(level, problem.m, problem.n, problem.sum_bytes, has_long_chunks)
+    # A kernel for a range of row counts has tiles for the largest one.
     rows = problem.max_rows if problem.is_skinny_variant and problem.max_rows is not None else problem.m
-    limit = WORKGROUP_LIMITS[0]  # tiles are halved until there are enough workgroups, or few multiplications in each
+    limit = WORKGROUP_LIMITS[0]  # the limit of small tiles: enough workgroups, or few multiplications in each
     page_columns = level.model.page // problem.sum_bytes
     column_tiles = max(1, limit.workgroups // max(1, problem.outer))  # for enough workgroups
+    # Tiles narrower than a page would read B in parts of pages, also where there are more workgroups then.
     most_columns = max(ceil_quotient(problem.n, column_tiles), page_columns)
     columns = ceil_quotient(problem.n, ceil_quotient(problem.n, most_columns))  # of tiles that are about equally wide
     mt, nt = mr * ceil_quotient(rows, mr), nr * ceil_quotient(columns, nr)

@@ -291,11 +291,13 @@ class _Workgroup:
                 build.add(store)
 
     def _run_length(self, dims: Sequence[int]) -> int:
-        """Return how many adjacent elements of a result an invocation has, the first at a multiple of their number.
+        """Return the length of the runs of adjacent elements of a result that an invocation stores; 1 if it has none.
 
-        `dims` are the dimensions of the contraction's result that index the result.
+        Runs can be stored as vectors: each begins at a column that is a multiple of the length. `dims` are the
+        dimensions of the contraction's result that index the result.
         """
-        # An invocation has all columns up to those of its right neighbour, which are adjacent.
+        # The right neighbour of an invocation begins `column_step` columns after it, so that the invocation itself has
+        # the columns in between.
         n, run = self.plan.contraction.n, self.layout.column_step
         size = self.sizes[n] if n is not None else None
         last_index = self.plan.contraction.generic.output_maps[0].results[dims[-1]] if dims else None
