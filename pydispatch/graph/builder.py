@@ -64,14 +64,14 @@ class Input:
 class Builder(OperationWriter):
     """Builder of the tensors and functions of one module.
 
-    `filename` names the model in error messages. `weights` is "embed" to store weights in the program; with any other
-    value they are parameters, see `ReadOptions`. The module may be a mixed one: MLIR of the user, of which only
+    `filename` names the model in error messages. `weights` is "embed" to store weights in the program; "external" makes
+    them parameters, which are passed when it is loaded. The module may be a mixed one: MLIR of the user, of which only
     operations of some dialects, such as StableHLO, are converted.
     """
 
     def __init__(self, filename: str, weights: str = "embed") -> None:
         super().__init__(filename)
-        self.weights = weights
+        self.weights = weights  # "embed": in the program; "external": parameters, passed when it is loaded
         self._weights: dict[int, util.GlobalOp] = {}  # id of a weight's array → its global
         self.state: dict[str, Tensor] = {}
         """Globals that a loaded program changes itself, such as the state of random numbers, by name."""
@@ -80,7 +80,7 @@ class Builder(OperationWriter):
         its host function in this module (`operations/python_kernels.py`)."""
         self._inlined_calls = InlinedCalls()  # counts calls, to bound the growth of the program
         self.at_end: list[Callable[[], None]] = []  # emit stores that are postponed to the end of the function
-        self.random_sites = 0  # number of operations of the function, or of the mixed module, that draw random numbers
+        self.random_sites = 0  # operations that draw random numbers: of the function, or of a module of the user's MLIR
         # Whether `at_end` increments the stored number of calls, so that each call draws other random numbers.
         self.is_call_counted = False
 

@@ -110,9 +110,11 @@ class LoopBounds(Subgroups):
         return nodes, None
 
     def _bounded_by_return(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
-        """Return the statements and the end of the loop, as `_bounded`, of a phase with `if i >= n: return`.
+        """Return (the statements that a phase with `if i >= n: return` needs, the end of its loop along axis 0).
 
-        The phase is handled as if the statements after the return were inside `if i < n`.
+        A phase has the statements between two barriers; its loop runs over the invocations. The phase is handled as if
+        the statements after the return were inside `if i < n`. Return (nodes, None) if this gives no end: then the
+        statements stay as they are, and the loop runs over all invocations.
         """
         for index, statement in enumerate(nodes):
             if (
@@ -127,7 +129,7 @@ class LoopBounds(Subgroups):
                     guarded = ast.copy_location(ast.If(in_range, list(nodes[index + 1 :]), []), statement)
                     bounded, end = self._bounded([*nodes[:index], guarded])
                     return (bounded, end) if end is not None else (nodes, None)
-                return nodes, None
+                return nodes, None  # a return under another condition: only the first one is considered
         return nodes, None
 
     def _loop_end_of_test(self, test: ast.expr, values: Mapping[str, ast.expr]) -> Scalar | None:

@@ -69,7 +69,7 @@ class _Field:
 
 
 class _FieldEncoding(NamedTuple):
-    """Encoding of a declared field; the metadata of its dataclass field maps the field number to it.
+    """Encoding of a declared field, the value in the metadata {field number: encoding} of its dataclass field.
 
     Attributes:
         kind: Kind of a number, text or bytes; for a message a function that returns its class.

@@ -101,9 +101,9 @@ def _arange(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 
 def _load(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
-    """Lower `load(x[i:i + n], other)`: a slice of a view, where `other` replaces elements outside of the view.
+    """Lower `load(part, other)`, such as `load(x[i:i + n], 1.0)`, to a tile with `other` for elements outside of `x`.
 
-    The argument is a tile, whose `part` is the slice that it loads.
+    The argument `part` is evaluated to a tile, whose attribute `part` has the slice of a view; None for other tiles.
     """
     named = _arguments(context, node, arguments, ("part", "other"), min_count=2)
     tile_node, tile = named["part"]
@@ -112,7 +112,7 @@ def _load(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
             tile_node, f"load takes a slice of a view, got {described(tile)}", "write load(x[i:i + 16], 1.0)"
         )
     other_node, other = named["other"]
-    outside = context.converted(other_node, other, tile.dtype, "what a slice is outside of its view")
+    outside = context.converted(other_node, other, tile.dtype, "the value outside of the view")
     return context.loaded(node, tile.part, outside)
 
 

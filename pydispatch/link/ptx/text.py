@@ -65,22 +65,23 @@ class Text:
     def __init__(self, parts: PtxParts, item: Item, rename: Callable[[str], str]) -> None:
         """Determine the edits: symbols of the module are renamed; `.loc`, `.visible` and `.weak` are removed."""
         self.parts, self.item = parts, item
-        source, words = parts.words, parts.words.words  # the tokens with their offsets, and their texts
+        tokens, words = parts.words, parts.words.words  # offsets of the tokens in the text of the module; their texts
         self.edits: list[tuple[int, int, str]] = []
         is_function, index = isinstance(item.declaration, PtxFunction), item.first
         while index < item.last:
             word = words[index]
-            if word == ".loc" and is_function:  # its file number is only defined in the library's text
+            if word == ".loc" and is_function:  # the `.file` directive of its file number is not copied
                 last = _end_of_location(words, index)
-                self.edits.append((source.starts[index], source.end(last - 1), ""))
+                self.edits.append((tokens.starts[index], tokens.end(last - 1), ""))
                 index = last
                 continue
             if is_function and word in (".visible", ".weak"):
-                self.edits.append((source.starts[index], source.starts[index + 1], ""))
+                self.edits.append((tokens.starts[index], tokens.starts[index + 1], ""))
+            # A function may have the name of an instruction, such as `trap`, which is not renamed in `trap;`.
             elif word in parts.items and not (is_function and _is_opcode(words, index)):
                 new = rename(word)
                 if new != word:
-                    self.edits.append((source.starts[index], source.end(index), new))
+                    self.edits.append((tokens.starts[index], tokens.end(index), new))
             index += 1
 
     def whole(self) -> str:

@@ -229,6 +229,8 @@ class Executor(ABC):
     def run_addresses(self, data: PlanData, constants: bytes, fill_patterns: list[int], addresses: list[int]) -> None:
         """Run a plan for `_core.device.Runner` with arguments and results in host memory, which are copied.
 
+        The plan's arguments and results are (index of the buffer, index of the argument or result, size in bytes).
+
         Args:
             data: The plan.
             constants: Push constants of this call, words of 32 bits.
@@ -239,7 +241,7 @@ class Executor(ABC):
         record: Record | None = data.device  # the plan as this device runs it
         if record is None:
             record = data.device = self.keep(data)
-        acquired: list[Any] = []
+        acquired: list[Any] = []  # blocks to release after the run
         blocks: Blocks = [None] * record.count
         try:
             for buffer_index, index in record.constants:
@@ -253,10 +255,10 @@ class Executor(ABC):
             for buffer_index, _position, size in record.arguments:
                 if addresses[buffer_index]:
                     context.copy_in(blocks[buffer_index], addresses[buffer_index], size)
-            if record.commands:
+            if record.commands:  # of this device; they may include copies that `data` lacks, as of unaligned operands
                 traced.run(self, record, blocks, constants, record.fill_patterns_of(fill_patterns))
             else:
-                context.require_usable()
+                context.require_usable()  # a closed or lost device is an error also where nothing runs
             for buffer_index, _position, size in record.results:
                 if addresses[buffer_index]:
                     context.copy_out(blocks[buffer_index], addresses[buffer_index], size)

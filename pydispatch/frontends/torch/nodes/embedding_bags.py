@@ -151,7 +151,11 @@ def per_sample_weights_backward(
     builder: Builder, grad: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, mode: int,
     padding_idx: int = -1,
 ) -> Tensor:  # fmt: skip
-    """Return the gradient of the weights of the rows in a sum: the product of the row and the gradient of its bag."""
+    """Return the gradient of the weights of the rows in a sum: the product of the row and the gradient of its bag.
+
+    PyTorch allows weights in sums only, so that `mode` has one value. The bag of each index is computed from `offsets`
+    again: `offset2bag`, in which the forward pass saved it, is empty after some sums.
+    """
     inner = normalization.wide(grad.dtype)
     bag = _bag_of_each(builder, indices, offsets, grad.shape[0], padding_idx)
     rows, bag_grads = gathers.take(builder, weight, indices, axis=0), gathers.take(builder, grad, bag, axis=0)

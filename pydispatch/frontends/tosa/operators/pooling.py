@@ -125,15 +125,19 @@ def _avg_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     rows = shapes.reshape(tracer.b, rows, [1, total.shape[1], 1, 1])
     columns = shapes.reshape(tracer.b, columns, [1, 1, total.shape[2], 1])
     if dtype.is_float:
-        return formula(tracer.b, lambda u, m, n: (u / (m * n).to(acc)).to(dtype), total, rows, columns)
+        return formula(tracer.b, lambda s, m, n: (s / (m * n).to(acc)).to(dtype), total, rows, columns)
     zero = shapes.reshape(tracer.b, tracer.zero_point(op, inputs, index=2, name="output_zp", dtype=I32), [])
 
-    def mean(u: Element, m: Element, n: Element, out: Element) -> Element:
-        """Return the integer mean of one window. u: sum. m, n: counts along both axes. out: zero point of the
-        result.
+    def mean(window_sum: Element, row_count: Element, column_count: Element, result_zero: Element) -> Element:
+        """Return the integer mean of one window.
+
+        window_sum: sum of the elements, from each of which the input's zero point is subtracted. row_count,
+        column_count: how many rows and columns are not padding. result_zero: zero point of the result.
         """
-        multiplier, shift = reciprocal(m * n)
-        return saturated(scaled(u.to(I64), multiplier, shift, double_round=False) + out.to(I64), dtype)
+        # TOSA divides by a multiplication with multiplier / 2**shift, about 1 / count, and rounds once.
+        multiplier, shift = reciprocal(row_count * column_count)
+        quotient = scaled(window_sum.to(I64), multiplier, shift, double_round=False)
+        return saturated(quotient + result_zero.to(I64), dtype)
 
     return formula(tracer.b, mean, total, rows, columns, zero)
 

@@ -59,7 +59,7 @@ class Encoded(CustomDirective):
         self.dims.set(state, syntax.parse_dim_names(parser, type))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print `E as T{%dims}`, or `T{%dims}` if the operation has no encoding E."""
         if self.encoding.is_present(op):
             self.encoding.print(printer, state, op)
             printer.print_string(" as")

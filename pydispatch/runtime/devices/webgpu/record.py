@@ -230,12 +230,20 @@ class PassRecorder:
     def _dispatch(self, command: Dispatch, blocks: Sequence[Block | None], constants: bytes, kernels: Kernels) -> None:
         """Record a dispatch: bind its buffers and constants, and copy back the bindings that had to be copied.
 
-        constants: of all dispatches.
+        A grid beyond the device's limits is folded: launched in another shape, and the kernel computes the workgroup
+        ids of the program's grid. Buffers of a kernel that has more than the device can bind are merged: several are
+        ranges of one bound buffer, and a uniform buffer has their offsets.
+
+        Args:
+            command: The dispatch.
+            blocks: Memory of each buffer of the plan; None for one that no command uses.
+            constants: Bytes of the constants of all dispatches, 32-bit words.
+            kernels: Kernels of the program.
         """
         kernel = kernels.kernel_of(command)
-        if 0 in command.grid:  # no workgroup runs, and a folded grid cannot be computed
+        if 0 in command.grid:  # no workgroup runs, and folding would divide by 0
             return
-        launch_grid = kernels.form_of(kernel, command.grid)
+        launch_grid = kernels.form_of(kernel, command.grid)  # `command.grid`, or a folded one
         copies_back: list[CopyBack] = []
         uniforms: dict[int, bytes] = {}  # index of a bind group → content of its uniform buffer
         if kernel.merged is not None:
