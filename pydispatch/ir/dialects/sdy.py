@@ -29,7 +29,7 @@ class MeshOp(IRDLOperation):
         return cls.create(properties={"sym_name": name, "mesh": mesh}, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print `@name = <...>`."""
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)
         printer.print_string(" = ")
@@ -64,7 +64,7 @@ class ShardingConstraintOp(IRDLOperation):
         )  # fmt: skip
 
     def print(self, printer: Printer) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print `%x <...> : type`."""
         printer.print_string(" ")
         printer.print_ssa_value(self.input)
         printer.print_string(" ")

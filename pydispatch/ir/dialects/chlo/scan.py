@@ -79,7 +79,7 @@ class ScanOp(IRDLOperation):
         return make(cls, parser, [*inputs, *inits], types, properties, attributes, [body])
 
     def print(self, printer: Printer) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print `(%inputs) inits (%inits) dimension=n attributes {...} {body} : (types) -> types`."""
         for word, values in (("", self.inputs), (" inits", self.inits)):
             printer.print_string(word)
             with printer.in_parens():

@@ -93,7 +93,7 @@ class KeyedRegion(CustomDirective):
         self.body.set(state, parser.parse_region(arguments))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print `(%device: !hal.device) -> (types) as ("keys") attributes {...} {body}`."""
         body, keys, type = self.body.get(op), self.keys.get(op), self.function_type.get(op)
         assert isinstance(keys, ArrayAttr) and isinstance(type, FunctionType)
         with printer.in_parens():

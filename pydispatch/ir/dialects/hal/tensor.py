@@ -210,7 +210,7 @@ class ExternObjects(CustomDirective):
             variable.set(state, ArrayAttr([row[column] for row in rows]))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print `{target ordinal(n) = [objects], ...}`."""
         assert isinstance(op, DispatchExternOp)
 
         def entry(row: tuple[Attribute, IntegerAttr, Attribute]) -> None:

@@ -217,7 +217,10 @@ class ForallOp(IRDLOperation):
         )
 
     def print(self, printer: Printer) -> None:
-        """Print the syntax that `parse` reads, with `in` where all loops go from 0 in steps of 1."""
+        """Print `(%i, ...) in (upper) shared_outs(%o = %init) -> types {body}`.
+
+        Instead of `in (upper)`, print `= (lower) to (upper) step (step)` unless all loops go from 0 in steps of 1.
+        """
         rank = len(self.static_upper)
         args = self.body.block.args
         printer.print_string(" ")

@@ -51,7 +51,7 @@ class CustomCallOp(IRDLOperation):
         return make(cls, parser, operands, types, properties, attributes)
 
     def print(self, printer: Printer) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print `@target(%a, %b) {attributes} : signature`."""
         printer.print_string(" ")
         printer.print_symbol_name(self.call_target_name.data)
         with printer.in_parens():
@@ -96,7 +96,7 @@ class CompositeOp(IRDLOperation):
         return make(cls, parser, operands, types, properties, attributes)
 
     def print(self, printer: Printer) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print `"name" %a, %b {attributes} : signature`."""
         printer.print_string(" ")
         printer.print_string_literal(self.name_.data)
         printer.print_string(" ")

@@ -60,7 +60,7 @@ class ReturnOp(IRDLOperation):
         return make(cls, parser, operands, types, {}, attributes)
 
     def print(self, printer: Printer) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print `%a, %b {attributes} : types`, or the attributes alone if no value is returned."""
         if self.operands:
             printer.print_string(" ")
             printer.print_list(self.operands, printer.print_ssa_value)
@@ -110,7 +110,7 @@ class WhileOp(IRDLOperation):
         return make(cls, parser, operands, Types(types, types), {}, attributes, [cond, body])
 
     def print(self, printer: Printer) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print `(%arg = %init, ...) : types cond {...} do {...}`."""
         cond, body = self.cond.blocks[0].args, self.body.blocks[0].args
         names = []
 
@@ -154,7 +154,7 @@ class TupleElementOp(IRDLOperation):
         return make(cls, parser, (operand,), FUNCTIONAL.parse(parser, operand_count=1), properties, attributes)
 
     def print(self, printer: Printer) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print `%tuple[index] : signature`."""
         printer.print_string(" ")
         printer.print_ssa_value(self.operand)
         printer.print_string(f"[{self.index.value.data}]")

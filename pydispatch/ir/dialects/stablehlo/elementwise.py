@@ -136,7 +136,7 @@ class CompareOp(IRDLOperation):
         return make(cls, parser, (lhs, rhs), types, properties, attributes)
 
     def print(self, printer: Printer) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print `GT, %lhs, %rhs, FLOAT : signature`, without FLOAT if the operation has no `compare_type`."""
         printer.print_string(f" {self.comparison_direction.data}, ")
         printer.print_list(self.operands, printer.print_ssa_value)
         if self.compare_type is not None:

@@ -141,7 +141,7 @@ class Convolution(IRDLOperation):
         return make(cls, parser, operands, types, properties, attributes)
 
     def print(self, printer: Printer) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print `(%image, %filter) dim_numbers = ..., window = {...} {attributes} : signature`."""
         with printer.in_parens():
             printer.print_list(self.operands, printer.print_ssa_value)
         printer.print_string(" dim_numbers = ")

@@ -75,7 +75,10 @@ class ReduceOp(IRDLOperation):
         return make(cls, parser, [*inputs, *initial], types, properties, attributes, [body])
 
     def print(self, printer: Printer) -> None:
-        """Print the syntax that `parse` reads, with `applies` where the body is one operation."""
+        """Print `(%x init: %initial), ... applies op across dimensions = [...] : signature`.
+
+        Unless the body is one operation, print a region `reducer` at the end instead of `applies op`.
+        """
         pairs = list(zip(self.inputs, self.init_values, strict=True))
 
         def print_pair(values: tuple[object, object]) -> None:

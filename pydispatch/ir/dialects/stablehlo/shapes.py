@@ -55,7 +55,7 @@ class ConstantOp(IRDLOperation):
         return make(cls, parser, operands=(), types=types, properties={"value": value}, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print `dense<...> : type`, or `() <{value = ...}> : signature` for a type that differs from the value's."""
         if getattr(self.value, "type", None) != self.output.type:  # the short form states only the value's type
             printer.print_string("() <{value = ")
             printer.print_attribute(self.value)
@@ -97,7 +97,7 @@ class SliceOp(IRDLOperation):
         return make(cls, parser, (operand,), types, properties, attributes)
 
     def print(self, printer: Printer) -> None:
-        """Print the syntax that `parse` reads, without strides of 1."""
+        """Print `%x [start:limit:stride, ...] : signature`, without strides of 1."""
         printer.print_string(" ")
         printer.print_ssa_value(self.operand)
         lists = map(integers, (self.start_indices, self.limit_indices, self.strides))

@@ -143,7 +143,7 @@ class IfOp(IRDLOperation):
                           attributes=parser.parse_optional_attr_dict())  # fmt: skip
 
     def print(self, printer: Printer) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print `%condition (%a = %x) : type (types) -> types {...} else {...}`."""
         printer.print_string(" ")
         printer.print_ssa_value(self.cond)
         if self.inputs:
@@ -205,7 +205,7 @@ class WhileOp(IRDLOperation):
                           attributes=attributes.data if attributes else {})  # fmt: skip
 
     def print(self, printer: Printer) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print `(%a = %x) : (types) -> types {...} do {...}`."""
         printer.print_string(" ")
         _print_pairs(printer, self.cond_graph, self.inputs)
         printer.print_string(" : ")

@@ -110,7 +110,7 @@ class Call(CustomDirective):
         self.conversions.set(state, parser.parse_optional_region() or Region())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print `@function(%inputs) -> %outputs before %op {conversions}`."""
         assert isinstance(op, CastAndCallLike)
         state.print_whitespace(printer)
         if op.function_name is not None:
@@ -161,7 +161,7 @@ class CallTypes(CustomDirective):
         self.result.set(state, syntax.parse_types(parser))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print the types of all handles in the order of the directive's fields."""
         state.print_whitespace(printer)
         with printer.in_parens():
             groups = (self.function, self.inputs, self.outputs, self.insertion_point)
@@ -287,7 +287,7 @@ class Annotated(CustomDirective):
         self.handles.set(state, handles)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print `%handle "name" = %value`, without ` = %value` for a unit attribute."""
         target, *values = self.handles.get(op)  # one value, or none
         state.print_whitespace(printer)
         printer.print_ssa_value(target)

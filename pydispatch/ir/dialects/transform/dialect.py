@@ -75,7 +75,7 @@ class NamedSequenceOp(IRDLOperation):
         )  # fmt: skip
 
     def print(self, printer: Printer) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print `private @name(%arg: type {attributes}) -> types {body}`."""
         syntax.print_visibility(printer, self.sym_visibility)
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)

@@ -167,7 +167,7 @@ class Assumed(CustomDirective):
         self.assumptions.set(state, ArrayAttr(rows))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print `%value[assumption, ...], ...`; a single assumption has no brackets."""
         rows = self.assumptions.get(op)
         assert isinstance(rows, ArrayAttr)
 

@@ -100,7 +100,7 @@ class FuncLikeOp(IRDLOperation):
         return cls(properties=properties, attributes=attributes, regions=[body])
 
     def print(self, printer: Printer) -> None:
-        """Print the syntax that `parse` reads."""
+        """Print `private @name(%arg: type, ...) -> (%arg as type, ...) attributes {...} {body}`."""
         syntax.print_visibility(printer, self.sym_visibility)
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)
