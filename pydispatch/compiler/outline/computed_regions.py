@@ -122,27 +122,27 @@ def _give_own_destination(value: SSAValue, members: set[Operation], block: Block
         first: The operation before which the barrier is inserted.
     """
     # Walk from the result back through the insertions, each of which updates the result of the one before.
-    tensor = value
-    first_insertion: Operation | None = None  # the last one that the walk reaches: it updates `tensor`
-    destination = 0  # index of the operand of `first_insertion` that is `tensor`
-    while isinstance(tensor.owner, Operation) and tensor.owner in members:
-        operand = destination_operand(tensor.owner)
+    updated = value  # the tensor that `first_insertion` updates
+    first_insertion: Operation | None = None  # the last one that the walk reaches
+    destination = 0  # index of the operand of `first_insertion` that is `updated`
+    while isinstance(updated.owner, Operation) and updated.owner in members:
+        operand = destination_operand(updated.owner)
         if operand is None:
             break
-        first_insertion, destination, tensor = tensor.owner, operand, tensor.owner.operands[operand]
+        first_insertion, destination, updated = updated.owner, operand, updated.owner.operands[operand]
     if first_insertion is None:
         return
-    if isinstance(tensor.owner, Operation) and tensor.owner in members:
-        if tensor.owner.name != "tensor.empty":
+    if isinstance(updated.owner, Operation) and updated.owner in members:
+        if updated.owner.name != "tensor.empty":
             raise CompileError(
-                f"a result of this dispatch is inserted into what '{tensor.owner.name}' makes in every workgroup",
+                f"a result of this dispatch is inserted into what '{updated.owner.name}' makes in every workgroup",
                 location_of(first_insertion),
                 "insert into a tensor.empty, or into a tensor from outside of the dispatch",
             )
         return
-    is_also_read = sum(1 for use in tensor.uses if use.operation in members) > 1  # one use is the insertion
+    is_also_read = sum(1 for use in updated.uses if use.operation in members) > 1  # one use is the insertion
     if is_also_read:
-        barrier = scalars.OptimizationBarrierOp(operands=[[tensor]], result_types=[[tensor.type]])
+        barrier = scalars.OptimizationBarrierOp(operands=[[updated]], result_types=[[updated.type]])
         set_location(barrier, first_insertion)
         block.insert_op_before(barrier, first)
         first_insertion.operands[destination] = barrier.results[0]

@@ -109,11 +109,11 @@ class Splat(Fill):
     name = "tensor.splat"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        _scalar, *sizes = op.operands  # the dynamic sizes, in the order of their axes
+        _scalar, *sizes = op.operands  # the dynamic sizes of the result, in the order of their axes
         return dynamic_size(sizes, result, axis)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        return elements.scalar(op.operands[0])  # at any index
+        return elements.scalar(op.operands[0])  # the same at all indices
 
 
 class FromElements(TensorOp):

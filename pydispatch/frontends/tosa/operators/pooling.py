@@ -125,7 +125,7 @@ def _avg_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     rows = shapes.reshape(tracer.b, rows, [1, total.shape[1], 1, 1])
     columns = shapes.reshape(tracer.b, columns, [1, 1, total.shape[2], 1])
     if dtype.is_float:
-        return formula(tracer.b, lambda s, m, n: (s / (m * n).to(acc)).to(dtype), total, rows, columns)
+        return formula(tracer.b, lambda x, m, n: (x / (m * n).to(acc)).to(dtype), total, rows, columns)
     zero = shapes.reshape(tracer.b, tracer.zero_point(op, inputs, index=2, name="output_zp", dtype=I32), [])
 
     def mean(window_sum: Element, row_count: Element, column_count: Element, result_zero: Element) -> Element:

@@ -113,7 +113,7 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
     limit = WORKGROUP_LIMITS[0]  # the limit of small tiles: enough workgroups, or few multiplications in each
     page_columns = level.model.page // problem.sum_bytes
     column_tiles = max(1, limit.workgroups // max(1, problem.outer))  # for enough workgroups
-    # Tiles narrower than a page would read B in parts of pages, also where there are more workgroups then.
+    # At least a page of columns, even if there are fewer workgroups then: narrower rows of B are read more slowly.
     most_columns = max(ceil_quotient(problem.n, column_tiles), page_columns)
     columns = ceil_quotient(problem.n, ceil_quotient(problem.n, most_columns))  # of tiles that are about equally wide
     mt, nt = mr * ceil_quotient(rows, mr), nr * ceil_quotient(columns, nr)
