@@ -33,7 +33,7 @@ class Effects(Enum):
 
 
 class Grouping(Enum):
-    """Whether the order in which `a op b op c ...` is evaluated may be changed (reassociation)."""
+    """Permission to change the order in which `a op b op c ...` is evaluated (reassociation)."""
 
     FIXED = "no: another order has another result"  # a subtraction
     ROUNDED = "where the program says so: another order is rounded differently"  # floating-point addition

@@ -34,7 +34,7 @@ _DERIVING_OPCODES = (
     Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN, Op.COPY_OBJECT,
 )  # fmt: skip
 """Instructions whose result is a pointer into the variable that word 3 points to."""
-_CHOICES = {Op.SELECT: slice(4, None), Op.PHI: slice(3, None, 2)}
+_CHOICES: dict[int, slice] = {Op.SELECT: slice(4, None), Op.PHI: slice(3, None, 2)}
 """Instructions that choose one of several values → the words with the ids of these values."""
 
 

@@ -25,10 +25,10 @@ class SemiAffineParser(AffineParser):
         is raised. `binop` is the operator's token.
         """
         kind = KINDS.get(binop.text)  # None for + and -
-        is_affine = kind is None or isinstance(rhs, AffineConstantExpr)
+        is_affine = isinstance(rhs, AffineConstantExpr)
         if kind is AffineBinaryOpKind.Mul:
             is_affine = is_affine or isinstance(lhs, AffineConstantExpr)
-        if is_affine:
+        if kind is None or is_affine:
             return super()._create_binop_expr(lhs, rhs, binop)
         # As in MLIR, the symbolic factor of a product is its right operand.
         if kind is AffineBinaryOpKind.Mul and has_dimension(rhs) and not has_dimension(lhs):

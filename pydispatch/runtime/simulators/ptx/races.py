@@ -40,7 +40,7 @@ strong: whether the access is atomic, volatile, acquire or release.
 
 
 class RacingAccess(NamedTuple):
-    """One of the two accesses of a data race.
+    """Access that takes part in a data race.
 
     Attributes:
         line: Line of the instruction in the text.
