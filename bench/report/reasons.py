@@ -168,8 +168,8 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         XEON,
         ("mlp_f16",),
-        "IREE multiplies and adds in f16 and is off by 2.2e-3; ours adds in f32, as XLA and onnxruntime do, and is off by "
-        "1.2e-4",
+        "IREE multiplies and adds in f16 and is off by 2.2e-3; ours adds in f32, as XLA and onnxruntime do, and is off "
+        "by 1.2e-4",
         peers=("iree",),
     ),
     Reason(
