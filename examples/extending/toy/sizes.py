@@ -1,4 +1,4 @@
-"""The subcommand `pydispatch sizes FILE.pdx`: prints the size in bytes of each member of an artifact."""
+"""Prints the bytes of each member of an artifact."""  # the help of `pydispatch sizes`
 
 import argparse
 
