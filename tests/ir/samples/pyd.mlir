@@ -54,3 +54,14 @@ func.func @subgroups(%floats: memref<64xf32, 3>, %conditions: memref<64xi1, 3>, 
   %2 = pyd.subgroup_ballot %conditions[%own] : memref<64xi1, 3> -> i32
   return %0, %1, %2 : f32, f32, i32
 }
+
+func.func @unpacked(%w: memref<3x24x8xi4>, %terms: memref<2x24xf32>, %y: memref<24x24xf32>, %b: memref<6x24x4xi8>) {
+  pyd.unpack %w, %y scaled %terms {kept} : memref<3x24x8xi4>, memref<24x24xf32>, memref<2x24xf32>
+  pyd.unpack %w, %b : memref<3x24x8xi4>, memref<6x24x4xi8>
+  return
+}
+
+func.func @scanned(%start: i32, %block: memref<16xi32>) -> i32 {
+  %last = pyd.prefix_scan "arith.addi" %start, %block : i32, memref<16xi32>
+  return %last : i32
+}
