@@ -60,7 +60,7 @@ class Scan:
         result: The next running value.
         inputs: Operations that do not depend on the running value.
         addresses: Those among them that do not depend on loads.
-        outputs: Operations that depend on the running value, and the store.
+        outputs: Operations that depend on the running value, among them the store.
     """
 
     kind: str
@@ -101,7 +101,9 @@ def _find_scan(loop: scf.ForOp, read_only: frozenset[SSAValue]) -> Scan | None:
     loads = [op for op in inputs if isinstance(op, memref.LoadOp)]
     stores = [op for op in outputs if isinstance(op, memref.StoreOp)]
     accesses: list[Access] = [*loads, *stores]
-    if len(stores) != 1 or not all(_is_contiguous(access, block) for access in accesses):
+    if len(stores) != 1 or stores[0].value not in dependent:
+        return None  # a sum whose values are not stored, which LLVM vectorizes; loads may follow the store
+    if not all(_is_contiguous(access, block) for access in accesses):
         return None
     if not all(_are_independent(stores[0], load, read_only) for load in loads):
         return None
@@ -126,7 +128,7 @@ def _is_contiguous(access: Access, block: Block) -> bool:
     if not strides or strides[-1] != 1:
         return False
     *outer, last = (_slope(index, block) for index in access.indices)
-    return last == 1 and not any(outer)
+    return last == 1 and all(slope == 0 for slope in outer)
 
 
 def _slope(index: SSAValue, block: Block) -> int | None:
@@ -142,12 +144,16 @@ def _slope(index: SSAValue, block: Block) -> int | None:
 
 
 def _are_independent(store: Access, load: Access, read_only: frozenset[SSAValue]) -> bool:
-    """Return whether no iteration stores to an element that a later one loads."""
+    """Return whether no iteration stores to an element that a later one loads.
+
+    Arguments of blocks, such as memory that an outer loop carries, may be any memory of the function.
+    """
     if load.memref in read_only:
         return True
     if load.memref is store.memref:
         return list(load.indices) == list(store.indices)
-    origins = {access.memref.owner.name for access in (store, load) if isinstance(access.memref.owner, Operation)}
+    owners = load.memref.owner, store.memref.owner
+    origins = {owner.name if isinstance(owner, Operation) else "argument" for owner in owners}
     return bool(origins & _ALLOCATIONS) and origins <= _ALLOCATIONS | {SUBSPAN}
 
 
