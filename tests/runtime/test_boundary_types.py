@@ -75,6 +75,30 @@ def test_complex_tensors(run: Any) -> None:
             program.twice(x.real.astype(np.float32))
 
 
+@pytest.mark.parametrize("count", [1, 4, 65, 2000])
+@pytest.mark.parametrize("is_splat", [False, True])
+def test_constants(count: int, is_splat: bool, run: Any) -> None:
+    """Constants of these types, which are stored in kernels where they are small or have equal elements."""
+    unsigned = (np.arange(count) % 200 + 50).astype(np.uint8)
+    pairs = np.arange(2 * count, dtype=np.float32).view(np.complex64)
+    if is_splat:
+        unsigned[:], pairs[:] = 250, 1 + 2j
+    u, c = (f'"0x{(array[:1] if is_splat else array).tobytes().hex()}"' for array in (unsigned, pairs))
+    program = run(f"""
+func.func @f(%x: tensor<{count}xi8>, %y: tensor<{count}x2xf32>) -> (tensor<{count}xi8>, tensor<{count}x2xf32>) {{
+  %u = arith.constant dense<{u}> : tensor<{count}xui8>
+  %c = arith.constant dense<{c}> : tensor<{count}xcomplex<f32>>
+  %v = builtin.unrealized_conversion_cast %u : tensor<{count}xui8> to tensor<{count}xi8>
+  %d = builtin.unrealized_conversion_cast %c : tensor<{count}xcomplex<f32>> to tensor<{count}x2xf32>
+  %r = arith.addi %x, %v : tensor<{count}xi8>
+  %s = arith.addf %y, %d : tensor<{count}x2xf32>
+  return %r, %s : tensor<{count}xi8>, tensor<{count}x2xf32>
+}}""")
+    sums, complex_sums = program.f(np.ones(count, np.int8), np.ones((count, 2), np.float32))
+    same(sums, (unsigned + 1).astype(np.uint8).view(np.int8))
+    same(complex_sums, (pairs + (1 + 1j)).astype(np.complex64).view(np.float32).reshape(count, 2))
+
+
 def test_unsigned_numbers() -> None:
     program = pd.device("cpu").load(
         pd.compile("""

@@ -1,16 +1,22 @@
 """Types that only callers see: tensors of signed, unsigned or complex elements, as arguments and results of functions.
 
 A program converts them with `builtin.unrealized_conversion_cast` to types that it computes with, and its results back.
-Since the bytes are the same, the conversion becomes a `flow.tensor.bitcast`, for which host code does nothing.
+Since the bytes are the same, the conversion becomes a `flow.tensor.bitcast`, for which host code does nothing. The
+conversion of a constant becomes a constant, which kernels may contain.
 """
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ComplexType, IntegerType, TensorType
-from xdsl.ir import Attribute, Operation
+from math import prod
+from typing import Any
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import BytesAttr, ComplexType, DenseIntOrFPElementsAttr, IntegerType, TensorType
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.compiler.normalize.build import Build, Row
+from pydispatch.ir.core.dense import element_bytes, is_splat
 from pydispatch.ir.dialects.flow import tensors
 
 
@@ -42,9 +48,25 @@ def _cast(op: Operation, build: Build) -> None:
             "tensor<4xui32> to tensor<4xi32>, or takes complex numbers as pairs, tensor<4xcomplex<f32>> to "
             "tensor<4x2xf32>"
         )
+    constant = _constant_of(op.operands[0], target)
+    if constant is not None:
+        build.replace(build.add(arith.ConstantOp(constant)).result)
+        return
     dims = build.dynamic_dims(op.operands[0])  # of both types: the pair of a complex number is a static size
     bitcast = tensors.TensorBitCastOp(operands=[op.operands[0], dims, dims], result_types=[target])
     build.replace(build.add(bitcast).result)
+
+
+def _constant_of(value: SSAValue, target: TensorType[Any]) -> DenseIntOrFPElementsAttr[Any] | None:
+    """Return the bytes of a constant tensor as a constant of the type `target`; None for other values."""
+    constant = value.op.properties.get("value") if isinstance(value, OpResult) else None
+    if not isinstance(constant, DenseIntOrFPElementsAttr) or target != computed_type(target):
+        return None
+    data, element_type = constant.data.data, constant.type.element_type
+    if isinstance(element_type, ComplexType):  # the parts of equal elements differ
+        element = data[: element_bytes(element_type)]
+        data = element * prod(constant.type.get_shape()) if is_splat(constant) else data
+    return DenseIntOrFPElementsAttr(target, BytesAttr(data))
 
 
 ROWS: dict[str, Row] = {"builtin.unrealized_conversion_cast": _cast}
