@@ -21,8 +21,8 @@ def top_k(
 ) -> None:
     """Write the K largest elements of each row in descending order, of equal ones that with the lower index first.
 
-    Rows have K elements or more. The invocations read a block of x row by row, 32 neighbouring elements at a time, and
-    then each its own row from workgroup memory.
+    Rows have K elements or more, none of them NaN: a NaN would be written as infinity with the index 0. The invocations
+    read a block of x row by row, 32 neighbouring elements at a time, and then each its own row from workgroup memory.
     """
     block = pd.shared((COLUMNS, ROWS + 1), pd.f32)  # one column more: a row of x is stored in other banks
     largest = pd.shared((K + 1, ROWS), pd.f32)  # infinity, then those of each row in descending order

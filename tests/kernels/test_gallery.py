@@ -42,6 +42,18 @@ def test_equals_numpy_on_every_device(path: Path) -> None:
             case.compare([np.asarray(each) for each in (results if isinstance(results, tuple) else (results,))])
 
 
+@pytest.mark.parametrize("runs_python", [False, True])
+def test_top_k_writes_nan_as_infinity(runs_python: bool) -> None:
+    """The elements that are numbers keep their order and their indices."""
+    module = loaded(EXAMPLES / "top_k.py")
+    x = np.arange(80, dtype=np.float32).reshape(2, 40)
+    x[0, [5, 35]], x[1, 1:] = np.nan, -np.inf
+    values, indices = np.zeros((2, module.K), np.float32), np.zeros((2, module.K), np.int32)
+    (module.top_k.python if runs_python else module.top_k)(x, values, indices)
+    np.testing.assert_array_equal(values, [[np.inf, np.inf, 39, 38, 37, 36, 34, 33], [40, *[-np.inf] * 7]])
+    np.testing.assert_array_equal(indices, [[0, 0, 39, 38, 37, 36, 34, 33], range(8)])
+
+
 def test_the_docs_list_the_gallery() -> None:
     rows = {
         f"| [{path.stem}](../examples/python_kernels/{path.name}) | {(loaded(path).__doc__ or '').splitlines()[0]} |"
