@@ -55,3 +55,12 @@ def test_small_floats(name: str) -> None:
     """Conversions of small floats are vectors too."""
     text = assembly(f"%y0 = arith.addf %x0, %x0 : {name}", [name], name, "x86-64-v3")
     assert re.search(r"vaddps\s.*ymm", text)
+
+
+@pytest.mark.parametrize(("cpu", "register"), [("x86-64-v3", "ymm"), ("x86-64-v4", "zmm")])
+@pytest.mark.parametrize("op", ["fptosi", "fptoui"])
+@pytest.mark.parametrize(("source", "target"), [(f, i) for f in ("f32", "f64") for i in ("i8", "i16", "i32")])
+def test_conversions_to_integers(source: str, target: str, op: str, cpu: str, register: str) -> None:
+    """Conversions that saturate are vectors: quantized activations are such."""
+    text = assembly(f"%y0 = arith.{op} %x0 : {source} to {target}", [source], target, cpu)
+    assert re.search(rf"vcvttp[sd]2u?dq\s.*{register}", text)

@@ -51,15 +51,15 @@ def _index_cast(extension: str) -> Lowering:
 
 
 LIMIT_IS_NO_FLOAT = {("float", "i32"), ("float", "i64"), ("double", "i64")}
-"""(float type, integer type) of conversions for which the integer's greatest value is not exact as a float: LLVM's
-saturating conversion of such vectors has branches."""
+"""(float type, integer type) of conversions for which the integer's greatest value is not exact as a float, so that
+floats cannot be clamped to the range of the integer."""
 
 
 def _saturated(emitter: FunctionEmitter, instruction: str, type_: str, operand: str, target: str) -> str:
     """Emit a saturating conversion of a float to an integer by selects, and return its result; NaN becomes 0.
 
-    It replaces LLVM's own saturating conversion on x86, which has branches for each lane of a vector if the limits of
-    the integer are not exact as floats.
+    It replaces LLVM's own saturating conversion on x86, which converts each lane of a vector by itself, with branches if
+    the limits of the integer are not exact as floats.
 
     Args:
         emitter: The function's emitter.
@@ -81,6 +81,35 @@ def _saturated(emitter: FunctionEmitter, instruction: str, type_: str, operand: 
     return emitter.body.let(f"select i1 {becomes_zero}, {target} 0, {target} {value}")
 
 
+def _clamped(emitter: FunctionEmitter, instruction: str, type_: str, operand: str, target: str) -> str:
+    """Emit a saturating conversion of a float that is clamped to the integer's range first; NaN becomes 0.
+
+    It replaces LLVM's own saturating conversion on x86, which converts each lane of a vector by itself. Both limits of
+    the integer are exact as floats, so the clamped float truncates to an integer in range.
+
+    Args:
+        emitter: The function's emitter.
+        instruction: fptosi or fptoui.
+        type_, operand: LLVM type and name of the float.
+        target: LLVM type of the integer, of at most 32 bits.
+    """
+    bits, is_signed = int(target[1:]), instruction == "fptosi"
+    lowest, greatest = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if is_signed else (0, (1 << bits) - 1)
+    value = operand
+    for predicate, limit in (("ogt", lowest), ("olt", greatest)):  # NaN becomes the lowest value
+        is_inside = emitter.body.let(f"fcmp {predicate} {type_} {value}, {limit}.0")
+        value = emitter.body.let(f"select i1 {is_inside}, {type_} {value}, {type_} {limit}.0")
+    if bits < 32:  # vectors of i32 are what x86 converts to
+        wide = emitter.body.let(f"fptosi {type_} {value} to i32")
+        value = emitter.body.let(f"trunc i32 {wide} to {target}")
+    else:
+        value = emitter.body.let(f"{instruction} {type_} {value} to {target}")
+    if not is_signed:
+        return value
+    is_nan = emitter.body.let(f"fcmp uno {type_} {operand}, {operand}")
+    return emitter.body.let(f"select i1 {is_nan}, {target} 0, {target} {value}")
+
+
 def _float_to_int(instruction: str) -> Lowering:
     """Return the lowering of a conversion to an integer, `instruction` "fptosi" or "fptoui", which saturates.
 
@@ -97,6 +126,8 @@ def _float_to_int(instruction: str) -> Lowering:
             type_, operand = "float", emitter.body.let(f"fpext half {operand} to float")
         if (type_, converted_type) in LIMIT_IS_NO_FLOAT and is_x86:
             value = _saturated(emitter, instruction, type_, operand, converted_type)
+        elif is_x86 and int(converted_type[1:]) <= 32:
+            value = _clamped(emitter, instruction, type_, operand, converted_type)
         else:
             value = emitter.intrinsic(
                 f"llvm.{instruction}.sat.{converted_type}.{FLOAT_SUFFIX[type_]}", converted_type, (type_, operand)
