@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import json
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import programs
@@ -52,6 +54,29 @@ def test_sources(pdx: Path) -> None:
         device.load("none.pdx")
     with pytest.raises(pd.ArtifactError):
         device.load(b"not a zip at all")
+
+
+class BytesPath:
+    """A path in bytes, as entries of `os.scandir(b"...")` are."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = os.fsencode(path)
+
+    def __fspath__(self) -> bytes:
+        return self.path
+
+
+def test_paths_in_bytes(pdx: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    device: Any = pd.device("cpu")
+    monkeypatch.chdir(pdx.parent)
+    for source in (BytesPath(pdx), BytesPath(Path(pdx.name))):
+        program = pickle.loads(pickle.dumps(device.load(source)))
+        np.testing.assert_array_equal(program.mul(A, A), A * A)
+    with pytest.raises(pd.InvalidArgumentError, match=r"load: 'model\.onnx' is the source of a program"):
+        device.load(BytesPath(Path("model.onnx")))
+    from_bytes: Any = Artifact.from_bytes
+    with pytest.raises(pd.InvalidArgumentError, match=r"got the path 'program\.pdx'; use from_file"):
+        from_bytes(BytesPath(Path("program.pdx")))
 
 
 @pytest.mark.parametrize("name", ["cpu", "ptx-interpreter"])

@@ -246,7 +246,7 @@ class Artifact:
         """Open the bytes of a .pdx file, which are copied; raise ArtifactError if they are broken."""
         if isinstance(data, (str, os.PathLike)):
             raise InvalidArgumentError(
-                f"from_bytes: expected the bytes of a .pdx file, got the path {os.fspath(data)!r}; use from_file"
+                f"from_bytes: expected the bytes of a .pdx file, got the path {os.fsdecode(data)!r}; use from_file"
             )
         return cls._from_opened(ArtifactFile(data))
 

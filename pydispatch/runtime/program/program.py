@@ -191,7 +191,7 @@ def remember(program: Program, device: str, source: Any, parameters: Mapping[str
         parameters: The argument of `Device.load`.
     """
     if isinstance(source, (str, os.PathLike)):
-        source = os.fspath(source)
+        source = os.fsdecode(source)
         # os.path, because pathlib takes a measurable part of the time of a load. getcwd() only for a relative path: it
         # fails if the working directory has been removed.
         if not os.path.isabs(source):  # noqa: PTH117

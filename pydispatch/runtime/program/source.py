@@ -29,11 +29,12 @@ def open_artifact(source: str | os.PathLike[str] | Artifact | bytes | bytearray 
         raise InvalidArgumentError(
             f"load: expected a path, a pydispatch.Artifact or bytes, got {type(source).__name__}"
         )
-    if isinstance(source, (str, os.PathLike)) and os.fspath(source).endswith(_UNCOMPILED):
-        raise InvalidArgumentError(
-            f"load: '{os.fspath(source)}' is the source of a program; compile it first: "
-            "device.load(pydispatch.compile(path))"
-        )
+    if isinstance(source, (str, os.PathLike)):
+        path = os.fsdecode(source)  # a path object may state its path in bytes, as entries of os.scandir(b"...") do
+        if path.endswith(_UNCOMPILED):
+            raise InvalidArgumentError(
+                f"load: '{path}' is the source of a program; compile it first: device.load(pydispatch.compile(path))"
+            )
     return ArtifactFile(source)
 
 
