@@ -165,3 +165,63 @@ def test_written_order_of_floats_is_kept_where_it_is_asked_for() -> None:
     for k in range(256):
         expected += arguments["x"][0, k] * weights[:, k]
     np.testing.assert_array_equal(program.f(arguments["x"])[0], expected)
+
+
+def panels(rows: int, blocks: int, groups: int, width: int, conversion: str) -> str:
+    """A product by three panels of weights of 8 bits, each `width` columns. conversion: emits %zf, f32, from %z, i8."""
+    steps = 4 * groups
+    types = (
+        f"tensor<{rows}x{blocks * steps}xf32>", f"tensor<3x{blocks}x{groups}x{width}x4xi8>",
+        f"tensor<3x{blocks}x{width}xi8>", f"tensor<3x{blocks}x{width}xf32>",
+    )  # fmt: skip
+    maps = ", ".join(
+        f"affine_map<(r, p, c, b, g, s) -> ({index})>"
+        for index in (f"r, b * {steps} + g * 4 + s", "p, b, g, c, s", "p, b, c", "p, b, c", "r, p, c")
+    )
+    return f"""
+func.func @f(%x: {types[0]}, %w: {types[1]}, %zeros: {types[2]}, %scales: {types[3]}) -> tensor<{rows}x3x{width}xf32> {{
+  %initial = arith.constant dense<0.0> : tensor<{rows}x3x{width}xf32>
+  %r = linalg.generic {{indexing_maps = [{maps}],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}}
+      ins(%x, %w, %zeros, %scales : {", ".join(types)}) outs(%initial : tensor<{rows}x3x{width}xf32>) {{
+  ^bb0(%a: f32, %u: i8, %z: i8, %scale: f32, %sum: f32):
+    %wide = arith.extui %u : i8 to i32
+    %q = arith.sitofp %wide : i32 to f32
+    {conversion}
+    %difference = arith.subf %q, %zf : f32
+    %b = arith.mulf %difference, %scale : f32
+    %product = arith.mulf %a, %b : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  }} -> tensor<{rows}x3x{width}xf32>
+  return %r : tensor<{rows}x3x{width}xf32>
+}}
+"""
+
+
+UNSIGNED = "%zw = arith.extui %z : i8 to i32\n %zf = arith.sitofp %zw : i32 to f32"
+SIGNED = "%zf = arith.sitofp %z : i8 to f32"
+
+
+@pytest.mark.parametrize("cpu", machine_levels.parameters([*LEVELS, "icelake-server", "sapphirerapids"]))
+@pytest.mark.parametrize("rows", [1, 3, 20])
+@pytest.mark.parametrize(
+    ("groups", "width", "conversion"),
+    [(8, 32, UNSIGNED), (8, 32, SIGNED), (8, 5, UNSIGNED), (8, 24, UNSIGNED), (8, 48, UNSIGNED), (160, 16, UNSIGNED)],
+    ids=["unsigned", "signed", "5 columns", "24 columns", "48 columns", "long blocks"],
+)
+def test_panels_that_a_program_states(groups: int, width: int, conversion: str, rows: int, cpu: str) -> None:
+    """Zero points may be signed, panels may have any number of columns, and sums of long blocks exceed 32 bits."""
+    rng, blocks = np.random.default_rng(width), 2
+    x = rng.uniform(0.5, 1, (rows, blocks * groups * 4)).astype(np.float32)
+    weights = rng.integers(192, 256, (3, blocks, groups, width, 4)).astype(np.uint8)
+    zeros = rng.integers(-128, 0, (3, blocks, width)).astype(np.int8)
+    scales = rng.uniform(0.01, 0.03, (3, blocks, width)).astype(np.float32)
+    program = pd.device("cpu").load(pd.compile(panels(rows, blocks, groups, width, conversion), targets="cpu", cpu=cpu))
+    read_zeros = zeros if conversion == SIGNED else zeros.view(np.uint8)
+    per_column = (read_zeros.astype(np.float64), scales.astype(np.float64))
+    zero, scale = (term[:, :, None, :, None] for term in per_column)
+    matrix = ((weights - zero) * scale).transpose(0, 3, 1, 2, 4).reshape(3 * width, -1)
+    room = np.abs(x).max(1, keepdims=True) * np.abs(matrix).sum(1) * 1e-5
+    got = np.asarray(program.f(x, weights.view(np.int8), zeros, scales)).reshape(rows, -1)
+    assert np.all(np.abs(got - x @ matrix.T) <= room)

@@ -31,17 +31,11 @@ from pydispatch.compiler.fusion.quantized.terms import (
     stored_integer,
     term_before_widening,
 )
-from pydispatch.compiler.kernels.matmul.block_quantized import WORD_BYTES, is_zero_point
+from pydispatch.compiler.kernels.matmul.block_quantized import LONGEST_BLOCK, WIDTHS, WORD_BYTES, is_zero_point
 from pydispatch.ir.values import shape_of
-
-WIDTHS = (64, 32, 16)
-"""Columns of a panel, best first: four vectors of AVX-512 hide the latency of sums, and share the loads of A."""
 
 STEPS_OF_BLOCKS = (128, 64, 32, 16)
 """Steps of K of a block where all steps share scales and zero points, best first."""
-
-LONGEST_BLOCK = 128
-"""Most steps of K of a block: the sum of so many products of bytes, 256 times, fits i32."""
 
 LEAST_BYTES = 4 << 10
 """Minimum size of weights that are packed: smaller ones are not worth a constant of their own."""

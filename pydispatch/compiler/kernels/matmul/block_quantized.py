@@ -24,6 +24,12 @@ from pydispatch.ir.op_info import INTEGER_BYTES
 WORD_BYTES = 4
 """Bytes of a group of steps of K of one column: the instructions that multiply bytes add up so many products."""
 
+WIDTHS = (64, 32, 16)
+"""Columns of a panel, best first: four vectors of AVX-512 hide the latency of sums, and share the loads of A."""
+
+LONGEST_BLOCK = 128
+"""Most steps of K of a block: the sum of so many products of bytes, 256 times, fits i32."""
+
 MOST_INTEGER_BYTES = 3
 """Bytes of an integer that is about as precise as an f32, whose significand has 24 bits."""
 
@@ -207,7 +213,8 @@ def _match(contraction: Contraction, weights: Factor, row_factor: Factor) -> Blo
         scale=terms["scale"],
         offset=terms["offset"],
     )
-    return match if _loops_number_steps(match) else None
+    has_known_sizes = match.width in WIDTHS and match.steps_per_block <= LONGEST_BLOCK
+    return match if has_known_sizes and _loops_number_steps(match) else None
 
 
 def _dims(map_: AffineMap) -> tuple[int, ...] | None:
@@ -252,21 +259,30 @@ class _Body:
         dims: loops over panels, blocks and columns, which index the tensor; one without blocks has the outer two.
         """
         generic = self.contraction.generic
-        for kind in (arith.SIToFPOp, arith.ExtUIOp, arith.ExtFOp):  # it may be sitofp(extui(x)), sitofp(x) or extf(x)
-            if isinstance(value, OpResult) and isinstance(value.op, kind):
-                value = value.op.operands[0]
+        element = _unsigned_element(value)
+        is_integer = element is not None
+        if element is not None:
+            value = element
+        elif isinstance(value.owner, arith.ExtFOp):
+            value = value.owner.operands[0]
         if isinstance(value, BlockArgument) and value.owner is generic.block:
             index = _dims(generic.maps[value.index])
-            if index not in (dims, (dims[0], dims[2])) or value.type not in (f32, f16, bf16, i8):
+            is_known_type = value.type == i8 if is_integer else value.type in (f32, f16, bf16)
+            if index not in (dims, (dims[0], dims[2])) or not is_known_type:
                 return None
             return PerBlock(tensor=generic.inputs[value.index], has_blocks=index == dims)
         constant = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
         return float(constant.value.data) if isinstance(constant, FloatAttr) else None
 
     def is_unsigned_integer(self, value: SSAValue) -> bool:
-        """Return whether a value is the integer of the panels as f32, read as unsigned: `sitofp(extui(element))`."""
-        for kind in (arith.SIToFPOp, arith.ExtUIOp):
-            if not isinstance(value, OpResult) or not isinstance(value.op, kind):
-                return False
-            value = value.op.operands[0]
-        return value is self.contraction.element_of(self.weights)
+        """Return whether a value is the integer of the panels as f32, read as unsigned."""
+        return _unsigned_element(value) is self.contraction.element_of(self.weights)
+
+
+def _unsigned_element(value: SSAValue) -> SSAValue | None:
+    """Return x of `sitofp(extui(x))`, an unsigned integer as a float; None for another value."""
+    for kind in (arith.SIToFPOp, arith.ExtUIOp):
+        if not isinstance(value, OpResult) or not isinstance(value.op, kind):
+            return None
+        value = value.op.operands[0]
+    return value
