@@ -41,15 +41,26 @@ def from_torch(
 
     Args:
         model: `torch.nn.Module`, which is exported with example arguments, or `torch.export.ExportedProgram`.
-        args, keywords: Example arguments of a module.
+        args: Tuple of the example arguments of a module, also of a single one.
+        keywords: Example arguments of a module by name.
         dynamic_shapes: As for `torch.export.export`.
         options: As for `pydispatch.compile`.
 
     Raises:
         CompileError: The model cannot be compiled. Errors of PyTorch's export are raised unchanged.
+        InvalidArgumentError: The model or the arguments are of another type, or do not fit each other.
     """
     with importing("from_torch", "torch"):
         import torch
+    # A tensor would be unpacked into its rows, of which one may fit a module with one argument.
+    if not isinstance(args, Sequence) or isinstance(args, (str, bytes)):
+        raise InvalidArgumentError(
+            f"args: expected a tuple of example arguments, as in from_torch(model, (x,)), got {type(args).__name__}"
+        )
+    if keywords is not None and not isinstance(keywords, Mapping):
+        raise InvalidArgumentError(
+            f"keywords: expected a dict of example arguments by name, got {type(keywords).__name__}"
+        )
     program = model
     if isinstance(model, torch.nn.Module):
         try:

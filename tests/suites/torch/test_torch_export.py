@@ -93,9 +93,22 @@ def test_from_torch_exports_a_module() -> None:
 def test_from_torch_says_what_it_takes() -> None:
     with pytest.raises(pd.InvalidArgumentError, match=r"expected a torch\.nn\.Module or an ExportedProgram, got int"):
         pd.from_torch(3)
-    for args in ((), torch.ones(2, 3), (torch.ones(2, 3),) * 2):
+    model, x = nn.Linear(3, 3), torch.ones(1, 3)
+    for args in ((), (x, x)):
         with pytest.raises(pd.InvalidArgumentError, match=r"do not fit Linear\.forward: .*; give a tuple of them"):
-            pd.from_torch(nn.Linear(3, 3), args)
+            pd.from_torch(model, args)
+    with pytest.raises(pd.InvalidArgumentError, match="keywords: expected a dict of example arguments by name, got Te"):
+        pd.from_torch(model, (), x)
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (1, 3), (1, 1, 3), (2, 3), (3,)])
+def test_from_torch_refuses_tensors_that_are_not_in_a_tuple(shape: tuple[int, ...]) -> None:
+    """Also a tensor of one row, which would be unpacked into one argument."""
+    model, x = nn.Linear(3, 3), torch.ones(1, 3)
+    for module in (model, torch.export.export(model, (x,))):
+        for args in (torch.ones(shape), np.ones(shape, np.float32)):
+            with pytest.raises(pd.InvalidArgumentError, match=r"args: expected a tuple .*, got (Tensor|ndarray)"):
+                pd.from_torch(module, args)
 
 
 def test_a_result_that_is_not_converted_is_named() -> None:
