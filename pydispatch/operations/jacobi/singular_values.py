@@ -1,0 +1,223 @@
+"""Singular value decompositions: rotations of pairs of columns make all columns orthogonal to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import F32, F64, DType
+from pydispatch.graph.sizes import Size, minimum, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
+from pydispatch.operations import factors, gathers, matrices, ordering, reductions, shapes, slicing
+from pydispatch.operations.formulas import Element, formula, formulas
+from pydispatch.operations.jacobi.rotations import (
+    angles,
+    check_order,
+    identities,
+    next_round,
+    pair_count,
+    rotate_rows,
+    sweep_until_converged,
+    with_padding_last,
+)
+from pydispatch.operations.joined_parts import (
+    times_imaginary_unit,
+    times_number,
+    unit_conjugate,
+    with_parts_joined,
+    with_parts_split,
+)
+from pydispatch.operations.scaling import scaled_to_one
+
+
+def svd(builder: Builder, x: Tensor, full: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+    """Return U, the singular values in descending order, and V^H, so that x = U diag(values) V^H.
+
+    x is [..., m, n] of f32, f64 or complex numbers of these; the singular values are real. With `full`, U has m columns
+    and V^H n rows; otherwise both have min(m, n). Matrices of static sizes with fewer rows than columns are transposed,
+    which needs fewer rotations.
+    """
+    if x.rank < 2 or x.dtype.real not in (F32, F64):
+        raise builder.fail(f"singular values of {x}: expected matrices of f32 or f64, real or complex",
+                     "convert the operand to f32 first")  # fmt: skip
+    *lead, m, n = x.shape
+    a = shapes.reshape(builder, x, [product(lead), m, n])
+    if isinstance(m, int) and isinstance(n, int) and m < n:
+        u, values, vt = svd(builder, matrices.adjoint(builder, a), full)
+        factors = matrices.adjoint(builder, vt), values, matrices.adjoint(builder, u)
+    else:
+        factors = _svd_by_columns(builder, a, full)
+    u, values, vt = (shapes.reshape(builder, v, [*lead, *v.shape[1:]]) for v in factors)
+    return u, values, vt
+
+
+def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the SVD of a [batch, m, n].
+
+    Rotations make the columns orthogonal. Their lengths are then the singular values, and the accumulated rotations V.
+    """
+    _, m, n = a.shape
+    check_order(builder, "singular values", a, n)
+    if n == 0:
+        return _svd_without_columns(builder, a, full)
+    rows, scale = scaled_to_one(
+        builder, with_parts_joined(builder, shapes.transpose(builder, a, [0, 2, 1])), axes=[1, 2]
+    )
+    rows, vectors = _orthogonalized(builder, rows, n, a.dtype)
+    values, order = _sorted_lengths(builder, rows, vectors, n)
+    values = slicing.slice_axis(builder, values, axis=1, start=0, limit=minimum(m, n))
+    # The rotations multiply the columns from the right: vectors are the rows of V^T.
+    v = with_parts_split(builder, _reordered(builder, vectors, order), a.dtype)
+    vt = formula(
+        builder,
+        lambda v: v.conj() if a.dtype.is_complex else v,
+        slicing.slice_axis(builder, v, axis=2, start=0, limit=n),
+    )
+    orthogonal = with_parts_split(builder, _reordered(builder, rows, order), a.dtype)
+    orthogonal = shapes.transpose(builder, orthogonal, [0, 2, 1])
+    orthogonal = slicing.slice_axis(builder, orthogonal, axis=2, start=0, limit=minimum(m, n))
+    if full:
+        orthogonal = slicing.pad(builder, orthogonal, low=[0, 0, 0], high=[0, 0, m - minimum(m, n)], value=0.0)
+    else:
+        vt = slicing.slice_axis(builder, vt, axis=1, start=0, limit=minimum(m, n))
+    u = _normalized(builder, orthogonal)
+    return u, ew.binary(builder, "mul", values, shapes.squeeze(builder, scale, axes=[2])), vt
+
+
+def _svd_without_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the SVD of a [batch, m, 0]: no singular values; U has m columns if it is full, else none."""
+    batch, m, _ = a.shape
+    no_values = shapes.full(builder, 0.0, [batch, 0], a.dtype.real)
+    u = matrices.identity(builder, m, m if full else 0, a.dtype)
+    return (
+        shapes.broadcast_to(builder, u, [batch, *u.shape]),
+        no_values,
+        shapes.full(builder, 0.0, [batch, 0, 0], a.dtype),
+    )
+
+
+def _orthogonalized(builder: Builder, rows: Tensor, n: Size, dtype: DType) -> tuple[Tensor, Tensor]:
+    """Return the columns of the matrices, rotated until they are orthogonal, and the accumulated rotations.
+
+    Both results are [batch, even, ...]: n columns as rows, padded by zeros to an even count; complex numbers as real
+    parts and then imaginary parts.
+
+    Args:
+        builder: The builder.
+        rows: The columns, as rows: [batch, n, m], or [batch, n, 2 m] if complex.
+        n: Number of columns.
+        dtype: Type of the elements of the matrices.
+    """
+    batch = rows.shape[0]
+    even = 2 * pair_count(n)
+    columns = slicing.pad(builder, rows, low=[0, 0, 0], high=[0, even - n, 0], value=0.0)
+    width = 2 * even if dtype.is_complex else even
+    eye = identities(builder, shapes.full(builder, 0.0, [batch, even, width], dtype.real))
+    no_cosines = shapes.full(builder, 0.0, [batch], dtype.real)
+    pairs = _Pairs(builder, pair_count(n), dtype)
+    # The third tensor is the residual, the maximum over the rounds of a sweep: each sweep starts it at 0.
+    columns, vectors, _ = sweep_until_converged(
+        builder, even, [columns, eye, no_cosines], pairs.orthogonalize, lambda state: state[2], reset_index=2
+    )
+    return columns, vectors
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """One round of rotations: pair i has the rows i and half + i, which hold columns of the matrices."""
+
+    builder: Builder
+    half: Size
+    """Number of pairs."""
+    dtype: DType
+    """Type of the elements of the matrices; complex ones are stored as real parts and then imaginary parts."""
+
+    def split(self, x: Tensor) -> list[Tensor]:
+        """Return the first and the second rows of all pairs."""
+        return slicing.split(self.builder, x, axis=1, sizes=[self.half, self.half])
+
+    def orthogonalize(self, state: list[Tensor]) -> list[Tensor]:
+        """Make the columns of each pair orthogonal, and move all to their pairs of the next round.
+
+        The state is the columns as rows, the accumulated rotations, and the largest squared cosine of the angle between
+        the columns of a pair in this sweep.
+        """
+        builder = self.builder
+        columns, vectors, largest_cosine = state
+        if self.dtype.is_complex:
+            columns, vectors = self.with_real_products(columns, vectors)
+        first, second = self.split(columns)
+        squares = [_row_products(builder, u, v) for u, v in ((first, first), (second, second), (first, second))]
+        cos, sin = angles(builder, *squares)
+        worst = reductions.reduce(builder, "max", formula(builder, _squared_cosine, *squares), axes=[1, 2])
+        moved = [next_round(builder, rotate_rows(builder, v, cos, sin), self.half) for v in (columns, vectors)]
+        return [*moved, ew.binary(builder, "max", largest_cosine, worst)]
+
+    def with_real_products(self, columns: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """Multiply the second column of each pair, and its vector, by a complex number of length 1, so that the scalar
+        product of the pair's columns becomes real. Return all columns and vectors."""
+        builder = self.builder
+        first, second = self.split(columns)
+        # Parts of the complex inner product: the imaginary one is the real inner product of i * first and second.
+        real_part = _row_products(builder, first, second)
+        imaginary_part = _row_products(builder, times_imaginary_unit(builder, first), second)
+        phase = formulas(builder, unit_conjugate, real_part, imaginary_part)
+
+        def multiplied(x: Tensor) -> Tensor:
+            """Return the rows of x, the second one of each pair multiplied by the pair's phase."""
+            u, v = self.split(x)
+            return slicing.concat(builder, [u, times_number(builder, v, *phase)], axis=1)
+
+        return multiplied(columns), multiplied(vectors)
+
+
+def _row_products(builder: Builder, u: Tensor, v: Tensor) -> Tensor:
+    """Return the real scalar product of each row of u [batch, rows, k] and the same row of v: [batch, rows, 1]."""
+    return reductions.reduce(builder, "add", ew.binary(builder, "mul", u, v), axes=[2], keep=True)
+
+
+def _squared_cosine(p: Element, q: Element, r: Element) -> Element:
+    """Return the squared cosine of the angle between columns u and v, with p = u u, q = v v and r = u v."""
+    limits = np.finfo(p.dtype.numpy)
+    # Terms of smaller sums may be subnormal: such squares are inexact. Such short columns do not count: they are below
+    # the rounding error of the longest.
+    min_exact_square = float(limits.tiny / limits.eps)
+    return (p.min(q) < min_exact_square).where(0.0, (r / p) * (r / q))
+
+
+def _sorted_lengths(builder: Builder, rows: Tensor, vectors: Tensor, n: Size) -> tuple[Tensor, Tensor]:
+    """Return the lengths of the rows in descending order [batch, even], and the indices of the n longest [batch, n].
+
+    The rows that pad n columns to an even count come last; `vectors` tells them apart.
+    """
+    directions, sizes = scaled_to_one(builder, rows, axes=[2])
+    squares = reductions.reduce(builder, "add", formula(builder, lambda v: v * v, directions), axes=[2])
+    lengths = formula(builder, lambda v, s: v.unary("sqrt") * s, squares, shapes.squeeze(builder, sizes, axes=[2]))
+    key = with_padding_last(builder, lengths, vectors, n, last=-1.0)
+    values, indices = ordering.sort_with_indices(builder, key, axis=1, descending=True)
+    return values, slicing.slice_axis(builder, indices, axis=1, start=0, limit=n)
+
+
+def _reordered(builder: Builder, x: Tensor, order: Tensor) -> Tensor:
+    """Return the rows of x [batch, rows, k] at the indices `order` [batch, n]."""
+    batch, n = order.shape
+    positions = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, axes=[2]), [batch, n, x.shape[2]])
+    return gathers.take_along(builder, x, positions, axis=1)
+
+
+def _normalized(builder: Builder, columns: Tensor) -> Tensor:
+    """Return orthonormal columns in the directions of orthogonal ones [batch, m, k], some of which may be zero.
+
+    The Q of a QR factorization is orthonormal in any case. R is diagonal and real, but may be negative: its signs turn
+    the columns of Q to the directions of the given ones.
+    """
+    upper, reflection_factors = factors.qr(builder, columns)
+    u = factors.of_reflections(builder, upper, reflection_factors)
+    square = slicing.slice_axis(builder, upper, axis=1, start=0, limit=upper.shape[2])
+    signs = formula(
+        builder, lambda v: (v.real < 0.0).where(v.const(-1.0), v.const(1.0)), matrices.diagonals(builder, square)
+    )
+    return ew.binary(builder, "mul", u, signs)
