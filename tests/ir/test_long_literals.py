@@ -51,10 +51,23 @@ def test_resources() -> None:
     np.testing.assert_array_equal(constants(ir.parse(text)), [WEIGHTS])
 
 
+@pytest.mark.parametrize("first_line", ["", "// {-#\n"])
+@pytest.mark.parametrize("comment", ["", " // dense<", "// weights:", '// dense<"0x00'])
+def test_comments_before_a_literal(comment: str, first_line: str, tmp_path: Path) -> None:
+    """Also comments whose ends precede a literal in other lines."""
+    text = first_line + program(f'{comment}\n"0x{DIGITS}"')
+    (tmp_path / "f.mlir").write_text(text, "utf-8")
+    for source in (text, read_program(tmp_path / "f.mlir")):
+        np.testing.assert_array_equal(constants(ir.parse(source)), [WEIGHTS])
+
+
 TEXTS = {
     "two": 'dense<"0x00112233445566778899">, dense< "0xffeeddccbbaa99887766554433">',
     "short": 'dense<"0x0011223344">, dense<"0x00112233445566778899">',
-    "resource": 'é: "0x0400000000112233445566778899", "é": "0x04000000445566778899aabbccddeeff"',
+    "resource": '{-# é: "0x0400000000112233445566778899", "é": "0x04000000445566778899aabbccddeeff"',
+    "string after a colon": 'a: "0x0400000000112233445566778899" {-# dense<"0x00112233445566778899">',
+    "strings of a resource": '{-# a: "0x12", "0x00112233445566778899"',
+    "after a comment": 'dense<// a:\n"0x00112233445566778899">, dense< // dense<\n"0x00112233445566778899">',
     "other strings": 'a = "0x00112233445566778899", #b<"0x00112233445566778899">',
     "odd": 'dense<"0x0011223344556677889">, dense<"0x00112233445566778899">',
     "not hexadecimal": 'dense<"0x00112233445566778899g">, dense<"0x00112233445566778899">',
@@ -62,8 +75,9 @@ TEXTS = {
     "at the end": 'dense<"0x00112233445566778899"',
     "opened only": 'dense<"0x',
 }
-LONG = {"two": 2, "short": 1, "resource": 2, "other strings": 0, "odd": 1, "not hexadecimal": 1, "not closed": 0,
-        "at the end": 1, "opened only": 0}  # fmt: skip
+LONG = {"two": 2, "short": 1, "resource": 2, "string after a colon": 1, "strings of a resource": 0,
+        "after a comment": 0, "other strings": 0, "odd": 1, "not hexadecimal": 1, "not closed": 0, "at the end": 1,
+        "opened only": 0}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -21,8 +21,11 @@ _PIECE_CHARACTERS = 1 << 20
 _HEAD_BYTES = 64
 """Bytes at the start of a file that show whether it is text."""
 _OPEN = b'"0x'
-_BEFORE = re.compile(rb"(?:dense<|(:))\s*$")
-"""What precedes a literal: the beginning of a `dense` attribute, or the colon after the key of a resource."""
+_RESOURCES = b"{-#"
+"""Start of the block with the resources, after the program."""
+_BEFORE = re.compile(rb"(?:dense<|(:))[ \t]*\Z")
+"""Text that precedes a literal: the beginning of a `dense` attribute, or the colon after the key of a resource. It is in
+the line of the literal: at the end of another line it may be part of a comment."""
 _LONGEST_BEFORE = 64
 """Maximum characters of `_BEFORE`, with white space."""
 ALIGNMENT_DIGITS = 8
@@ -115,6 +118,7 @@ class _Reader:
         self._is_file = is_file  # else a string, which may contain lone surrogates and whose line ends stay
         self._text = bytearray()  # the text after the last long literal
         self._searched = 0  # offset in it before which no literal begins
+        self._has_resources = False  # whether the block of resources has begun
         self._blob: io.BytesIO | None = None  # bytes of the literal whose digits come next
         self._before: list[str] = []
         self._before_size = 0  # of the text in `_before`, in characters
@@ -146,19 +150,24 @@ class _Reader:
         if quote < 0:
             self._searched = max(self._searched, len(self._text) - len(_OPEN) + 1)
             return False
-        start = quote + len(_OPEN)
+        digits = start = quote + len(_OPEN)
         before = _BEFORE.search(self._text, max(0, quote - _LONGEST_BEFORE), quote)
-        if before is not None:
+        if before is not None and (before[1] is None or self._is_resource(quote)):
             start += ALIGNMENT_DIGITS if before[1] else 0
             if len(self._text) < start + LEAST_DIGITS and not is_end:
                 self._searched = quote
                 return False
-            if 2 * len(_unhex(self._text[start : start + LEAST_DIGITS])) == LEAST_DIGITS:
+            if 2 * len(_unhex(self._text[digits : start + LEAST_DIGITS])) == start + LEAST_DIGITS - digits:
                 self._take(start)
                 self._blob = io.BytesIO()
                 return True
         self._searched = start
         return True
+
+    def _is_resource(self, quote: int) -> bool:
+        """Return whether a string after a colon is a resource; its opening quote is at the offset `quote`."""
+        self._has_resources = self._has_resources or self._text.find(_RESOURCES, 0, quote) >= 0
+        return self._has_resources
 
     def _decode(self, blob: io.BytesIO, *, is_end: bool) -> bool:
         """Decode digits of a long literal; return False if more may follow."""
@@ -177,6 +186,7 @@ class _Reader:
 
     def _take(self, size: int) -> None:
         """Move the first `size` bytes after the last literal to the text before the next one."""
+        self._has_resources = self._has_resources or self._text.find(_RESOURCES, 0, size) >= 0
         text = self._text[:size].decode("utf-8", "strict" if self._is_file else "surrogatepass")
         if self._is_file and "\r" in text:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
