@@ -24,8 +24,8 @@ _OPEN = b'"0x'
 _RESOURCES = b"{-#"
 """Start of the block with the resources, after the program."""
 _BEFORE = re.compile(rb"(?:dense<|(:))[ \t]*\Z")
-"""Text that precedes a literal: the beginning of a `dense` attribute, or the colon after the key of a resource. It is in
-the line of the literal: at the end of another line it may be part of a comment."""
+"""Text that precedes a literal: the beginning of a `dense` attribute, or the colon after the key of a resource. It is
+in the line of the literal: at the end of another line it may be part of a comment."""
 _LONGEST_BEFORE = 64
 """Maximum characters of `_BEFORE`, with white space."""
 ALIGNMENT_DIGITS = 8
