@@ -127,7 +127,7 @@ def _orthogonalized(builder: Builder, rows: Tensor, n: Size, dtype: DType) -> tu
 
 @dataclass(frozen=True)
 class _Pairs:
-    """One round of rotations: pair i has the rows i and half + i, which hold columns of the matrices."""
+    """Pairs of rows in a round of rotations: pair i has the rows i and half + i, which hold columns of the matrices."""
 
     builder: Builder
     half: Size
