@@ -14,7 +14,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.func import FuncOp
 
 import pydispatch as pd
-from pydispatch.compiler.kernel_ir.kernel import ONE_VECTOR
+from pydispatch.compiler.kernel_ir.kernel import WHOLE_VECTORS
 from pydispatch.compiler.kernel_ir.outer_loops.vectorize import vectorize_outer_loops
 from pydispatch.ir import parse
 
@@ -108,7 +108,7 @@ def test_which_loops_are_interchanged(changed: dict[str, Any], vectors: int) -> 
     vectorize_outer_loops(function)
     function.verify()
     loops = [op for op in function.walk() if isinstance(op, scf.ParallelOp)]
-    assert sum(ONE_VECTOR in loop.attributes for loop in loops) == vectors
+    assert sum(WHOLE_VECTORS in loop.attributes for loop in loops) == vectors
     assert vectors or len(loops) == 1
 
 

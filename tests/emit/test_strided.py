@@ -13,15 +13,17 @@ from xdsl.dialects import memref, scf
 from xdsl.dialects.func import FuncOp
 
 import pydispatch as pd
-from pydispatch.compiler.kernel_ir.kernel import ONE_VECTOR
+from pydispatch.compiler.kernel_ir.build import known
+from pydispatch.compiler.kernel_ir.kernel import WHOLE_VECTORS
 from pydispatch.compiler.kernel_ir.strided import MOST_STACK_BYTES, take_steps_together
 from pydispatch.ir import parse
 
 
 def kernel(
-    start: str = "%lane", step: int = 64, end: str = "%n", inside: str = "", body: str = "", after: str = ""
-) -> FuncOp:
-    """A sum of every stepth element in each of 64 invocations.
+    start: str = "%lane", step: int = 64, end: str = "%n", inside: str = "", body: str = "", after: str = "",
+    invocations: int = 64,
+) -> FuncOp:  # fmt: skip
+    """A sum of every stepth element in each invocation.
 
     Taken together, the initial values, a whole step of four vectors, the last step and the rest are parallel loops.
     There is no last step where none has an element.
@@ -30,7 +32,7 @@ def kernel(
 func.func @kernel(%a: memref<?xf32>, %b: memref<64xf32>, %n: index, %half: index) {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %c64 = arith.constant 64 : index
+  %c64 = arith.constant {invocations} : index
   %step = arith.constant {step} : index
   %zero = arith.constant 0.0 : f32
   %memory = memref.alloc() : memref<64xf32, 3>
@@ -134,8 +136,27 @@ def test_steps_of_vectors_under_masks(changed: dict[str, Any], vectors: int, par
     take_steps_together(function, has_masks=True)
     function.verify()
     loops = [op for op in function.walk() if isinstance(op, scf.ParallelOp)]
-    assert sum(ONE_VECTOR in loop.attributes for loop in loops) == vectors
+    assert sum(WHOLE_VECTORS in loop.attributes for loop in loops) == vectors
     assert len(loops) == parallel_loops
+
+
+@pytest.mark.parametrize(("workgroup", "loops", "lanes"), [(64, 4, 64), (96, 12, 32), (128, 8, 64), (48, 12, 16)])
+def test_vectors_that_are_computed_together(workgroup: int, loops: int, lanes: int) -> None:
+    """The initial values, a whole step, the last step and the rest have loops of up to four vectors."""
+    function = kernel(step=workgroup, invocations=workgroup)
+    take_steps_together(function, has_masks=True, most_vectors=4)
+    function.verify()
+    marked = [op for op in function.walk() if WHOLE_VECTORS in op.attributes]
+    assert len(marked) == loops
+    assert {known(op.upperBound[0]) for op in marked if isinstance(op, scf.ParallelOp)} == {lanes}
+
+
+def test_loops_with_long_bodies_are_not_marked() -> None:
+    """Copies of the body for each vector would be too long, so LLVM decides how to vectorize one loop."""
+    function = kernel(body="\n".join(f"%y{i} = arith.addf %x, %x : f32" for i in range(70)))
+    take_steps_together(function, has_masks=True, most_vectors=4)
+    function.verify()
+    assert not any(WHOLE_VECTORS in op.attributes for op in function.walk())
 
 
 def test_values_of_many_loops_are_in_workgroup_memory() -> None:

@@ -19,7 +19,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, OpResult, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import Build, Entry, Index, known
-from pydispatch.compiler.kernel_ir.kernel import ONE_VECTOR
+from pydispatch.compiler.kernel_ir.kernel import WHOLE_VECTORS
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
 from pydispatch.ir.core.walk import is_inside, walk
 
@@ -61,10 +61,10 @@ def _is_simple(loop: scf.ParallelOp) -> bool:
     """Return whether a loop may be split.
 
     It must be innermost, with one counter, a step of 1, a short body, and at least `FEWEST` iterations if their number
-    is known. A loop with the mark `ONE_VECTOR` is not split: its iterations are the lanes of one vector.
+    is known. A loop with the mark `WHOLE_VECTORS` is not split: its iterations are lanes of vectors.
     """
     block = loop.body.block
-    if ONE_VECTOR in loop.attributes or len(block.args) != 1 or loop.initVals or known(loop.step[0]) != 1:
+    if WHOLE_VECTORS in loop.attributes or len(block.args) != 1 or loop.initVals or known(loop.step[0]) != 1:
         return False
     low, high = known(loop.lowerBound[0]), known(loop.upperBound[0])
     if isinstance(low, int) and isinstance(high, int) and high - low < FEWEST:

@@ -32,8 +32,9 @@ MOST_ITERATIONS = "pyd.most"
 MARKS_LINES = "pyd.lines"
 """On a function: its code states the source line of each instruction, for readers of the code."""
 
-ONE_VECTOR = "pyd.one_vector"
-"""On an scf.parallel of known length: its iterations are the lanes of one vector."""
+WHOLE_VECTORS = "pyd.whole_vectors"
+"""On an scf.parallel of known length: its iterations are the lanes of one vector, or of 2 or 4 that are computed
+together."""
 
 UNROLLED = "pyd.unrolled"
 """On an scf.for: LLVM unrolls the loop completely."""

@@ -30,7 +30,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from pydispatch.compiler.kernel_ir.bindings import SUBSPAN, read_only_memrefs
 from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, known
 from pydispatch.compiler.kernel_ir.readers import counts_indices
-from pydispatch.compiler.kernel_ir.strided import LANES, allocated_on_stack, emit_lanes
+from pydispatch.compiler.kernel_ir.vector_loops import LANES, allocated_on_stack, emit_lanes
 from pydispatch.ir.core.walk import is_defined_outside, walk
 from pydispatch.ir.dialects.pyd.prefix_scan import KINDS, PrefixScanOp
 from pydispatch.ir.op_info import info_of

@@ -11,8 +11,10 @@ of 2,048 rows of 1,000 with 64 invocations took 6.6 ms before, 0.84 ms after (Ze
 
 Steps in which all invocations have an element are a loop of their own, with a parallel loop for each vector of
 invocations: LLVM keeps their carried values in registers. A layer norm of 2,048 rows of 1,000 takes 0.53 of the time
-(AMD EPYC Zen 4). Where the CPU accesses memory with masks, the last step is such vectors, too, and the values stay in
-registers from the initial ones to the code after the loop: another 0.89 of the time.
+(AMD EPYC Zen 4). On a CPU with 32 vector registers, a parallel loop has four vectors, which LLVM computes together: the
+code is as fast, and a softmax compiles in 0.6 of the time (Intel Xeon with AMX). Where the CPU accesses memory with
+masks, the last step is such vectors, too, and the values stay in registers from the initial ones to the code after the
+loop: another 0.89 of the time.
 
 A loop with atomic operations, which are not vectorized, keeps one parallel loop of min(W, n - first) invocations: its
 copies would take LLVM longer, and a histogram of 4 Mi integers 1.8 times the time (AMD EPYC Zen 4).
@@ -23,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import ceil
+from math import ceil, gcd
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import (
@@ -34,7 +36,6 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     MemRefType,
-    UnitAttr,
 )
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -42,9 +43,9 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from pydispatch.compiler.kernel_ir.atomics import UPDATES
 from pydispatch.compiler.kernel_ir.bindings import read_only_memrefs
 from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, known
-from pydispatch.compiler.kernel_ir.kernel import ONE_VECTOR
 from pydispatch.compiler.kernel_ir.outer_loops.lanes import MOST_BYTES_OF_VALUE
 from pydispatch.compiler.kernel_ir.readers import counts_indices
+from pydispatch.compiler.kernel_ir.vector_loops import LANES, allocated_on_stack, emit_lanes
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import info_of
 
@@ -54,9 +55,6 @@ of the original loop to their copies."""
 
 FEWEST = 8
 """Invocations below which a loop is not interchanged: they do not fill a vector."""
-
-LANES = 16
-"""Invocations of each parallel loop in whole steps: elements of 32 bits in the widest vector of x86."""
 
 MOST_COPIED = 256
 """Operations that all copies of a body, one for each vector of invocations, may have together."""
@@ -68,10 +66,14 @@ _WORKGROUP = IntegerAttr(3, 64)
 """The memory space of workgroup memory."""
 
 
-def take_steps_together(function: FuncOp, has_masks: bool = False) -> None:
+def take_steps_together(function: FuncOp, has_masks: bool = False, most_vectors: int = 1) -> None:
     """Interchange the strided loops of a function with the loops over invocations, in place.
 
-    `has_masks` states that vector instructions of the CPU access memory with masks.
+    Args:
+        function: The function.
+        has_masks: Whether vector instructions of the CPU access memory with masks.
+        most_vectors: Most vectors of invocations that a parallel loop may compute together; a power of 2. More save
+            compilation time, but their values need as many registers.
     """
     pending = [op for op in walk(function) if isinstance(op, scf.ParallelOp)]
     entry, read_only = Entry(function), read_only_memrefs(function)
@@ -82,12 +84,13 @@ def take_steps_together(function: FuncOp, has_masks: bool = False) -> None:
         strided = _find_strided_loop(loop, read_only)
         if strided is not None:
             own_bytes = strided.carried_bytes
-            if _interchange(entry, loop, strided, has_masks and stack_bytes + own_bytes <= MOST_STACK_BYTES):
+            uses_masks = has_masks and stack_bytes + own_bytes <= MOST_STACK_BYTES
+            if _interchange(entry, loop, strided, uses_masks, most_vectors):
                 after_vectors.add(loop)
                 stack_bytes += own_bytes
             pending.append(loop)  # it has the code after the strided loop, with the next strided loop perhaps
         elif loop in after_vectors:
-            _divide_into_vectors(entry, loop)
+            _divide_into_vectors(entry, loop, most_vectors)
 
 
 @dataclass(frozen=True)
@@ -180,8 +183,8 @@ def _fits_workgroup_memory(type_: Attribute) -> bool:
     return isinstance(type_, Float16Type | Float32Type | Float64Type | IndexType)
 
 
-def _divide_into_vectors(entry: Entry, loop: scf.ParallelOp) -> None:
-    """Replace a loop over invocations by one for each vector of `LANES` of them.
+def _divide_into_vectors(entry: Entry, loop: scf.ParallelOp, most_vectors: int) -> None:
+    """Replace a loop over invocations by loops of at most `most_vectors` vectors of `LANES` invocations each.
 
     Do nothing if its body has regions, or if its copies would have more than `MOST_COPIED` operations together.
     """
@@ -189,26 +192,19 @@ def _divide_into_vectors(entry: Entry, loop: scf.ParallelOp) -> None:
     assert isinstance(invocations, int)
     if any(op.regions for op in operations[:-1]) or invocations // LANES * len(operations) > MOST_COPIED:
         return
-    build = Build.before(entry, loop)
-    for first_lane in range(0, invocations, LANES):
+    build, lanes = Build.before(entry, loop), gcd(invocations, LANES * most_vectors)
+    for first_lane in range(0, invocations, lanes):
         block = Block(arg_types=[INDEX])
         inner = build.inside(block)
         values: dict[SSAValue, SSAValue] = {loop.body.block.args[0]: inner.value(inner.plus(block.args[0], first_lane))}
         for op in operations:
             inner.insert(op.clone(values))
-        emit_lanes(build, LANES, block)
+        emit_lanes(build, lanes, block, marked=lanes)
     loop.detach()
     loop.erase()
 
 
-def emit_lanes(build: Build, lanes: Index, body: Block) -> None:
-    """Emit a parallel loop over `lanes` invocations with this body; it is marked `ONE_VECTOR` if they fill one."""
-    loop = build.op(scf.ParallelOp([build.value(0)], [build.value(lanes)], [build.value(1)], Region(body)))
-    if lanes == LANES:
-        loop.attributes[ONE_VECTOR] = UnitAttr()
-
-
-def _interchange(entry: Entry, loop: scf.ParallelOp, strided: StridedLoop, has_masks: bool) -> bool:
+def _interchange(entry: Entry, loop: scf.ParallelOp, strided: StridedLoop, has_masks: bool, most_vectors: int) -> bool:
     """Emit the interchanged loops before `loop`, and return whether all their steps are vectors of invocations.
 
     Whole steps always are; the last step, in which not all invocations have an element, is only if masks are used.
@@ -218,7 +214,7 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, strided: StridedLoop, has_m
     for op in strided.shared:  # operations before the strided loop that are equal in all invocations
         op.detach()
         build.insert(op)
-    interchange = _Interchange(build, loop, strided, has_masks)
+    interchange = _Interchange(build, loop, strided, has_masks, most_vectors)
     interchange.emit(build)
     after = Build.before(entry, strided.loop)
     invocation = loop.body.block.args[0]
@@ -236,19 +232,24 @@ class _Interchange:
         loop: The parallel loop over invocations.
         strided: The strided loop in it, with the operations before that.
         invocations: Their number, which is the step of the strided loop.
-        vector: Invocations of each parallel loop of a whole step.
+        lanes: Invocations of each parallel loop of a whole step.
+        marked: Invocations of a parallel loop that becomes whole vectors.
         is_masked: Whether the last step is vectors under masks, too. Then each access of a carried value is that of a
             vector at a known position, and LLVM keeps it in a register from the initial value to the result.
         memories: For each loop-carried value, memory with an element for each invocation.
     """
 
-    def __init__(self, build: Build, loop: scf.ParallelOp, strided: StridedLoop, has_masks: bool) -> None:
+    def __init__(
+        self, build: Build, loop: scf.ParallelOp, strided: StridedLoop, has_masks: bool, most_vectors: int
+    ) -> None:
         invocations = known(loop.upperBound[0])
         assert isinstance(invocations, int)
         self.loop, self.strided, self.invocations = loop, strided, invocations
-        self.vector = _lanes_of_vector(strided.loop, invocations)
+        is_short = _is_short(strided.loop, invocations)
+        self.marked = max(LANES, gcd(invocations, LANES * most_vectors)) if is_short else LANES
+        self.lanes = self.marked if is_short else invocations
         self.is_masked = (
-            has_masks and self.vector == LANES and invocations % LANES == 0 and _is_plain(strided.loop.body.block)
+            has_masks and self.lanes == self.marked and invocations % LANES == 0 and _is_plain(strided.loop.body.block)
         )
         allocated = allocated_on_stack if self.is_masked else _allocated
         self.memories = [allocated(build, op.type, invocations) for op in strided.loop.results]
@@ -256,7 +257,7 @@ class _Interchange:
     def emit(self, build: Build) -> None:
         """Emit the stores of the initial values, and the steps."""
         if self.memories:
-            width = self.vector if self.is_masked else self.invocations
+            width = self.lanes if self.is_masked else self.invocations
             for first_lane in range(0, self.invocations, width):
                 self._emit_invocations(build, width, self._store_initial_values, first_lane)
         if _has_atomics(self.strided.loop):
@@ -275,20 +276,20 @@ class _Interchange:
         # A number that is only known at run time differs from the integer 0: then the last step is emitted.
         if last_elements != 0 and self.is_masked:
             last_step = build.when(build.compare("sgt", last_elements, 0))
-            for first_lane in range(0, self.invocations, self.vector):
+            for first_lane in range(0, self.invocations, self.lanes):
                 body = partial(self._copy_body_below, end_of_whole_steps, last_elements)
-                self._emit_invocations(last_step, self.vector, body, first_lane)
+                self._emit_invocations(last_step, self.lanes, body, first_lane)
             last_step.end()
         elif last_elements != 0:
             self._emit_step(build, end_of_whole_steps, last_elements)
 
     def _emit_whole_step(self, build: Build, first: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
-        """Emit a step of all invocations from element `first` on: parallel loops over the lanes of one vector each.
+        """Emit a step of all invocations from element `first` on: parallel loops over `lanes` of them each.
 
         This loop carries no values, so that `carried` is empty: those of the strided loop are in `memories`.
         """
-        for first_lane in range(0, self.invocations, self.vector):
-            self._emit_step(build, first, min(self.vector, self.invocations - first_lane), first_lane)
+        for first_lane in range(0, self.invocations, self.lanes):
+            self._emit_step(build, first, min(self.lanes, self.invocations - first_lane), first_lane)
         return ()
 
     def _emit_scalar_step(self, build: Build, first: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
@@ -358,17 +359,14 @@ class _Interchange:
             inner.insert(op.clone(values))
         body(inner, lane, values)
         inner.op(scf.ReduceOp())
-        emit_lanes(build, lanes, block)
+        emit_lanes(build, lanes, block, self.marked)
 
 
-def _lanes_of_vector(loop: scf.ForOp, invocations: int) -> int:
-    """Return how many invocations each parallel loop has in a step of the strided loop that all of them take.
-
-    It is `LANES`, those of one vector, or all `invocations` if copies of the body for each vector would be too long.
-    """
+def _is_short(loop: scf.ForOp, invocations: int) -> bool:
+    """Return whether copies of the body of a strided loop for each vector of invocations are short enough."""
     copies = ceil(invocations / LANES)
     operations = sum(1 for _ in walk(loop.body.block))
-    return LANES if copies * operations <= MOST_COPIED else invocations
+    return copies * operations <= MOST_COPIED
 
 
 def _has_atomics(loop: scf.ForOp) -> bool:
@@ -382,14 +380,6 @@ def _is_plain(block: Block) -> bool:
     return all(
         isinstance(op, memref.LoadOp | memref.StoreOp) or (info_of(op).is_pure and not op.regions) for op in operations
     )
-
-
-def allocated_on_stack(build: Build, type_: Attribute, invocations: int) -> SSAValue:
-    """Allocate an array with an element for each invocation on the stack of the workgroup's thread, and return it."""
-    allocation = memref.AllocaOp.get(type_, shape=[invocations])
-    allocation.location = build.origin.location
-    build.entry.insert(allocation)
-    return allocation.results[0]
 
 
 def _allocated(build: Build, type_: Attribute, invocations: int) -> SSAValue:

@@ -13,7 +13,7 @@ from types import ModuleType
 from xdsl.dialects.func import FuncOp
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.loops import MASKED_LANES
+from pydispatch.compiler.emit.llvm.loops import MASKED_LANES, MOST_VECTORS
 from pydispatch.compiler.emit.llvm.module import ModuleWriter, Symbols
 from pydispatch.compiler.emit.llvm.ops import (
     arith,
@@ -87,7 +87,11 @@ def emit_module(
         """Return the text of a function, after its operations were expanded and its loops vectorized."""
         expand(function)
         # Loop interchange: strided loops are moved outside of the loops over invocations.
-        take_steps_together(function, has_masks=any(feature in platform.features for feature, _ in MASKED_LANES))
+        take_steps_together(
+            function,
+            has_masks=any(feature in platform.features for feature, _ in MASKED_LANES),
+            most_vectors=next((most for feature, most in MOST_VECTORS if feature in platform.features), 1),
+        )
         if platform.arch != "nvptx64":  # GPUs do not vectorize loops
             unroll_loops_over_private_arrays(function)
             lines = vectorize_outer_loops(function)

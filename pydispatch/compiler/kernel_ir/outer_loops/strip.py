@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import INDEX, TRUTH, Build, Index, known
-from pydispatch.compiler.kernel_ir.kernel import ONE_VECTOR
+from pydispatch.compiler.kernel_ir.kernel import WHOLE_VECTORS
 from pydispatch.compiler.kernel_ir.outer_loops.lanes import LANES, Lanes
 from pydispatch.ir.core.walk import is_inside, walk
 
@@ -336,7 +336,7 @@ class Strip:
         lower, upper, step = ([build.value(index)] for index in (0, self.width, 1))
         loop = build.op(scf.ParallelOp(lower, upper, step, Region(body), initial))
         if self.width == LANES:
-            loop.attributes[ONE_VECTOR] = UnitAttr()
+            loop.attributes[WHOLE_VECTORS] = UnitAttr()
         return loop
 
     def _any_lane(self, build: Build, body: Callable[[Build, SSAValue, Copies], SSAValue]) -> SSAValue:

@@ -13,7 +13,7 @@ from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.loops import Loop, Range, is_rolled_in_products, is_vectorised, loop_metadata, nest
 from pydispatch.compiler.emit.llvm.types import scalar
 from pydispatch.compiler.emit.llvm.values import Index
-from pydispatch.compiler.kernel_ir.kernel import ONE_VECTOR
+from pydispatch.compiler.kernel_ir.kernel import WHOLE_VECTORS
 from pydispatch.compiler.kernel_ir.readers import attribute
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.scf.parallel import ForallOp
@@ -60,12 +60,12 @@ def _has_many_steps(op: Operation) -> bool:
 
 
 def _lanes(emitter: FunctionEmitter, op: Operation) -> int:
-    """Return the number of lanes of the vector that all iterations of a loop become; 0 if LLVM chooses.
+    """Return the number of lanes of the vectors that all iterations of a loop become; 0 if LLVM chooses.
 
-    A loop that becomes one vector has the attribute ONE_VECTOR; its static upper bound is its number of iterations.
+    Such a loop has the attribute WHOLE_VECTORS; its static upper bound is its number of iterations.
     """
     loop = cast(scf.ParallelOp, op)
-    if attribute(op, ONE_VECTOR) is None:
+    if attribute(op, WHOLE_VECTORS) is None:
         return 0
     length = emitter.index(loop.upperBound[0])
     assert isinstance(length, int)
