@@ -24,7 +24,9 @@ Integers = Annotated[pd.View, pd.i32["n"]]
 def prefix_sum(
     x: Integers, y: Integers, blocks: Annotated[pd.View, pd.i32["blocks"]], ticket: Annotated[pd.View, pd.i32[1]]
 ) -> None:
-    """Compute sums below 2^29. A workgroup takes the next block when it begins, so that none waits for a later one.
+    """Compute sums below 2^29 of elements from 0 on: words of blocks with negative sums would not have their marks.
+
+    A workgroup takes the next block when it begins, so that none waits for a later one.
 
     blocks: a word for each block, its sum plus a mark, 0 before. ticket: the number of blocks taken, 0 before.
     """
