@@ -58,8 +58,8 @@ floats cannot be clamped to the range of the integer."""
 def _saturated(emitter: FunctionEmitter, instruction: str, type_: str, operand: str, target: str) -> str:
     """Emit a saturating conversion of a float to an integer by selects, and return its result; NaN becomes 0.
 
-    It replaces LLVM's own saturating conversion on x86, which converts each lane of a vector by itself, with branches if
-    the limits of the integer are not exact as floats.
+    It replaces LLVM's own saturating conversion on x86, which converts each lane of a vector by itself, with branches
+    if the limits of the integer are not exact as floats.
 
     Args:
         emitter: The function's emitter.
