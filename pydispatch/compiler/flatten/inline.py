@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from itertools import dropwhile
 
-from xdsl.dialects import cf
+from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Operation, Region, SSAValue
 
@@ -21,6 +21,8 @@ from pydispatch.compiler.flatten.buffer_views import buffer_views_to_tensors
 from pydispatch.compiler.flatten.commands import convert_calls_to_commands
 from pydispatch.compiler.flatten.fences import remove_fences
 from pydispatch.compiler.flatten.globals import fold_globals
+from pydispatch.compiler.flatten.loop_arguments import without_invariant_arguments
+from pydispatch.compiler.flatten.sliced_products import hoist_sliced_products
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.core.rewriting import erase_op
@@ -50,6 +52,8 @@ def inline_calls(module: ModuleOp) -> None:
     remove_fences(functions)
     buffer_views_to_tensors(functions)
     for function in functions.values():
+        for loop in [op for op in function.walk(reverse=True) if isinstance(op, scf.ForOp)]:  # inner loops first
+            hoist_sliced_products(without_invariant_arguments(loop))
         lower_branches(function.regions[0])
     convert_calls_to_commands(functions)
     # The functions that stay: calls in them are inlined, and all other functions are erased.

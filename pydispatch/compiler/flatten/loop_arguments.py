@@ -1,0 +1,47 @@
+"""Removal of loop-invariant iteration arguments from loops of the host.
+
+An iteration argument that every iteration passes on unchanged becomes the value that it begins with. Frontends carry
+the weights of a scan so; later phases then see them as constants or arguments of the function.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import scf
+
+from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.rewriting import erase_op
+
+
+def without_invariant_arguments(loop: scf.ForOp) -> scf.ForOp:
+    """Replace the iteration arguments that never change by their initial values; return the loop that remains."""
+    block = loop.body.block
+    end, parent = block.last_op, loop.parent
+    if not isinstance(end, scf.YieldOp) or parent is None:  # the yield is implicit: there are no iteration arguments
+        return loop
+    pairs = list(zip(block.args[1:], end.operands, strict=True))
+    kept = [index for index, (argument, value) in enumerate(pairs) if argument is not value]
+    if len(kept) == len(pairs):
+        return loop
+    for index, (argument, _) in enumerate(pairs):
+        if index not in kept:
+            argument.replace_all_uses_with(loop.iter_args[index])
+            loop.results[index].replace_all_uses_with(loop.iter_args[index])
+    new_end = scf.YieldOp(*(end.operands[index] for index in kept))
+    set_location(new_end, end)
+    erase_op(end)
+    block.add_op(new_end)
+    for index in reversed(range(len(pairs))):
+        if index not in kept:
+            block.erase_arg(block.args[1 + index])
+    new = scf.ForOp.create(
+        operands=[loop.lb, loop.ub, loop.step, *(loop.iter_args[index] for index in kept)],
+        result_types=[loop.results[index].type for index in kept],
+        properties=loop.properties, attributes=loop.attributes, regions=[loop.detach_region(loop.body)],
+    )  # fmt: skip
+    set_location(new, loop)
+    parent.insert_op_before(new, loop)
+    for index, result in zip(kept, new.results, strict=True):
+        result.name_hint = loop.results[index].name_hint
+        loop.results[index].replace_all_uses_with(result)
+    erase_op(loop)
+    return new

@@ -1,0 +1,166 @@
+"""Products of one slice of a tensor in each iteration of a loop become one product of all slices before the loop.
+
+A step of an LSTM multiplies the inputs of one step by their weights. All inputs are known before the loop: one product
+reads the weights once instead of in every iteration, and fills register blocks that the few rows of a step do not fill.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import scf, tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from pydispatch.compiler.analysis.destinations import slice_of
+from pydispatch.compiler.analysis.edit import insert_before
+from pydispatch.compiler.fusion.build import affine_maps, generic_op, iterator_types, reassociation
+from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.rewriting import replace_op
+from pydispatch.ir.core.walk import walk
+from pydispatch.ir.structured import Structured, structured
+from pydispatch.ir.values import constant_index, shape_of
+
+MOST_ELEMENTS = 16 << 20
+"""Maximum number of elements of the product of all slices, which stays in memory while the loop runs."""
+
+
+def hoist_sliced_products(loop: scf.ForOp) -> None:
+    """Move the products of slices out of a loop in place, where that pays. Sums are the same, in the same order."""
+    for op in list(loop.body.block.ops):
+        product = _sliced_product(op, loop) if isinstance(op, GenericOp) else None
+        if product is not None and product.pays:
+            shape, type_ = shape_of(op.results[0]), op.results[0].type
+            assert isinstance(type_, TensorType)
+            offsets, sizes = [product.index, *[0] * len(shape)], [1, *shape]
+            slice_ = tensor.ExtractSliceOp(product.emit(), offsets, sizes, [1] * len(sizes), type_)
+            replace_op(op, insert_before(slice_, op))
+
+
+@dataclass(frozen=True)
+class _SlicedProduct:
+    """A product in a loop, all of whose factors but one are loop-invariant; that one is a slice of a tensor.
+
+    Attributes:
+        generic: The product.
+        position: Position of the slice among its inputs.
+        source: The loop-invariant tensor whose first dimension is sliced.
+        index: Index of the slice, which the loop computes.
+        start: The loop-invariant number that sums begin with.
+        loop: The loop.
+    """
+
+    generic: Structured
+    position: int
+    source: SSAValue
+    index: SSAValue | int
+    start: SSAValue
+    loop: scf.ForOp
+
+    @property
+    def pays(self) -> bool:
+        """Whether one product of all slices is faster than a product of each.
+
+        All slices are expected to be read. Another factor is at least as large as the product of a slice, which is
+        written and read once more.
+        """
+        bounds = [constant_index(value) for value in (self.loop.lb, self.loop.ub, self.loop.step)]
+        count, elements = shape_of(self.source)[0], prod(shape_of(self.generic.outputs[0]))
+        factors = [prod(shape_of(v)) for n, v in enumerate(self.generic.inputs) if n != self.position]
+        if None in bounds or max(factors) < elements or count * elements > MOST_ELEMENTS:
+            return False
+        lower, upper, stride = (bound or 0 for bound in bounds)
+        return stride > 0 and len(range(lower, upper, stride)) >= count
+
+    def emit(self) -> SSAValue:
+        """Insert the product of all slices before the loop; return it with a first dimension that selects the slice."""
+        maps, iterators, source = list(self.generic.maps), list(self.generic.iterators), self.source
+        count, (first, *others) = shape_of(source)[0], (*shape_of(self.generic.outputs[0]), 1)
+        shape = [count, *shape_of(self.generic.outputs[0])]
+        if self._first_loop_is_row:  # the rows of all slices are those of one matrix
+            axes = [[0, 1], *([n] for n in range(2, len(shape_of(source))))]
+            rows = [count * first, *shape_of(source)[2:]]
+            source = self._insert(
+                tensor.CollapseShapeOp(
+                    operands=[source], result_types=[_like(source, rows)],
+                    properties={"reassociation": reassociation(axes)},
+                )
+            )  # fmt: skip
+            whole = [count * first, *others[:-1]]
+        else:
+            maps = [_with_loop(m, leads=n in (self.position, len(maps) - 1)) for n, m in enumerate(maps)]
+            iterators, whole = ["parallel", *iterators], shape
+        output = _like(self.generic.outputs[0], whole)
+        start = self._insert(tensor.SplatOp(self.start, [], output))
+        inputs = [source if n == self.position else value for n, value in enumerate(self.generic.inputs)]
+        body, kinds = self.generic.op.regions[0].clone(), iterator_types(iterators)
+        product = self._insert(generic_op(inputs, [start], body, affine_maps(maps), kinds, [output]))
+        if whole == shape:
+            return product
+        groups = reassociation([[0, 1], *([n] for n in range(2, len(shape)))])
+        return self._insert(tensor.ExpandShapeOp(product, [], groups, shape, _like(product, shape)))
+
+    @property
+    def _first_loop_is_row(self) -> bool:
+        """Whether one loop is the first index of the slice and of the result, and indexes nothing else."""
+        *maps, result = self.generic.maps
+        own = maps.pop(self.position)
+        indices = [index for m in maps for index in m.results] + [*own.results[1:], *result.results[1:]]
+        row = own.results[0]
+        is_loop = isinstance(row, AffineDimExpr) and result.results[:1] == (row,)
+        return is_loop and not any(row in index.dfs() for index in indices)
+
+    def _insert(self, new: Operation) -> SSAValue:
+        """Insert an operation before the loop, with the location of the product, and return its first result."""
+        value = insert_before(new, self.loop)
+        set_location(new, self.generic.op)
+        return value
+
+
+def _sliced_product(op: Operation, loop: scf.ForOp) -> _SlicedProduct | None:
+    """Return the product of a slice that `op` is; None for an operation of another form."""
+    generic = structured(op)
+    steps = [n for n, value in enumerate(generic.inputs) if _is_inside(value, loop)]
+    shapes = [shape_of(value) for value in generic.operands]
+    if not generic.contracts or len(op.results) != 1 or len(steps) != 1 or any(-1 in shape for shape in shapes):
+        return None
+    own = set(walk(op))
+    captured = [v for inner in own if inner is not op for v in inner.operands if _is_inside(v, loop)]
+    if any((v.op if isinstance(v, OpResult) else v.owner.parent_op()) not in own for v in captured):
+        return None
+    step, fill = generic.inputs[steps[0]], generic.outputs[0].owner
+    sliced = step.owner.operands[0].owner if isinstance(step.owner, tensor.CollapseShapeOp) else step.owner
+    if not isinstance(fill, tensor.SplatOp) or not isinstance(sliced, tensor.ExtractSliceOp):
+        return None
+    if _is_inside(fill.input, loop) or _is_inside(sliced.source, loop):
+        return None
+    slice_, shape = slice_of(sliced), shape_of(sliced.source)
+    is_whole = slice_.sizes == (1, *shape[1:]) and slice_.offsets[1:] == (0,) * (len(shape) - 1)
+    if not is_whole or set(slice_.strides) != {1} or -1 in shape or shape_of(step) != shape[1:]:
+        return None
+    return _SlicedProduct(generic, steps[0], sliced.source, slice_.offsets[0], fill.input, loop)
+
+
+def _is_inside(value: SSAValue, loop: Operation) -> bool:
+    """Return whether a value is defined in the body of a loop."""
+    block = value.owner if isinstance(value.owner, Block) else value.owner.parent
+    while block is not None and block.parent_op() is not loop:
+        outer = block.parent_op()
+        block = None if outer is None else outer.parent
+    return block is not None
+
+
+def _with_loop(map_: AffineMap, leads: bool) -> AffineMap:
+    """Return an indexing map with a new outermost loop. leads: whether that loop is the first index."""
+    dims = [AffineDimExpr(n + 1) for n in range(map_.num_dims)]
+    results = tuple(index.replace_dims_and_symbols(dims, []) for index in map_.results)
+    return AffineMap(map_.num_dims + 1, 0, (AffineDimExpr(0), *results) if leads else results)
+
+
+def _like(value: SSAValue, shape: list[int]) -> TensorType:
+    """Return a tensor type with the elements of `value`."""
+    assert isinstance(value.type, TensorType)
+    return TensorType(value.type.element_type, shape)
