@@ -43,8 +43,8 @@ WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 SANITIZER = os.environ.get("PYDISPATCH_SANITIZE", "")
 
 
-ONCE = frozenset(("artifact", "capi", "device", "elf", "peak", "plugin", "program", "public", "sched", "signals",
-                  "target", "timing", "timing_procedure", "trace"))  # fmt: skip
+ONCE = frozenset(("artifact", "capi", "device", "elf", "linking", "peak", "plugin", "program", "public", "sched",
+                  "signals", "target", "timing", "timing_procedure", "trace"))  # fmt: skip
 """Modules that no call of a loaded program goes through: small code. They are half of what Cython writes."""
 
 

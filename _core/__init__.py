@@ -12,7 +12,7 @@ from types import ModuleType
 
 MODULES = (
     "arrays", "artifact", "binding", "bound", "capi", "derived", "device", "dlpack", "driver", "elf", "function",
-    "handles", "host_command", "kernel_call", "memory", "peak", "plan", "plan_data", "planned", "plugin",
+    "handles", "host_command", "kernel_call", "linking", "memory", "peak", "plan", "plan_data", "planned", "plugin",
     "prepared", "prepared_procedure", "procedure", "program", "public", "sched", "signals", "state", "status",
     "submit", "submit_procedure", "target", "task", "timing", "timing_procedure", "trace",
 )  # fmt: skip

@@ -27,12 +27,12 @@ cdef class Module:
     cdef public bint flushes  # a plugin that gave something, or a library that was given, may print through C stdio
     cdef bint has_library     # the code of an executable came from a library of the system
     cdef public tuple bound   # runtime.parameters.Parameter of everything that was given at load
-    cdef public dict interfaces  # function -> its entry in the manifest, which has the names of sizes; None: not known
-    cdef public dict flops  # executable -> by export how many operations it does (docs/artifact.md); those that say so
+    cdef public object details  # (flops, interfaces), a function that returns both when they are used, or None
     cdef public object derived  # keeps the memory of derived constants, and is shared; None: there are none
     cdef public object state  # a state.State, made when everything is linked; goes before the program
 
-    cdef int announce(self, uint32_t index, bytes name, pyd_span_t file) except -1
+    cdef tuple described(self)
+    cdef int decode_contracts(self, pyd_span_t contracts) except -1
     cdef const pyd_program_function_t* function(self, uint32_t index) except NULL
 
 

@@ -1,9 +1,12 @@
+from collections.abc import Callable
 from typing import Any
 
 from pydispatch._core.derived import Derived
 from pydispatch._core.memory import Pool
 from pydispatch._core.plugin import Resolution
 from pydispatch._core.sched import Scheduler
+
+Details = tuple[dict[int, list[Any]], dict[str, Any] | None]
 
 class Module:
     sched: Scheduler
@@ -30,24 +33,13 @@ class Module:
     def bind_constant(self, index: int, data: memoryview | bytes, is_mapped: bool = False) -> None: ...
     def executable(self, index: int) -> tuple[str, int | None, int, list[int | None]]: ...
     def evaluate(self, function: int, result_count: int, argument: int = 0) -> list[int]: ...
-    def map_executables(self, codes: list[tuple[int, str, memoryview | bytes]]) -> None: ...
-    def load_executable(
-        self,
-        index: int,
-        elf: memoryview | bytes | None,
-        name: str,
-        constants: list[int],
-        processor_data: tuple[int, ...],
-        variant: int,
-        alignment: int,
-        resolution: Resolution | None = None,
-        query: int = 0,
-        owner: object = None,
-    ) -> int: ...
     flushes: bool
     derived: Any
     state: object
     bound: tuple[Any, ...] | None
-    interfaces: dict[str, Any] | None
-    flops: dict[int, list[Any]]
+    details: Details | Callable[[], Details] | None
+    @property
+    def flops(self) -> dict[int, list[Any]]: ...
+    @property
+    def interfaces(self) -> dict[str, Any] | None: ...
     def functions(self) -> list[tuple[int, str]]: ...

@@ -2,36 +2,22 @@
 
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t, uintptr_t
-from libc.stdio cimport fflush
 from libc.stdlib cimport calloc, free
 
-from pydispatch._core.c_elf cimport pyd_elf_debug_symbols, pyd_elf_machine_host, pyd_elf_module_t, pyd_elf_module_unload
-from pydispatch._core.c_elf cimport pyd_elf_modules_map, pyd_elf_symbol_t
-from pydispatch._core.c_executable cimport pyd_executable_free, pyd_executable_from_module, pyd_executable_from_query
-from pydispatch._core.c_executable cimport pyd_executable_image, pyd_executable_library, pyd_executable_module
-from pydispatch._core.c_executable cimport pyd_executable_options_t, pyd_executable_t
-from pydispatch._core.c_library cimport pyd_import_fn_t, pyd_library_query_fn_t, pyd_library_t
+from pydispatch._core.c_elf cimport pyd_elf_module_t, pyd_elf_module_unload
+from pydispatch._core.c_executable cimport pyd_executable_free, pyd_executable_t
+from pydispatch._core.c_library cimport pyd_import_fn_t
 from pydispatch._core.c_pool cimport pyd_pool_allocator
-from pydispatch._core.c_process cimport pyd_process_code_info_t, pyd_process_code_register, pyd_process_code_t
-from pydispatch._core.c_process cimport pyd_process_code_unregister, pyd_process_symbol_t
+from pydispatch._core.c_process cimport pyd_process_code_t, pyd_process_code_unregister
 from pydispatch._core.c_program cimport *
 from pydispatch._core.c_span cimport pyd_span_t
-from pydispatch._core.c_status cimport pyd_status_annotate, pyd_status_t, pyd_status_text
 from pydispatch._core.derived cimport Derived
 from pydispatch._core.memory cimport Pool
 from pydispatch._core.plugin cimport Resolution
 from pydispatch._core.sched cimport Scheduler
 from pydispatch._core.status cimport check
 
-import os
-
 from pydispatch._core.status import ArtifactError, InvalidArgumentError
-
-cdef enum:
-    MAX_CONSTANTS = 256
-    PROCESSOR_WORDS = 8
-
-cdef bint WRITES_PERF_MAP = os.environ.get("PYDISPATCH_PERF_MAP", "0") not in ("", "0")
 
 
 @cython.final
@@ -42,7 +28,7 @@ cdef class Module:
     def __cinit__(self, const unsigned char[::1] program, Scheduler sched, Pool pool, object backing):
         cdef pyd_span_t span
         span.data, span.size = &program[0] if program.shape[0] else NULL, program.shape[0]
-        self.sched, self.pool, self.backing, self.flops = sched, pool, backing, {}
+        self.sched, self.pool, self.backing = sched, pool, backing
         with nogil:
             check(pyd_program_decode(span, &self.program))
         pyd_program_set_allocator(self.program, pyd_pool_allocator(pool.pool))
@@ -74,6 +60,23 @@ cdef class Module:
     def close(self):
         """Refuse new calls from now on. The memory is freed with the last plan."""
         self.closed = True
+
+    cdef tuple described(self):
+        """Return `details`, after calling it if it is a function."""
+        details = self.details
+        if not isinstance(details, tuple):
+            self.details = details = ({}, None) if details is None else details()
+        return details
+
+    @property
+    def flops(self):
+        """Index of an executable -> the operation counts of its exports (docs/artifact.md), of those that state it."""
+        return self.described()[0]
+
+    @property
+    def interfaces(self):
+        """Name of a function -> its entry in the manifest, which has the names of sizes; None if it is not known."""
+        return self.described()[1]
 
     def queries(self):
         """Return (category, key), both texts, of each query that the program makes about its device, by query index."""
@@ -180,8 +183,13 @@ cdef class Module:
         span.data, span.size = &contracts[0] if contracts.shape[0] else NULL, contracts.shape[0]
         if self.contracts != NULL:
             raise ArtifactError("the contracts are loaded already")
+        self.decode_contracts(span)
+
+    cdef int decode_contracts(self, pyd_span_t contracts) except -1:
+        """Decode contracts, of which there are none so far."""
         with nogil:
-            check(pyd_program_decode(span, &self.contracts))
+            check(pyd_program_decode(contracts, &self.contracts))
+        return 0
 
     def set_contracts(self, uint32_t index, list functions):
         """Set the contracts of the exports of executable `index`, which plans are checked against.
@@ -253,122 +261,6 @@ cdef class Module:
             return [results[i] for i in range(result_count)]
         finally:
             free(results)
-
-    def map_executables(self, list codes not None):
-        """Map the code of executables, all in one mapping. codes: (index, name, bytes of the ELF file) of each."""
-        cdef uint32_t i, index, failed = 0, count = <uint32_t>len(codes)
-        cdef const unsigned char[::1] elf
-        cdef pyd_status_t status
-        cdef pyd_span_t* files = <pyd_span_t*>calloc(count + 1, sizeof(pyd_span_t))
-        cdef pyd_elf_module_t* modules = <pyd_elf_module_t*>calloc(count + 1, sizeof(pyd_elf_module_t))
-        try:
-            if files == NULL or modules == NULL:
-                raise MemoryError()
-            for i, (index, name, elf) in enumerate(codes):
-                if index >= self.executable_count or self.executables[index] or self.mapped[index].memory:
-                    raise ArtifactError(f"executable {index} '{name}' does not exist or is loaded already")
-                files[i].data, files[i].size = &elf[0] if elf.shape[0] else NULL, elf.shape[0]
-            with nogil:
-                status = pyd_elf_modules_map(files, count, modules, &failed)
-            if status != NULL and failed < count:
-                encoded = codes[failed][1].encode()
-                status = pyd_status_annotate(status, b"executable '%s': %s", <char*>encoded, pyd_status_text(status))
-            check(status)
-            for i, (index, _, _) in enumerate(codes):
-                self.mapped[index] = modules[i]
-        finally:
-            free(files)
-            free(modules)
-
-    def load_executable(
-            self, uint32_t index, const unsigned char[::1] elf, str name, list constants, tuple processor_data,
-            uint32_t variant, uint32_t alignment, Resolution resolution=None, uintptr_t query=0, object owner=None):
-        """Load the chosen variant of executable `index`, whose code is mapped, and link it to the program.
-
-        elf: its file. query: if not 0, the address of the query function of a library, in place of an ELF file; the
-        library is in memory as long as `owner`. resolution: resolves its imports, the same for all executables of a
-        program. constants: words of the executable constants. processor_data: of sched.processor_data(). alignment:
-        bytes, a power of two, to which the variant requires its bindings to be aligned. Returns the number of exports.
-        """
-        cdef pyd_executable_options_t options
-        cdef uint32_t words[MAX_CONSTANTS]
-        cdef uint64_t processor[PROCESSOR_WORDS]
-        cdef pyd_span_t file
-        encoded = name.encode()
-        if len(constants) > MAX_CONSTANTS:
-            raise ArtifactError(
-                f"executable '{name}' has {len(constants)} constants; at most {<int>MAX_CONSTANTS} are supported")
-        if index >= self.executable_count or self.executables[index] != NULL:
-            raise ArtifactError(f"executable {index} '{name}' does not exist or is loaded already")
-        for i in range(PROCESSOR_WORDS):
-            processor[i] = processor_data[i]
-        for i, value in enumerate(constants):
-            words[i] = <uint32_t>(<uint64_t>value)
-        options.name, options.resolver = encoded, NULL
-        if resolution is not None:
-            self.resolution = resolution
-            options.resolver = resolution.resolver()
-        options.constants, options.constant_count = words, <uint32_t>len(constants)
-        options.processor_data = processor
-        file.data, file.size = &elf[0] if elf.shape[0] else NULL, elf.shape[0]
-        if not query and self.mapped[index].memory == NULL:
-            raise ArtifactError(f"the code of executable {index} '{name}' is not mapped")
-        if query:
-            self.backing = (self.backing, owner)
-            file.size = 0
-            with nogil:
-                check(pyd_executable_from_query(<pyd_library_query_fn_t>query, &options, &self.executables[index]))
-        else:
-            with nogil:
-                check(pyd_executable_from_module(&self.mapped[index], &options, &self.executables[index]))
-        if resolution is not None:
-            self.has_library |= query != 0
-            self.flushes = self.has_library or resolution.may_print()
-            fflush(NULL)  # output of plugins that were queried
-        with nogil:
-            check(pyd_program_set_executable(self.program, index, self.executables[index], variant, alignment))
-        self.announce(index, encoded, file)
-        return pyd_executable_library(self.executables[index]).exports.count
-
-    cdef int announce(self, uint32_t index, bytes name, pyd_span_t file) except -1:
-        """Register the functions of an executable with debuggers, and with perf if PYDISPATCH_PERF_MAP is set.
-
-        These are its exports, by their names in programs, and the other symbols of `file`, empty for a library.
-        """
-        cdef const pyd_library_t* library = pyd_executable_library(self.executables[index])
-        cdef const pyd_elf_module_t* module = pyd_executable_module(self.executables[index])
-        cdef pyd_span_t image = pyd_executable_image(self.executables[index])
-        cdef pyd_process_code_info_t info
-        cdef uint64_t i, k, count = library.exports.count, named = pyd_elf_debug_symbols(file, module, NULL, 0)
-        cdef pyd_process_symbol_t* symbols = <pyd_process_symbol_t*>calloc(
-            count + named + 1, sizeof(pyd_process_symbol_t))
-        cdef pyd_elf_symbol_t* found = <pyd_elf_symbol_t*>calloc(named + 1, sizeof(pyd_elf_symbol_t))
-        cdef dict exports = {}
-        try:
-            if symbols == NULL or found == NULL:
-                raise MemoryError()
-            for i in range(count):
-                symbols[i].name = library.exports.names[i]
-                symbols[i].address = <const void*>library.exports.ptrs[i]
-                symbols[i].is_function = True
-                exports.setdefault(<uintptr_t>symbols[i].address, []).append(i)
-            pyd_elf_debug_symbols(file, module, found, named)
-            for i in range(named):  # a symbol at an export's address only tells its size
-                same = exports.get(<uintptr_t>found[i].address)
-                if same is not None:
-                    for k in same:
-                        symbols[k].size = found[i].size
-                    continue
-                symbols[count].name, symbols[count].address = found[i].name, found[i].address
-                symbols[count].size, symbols[count].is_function = found[i].size, found[i].is_function
-                count += 1
-            info.name, info.address, info.size = name, image.data, image.size
-            info.machine, info.symbols, info.symbol_count = pyd_elf_machine_host(), symbols, count
-            check(pyd_process_code_register(&info, WRITES_PERF_MAP, &self.codes[index]))
-        finally:
-            free(symbols)
-            free(found)
-        return 0
 
     def functions(self):
         """Return (index, name) of each public function."""

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-HEADERS = ("include/pydispatch/*.h", "include/pydispatch/api/*.h", "drivers/*.h", "api/table.h", "target/target.h")
+HEADERS = ("include/pydispatch/*.h", "include/pydispatch/api/*.h", "drivers/*.h", "api/table.h", "target/target.h",
+           "standalone/choose.h")  # fmt: skip
 """Headers with declarations for Cython, relative to this folder."""
 PREFIX = "c_"
 """Begins the names of the files that are written; no other file of their folder begins with it."""

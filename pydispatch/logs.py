@@ -39,6 +39,12 @@ class Log:
         logger = self._logger()
         return logger is not None and logger.isEnabledFor(10)  # logging.DEBUG
 
+    @property
+    def has_info(self) -> bool:
+        """Whether `info` has an effect, for messages that are expensive to compose."""
+        logger = self._logger()
+        return logger is not None and logger.isEnabledFor(20)  # logging.INFO
+
     def debug(self, text: str, *args: object) -> None:
         """Log a decision and its reason at level DEBUG."""
         if (logger := self._logger()) is not None:

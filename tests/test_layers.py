@@ -30,7 +30,7 @@ C_FOLDERS = {
     "target": {"api"},
     "xla": {"api", "target"},
     "torch": {"api", "target"},
-    "standalone": {"base", "api"},
+    "standalone": {"artifact", "base", "api"},
     "drivers": set(),
 }
 

@@ -8,6 +8,7 @@
 
 #include "artifact/zip_read.h"
 #include "base/span.h"
+#include "base/utf8.h"
 
 enum {
   kAlignment = 64,    // bytes, of the data of each member in the file
@@ -41,21 +42,6 @@ static printable_t printable(const char* name, size_t length) {
                   printable((entry)->name, (entry)->name_length).text, (unsigned long long)(entry)->local_offset, \
                   __VA_ARGS__)
 
-// Returns the length of the UTF-8 sequence at |s|, of which |left| bytes remain; 0 when it is invalid, not the shortest
-// form, or a surrogate.
-static size_t utf8_length(const uint8_t* s, size_t left) {
-  if (s[0] < 0x80) return 1;
-  size_t length = s[0] >= 0xF0 ? 4 : s[0] >= 0xE0 ? 3 : 2;
-  if (s[0] < 0xC2 || s[0] > 0xF4 || length > left) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((s[i] & 0xC0) != 0x80) return 0;
-  }
-  // In turn: overlong, a surrogate, overlong, above U+10FFFF.
-  bool is_bad = (s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) || (s[0] == 0xF0 && s[1] < 0x90) ||
-                (s[0] == 0xF4 && s[1] > 0x8F);
-  return is_bad ? 0 : length;
-}
-
 // Checks the name of a member: a relative path without "..", in UTF-8 or ASCII as its flag says, without control
 // characters and backslashes.
 static pyd_status_t check_name(const pyd_zip_entry_t* entry) {
@@ -65,7 +51,7 @@ static pyd_status_t check_name(const pyd_zip_entry_t* entry) {
   if (name[0] == '/') return CORRUPT_MEMBER(entry, "has an absolute %s for a name", "path");
   bool is_utf8 = (entry->flags & PYD_ZIP_FLAG_UTF8) != 0;
   for (size_t i = 0; i < length;) {
-    size_t step = utf8_length(name + i, length - i);
+    size_t step = pyd_utf8_length(name + i, length - i);
     if (step == 0 || (step > 1 && !is_utf8)) {
       return CORRUPT_MEMBER(entry, "has a name that is not %s from its byte %zu on", is_utf8 ? "UTF-8" : "ASCII", i);
     }

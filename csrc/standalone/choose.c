@@ -1,30 +1,34 @@
-// Chooses the variant of an executable for this machine.
+// Chooses the variant of an executable for a machine, and answers the queries of programs about it.
+#include "standalone/choose.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "pydispatch/cpu.h"
+#include "artifact/json.h"
 #include "pydispatch/elf.h"
-#include "standalone/json.h"
 #include "standalone/standalone.h"
 
-// Returns whether |format| is that of executables for this machine, in IREE's spelling.
-static bool is_format(pyd_string_t format) {
+void pyd_standalone_machine_host(pyd_standalone_machine_t* out_machine) {
+  pyd_cpu_features(out_machine->features, PYD_CPU_FEATURE_WORDS);
   switch (pyd_elf_machine_host()) {
-    case PYD_ELF_MACHINE_X86_64: return pyd_text_is(format, "embedded-elf-x86_64");
-    case PYD_ELF_MACHINE_AARCH64: return pyd_text_is(format, "embedded-elf-arm_64");
-    case PYD_ELF_MACHINE_RISCV64: return pyd_text_is(format, "embedded-elf-riscv_64");
-    default: return false;
+    case PYD_ELF_MACHINE_X86_64: out_machine->format = "embedded-elf-x86_64"; break;
+    case PYD_ELF_MACHINE_AARCH64: out_machine->format = "embedded-elf-arm_64"; break;
+    case PYD_ELF_MACHINE_RISCV64: out_machine->format = "embedded-elf-riscv_64"; break;
+    default: out_machine->format = ""; break;
   }
 }
 
-// Returns whether the machine has the CPU feature |name|. |*out_known|: whether a feature has that name at all.
-static bool has_feature(pyd_string_t name, bool* out_known) {
-  uint64_t bits[PYD_CPU_FEATURE_WORDS];
-  pyd_cpu_features(bits, PYD_CPU_FEATURE_WORDS);
+// Returns whether |format| is that of executables for |machine|.
+static bool is_format(const pyd_standalone_machine_t* machine, pyd_string_t format) {
+  return machine->format[0] && pyd_text_is(format, machine->format);
+}
+
+// Returns whether |machine| has the CPU feature |name|. |*out_known|: whether a feature has that name at all.
+static bool has_feature(const pyd_standalone_machine_t* machine, pyd_string_t name, bool* out_known) {
   for (size_t i = 0; i < 64 * PYD_CPU_FEATURE_WORDS && pyd_cpu_feature_name(i); ++i) {
     if (!pyd_text_is(name, pyd_cpu_feature_name(i))) continue;
     *out_known = true;
-    return bits[i / 64] >> (i % 64) & 1;
+    return machine->features[i / 64] >> (i % 64) & 1;
   }
   *out_known = false;
   return false;
@@ -56,14 +60,14 @@ static bool matches(pyd_string_t pattern, const char* name) {
 
 // Answers a query of the program, a category and a key, for example "hal.cpu" and "avx512f". |*out_value| is 0 if
 // |*out_found| is false.
-pyd_status_t pyd_standalone_answer(const pyd_program_query_t* query, uint32_t workers, bool* out_found,
-                                   uint64_t* out_value) {
+pyd_status_t pyd_standalone_answer(const pyd_program_query_t* query, const pyd_standalone_machine_t* machine,
+                                   uint32_t workers, bool* out_found, uint64_t* out_value) {
   *out_found = true;
   *out_value = 0;
   if (pyd_text_is(query->category, "hal.executable.format")) {
-    *out_value = is_format(query->key);
+    *out_value = is_format(machine, query->key);
   } else if (pyd_text_is(query->category, "hal.cpu")) {
-    *out_value = has_feature(query->key, out_found);
+    *out_value = has_feature(machine, query->key, out_found);
   } else if (pyd_text_is(query->category, "hal.device.id")) {
     if (query->key.length && memchr(query->key.data, '[', query->key.length)) {
       return pyd_status_make(PYD_CODE_UNSUPPORTED,
@@ -85,12 +89,36 @@ pyd_status_t pyd_standalone_answer(const pyd_program_query_t* query, uint32_t wo
 
 // ---- variants
 
+pyd_status_t pyd_standalone_compare(const pyd_manifest_t* manifest, const pyd_program_t* program) {
+  uint32_t executables = pyd_program_executable_count(program), public_count = 0;
+  if (manifest->executable_count != executables) {
+    return pyd_status_make(PYD_CODE_CORRUPT, "manifest.json lists %u executables, program.bin %u",
+                           manifest->executable_count, executables);
+  }
+  uint64_t functions = pyd_program_function_count(program), procedures = pyd_program_procedure_count(program);
+  for (uint64_t i = 0; i < functions + procedures; ++i) {
+    const pyd_program_function_t* function = i < functions ? pyd_program_function(program, (uint32_t)i)
+                                                           : pyd_program_procedure(program, (uint32_t)(i - functions));
+    if (!function->is_public) continue;
+    ++public_count;
+    if (!pyd_manifest_has_function(manifest, function->name)) {
+      return pyd_status_make(PYD_CODE_CORRUPT, "program.bin has the function '%.*s', manifest.json lists no such one",
+                             (int)function->name.length, function->name.data);
+    }
+  }
+  // The names in the manifest differ from each other: equal counts mean equal names, if those of the program differ.
+  if (public_count == manifest->function_count) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_CORRUPT, "manifest.json lists %u functions, program.bin %u", manifest->function_count,
+                         public_count);
+}
+
 // Returns the first CPU feature that a variant requires and the machine lacks; NULL when there is none.
-static const pyd_string_t* missing_feature(const pyd_manifest_t* manifest, const pyd_manifest_variant_t* variant) {
+static const pyd_string_t* missing_feature(const pyd_manifest_t* manifest, const pyd_standalone_machine_t* machine,
+                                           const pyd_manifest_variant_t* variant) {
   bool is_known;  // unused: a feature without a known name is missing, too
   for (uint32_t i = 0; i < variant->requirement_count; ++i) {
     const pyd_string_t* required = &manifest->requirements[variant->first_requirement + i];
-    if (!has_feature(*required, &is_known)) return required;
+    if (!has_feature(machine, *required, &is_known)) return required;
   }
   return NULL;
 }
@@ -107,13 +135,14 @@ static pyd_status_t evaluate_condition(const pyd_program_t* program, uint32_t co
 
 // Returns the UNAVAILABLE failure of an executable none of whose variants runs here, with a CPU feature that is
 // missing.
-static pyd_status_t no_variant(const pyd_manifest_t* manifest, const pyd_manifest_executable_t* executable) {
+static pyd_status_t no_variant(const pyd_manifest_t* manifest, const pyd_standalone_machine_t* machine,
+                               const pyd_manifest_executable_t* executable) {
   const pyd_manifest_variant_t* variants = &manifest->variants[executable->first_variant];
   const pyd_string_t* lacks = NULL;
   char why[200] = "";
   // Variants of other architectures explain nothing: a feature is named for those of this one only.
   for (uint32_t i = 0; i < executable->variant_count && !lacks; ++i) {
-    if (is_format(variants[i].format)) lacks = missing_feature(manifest, &variants[i]);
+    if (is_format(machine, variants[i].format)) lacks = missing_feature(manifest, machine, &variants[i]);
   }
   if (lacks) snprintf(why, sizeof(why), "; the machine lacks %.*s", (int)lacks->length, lacks->data);
   return pyd_status_make(PYD_CODE_UNAVAILABLE,
@@ -123,7 +152,7 @@ static pyd_status_t no_variant(const pyd_manifest_t* manifest, const pyd_manifes
 }
 
 pyd_status_t pyd_standalone_choose(const pyd_manifest_t* manifest, const pyd_program_t* program, uint32_t index,
-                                   uint32_t* out_variant) {
+                                   const pyd_standalone_machine_t* machine, uint32_t* out_variant) {
   const pyd_manifest_executable_t* executable = &manifest->executables[index];
   const pyd_program_executable_t* found = pyd_program_executable(program, index);
   if (executable->name.length != found->name.length || executable->variant_count != found->variant_count ||
@@ -138,11 +167,11 @@ pyd_status_t pyd_standalone_choose(const pyd_manifest_t* manifest, const pyd_pro
     const pyd_manifest_variant_t* variant = &manifest->variants[executable->first_variant + i];
     bool is_better = best == PYD_PROGRAM_NONE || variant->requirement_count > best_requirements, is_wanted = false;
     // Conditions last: they run code of the program.
-    if (!is_better || !is_format(variant->format) || missing_feature(manifest, variant)) continue;
+    if (!is_better || !is_format(machine, variant->format) || missing_feature(manifest, machine, variant)) continue;
     pyd_status_t status = evaluate_condition(program, found->variant_conditions[i], &is_wanted);
     if (!pyd_ok(status)) return status;
     if (is_wanted) best = i, best_requirements = variant->requirement_count;
   }
   *out_variant = best;
-  return best == PYD_PROGRAM_NONE ? no_variant(manifest, executable) : PYD_STATUS_OK;
+  return best == PYD_PROGRAM_NONE ? no_variant(manifest, machine, executable) : PYD_STATUS_OK;
 }

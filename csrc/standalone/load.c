@@ -20,6 +20,7 @@ typedef struct loaded_s {
   pyd_standalone_parameters_t* parameters;
   pyd_artifact_t* artifact;
   pyd_manifest_t manifest;
+  pyd_standalone_machine_t machine;
   pyd_program_t* program;
   pyd_program_t* contracts;        // functions that say which elements kernels read and write; NULL if unused
   pyd_resolution_t* resolution;    // who supplies imports and host commands
@@ -83,9 +84,7 @@ static pyd_status_t open_members(loaded_t* p) {
   p->blocks = calloc((size_t)p->constant_count + 1, sizeof(*p->blocks));
   if (!p->executables || !p->blocks)
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the tables of a program");
-  if (p->manifest.executable_count == p->executable_count) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_CORRUPT, "manifest.json lists %u executables, program.bin %u",
-                         p->manifest.executable_count, p->executable_count);
+  return pyd_standalone_compare(&p->manifest, p->program);
 }
 
 // Answers the queries of the program about this machine, such as whether its CPU has a feature.
@@ -94,7 +93,8 @@ static pyd_status_t answer_queries(const loaded_t* p) {
   for (uint32_t i = 0; i < pyd_program_query_count(p->program) && pyd_ok(status); ++i) {
     bool found;
     uint64_t value;
-    status = pyd_standalone_answer(pyd_program_query(p->program, i), pyd_sched_workers(p->sched), &found, &value);
+    status = pyd_standalone_answer(pyd_program_query(p->program, i), &p->machine, pyd_sched_workers(p->sched), &found,
+                                   &value);
     if (pyd_ok(status)) pyd_program_set_query(p->program, i, found, value);
   }
   return status;
@@ -142,7 +142,7 @@ static pyd_status_t link_executable(loaded_t* p, uint32_t index) {
   uint64_t processor[PYD_CPU_WORDS];
   char name[128];
   pyd_span_t elf;
-  pyd_status_t status = pyd_standalone_choose(&p->manifest, p->program, index, &number);
+  pyd_status_t status = pyd_standalone_choose(&p->manifest, p->program, index, &p->machine, &number);
   if (!pyd_ok(status)) return status;
   const pyd_manifest_variant_t* variant = &p->manifest.variants[p->manifest.executables[index].first_variant + number];
   const pyd_program_executable_t* executable = pyd_program_executable(p->program, index);
@@ -257,6 +257,7 @@ static pyd_status_t align_constants(loaded_t* p) {
 
 // Loads the program: links all that it refers to, and runs its initializers.
 static pyd_status_t link_all(loaded_t* p, const pyd_api_load_t* options) {
+  pyd_standalone_machine_host(&p->machine);
   pyd_status_t status = open_members(p);
   if (pyd_ok(status)) status = pyd_standalone_parameters_open(p->program, p->device, options, &p->parameters);
   if (pyd_ok(status)) status = answer_queries(p);

@@ -2,7 +2,7 @@
 // the API.
 #include <stdlib.h>
 
-#include "standalone/json.h"
+#include "artifact/json.h"
 #include "standalone/standalone.h"
 #include "standalone/weights.h"
 

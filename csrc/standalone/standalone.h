@@ -5,7 +5,7 @@
 #include "api/memory.h"
 #include "pydispatch/artifact.h"
 #include "pydispatch/plugin_host.h"
-#include "standalone/manifest.h"
+#include "standalone/choose.h"
 
 // A device and the objects that it owns.
 typedef struct pyd_standalone_device_s {
@@ -32,14 +32,9 @@ pyd_status_t pyd_standalone_remove_provider(pyd_api_device_t* device, uint64_t i
 // Finds and links the host commands of a program. MISSING_IMPORT names those that nothing provides.
 pyd_status_t pyd_standalone_link_commands(pyd_program_t* program, const pyd_resolver_t* resolver);
 
-// choose.c: queries of programs about this machine. |out_found|: whether the answer is known. UNSUPPORTED.
-pyd_status_t pyd_standalone_answer(const pyd_program_query_t* query, uint32_t workers, bool* out_found,
-                                   uint64_t* out_value);
-// Chooses the variant of executable |index| with the most requirements that runs on this machine, the first among
-// equals. |*out_variant| is its index among those of the executable. UNAVAILABLE when none does, CORRUPT when manifest
-// and program differ.
-pyd_status_t pyd_standalone_choose(const pyd_manifest_t* manifest, const pyd_program_t* program, uint32_t index,
-                                   uint32_t* out_variant);
+// choose.c: queries of programs about |machine|. |out_found|: whether the answer is known. UNSUPPORTED.
+pyd_status_t pyd_standalone_answer(const pyd_program_query_t* query, const pyd_standalone_machine_t* machine,
+                                   uint32_t workers, bool* out_found, uint64_t* out_value);
 
 // load.c: the bytes of an artifact, which are freed or unmapped with the program, and after a failure.
 typedef struct pyd_standalone_source_s {

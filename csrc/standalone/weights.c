@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "artifact/json.h"
 #include "base/span.h"
-#include "standalone/json.h"
 
 typedef struct reader_s {
   pyd_json_t json;

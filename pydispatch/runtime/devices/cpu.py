@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydispatch._core import elf, sched
+from pydispatch._core.linking import Machine
 from pydispatch._core.memory import Pool
 from pydispatch._core.sched import Scheduler
 from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
@@ -87,6 +88,7 @@ class CpuDevice(MakesBuffers, Device):
         self._threads = threads
         self._sched, self._pool = threads.sched, threads.pool  # the scheduler's threads, and their memory pool
         self._host = host(self._sched.workers)
+        self._machine = _machine(self._host.format)
         self._registry: Registry | None = None  # of plugins, imports and executables; None before the first
 
     @property
@@ -100,10 +102,11 @@ class CpuDevice(MakesBuffers, Device):
     ) -> Program:
         """Load a program; see `Device.load`."""
         file = open_artifact(source)
-        linker = CpuLinker(self._host.processor_data, self._registry, self._chain_options())
+        linker = CpuLinker(self._host.processor_data, self._registry, self._chain_options(), self._machine)
         module = load(
-            file, self._host, self._sched, self._pool, linker, parameters=parameters, sharing=self._threads.sharing
-        )
+            file, self._host, self._sched, self._pool, linker, parameters=parameters, sharing=self._threads.sharing,
+            link_directly=linker.link_directly,
+        )  # fmt: skip
         program = Program(module, file.name, linker.imports)
         if self._registry is None:  # a program without code of this process can be pickled: it is loaded again
             remember(program, self.spec, source, parameters)
@@ -270,6 +273,13 @@ def _features() -> tuple[frozenset[str], frozenset[str], tuple[int, ...]]:
     former to kernels.
     """
     return frozenset(sched.cpu_features()), frozenset(sched.known_cpu_features()), tuple(sched.processor_data())
+
+
+@cache
+def _machine(format: str) -> Machine:
+    """Return this machine's CPU for the linker in C. format: of its executables."""
+    features, _, processor_data = _features()
+    return Machine(format, features, processor_data)
 
 
 def host(workers: int) -> DeviceProperties:

@@ -12,7 +12,6 @@ from pydispatch._core.derived import Derived
 if TYPE_CHECKING:
     from pydispatch._core.artifact import ArtifactFile
     from pydispatch._core.program import Module
-    from pydispatch.runtime.program.variants import Chosen
 
 
 class Shared:
@@ -41,15 +40,15 @@ class Sharing:
         self._known: weakref.WeakValueDictionary[Hashable, Shared] = weakref.WeakValueDictionary()
         self._lock = threading.Lock()
 
-    def find(self, module: Module, file: ArtifactFile, variants: Sequence[Chosen]) -> Shared:
+    def find(self, module: Module, file: ArtifactFile, variants: Sequence[tuple[int, ...]]) -> Shared:
         """Return the derived constants of a loaded program with an equal artifact and equal variants, else new ones.
 
         Args:
             module: The program.
             file: Its artifact.
-            variants: Chosen variant of each executable.
+            variants: For each executable the index of its variant, followed by its constants.
         """
-        key = (file.size, file.checksums(), *((v.number, *v.constants) for v in variants))
+        key = (file.size, file.checksums(), *variants)
         with self._lock:
             known = self._known.get(key)
             if known is None:
@@ -59,7 +58,7 @@ class Sharing:
         return known if known.file.is_equal(file) else Shared(module, file)
 
 
-def attach(module: Module, file: ArtifactFile, variants: Sequence[Chosen], sharing: Sharing | None) -> None:
+def attach(module: Module, file: ArtifactFile, variants: Sequence[tuple[int, ...]], sharing: Sharing | None) -> None:
     """Assign a linked program the memory of its derived constants.
 
     Programs with parameters, imports or code supplied at load time share nothing, because their constants may differ
@@ -68,10 +67,10 @@ def attach(module: Module, file: ArtifactFile, variants: Sequence[Chosen], shari
     Args:
         module: The program.
         file: Its artifact.
-        variants: Chosen variant of each executable.
-        sharing: Derived constants of the device's programs; None to share nothing.
+        variants: For each executable the index of its variant, followed by its constants.
+        sharing: Derived constants of the device's programs; None to share nothing, as for programs with imports or
+            supplied code.
     """
-    # "dynamic": code is supplied at load time.
-    differs = module.parameters() or any(v.entry.get("imports") or v.entry.get("dynamic") for v in variants)
-    shared = Shared(module, file) if sharing is None or differs else sharing.find(module, file, variants)
+    is_shared = sharing is not None and not module.parameters()
+    shared = sharing.find(module, file, variants) if sharing is not None and is_shared else Shared(module, file)
     module.use_derived(shared.memory, shared)  # the module keeps `shared`, the owner of the memory, alive

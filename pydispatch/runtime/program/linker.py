@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydispatch import logs
+from pydispatch._core import linking
 from pydispatch._core.artifact import ArtifactFile
+from pydispatch._core.linking import Machine, Manifest
 from pydispatch._core.program import Module
-from pydispatch.errors import ArtifactError, Error, MissingImportError
+from pydispatch.errors import Error, MissingImportError
+from pydispatch.runtime.program import manifest
 from pydispatch.runtime.program.commands import commands_of, provide
-from pydispatch.runtime.program.manifest import MANIFEST
 from pydispatch.runtime.program.variants import Chosen
 
 if TYPE_CHECKING:
@@ -36,18 +39,41 @@ class CpuLinker:
     Attributes:
         registry: Providers of imports and supplied code of the device; None if nothing was added to it.
         processor_data: The eight 64-bit words of processor features that kernels receive.
+        machine: The CPU for `link_directly`; None if it cannot describe the CPU.
         chains: How chains (dispatches that run tile by tile) are tiled.
         imports: The program's imports with their providers, set by `finish`.
     """
 
-    def __init__(self, processor_data: tuple[int, ...], registry: Registry | None, chains: ChainOptions) -> None:
+    def __init__(
+        self, processor_data: tuple[int, ...], registry: Registry | None, chains: ChainOptions,
+        machine: Machine | None = None,
+    ) -> None:  # fmt: skip
         self.registry = registry
+        self.machine = machine
         self.processor_data = processor_data
         self.chains = chains
         self.imports: Sequence[Import] = ()
         self._resolution: Resolution | None = None  # search for imports in the registry, created on first use
         # Executables with imports. The index of one in this list is the number of its imports' group in the resolution.
         self._importing: list[Chosen] = []
+
+    def link_directly(self, module: Module, file: ArtifactFile, listed: Manifest) -> list[tuple[int, ...]] | None:
+        """Link all executables of a program in the C core; see `loader.DirectLink`.
+
+        Raises:
+            ArtifactError: The code of an executable is invalid.
+            MissingImportError: The code of an executable has imports that the manifest does not state.
+        """
+        if self.machine is None:
+            return None
+        module.set_chains(*self.chains)
+        return linking.link_directly(module, file, listed, self.machine, partial(self._missing_in, file))
+
+    def _missing_in(self, file: ArtifactFile, index: int, variant: int, symbols: Sequence[str]) -> MissingImportError:
+        """Return the error for unresolved imports of the executable `index` of a file. variant: index of its variant."""
+        executable = manifest.read(file)[0][index]
+        entry = executable["variants"][variant]
+        return self._missing(Chosen(index, executable["name"], executable["exports"], variant, entry, []), symbols)
 
     def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:
         """Link all executables of a program.
@@ -65,7 +91,8 @@ class CpuLinker:
         codes = [self._code(file, chosen) for chosen in variants]
         linked = list(zip(variants, codes, strict=True))
         # All ELFs are mapped together: one mapping takes fewer system calls than many.
-        module.map_executables([(chosen.index, chosen.name, elf) for chosen, (elf, _) in linked if elf is not None])
+        elfs = [(chosen.index, chosen.name, elf) for chosen, (elf, _) in linked if elf is not None]
+        linking.map_executables(module, elfs)
         for chosen, (elf, supplied) in linked:
             if supplied is not None:
                 self._link_supplied(module, chosen, supplied)
@@ -93,17 +120,14 @@ class CpuLinker:
             self._importing.append(chosen)
             resolution = self._import_resolution()
         try:
-            count = module.load_executable(
-                chosen.index, elf, chosen.name, chosen.constants, self.processor_data, variant=chosen.number,
+            count = linking.load_executable(
+                module, chosen.index, elf, chosen.name, chosen.constants, self.processor_data, variant=chosen.number,
                 alignment=chosen.entry["alignment"], resolution=resolution,
             )  # fmt: skip
         except MissingImportError as error:
             raise self._missing(chosen, error.symbols) from None
         if len(chosen.exports) > count:  # a library linked elsewhere may have more exports than the program uses
-            raise ArtifactError(
-                f"{file.name}: {MANIFEST} lists {len(chosen.exports)} exports of executable '{chosen.name}', "
-                f"'{chosen.entry['member']}' has {count}"
-            )
+            linking.raise_exports(file.name, chosen.name, chosen.entry["member"], len(chosen.exports), count)
 
     def _link_supplied(self, module: Module, chosen: Chosen, code: SuppliedCode) -> None:
         """Link an executable that the program only declares, with code that was added to the device.
@@ -114,9 +138,10 @@ class CpuLinker:
         self._importing.append(chosen)
         resolution = self._import_resolution()
         try:
-            module.load_executable(
-                chosen.index, code.elf, chosen.name, chosen.constants, self.processor_data, variant=chosen.number,
-                alignment=chosen.entry["alignment"], resolution=resolution, query=code.query, owner=code.owner,
+            linking.load_executable(
+                module, chosen.index, code.elf, chosen.name, chosen.constants, self.processor_data,
+                variant=chosen.number, alignment=chosen.entry["alignment"], resolution=resolution, query=code.query,
+                owner=code.owner,
             )  # fmt: skip
         except Error as error:
             error.args = (f"{error} (the code was given by device.add_executable from {code.source})",)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from pydispatch import logs
 from pydispatch._core.artifact import ArtifactFile
+from pydispatch._core.linking import Manifest, read_manifest
 from pydispatch._core.memory import Pool
 from pydispatch._core.program import Module
 from pydispatch._core.sched import Scheduler
@@ -16,6 +18,10 @@ from pydispatch.runtime.program import derived, manifest
 from pydispatch.runtime.program.derived import Sharing
 from pydispatch.runtime.program.manifest import CONTRACTS, MANIFEST, PROGRAM
 from pydispatch.runtime.program.variants import Chosen, DeviceProperties, choose
+
+DirectLink = Callable[[Module, ArtifactFile, Manifest], list[tuple[int, ...]] | None]
+"""Function that links all executables of a program from its manifest as the C core reads it. It returns for each the
+index of its variant followed by its constants; None, with nothing linked, if the program needs a `Linker`."""
 
 
 class Linker(Protocol):
@@ -36,6 +42,7 @@ def load(
     linker: Linker,
     parameters: Mapping[str, Any] | None = None,
     sharing: Sharing | None = None,
+    link_directly: DirectLink | None = None,
 ) -> Module:
     """Link the program of an artifact.
 
@@ -48,6 +55,7 @@ def load(
         parameters: Files or arrays with the constants that are not in the artifact, by scope; None if there are none.
         sharing: Memory of derived constants (computed from others at load) that programs on the device share; None to
             share nothing.
+        link_directly: Faster way to link programs that need no more; None if the device has none.
 
     Raises:
         ArtifactError: The artifact is broken.
@@ -57,29 +65,32 @@ def load(
     """
     start = time.perf_counter()
     try:
-        module = _load(file, properties, sched, pool, linker, parameters, sharing)
+        module = _load(file, properties, sched, pool, linker, parameters, sharing, link_directly)
     except ArtifactError as error:
         # Errors of the C core do not name the artifact, those of this module do.
         if str(error).startswith(file.name):
             raise
         raise ArtifactError(f"{file.name}: {error}") from None
-    logs.runtime.info(
-        "%s: loaded for %s: %d executables, %d functions, %d constants, in %.1f ms",
-        file.name, properties.ids[-1],  # the last name of a device is the most specific one
-        module.executable_count, len(module.functions()) + len(module.procedures()), len(module.constants()),
-        1e3 * (time.perf_counter() - start),
-    )  # fmt: skip
+    if logs.runtime.has_info:
+        logs.runtime.info(
+            "%s: loaded for %s: %d executables, %d functions, %d constants, in %.1f ms",
+            file.name, properties.ids[-1],  # the last name of a device is the most specific one
+            module.executable_count, len(module.functions()) + len(module.procedures()), len(module.constants()),
+            1e3 * (time.perf_counter() - start),
+        )  # fmt: skip
     return module
 
 
 def _load(
     file: ArtifactFile, properties: DeviceProperties, sched: Scheduler, pool: Pool, linker: Linker,
-    parameters: Mapping[str, Any] | None, sharing: Sharing | None,
+    parameters: Mapping[str, Any] | None, sharing: Sharing | None, link_directly: DirectLink | None,
 ) -> Module:  # fmt: skip
     """Create the module, bind its constants, link its executables, bind its parameters and link its host commands, in
     this order.
     """
-    executables, functions = manifest.read(file)
+    # Messages about the choice of variants come from `choose`, so that a program is not linked directly with them.
+    listed = None if link_directly is None or logs.runtime.has_info else read_manifest(file)
+    entries = None if listed is not None else manifest.read(file)
     module = Module(file.find(PROGRAM, verify=True), sched, pool, file)
     for i, (category, key) in enumerate(module.queries()):
         module.answer(i, properties.answer(category, key))
@@ -89,21 +100,21 @@ def _load(
         member, offset, size, parameter = constant  # offset and size in bytes
         if parameter is None:  # the bytes are in the artifact; parameters are bound below
             module.bind_constant(i, _constant(file, member, offset, size), is_mapped=file.is_mapped)
-    if len(executables) != module.executable_count:
-        raise ArtifactError(
-            f"{file.name}: {MANIFEST} lists {len(executables)} executables, {PROGRAM} {module.executable_count}"
-        )
-    actual = [name for _, name in (*module.functions(), *module.procedures())]
-    if sorted(functions) != sorted(actual):
-        raise ArtifactError(f"{file.name}: {MANIFEST} lists the functions {[*functions]}, {PROGRAM} {actual}")
-    module.interfaces = functions
-    variants = _link_executables(module, file, properties, linker, executables)
+    keys = None if link_directly is None or listed is None else link_directly(module, file, listed)
+    is_shareable = keys is not None
+    if keys is not None:
+        module.details = partial(manifest.details, file, keys)
+    else:
+        variants = _link_executables(module, file, properties, linker, *(entries or manifest.read(file)))
+        keys = [(variant.number, *variant.constants) for variant in variants]
+        # "dynamic": code is supplied at load time.
+        is_shareable = not any(v.entry.get("imports") or v.entry.get("dynamic") for v in variants)
     if parameters is not None or module.parameters():  # after the executables, which state the alignment of parameters
         from pydispatch.runtime.program.parameters import bind
 
         module.bound = tuple(bind(module, parameters))
     if module.derivations():
-        derived.attach(module, file, variants, sharing)
+        derived.attach(module, file, keys, sharing if is_shareable else None)
     linker.finish(module)
     if module.procedures():
         from pydispatch._core.state import State
@@ -113,16 +124,27 @@ def _load(
 
 
 def _link_executables(
-    module: Module, file: ArtifactFile, properties: DeviceProperties, linker: Linker, executables: list[Any]
-) -> list[Chosen]:
+    module: Module, file: ArtifactFile, properties: DeviceProperties, linker: Linker,
+    executables: list[dict[str, Any]], functions: dict[str, dict[str, Any]],
+) -> list[Chosen]:  # fmt: skip
     """Choose and link the variant of each executable that runs here, and load the contracts of its exports.
 
     A contract states the shapes, types and alignments that a generated kernel relies on. Kernels written by hand have
     none.
+
+    executables, functions: entries of the manifest, as `manifest.read` returns them.
     """
+    if len(executables) != module.executable_count:
+        raise ArtifactError(
+            f"{file.name}: {MANIFEST} lists {len(executables)} executables, {PROGRAM} {module.executable_count}"
+        )
+    actual = [name for _, name in (*module.functions(), *module.procedures())]
+    if sorted(functions) != sorted(actual):
+        raise ArtifactError(f"{file.name}: {MANIFEST} lists the functions {[*functions]}, {PROGRAM} {actual}")
     variants = [choose(module, file.name, properties, i, executable) for i, executable in enumerate(executables)]
     linker.link(module, file, variants)
-    module.flops = {chosen.index: chosen.entry["flops"] for chosen in variants if "flops" in chosen.entry}
+    flops = {chosen.index: chosen.entry["flops"] for chosen in variants if "flops" in chosen.entry}
+    module.details = flops, functions
     with_contracts = [chosen for chosen in variants if chosen.entry.get("contracts") is not None]
     if with_contracts:
         module.load_contracts(file.find(CONTRACTS, verify=True))

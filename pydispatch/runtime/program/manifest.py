@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from pydispatch._core.artifact import ArtifactFile
 from pydispatch.errors import ArtifactError
+
+if TYPE_CHECKING:
+    from pydispatch._core.program import Details
 
 MANIFEST = "manifest.json"
 PROGRAM = "program.bin"
@@ -36,6 +40,16 @@ def read(file: ArtifactFile) -> tuple[list[dict[str, Any]], dict[str, dict[str, 
     if executables is None or functions is None:
         raise _error(file.name, text)
     return executables, functions
+
+
+def details(file: ArtifactFile, keys: Sequence[tuple[int, ...]]) -> Details:
+    """Return what only profiles and descriptions of functions need of a manifest; see `Module.flops`, `.interfaces`.
+
+    keys: for each executable a tuple that begins with the index of its variant.
+    """
+    executables, functions = read(file)
+    variants = [executable["variants"][key[0]] for executable, key in zip(executables, keys, strict=True)]
+    return {index: variant["flops"] for index, variant in enumerate(variants) if "flops" in variant}, functions
 
 
 def _functions(manifest: dict[str, Any]) -> dict[str, dict[str, Any]] | None:

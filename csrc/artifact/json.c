@@ -1,10 +1,15 @@
 // Strict pull parser for JSON.
-#include "standalone/json.h"
+#include "artifact/json.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { kMaxDepth = 64 };  // of nested lists: pyd_json_skip() calls itself for each level
+#include "base/utf8.h"
+
+enum {
+  kMaxDepth = 64,     // of nested lists: pyd_json_skip() calls itself for each level
+  kMaxDigits = 4000,  // of a number: Python refuses to convert integers that are much longer
+};
 
 // |expected|: what should have been there, for "expected ...". Only the first fault is recorded. Always returns false.
 bool pyd_json_refuse(pyd_json_t* json, const char* expected) {
@@ -113,19 +118,34 @@ static bool take_escape(pyd_json_t* json, char** end) {
   return true;
 }
 
+// Skips the bytes of a string up to its end, an escape, or a byte that is not printable ASCII.
+static void skip_plain(pyd_json_t* json) {
+  const char* text = json->text;
+  size_t at = json->at;
+  while (at < json->size && text[at] >= 0x20 && text[at] < 0x7F && text[at] != '"' && text[at] != '\\') ++at;
+  json->at = at;
+}
+
+// Copies one character other than an escape to |*end|, which it advances.
+static bool take_character(pyd_json_t* json, char** end) {
+  const uint8_t* bytes = (const uint8_t*)json->text + json->at;
+  if ((unsigned char)peek(json) < 0x20)
+    return pyd_json_refuse(json, "the end of a string");  // also: the end of the text
+  size_t length = pyd_utf8_length(bytes, json->size - json->at);
+  if (length == 0) return pyd_json_refuse(json, "UTF-8");
+  memmove(*end, bytes, length);
+  json->at += length, *end += length;
+  return true;
+}
+
 bool pyd_json_text(pyd_json_t* json, pyd_string_t* out_text) {
   *out_text = (pyd_string_t){"", 0};
   if (!take(json, '"')) return pyd_json_refuse(json, "a string");
-  char *begin = json->text + json->at, *end = begin;
+  char* begin = json->text + json->at;
+  skip_plain(json);  // most strings end here, without a copy
+  char* end = json->text + json->at;
   while (!take(json, '"')) {
-    unsigned char c = (unsigned char)peek(json);
-    if (c < 0x20) return pyd_json_refuse(json, "the end of a string");  // a control character, or the end of the text
-    ++json->at;
-    if (c != '\\') {
-      *end++ = (char)c;
-    } else if (!take_escape(json, &end)) {
-      return false;
-    }
+    if (!(take(json, '\\') ? take_escape(json, &end) : take_character(json, &end))) return false;
   }
   if ((size_t)(end - begin) > UINT32_MAX) return pyd_json_refuse(json, "a shorter string");
   *out_text = (pyd_string_t){begin, (uint32_t)(end - begin)};
@@ -138,6 +158,7 @@ bool pyd_json_text(pyd_json_t* json, pyd_string_t* out_text) {
 static bool take_digits(pyd_json_t* json) {
   size_t from = json->at;
   while (peek(json) >= '0' && peek(json) <= '9') ++json->at;
+  if (json->at - from > kMaxDigits) return pyd_json_refuse(json, "a shorter number");
   return json->at > from || pyd_json_refuse(json, "a digit");
 }
 

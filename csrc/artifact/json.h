@@ -1,7 +1,7 @@
 // Strict pull parser for JSON: callers read the text once, in order, without a document tree. Any bytes are accepted as
 // input; after the first error every function returns false.
-#ifndef PYD_STANDALONE_JSON_H_
-#define PYD_STANDALONE_JSON_H_
+#ifndef PYD_ARTIFACT_JSON_H_
+#define PYD_ARTIFACT_JSON_H_
 
 #include <string.h>
 
@@ -25,10 +25,13 @@ bool pyd_json_member(pyd_json_t* json, pyd_json_list_t* list, pyd_string_t* out_
 // The next element of an array, likewise.
 bool pyd_json_element(pyd_json_t* json, pyd_json_list_t* list);
 
-// A value of that type; another one is a fault. Strings lie in the text and have no NUL inside.
+// A value of that type; another one is a fault. Strings are valid UTF-8 in the text, without NUL.
 bool pyd_json_text(pyd_json_t* json, pyd_string_t* out_text);
 bool pyd_json_number(pyd_json_t* json, uint64_t* out_number);  // an integer below 2^63
 bool pyd_json_bool(pyd_json_t* json, bool* out_value);
+static inline bool pyd_json_is_text(const pyd_json_t* json) {
+  return json->at < json->size && json->text[json->at] == '"';
+}
 // Whether the value is null, which is consumed then.
 bool pyd_json_null(pyd_json_t* json);
 // Any value, which must be well-formed.
@@ -48,4 +51,4 @@ static inline bool pyd_text_is(pyd_string_t text, const char* expected) {
   return text.length == strlen(expected) && (!text.length || memcmp(text.data, expected, text.length) == 0);
 }
 
-#endif  // PYD_STANDALONE_JSON_H_
+#endif  // PYD_ARTIFACT_JSON_H_

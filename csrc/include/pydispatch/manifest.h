@@ -1,20 +1,27 @@
-// The part of an artifact's manifest that loading reads: the variants of its executables.
-#ifndef PYD_STANDALONE_MANIFEST_H_
-#define PYD_STANDALONE_MANIFEST_H_
+// Reading the manifest of an artifact: what loading needs of it, which is the variants of executables and the names of
+// functions. The parts for people are only checked.
+#ifndef PYDISPATCH_MANIFEST_H_
+#define PYDISPATCH_MANIFEST_H_
 
 #include "pydispatch/program.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 typedef struct pyd_manifest_variant_s {
   pyd_string_t name, member, format;
   uint32_t alignment;  // a power of two up to 4096
   uint32_t first_requirement, requirement_count;
   uint32_t first_contract, contract_count;  // by ordinal; PYD_PROGRAM_NONE: the export has none
+  uint32_t import_count;
   bool has_contracts;
   bool is_dynamic;  // the device supplies its code
 } pyd_manifest_variant_t;
 
 typedef struct pyd_manifest_executable_s {
   pyd_string_t name;
+  uint32_t export_count;
   uint32_t first_variant, variant_count;
 } pyd_manifest_executable_t;
 
@@ -24,11 +31,18 @@ typedef struct pyd_manifest_s {
   pyd_manifest_variant_t* variants;
   pyd_string_t* requirements;  // features of CPUs
   uint32_t* contracts;
-  uint32_t executable_count, variant_count, requirement_count, contract_count;
+  pyd_string_t* functions;  // sorted, no name twice
+  uint32_t executable_count, variant_count, requirement_count, contract_count, function_count;
 } pyd_manifest_t;
 
 // Accepts any bytes. CORRUPT names the byte, and what was expected there. On failure |out_manifest| is zero.
 pyd_status_t pyd_manifest_read(pyd_span_t bytes, pyd_manifest_t* out_manifest);
 void pyd_manifest_free(pyd_manifest_t* manifest);
 
-#endif  // PYD_STANDALONE_MANIFEST_H_
+// Returns whether a function of the manifest has the name. Logarithmic in the number of functions.
+bool pyd_manifest_has_function(const pyd_manifest_t* manifest, pyd_string_t name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // PYDISPATCH_MANIFEST_H_

@@ -1,0 +1,371 @@
+"""Machine code of programs: mapping, linking and announcing the executables of a module."""
+
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libc.stdio cimport fflush
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from pydispatch._core.artifact cimport ArtifactFile
+from pydispatch._core.c_artifact cimport pyd_artifact_find, pyd_artifact_member_t, pyd_artifact_verify
+from pydispatch._core.c_choose cimport pyd_standalone_choose, pyd_standalone_compare, pyd_standalone_machine_t
+from pydispatch._core.c_cpu cimport PYD_CPU_FEATURE_WORDS, pyd_cpu_feature_name
+from pydispatch._core.c_elf cimport pyd_elf_debug_symbols, pyd_elf_machine_host, pyd_elf_module_t, pyd_elf_modules_map
+from pydispatch._core.c_elf cimport pyd_elf_symbol_t
+from pydispatch._core.c_executable cimport pyd_executable_from_module, pyd_executable_from_query, pyd_executable_image
+from pydispatch._core.c_executable cimport pyd_executable_library, pyd_executable_module, pyd_executable_options_t
+from pydispatch._core.c_library cimport pyd_library_query_fn_t, pyd_library_t
+from pydispatch._core.c_manifest cimport pyd_manifest_free, pyd_manifest_read, pyd_manifest_t, pyd_manifest_variant_t
+from pydispatch._core.c_process cimport pyd_process_code_info_t, pyd_process_code_register, pyd_process_symbol_t
+from pydispatch._core.c_program cimport *
+from pydispatch._core.c_span cimport pyd_span_t
+from pydispatch._core.c_status cimport pyd_status_annotate, pyd_status_free, pyd_status_t, pyd_status_text
+from pydispatch._core.plugin cimport Resolution
+from pydispatch._core.program cimport Module, text_of
+from pydispatch._core.status cimport check
+
+import os
+
+from pydispatch._core.status import ArtifactError, MissingImportError
+
+cdef enum:
+    MAX_CONSTANTS = 256
+    PROCESSOR_WORDS = 8
+
+cdef bint WRITES_PERF_MAP = os.environ.get("PYDISPATCH_PERF_MAP", "0") not in ("", "0")
+
+
+cdef class Manifest:
+    """The manifest of an artifact as the C core reads it; see `read_manifest`."""
+
+    cdef pyd_manifest_t manifest
+
+    def __init__(self):
+        raise TypeError("made by read_manifest")
+
+    def __dealloc__(self):
+        pyd_manifest_free(&self.manifest)
+
+
+def read_manifest(ArtifactFile file not None):
+    """Return the Manifest of an artifact; None if the reader in C refuses it, which accepts less than that in Python.
+
+    Raise ArtifactError if the member is missing or damaged.
+    """
+    cdef Manifest result = Manifest.__new__(Manifest)
+    cdef pyd_span_t text = file.span("manifest.json", True)
+    cdef pyd_status_t status
+    with nogil:
+        status = pyd_manifest_read(text, &result.manifest)
+    return result if is_ok(status) else None
+
+
+cdef class Machine:
+    """A CPU as `link_directly` needs it.
+
+    Args:
+        format: Format of its executables, such as "embedded-elf-x86_64".
+        features: LLVM's names of its features.
+        processor_data: Words of sched.processor_data().
+    """
+
+    cdef pyd_standalone_machine_t machine
+    cdef uint64_t processor[PROCESSOR_WORDS]
+    cdef bytes format
+
+    def __init__(self, str format, frozenset features, tuple processor_data):
+        cdef const char* name
+        cdef uint32_t i, known = 0
+        self.format = format.encode()
+        self.machine.format = self.format
+        for i in range(64 * PYD_CPU_FEATURE_WORDS):
+            name = pyd_cpu_feature_name(i)
+            if name == NULL:
+                break
+            if name.decode() in features:
+                self.machine.features[i // 64] |= <uint64_t>1 << i % 64
+                known += 1
+        if known != len(features):
+            raise ValueError("a CPU has features that this architecture has not")
+        for i in range(PROCESSOR_WORDS):
+            self.processor[i] = processor_data[i]
+
+
+cdef struct Choice:
+    const pyd_manifest_variant_t* variant
+    uint32_t number  # index of the variant among those of its executable
+    uint32_t constant_count
+    uint32_t words[MAX_CONSTANTS]
+
+
+cdef inline bint is_ok(pyd_status_t status) noexcept nogil:
+    """Return whether a status is no failure, and free it."""
+    if status == NULL:
+        return True
+    pyd_status_free(status)
+    return False
+
+
+def link_directly(
+        Module module not None, ArtifactFile file not None, Manifest manifest not None, Machine machine not None,
+        missing not None):
+    """Link the executables of a program whose code is all in its artifact, and load the contracts of its exports.
+
+    Nothing here but the result is a Python object for each executable.
+
+    Args:
+        module: The program; without executables so far.
+        file: Its artifact.
+        manifest: The manifest of `file`.
+        machine: The CPU that runs the program.
+        missing: Function that returns the error for imports that the manifest does not state, given the index of the
+            executable, that of the variant, and the names.
+
+    Returns:
+        For each executable a tuple of the index of its variant and its constants. None, and the program is unchanged,
+        if it needs something else: imports, code that is supplied at load, or a message about what is wrong with it.
+    """
+    cdef uint32_t i, k, failed = 0, count = module.executable_count
+    cdef bint is_linked
+    cdef pyd_span_t* files = <pyd_span_t*>calloc(count + 1, sizeof(pyd_span_t))
+    cdef pyd_elf_module_t* modules = <pyd_elf_module_t*>calloc(count + 1, sizeof(pyd_elf_module_t))
+    cdef Choice* choices = <Choice*>calloc(count + 1, sizeof(Choice))
+    cdef Choice* choice
+    cdef pyd_executable_options_t options
+    try:
+        if files == NULL or modules == NULL or choices == NULL:
+            raise MemoryError()
+        with nogil:
+            is_linked = is_ok(pyd_standalone_compare(&manifest.manifest, module.program))
+            i = 0
+            while is_linked and i < count:
+                is_linked = choose(module, file, manifest, machine, i, &choices[i], &files[i])
+                i += 1
+            if is_linked:
+                is_linked = is_ok(pyd_elf_modules_map(files, count, modules, &failed))
+        if not is_linked:
+            return None
+        for i in range(count):
+            module.mapped[i] = modules[i]
+        keys = []
+        for i in range(count):
+            choice = &choices[i]
+            entry = pyd_program_executable(module.program, i)
+            name = entry.name.data[:entry.name.length] if entry.name.length else b""
+            memset(&options, 0, sizeof(options))
+            options.name, options.processor_data = name, machine.processor
+            options.constants, options.constant_count = choice.words, choice.constant_count
+            try:
+                attach(module, i, &options, files[i], choice.number, choice.variant.alignment, NULL)
+            except MissingImportError as error:
+                raise missing(i, choice.number, error.symbols) from None
+            check_exports(file, manifest, module, i, choice.variant)
+            keys.append((choice.number, *[choice.words[k] for k in range(choice.constant_count)]))
+        link_contracts(module, file, manifest, choices, count)
+        return keys
+    finally:
+        free(files)
+        free(modules)
+        free(choices)
+
+
+cdef bint choose(
+        Module module, ArtifactFile file, Manifest manifest, Machine machine, uint32_t index, Choice* out_choice,
+        pyd_span_t* out_file) noexcept nogil:
+    """Choose the variant of an executable, compute its constants and find its code in the artifact.
+
+    Return False if `link_directly` cannot link the executable.
+    """
+    cdef uint64_t results[MAX_CONSTANTS]
+    cdef uint64_t argument
+    cdef uint32_t i, function = pyd_program_executable(module.program, index).constants_function
+    cdef const pyd_artifact_member_t* member
+    cdef const pyd_manifest_variant_t* variant
+    if not is_ok(pyd_standalone_choose(
+            &manifest.manifest, module.program, index, &machine.machine, &out_choice.number)):
+        return False
+    variant = &manifest.manifest.variants[manifest.manifest.executables[index].first_variant + out_choice.number]
+    if variant.is_dynamic or variant.import_count:
+        return False
+    if function != PYD_PROGRAM_NONE:
+        out_choice.constant_count = pyd_program_function(module.program, function).result_count
+        argument = out_choice.number
+        if out_choice.constant_count > MAX_CONSTANTS or not is_ok(
+                pyd_program_evaluate(module.program, function, &argument, results)):
+            return False
+        for i in range(out_choice.constant_count):
+            out_choice.words[i] = <uint32_t>results[i]
+    member = pyd_artifact_find(file.artifact, variant.member.data, variant.member.length)
+    if member == NULL or not is_ok(pyd_artifact_verify(member)):
+        return False
+    out_choice.variant = variant
+    out_file[0] = member.data
+    return True
+
+
+cdef int link_contracts(
+        Module module, ArtifactFile file, Manifest manifest, const Choice* choices, uint32_t count) except -1:
+    """Load the contracts of the exports of chosen variants, if any has contracts."""
+    cdef const pyd_manifest_variant_t* variant
+    cdef uint32_t nothing = 0  # an address for an empty list
+    cdef const uint32_t* functions
+    cdef uint32_t i
+    for i in range(count):
+        variant = choices[i].variant
+        if not variant.has_contracts:
+            continue
+        if module.contracts == NULL:
+            module.decode_contracts(file.span("contracts.bin", True))
+        functions = &nothing
+        if variant.contract_count:
+            functions = &manifest.manifest.contracts[variant.first_contract]
+        check(pyd_program_set_contracts(module.program, i, module.contracts, functions, variant.contract_count))
+    if module.contracts != NULL:
+        module.apply_contracts()
+    return 0
+
+
+cdef int check_exports(
+        ArtifactFile file, Manifest manifest, Module module, uint32_t index, const pyd_manifest_variant_t* variant
+        ) except -1:
+    """Raise ArtifactError if the manifest lists more exports of an executable than its code has."""
+    cdef uint64_t count = pyd_executable_library(module.executables[index]).exports.count
+    cdef uint32_t listed = manifest.manifest.executables[index].export_count
+    if listed > count:
+        name = manifest.manifest.executables[index].name
+        raise_exports(file.name, text_of(name), text_of(variant.member), listed, count)
+    return 0
+
+
+def raise_exports(str file, str name, str member, listed, count):
+    """Raise ArtifactError: the manifest of `file` lists more exports of an executable than the code in `member` has."""
+    raise ArtifactError(
+        f"{file}: manifest.json lists {listed} exports of executable '{name}', '{member}' has {count}")
+
+
+def map_executables(Module module not None, list codes not None):
+    """Map the code of executables of a program, all in one mapping. codes: (index, name, bytes of the ELF file) of each."""
+    cdef uint32_t i, index, failed = 0, count = <uint32_t>len(codes)
+    cdef const unsigned char[::1] elf
+    cdef pyd_status_t status
+    cdef pyd_span_t* files = <pyd_span_t*>calloc(count + 1, sizeof(pyd_span_t))
+    cdef pyd_elf_module_t* modules = <pyd_elf_module_t*>calloc(count + 1, sizeof(pyd_elf_module_t))
+    try:
+        if files == NULL or modules == NULL:
+            raise MemoryError()
+        for i, (index, name, elf) in enumerate(codes):
+            if index >= module.executable_count or module.executables[index] or module.mapped[index].memory:
+                raise ArtifactError(f"executable {index} '{name}' does not exist or is loaded already")
+            files[i].data, files[i].size = &elf[0] if elf.shape[0] else NULL, elf.shape[0]
+        with nogil:
+            status = pyd_elf_modules_map(files, count, modules, &failed)
+        if status != NULL and failed < count:
+            encoded = codes[failed][1].encode()
+            status = pyd_status_annotate(status, b"executable '%s': %s", <char*>encoded, pyd_status_text(status))
+        check(status)
+        for i, (index, _, _) in enumerate(codes):
+            module.mapped[index] = modules[i]
+    finally:
+        free(files)
+        free(modules)
+
+
+def load_executable(
+        Module module not None, uint32_t index, const unsigned char[::1] elf, str name, list constants,
+        tuple processor_data, uint32_t variant, uint32_t alignment, Resolution resolution=None, uintptr_t query=0,
+        object owner=None):
+    """Load the chosen variant of executable `index`, whose code is mapped, and link it to the program.
+
+    elf: its file. query: if not 0, the address of the query function of a library, in place of an ELF file; the
+    library is in memory as long as `owner`. resolution: resolves its imports, the same for all executables of a
+    program. constants: words of the executable constants. processor_data: of sched.processor_data(). alignment:
+    bytes, a power of two, to which the variant requires its bindings to be aligned. Returns the number of exports.
+    """
+    cdef pyd_executable_options_t options
+    cdef uint32_t words[MAX_CONSTANTS]
+    cdef uint64_t processor[PROCESSOR_WORDS]
+    cdef pyd_span_t file
+    encoded = name.encode()
+    if len(constants) > MAX_CONSTANTS:
+        raise ArtifactError(
+            f"executable '{name}' has {len(constants)} constants; at most {<int>MAX_CONSTANTS} are supported")
+    if index >= module.executable_count or module.executables[index] != NULL:
+        raise ArtifactError(f"executable {index} '{name}' does not exist or is loaded already")
+    for i in range(PROCESSOR_WORDS):
+        processor[i] = processor_data[i]
+    for i, value in enumerate(constants):
+        words[i] = <uint32_t>(<uint64_t>value)
+    options.name, options.resolver = encoded, NULL
+    if resolution is not None:
+        module.resolution = resolution
+        options.resolver = resolution.resolver()
+    options.constants, options.constant_count = words, <uint32_t>len(constants)
+    options.processor_data = processor
+    file.data, file.size = &elf[0] if elf.shape[0] else NULL, elf.shape[0]
+    if query:
+        module.backing = (module.backing, owner)
+        file.size = 0
+    elif module.mapped[index].memory == NULL:
+        raise ArtifactError(f"the code of executable {index} '{name}' is not mapped")
+    attach(module, index, &options, file, variant, alignment, <pyd_library_query_fn_t>query)
+    if resolution is not None:
+        module.has_library |= query != 0
+        module.flushes = module.has_library or resolution.may_print()
+        fflush(NULL)  # output of plugins that were queried
+    return pyd_executable_library(module.executables[index]).exports.count
+
+
+cdef int attach(
+        Module module, uint32_t index, const pyd_executable_options_t* options, pyd_span_t file, uint32_t variant,
+        uint32_t alignment, pyd_library_query_fn_t query) except -1:
+    """Load executable `index` from its mapped code, or from a library if `query` is not NULL, and announce it.
+
+    file: the ELF file of the code, empty for a library. variant: index of the variant. alignment: bytes.
+    """
+    with nogil:
+        if query != NULL:
+            check(pyd_executable_from_query(query, options, &module.executables[index]))
+        else:
+            check(pyd_executable_from_module(&module.mapped[index], options, &module.executables[index]))
+        check(pyd_program_set_executable(module.program, index, module.executables[index], variant, alignment))
+    return announce(module, index, options.name, file)
+
+
+cdef int announce(Module module, uint32_t index, const char* name, pyd_span_t file) except -1:
+    """Register the functions of an executable with debuggers, and with perf if PYDISPATCH_PERF_MAP is set.
+
+    These are its exports, by their names in programs, and the other symbols of `file`, empty for a library.
+    """
+    cdef const pyd_library_t* library = pyd_executable_library(module.executables[index])
+    cdef const pyd_elf_module_t* mapped = pyd_executable_module(module.executables[index])
+    cdef pyd_span_t image = pyd_executable_image(module.executables[index])
+    cdef pyd_process_code_info_t info
+    cdef uint64_t i, k, count = library.exports.count, named = pyd_elf_debug_symbols(file, mapped, NULL, 0)
+    cdef pyd_process_symbol_t* symbols = <pyd_process_symbol_t*>calloc(
+        count + named + 1, sizeof(pyd_process_symbol_t))
+    cdef pyd_elf_symbol_t* found = <pyd_elf_symbol_t*>calloc(named + 1, sizeof(pyd_elf_symbol_t))
+    cdef dict exports = {}
+    try:
+        if symbols == NULL or found == NULL:
+            raise MemoryError()
+        for i in range(count):
+            symbols[i].name = library.exports.names[i]
+            symbols[i].address = <const void*>library.exports.ptrs[i]
+            symbols[i].is_function = True
+            exports.setdefault(<uintptr_t>symbols[i].address, []).append(i)
+        pyd_elf_debug_symbols(file, mapped, found, named)
+        for i in range(named):  # a symbol at an export's address only tells its size
+            same = exports.get(<uintptr_t>found[i].address)
+            if same is not None:
+                for k in same:
+                    symbols[k].size = found[i].size
+                continue
+            symbols[count].name, symbols[count].address = found[i].name, found[i].address
+            symbols[count].size, symbols[count].is_function = found[i].size, found[i].is_function
+            count += 1
+        info.name, info.address, info.size = name, image.data, image.size
+        info.machine, info.symbols, info.symbol_count = pyd_elf_machine_host(), symbols, count
+        check(pyd_process_code_register(&info, WRITES_PERF_MAP, &module.codes[index]))
+    finally:
+        free(symbols)
+        free(found)
+    return 0
