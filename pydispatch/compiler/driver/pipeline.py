@@ -21,22 +21,16 @@ from pydispatch.compiler.constants.channels_last import put_channels_last
 from pydispatch.compiler.constants.functions import DerivedFunctions
 from pydispatch.compiler.constants.hoist import hoist_constants
 from pydispatch.compiler.constants.pack import pack_constants
-from pydispatch.compiler.constants.padded_channels import pad_channels
-from pydispatch.compiler.constants.rounded import round_factors
 from pydispatch.compiler.driver.executables import emit_executables
 from pydispatch.compiler.driver.options import Options, prepare
 from pydispatch.compiler.driver.phases import PHASE_NAMES, PHASES, added_patterns, run_added_passes
+from pydispatch.compiler.driver.precision import lower_precision
 from pydispatch.compiler.driver.producers import producers
 from pydispatch.compiler.driver.progress import Tracker
 from pydispatch.compiler.driver.reduction import reporting
 from pydispatch.compiler.driver.sources import load_source, lower_input
 from pydispatch.compiler.flatten.inline import DERIVED, INITIALIZER, inline_calls
 from pydispatch.compiler.fusion.legality import Legality
-from pydispatch.compiler.fusion.quantized.block_products import multiply_block_scaled
-from pydispatch.compiler.fusion.quantized.moves import quantize_before_moves
-from pydispatch.compiler.fusion.quantized.pooling import pool_integers
-from pydispatch.compiler.fusion.quantized.products import multiply_integers
-from pydispatch.compiler.fusion.quantized.requantize import requantize
 from pydispatch.compiler.host.contract_program import contract_program
 from pydispatch.compiler.host.program import schedule
 from pydispatch.compiler.kernels.legality import space_of, why_not
@@ -207,30 +201,17 @@ class Pipeline:
         self.module = lower_input(self.module, self.options.reading)
 
     def _form(self) -> None:
-        """Derive constants and form the dispatches of the host functions."""
+        """Rewrite the host functions for the targets, derive constants, and form dispatches."""
         for function in host_functions(self.module):
             store_early(function)  # moves stores of globals next to the operation that computes the value
             save_updated_rows(function)  # saves updated rows of globals, so that not all rows are copied
         functions = DerivedFunctions(self.module)
-        if levels := self._cpu_levels:  # of all targets; empty unless all are CPUs
-            byte_products, *others = {level.byte_products for level in levels}
-            for function in host_functions(self.module):
-                quantize_before_moves(function)
-                pool_integers(function)
-                multiply_integers(function, byte_products="" if others else byte_products)  # "": levels differ
-                requantize(function)
-                pad_channels(function)
-        if self.options.reassociate:
-            for function in host_functions(self.module):
-                multiply_block_scaled(function, bool(levels), self.options.activation_bits // 8)
-        if (element := self.options.precision or self.options.weight_type) is not None:
-            only_constants = self.options.precision is None
-            for function in host_functions(self.module):
-                self.notes += round_factors(function, element, only_constants=only_constants)
+        self.notes += lower_precision(self.module, self.options, self._cpu_levels)
         for function in host_functions(self.module):
-            put_channels_last(function, converts_floats=bool(levels))
+            put_channels_last(function, converts_floats=bool(self._cpu_levels))
         hoist_constants(self.module, functions)
-        hosts = [op for op in host_functions(self.module) if DERIVED not in op.attributes]  # derive() forms the others
+        # derive() forms the dispatches of functions of derived constants, after it has packed constants.
+        hosts = [op for op in host_functions(self.module) if DERIVED not in op.attributes]
         self.reports = self._formed(hosts)
         if self.chooser is not None:
             self.chooser.configure_dispatches(self)

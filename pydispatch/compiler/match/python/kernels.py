@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pydispatch.compiler.match.python.text import MatchSignature
+from pydispatch.compiler.match.python.signature import MatchSignature
 from pydispatch.errors import CompileError
 from pydispatch.kernels.kernel import KernelSource
 from pydispatch.kernels.module import EXECUTABLE
@@ -30,7 +30,7 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignatur
         outputs = {"out0": outputs["out"]}
     # A kernel may call an output by another name that the signature allows: its parameters then have that name.
     outputs = _as_called(outputs, signature, [parameter for parameter, _ in lowered.arguments])
-    known = ", ".join([*inputs, *outputs, *signature.others])
+    known = ", ".join([*inputs, *outputs, *signature.aliases])
     lines = signature.size_lines()
     names: dict[str, str] = {}  # output → the value that the function returns for it
     for parameter, type in lowered.arguments:
@@ -78,7 +78,7 @@ def _as_called(
         signature: The pattern's names, and the other names by which a kernel may call them.
         parameters: The names that the kernel uses.
     """
-    called = {signature.name_of(parameter): parameter for parameter in parameters if parameter in signature.others}
+    called = {signature.name_of(parameter): parameter for parameter in parameters if parameter in signature.aliases}
     return {called.get(name, name): type for name, type in outputs.items()}
 
 

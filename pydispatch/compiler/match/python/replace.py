@@ -15,7 +15,8 @@ from pydispatch.compiler.match.graph.dag import Match
 from pydispatch.compiler.match.python.kernels import dispatch_of_kernel
 from pydispatch.compiler.match.python.lower import Lowering
 from pydispatch.compiler.match.python.match import Compiled, MatchInfo, user_function_error
-from pydispatch.compiler.match.python.text import MatchSignature, dispatch_of_c, dispatch_of_whole, signature_of
+from pydispatch.compiler.match.python.signature import MatchSignature, signature_of
+from pydispatch.compiler.match.python.text import dispatch_of_c, dispatch_of_whole
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.core.walk import walk
@@ -108,7 +109,7 @@ class Replacer:
         """Generate the text of the functions that implement a kernel. Return the text, and the name of the function to
         call.
         """
-        signature = signature_of(pattern, inputs, outputs, match, named=not isinstance(kernel, Traced))
+        signature = signature_of(pattern, inputs, outputs, match, names_static_sizes=not isinstance(kernel, Traced))
         if isinstance(kernel, Traced):
             return self._traced(pattern, kernel, signature), pattern.name
         if isinstance(kernel, CFunction):

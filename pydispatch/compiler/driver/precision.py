@@ -1,0 +1,53 @@
+"""Rewrites of host functions that compute in narrower types: integers of quantized models, and rounded factors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pydispatch.compiler.constants.padded_channels import pad_channels
+from pydispatch.compiler.constants.rounded import round_factors
+from pydispatch.compiler.driver.options import Options
+from pydispatch.compiler.fusion.quantized.block_products import multiply_block_scaled
+from pydispatch.compiler.fusion.quantized.moves import quantize_before_moves
+from pydispatch.compiler.fusion.quantized.pooling import pool_integers
+from pydispatch.compiler.fusion.quantized.products import multiply_integers
+from pydispatch.compiler.fusion.quantized.requantize import requantize
+from pydispatch.compiler.outline.form import host_functions
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
+
+
+def lower_precision(module: ModuleOp, options: Options, levels: Sequence[Level]) -> list[str]:
+    """Compute in integers what quantized models state in floats, and round factors as the options permit.
+
+    Args:
+        module: The module, whose host functions are changed in place.
+        options: Options of the compilation.
+        levels: CPU levels of the targets; empty unless all targets are CPUs.
+
+    Returns:
+        Sentences about the rounded factors, for `explain`.
+    """
+    functions = host_functions(module)
+    if levels:
+        distinct = {level.byte_products for level in levels}
+        byte_products = distinct.pop() if len(distinct) == 1 else ""  # "": the CPUs have no instruction in common
+        for function in functions:
+            quantize_before_moves(function)
+            pool_integers(function)
+            multiply_integers(function, byte_products)
+            requantize(function)
+            pad_channels(function)
+    if options.reassociate:
+        for function in functions:
+            multiply_block_scaled(function, bool(levels), options.activation_bits // 8)
+    notes: list[str] = []
+    element = options.precision or options.weight_type
+    if element is not None:
+        for function in functions:
+            notes += round_factors(function, element, only_constants=options.precision is None)
+    return notes

@@ -1,0 +1,188 @@
+"""Signatures of the kernels that replace matches: their inputs, outputs and sizes, with the names that kernels use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import TensorType as IrTensor
+from xdsl.ir import SSAValue
+
+from pydispatch.compiler.match.graph.dag import Match
+from pydispatch.errors import CompileError
+from pydispatch.ir.dialects.pyd.custom import CustomOp
+from pydispatch.ir.structured import as_structured
+from pydispatch.patterns import Pattern
+from pydispatch.patterns.types import Size, TensorType
+
+OWN_ARGUMENT = -1
+"""Axis of a size that is itself an input, not read from a tensor."""
+
+
+@dataclass
+class MatchSignature:
+    """Inputs and outputs of a kernel that replaces a match.
+
+    Attributes:
+        inputs: (name, type) of each input.
+        outputs: (name, type) of each output.
+        sizes: Name of a dynamic size → (input, axis) that has it, in order of first use. The axis is OWN_ARGUMENT if
+            the input is itself the size.
+        aliases: Alternative name that kernels may use for an input, output or size → its name here.
+    """
+
+    inputs: list[tuple[str, TensorType]]
+    outputs: list[tuple[str, TensorType]]
+    sizes: dict[str, tuple[str, int]] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def tensors(self) -> list[tuple[str, TensorType]]:
+        """The inputs that are tensors."""
+        return [(n, t) for n, t in self.inputs if t.shape is not None]
+
+    @property
+    def scalars(self) -> list[tuple[str, TensorType]]:
+        """The inputs that are neither tensors nor sizes."""
+        return [(n, t) for n, t in self.inputs if t.shape is None and not self.is_size(n)]
+
+    def is_size(self, input: str) -> bool:
+        """Return whether an input is itself a size, rather than a size being read from a tensor."""
+        return self.sizes.get(input) == (input, OWN_ARGUMENT)
+
+    def name_of(self, asked: str) -> str:
+        """Return the signature's name for a name that a kernel uses."""
+        own = {name for name, _ in (*self.inputs, *self.outputs)} | self.sizes.keys()
+        return asked if asked in own else self.aliases.get(asked, asked)
+
+    def size_lines(self) -> list[str]:
+        """Return the operations that define %size_... for each size that is read from a tensor %in_..., as text."""
+        inputs, lines = dict(self.inputs), []
+        for size, (tensor, axis) in self.sizes.items():
+            if axis != OWN_ARGUMENT:  # else the size is an input, %size_... already
+                lines.append(f"%axis_{size} = arith.constant {axis} : index")
+                lines.append(f"%size_{size} = tensor.dim %in_{tensor}, %axis_{size} : {inputs[tensor].mlir}")
+        return lines
+
+    def dims(self, type: TensorType) -> str:
+        """Return the dynamic sizes of a type in the notation of `flow.dispatch`, `{%size_n, %size_m}`; "" for none."""
+        named = [f"%size_{s}" for s in type.shape or () if not isinstance(s, int)]
+        return f"{{{', '.join(named)}}}" if named else ""
+
+
+def signature_of(
+    pattern: Pattern, inputs: list[SSAValue], outputs: list[SSAValue], match: Match, names_static_sizes: bool = True
+) -> MatchSignature:
+    """Return the signature of a match: as a custom operation or the pattern declares it, or for a matcher function from
+    the matched values.
+
+    names_static_sizes: whether static sizes of a custom operation's inputs get names, too, so that kernels can query
+    them. Raises CompileError if an output has a named size that no input has.
+    """
+    if isinstance(match.root, CustomOp):
+        return _custom_signature(match.root, names_static_sizes)
+    is_matcher_function = pattern.match_op is not None
+    if not is_matcher_function:
+        inputs_by_name = [(n, _with_named_sizes(n, t)) for n, t in pattern.inputs]
+        names = ["out"] if len(pattern.outputs) == 1 else [f"out{i}" for i in range(len(pattern.outputs))]
+        signature = MatchSignature(inputs_by_name, [(n, v.type) for n, v in zip(names, pattern.outputs, strict=True)])
+    else:
+        inputs_by_name = [(f"in{i}", _type_of_value(f"in{i}", v)) for i, v in enumerate(inputs)]
+        names = ["out"] if len(outputs) == 1 else [f"out{i}" for i in range(len(outputs))]
+        signature = MatchSignature(
+            inputs_by_name, [(n, _result_type(v, match)) for n, v in zip(names, outputs, strict=True)]
+        )
+    for name, type in signature.inputs:
+        for axis, size in enumerate(type.shape or ()):
+            if isinstance(size, str):
+                signature.sizes.setdefault(size, (name, axis))
+    for name, type in signature.outputs:
+        for size in type.shape or ():
+            if not isinstance(size, int) and size not in signature.sizes:
+                raise CompileError(f"pattern '{pattern.name}': size {size} of {name} is a size of no input",
+                                   note="name the size in an input, or give it as a number")  # fmt: skip
+    return signature
+
+
+def _custom_signature(op: CustomOp, names_static_sizes: bool) -> MatchSignature:
+    """Return the signature that a custom operation declares. names_static_sizes: see `signature_of`."""
+    names = [name.data for name in op.operand_names.data]
+    signature = MatchSignature(inputs=[], outputs=[])
+    for index, (name, value) in enumerate(zip(names, op.arguments, strict=True)):
+        if isinstance(value.type, IndexType):  # an input that is itself a size
+            signature.sizes[name] = (name, OWN_ARGUMENT)
+            signature.inputs.append((name, TensorType("index", None)))
+            continue
+        if not isinstance(value.type, IrTensor):
+            signature.inputs.append((name, TensorType(str(value.type), None)))
+            continue
+        sizes: list[Size] = [  # `sizes_of` returns texts: numbers, or names of sizes
+            n if not n.isdecimal() else f"{name}_size{axis}" if names_static_sizes else int(n)
+            for axis, n in enumerate(op.sizes_of(index))
+        ]
+        for axis, size in enumerate(sizes):
+            if isinstance(size, str):
+                signature.sizes.setdefault(size, (name, axis))
+        signature.inputs.append((name, TensorType(str(value.type.element_type), tuple(sizes))))
+    for index, value in enumerate(op.results_):
+        assert isinstance(value.type, IrTensor)
+        name = "out" if len(op.results_) == 1 else f"out{index}"
+        shape = tuple(int(n) if n.isdecimal() else n for n in op.sizes_of(len(names) + index))
+        signature.outputs.append((name, TensorType(str(value.type.element_type), shape)))
+    signature.aliases = _aliases(op, [*signature.inputs, *signature.outputs])
+    return signature
+
+
+def _aliases(op: CustomOp, values: list[tuple[str, TensorType]]) -> dict[str, str]:
+    """Return the further names that kernels may use for values of a custom operation and their sizes.
+
+    A model may give an input or output a name of its own (`other_names`, "" for none). A named size along axis 1 of
+    `x`, which the model calls `image`, may be called `x_size1` and `image_size1`.
+
+    values: (name, type) of each input, then of each output.
+    """
+    aliases: dict[str, str] = {}
+    names_in_model = [name.data for name in op.other_names or ()] or [""] * len(values)
+    for name_in_model, (name, type) in zip(names_in_model, values, strict=True):
+        if name_in_model:
+            aliases[name_in_model] = name
+        for axis, size in enumerate(type.shape or ()):
+            if isinstance(size, str):
+                aliases |= {f"{owner}_size{axis}": size for owner in (name_in_model, name) if owner}
+    return aliases
+
+
+def _with_named_sizes(name: str, type: TensorType) -> TensorType:
+    """Return a type whose unnamed dynamic sizes are named after the input."""
+    if type.shape is None:
+        return type
+    return TensorType(type.dtype, tuple(f"{name}_size{i}" if s is None else s for i, s in enumerate(type.shape)))
+
+
+def _type_of_value(name: str, value: SSAValue) -> TensorType:
+    """Return the type of a matched value, whose dynamic sizes are named after the input."""
+    if not isinstance(value.type, IrTensor):
+        return TensorType(str(value.type), None)
+    shape = tuple(s if s >= 0 else f"{name}_size{i}" for i, s in enumerate(value.type.get_shape()))
+    return TensorType(str(value.type.element_type), shape)
+
+
+def _result_type(value: SSAValue, match: Match) -> TensorType:
+    """Return the type of a matched result; its dynamic sizes are those of the inputs with the same loop."""
+    assert isinstance(value.type, IrTensor)
+    shape: list[Size] = list(value.type.get_shape())
+    structure = as_structured(match.root)
+    for axis, size in enumerate(shape):
+        if isinstance(size, int) and size >= 0:
+            continue
+        shape[axis] = f"a size that is dynamic in result {axis}"  # no input has this name: the error shows it
+        if structure is None:
+            continue
+        index = match.root.results.index(value)
+        loop = structure.maps[len(structure.inputs) + index].results[axis]
+        for operand, map in zip(structure.inputs, structure.maps, strict=False):
+            if loop in map.results and operand in match.inputs:
+                input_index = match.inputs.index(operand)
+                shape[axis] = f"in{input_index}_size{map.results.index(loop)}"
+                break
+    return TensorType(str(value.type.element_type), tuple(shape))
