@@ -12,7 +12,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mpmath as mp  # type: ignore[import-untyped,unused-ignore]
 import numpy as np
@@ -68,7 +68,7 @@ def horner(coefficients: list[str], variable: str) -> str:
     return text
 
 
-def macro(name: str, coefficients: list[float]) -> str:
+def double_macro(name: str, coefficients: list[float]) -> str:
     """Return the definition of a C macro that evaluates a polynomial in double. coefficients: lowest power first.
 
     From degree 4 on, even and odd powers are summed separately, which halves the dependency chain; such a macro takes
@@ -81,7 +81,7 @@ def macro(name: str, coefficients: list[float]) -> str:
     return f"#define {name}(x, x2) PYD_FMA({odd}, (x), \\\n  {even})\n"
 
 
-def single(name: str, coefficients: list[float]) -> str:
+def float_macro(name: str, coefficients: list[float]) -> str:
     """Return the definition of a C macro that evaluates a polynomial in float. coefficients: lowest power first."""
     words = [c.hex() + "f" for c in coefficients]
     return f"#define {name}(x) {horner(words, '(x)').replace('PYD_FMA', 'PYD_FMAF')}\n"
@@ -158,90 +158,131 @@ def erfcx_scaled(u: Real) -> Real:
     return erfcx(x) * (1 + 2 * x)
 
 
-Spec = tuple[str, str, Callable[[Real], Real], Real, Real, int]
-"""(macro in C, name in kernel IR, function, low and high end of its interval, degree); a name is "" if it is unused."""
+class Spec(NamedTuple):
+    """Polynomial to fit.
 
-Fitted = list[tuple[str, str, list[float]]]
-"""(macro in C, name in kernel IR, coefficients from the lowest power on) of each polynomial."""
+    Attributes:
+        macro: Name of its macro in C; "" for one that only kernel IR has.
+        name: Name in kernel IR; "" for one that only C has.
+        function: The function that it approximates.
+        low, high: Ends of the interval.
+        degree: Degree of the polynomial.
+    """
+
+    macro: str
+    name: str
+    function: Callable[[Real], Real]
+    low: Real
+    high: Real
+    degree: int
+
+
+class Fitted(NamedTuple):
+    """Fitted polynomial.
+
+    Attributes:
+        macro, name: Its names in C and in kernel IR, as of `Spec`.
+        coefficients: Its coefficients, from the lowest power on.
+    """
+
+    macro: str
+    name: str
+    coefficients: list[float]
 
 
 def polynomials() -> tuple[list[Spec], list[Spec]]:
     """Return the polynomials to fit in f64, and those to fit in f32. C computes some f32 functions by those in f64."""
-    # Columns: macro in C, name in kernel IR ("" for none), function, interval from, to, degree.
     # The second argument of rest() and odd() are the leading terms, which are exact and not fitted.
     # Intervals of odd() are those of x^2, rounded up: 0.6169 is (pi/4)^2, 0.2501 (1/2)^2, 0.17158 tan(pi/8)^2,
     # 0.02945 tan(pi/8)^4, 0.00107 (1/32)^2 with a margin, 0.3026 0.55^2, 0.7657 (7/8)^2, and 0.3907 (5/8)^2.
     half = mp.log(2) / 2
     exp_rest = rest(mp.exp, [1, 1, mp.mpf(1) / 2], order=3)
     log_rest = rest(lambda x: mp.log1p(x), [0, 1, -mp.mpf(1) / 2], order=3)
-    double: list[Spec] = [
-        ("PYD_EXP_P", "exp", exp_rest, -half, half, 9),
-        ("PYD_EXPF_P", "", exp_rest, -half, half, 5),
-        ("PYD_LOG_P", "log of pairs", log_rest, -mp.mpf(1) / 120, mp.mpf(1) / 120, 6),
+    cos_rest = rest(lambda z: mp.cos(mp.sqrt(z)), [1, -mp.mpf(1) / 2], order=2)  # as a function of z = x^2
+    double = [
+        Spec("PYD_EXP_P", "exp", exp_rest, low=-half, high=half, degree=9),
+        Spec("PYD_EXPF_P", "", exp_rest, low=-half, high=half, degree=5),
+        Spec("PYD_LOG_P", "log of pairs", log_rest, low=-mp.mpf(1) / 120, high=mp.mpf(1) / 120, degree=6),
         # log m = 2 atanh(s), s = (m-1)/(m+1), m in [sqrt(1/2), sqrt(2)]
-        ("PYD_LOGF_P", "log", odd(lambda s: 2 * mp.atanh(s), 2), 0, mp.mpf("0.02945"), 7),
-        ("PYD_SIN_P", "sin", odd(mp.sin, 1), 0, mp.mpf("0.6169"), 6),
-        ("PYD_COS_P", "cos", lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, 0, mp.mpf("0.6169"), 6),
-        ("PYD_SINF_P", "", odd(mp.sin, 1), 0, mp.mpf("0.6169"), 4),
-        ("PYD_COSF_P", "", lambda z: (mp.cos(mp.sqrt(z)) - 1) / z, 0, mp.mpf("0.6169"), 5),
-        ("PYD_ASIN_P", "asin", odd(mp.asin, 1), 0, mp.mpf("0.2501"), 13),
-        ("PYD_ASINF_P", "", odd(mp.asin, 1), 0, mp.mpf("0.2501"), 8),
-        ("PYD_ATAN_P", "", odd(mp.atan, 1), 0, mp.mpf("0.17158"), 12),
-        ("", "atan", odd(mp.atan, 1), 0, mp.mpf("0.00107"), 5),
-        ("PYD_ATANF_P", "", odd(mp.atan, 1), 0, 1, 14),
-        ("PYD_SINH_P", "sinh", odd(mp.sinh, 1), 0, 1, 8),
-        ("PYD_TANH_P", "tanh", odd(mp.tanh, 1), 0, mp.mpf("0.3026"), 12),
-        ("PYD_ERF_P", "erf", odd(mp.erf, 1, 0), 0, mp.mpf("0.7657"), 13),
-        ("PYD_ERFF_P", "", odd(mp.erf, 1, 0), 0, mp.mpf("0.7657"), 7),
-        ("PYD_ERFCXF_P", "", erfcx, mp.mpf("0.875"), 4, 13),
-        ("PYD_RCBRT_P", "", lambda z: 1 / mp.cbrt(z), 1, 2, 5),
+        Spec("PYD_LOGF_P", "log", odd(lambda s: 2 * mp.atanh(s), 2), low=0, high=mp.mpf("0.02945"), degree=7),
+        Spec("PYD_SIN_P", "sin", odd(mp.sin, 1), low=0, high=mp.mpf("0.6169"), degree=6),
+        Spec("PYD_COS_P", "cos", cos_rest, low=0, high=mp.mpf("0.6169"), degree=6),
+        Spec("PYD_SINF_P", "", odd(mp.sin, 1), low=0, high=mp.mpf("0.6169"), degree=4),
+        Spec("PYD_COSF_P", "", lambda z: (mp.cos(mp.sqrt(z)) - 1) / z, low=0, high=mp.mpf("0.6169"), degree=5),
+        Spec("PYD_ASIN_P", "asin", odd(mp.asin, 1), low=0, high=mp.mpf("0.2501"), degree=13),
+        Spec("PYD_ASINF_P", "", odd(mp.asin, 1), low=0, high=mp.mpf("0.2501"), degree=8),
+        Spec("PYD_ATAN_P", "", odd(mp.atan, 1), low=0, high=mp.mpf("0.17158"), degree=12),
+        Spec("", "atan", odd(mp.atan, 1), low=0, high=mp.mpf("0.00107"), degree=5),
+        Spec("PYD_ATANF_P", "", odd(mp.atan, 1), low=0, high=1, degree=14),
+        Spec("PYD_SINH_P", "sinh", odd(mp.sinh, 1), low=0, high=1, degree=8),
+        Spec("PYD_TANH_P", "tanh", odd(mp.tanh, 1), low=0, high=mp.mpf("0.3026"), degree=12),
+        Spec("PYD_ERF_P", "erf", odd(mp.erf, 1, 0), low=0, high=mp.mpf("0.7657"), degree=13),
+        Spec("PYD_ERFF_P", "", odd(mp.erf, 1, 0), low=0, high=mp.mpf("0.7657"), degree=7),
+        Spec("PYD_ERFCXF_P", "", erfcx, low=mp.mpf("0.875"), high=4, degree=13),
+        Spec("PYD_RCBRT_P", "", lambda z: 1 / mp.cbrt(z), low=1, high=2, degree=5),
         # erfcx(x) (1 + 2x) of u = (x - 4)/(x + 4), for 0 <= x <= 12; from 0.4375 to 28, where erfc in double is 0; and
         # from 0.8 to 6, where erf in double is 1.
-        ("PYD_ERFCF_P", "", erfcx_scaled, -1, mp.mpf("0.5"), 16),
-        ("PYD_ERFC_P", "", rest(erfcx_scaled, [erfcx_scaled(0)], order=1), mp.mpf("-0.8029"), mp.mpf("0.75"), 20),
-        ("PYD_ERFCD_P", "erfcx", erfcx_scaled, mp.mpf(-2) / 3, mp.mpf("0.2"), 17),
+        Spec("PYD_ERFCF_P", "", erfcx_scaled, low=-1, high=mp.mpf("0.5"), degree=16),
+        Spec(
+            "PYD_ERFC_P",
+            "",
+            rest(erfcx_scaled, [erfcx_scaled(0)], order=1),
+            low=mp.mpf("-0.8029"),
+            high=mp.mpf("0.75"),
+            degree=20,
+        ),
+        Spec("PYD_ERFCD_P", "erfcx", erfcx_scaled, low=mp.mpf(-2) / 3, high=mp.mpf("0.2"), degree=17),
         # And beyond 6: x erfcx(x), of 1/x^2.
-        ("", "erfc far", lambda z: erfcx(1 / mp.sqrt(z)) / mp.sqrt(z), mp.mpf(1) / 784, mp.mpf(1) / 36, 12),
+        Spec(
+            "",
+            "erfc far",
+            lambda z: erfcx(1 / mp.sqrt(z)) / mp.sqrt(z),
+            low=mp.mpf(1) / 784,
+            high=mp.mpf(1) / 36,
+            degree=12,
+        ),
     ]
-    single: list[Spec] = [
-        ("PYD_EXPS_P", "", exp_rest, -half, half, 3),
-        ("PYD_EXP2S_P", "", lambda x: mp.mpf(2) ** x, -mp.mpf(1) / 2, mp.mpf(1) / 2, 5),
-        ("", "exp", exp_rest, -half, half, 4),
-        ("PYD_LOGS_P", "log", log_rest, -mp.mpf(1) / 3, mp.mpf(1) / 3, 8),
-        ("PYD_TANHS_P", "tanh", odd(mp.tanh, 1), 0, mp.mpf("0.3907"), 5),
-        ("PYD_SINHS_P", "sinh", odd(mp.sinh, 1), 0, 1, 4),
-        ("PYD_ERFS_P", "erf", odd(mp.erf, 2 / mp.sqrt(mp.pi)), 0, mp.mpf("0.7657"), 6),
-        ("", "erfcx", lambda t: erfcx(t + mp.mpf("2.4375")), -mp.mpf("1.5625"), mp.mpf("1.5625"), 11),
-        ("PYD_ERFCS_LOG2_P", "", lambda x: mp.log(mp.erfc(x), 2) / x, mp.mpf("0.875"), 4, 6),
-        ("PYD_SINS_P", "sin", odd(mp.sin, 1), 0, mp.mpf("0.6169"), 3),
-        ("PYD_COSS_P", "cos", lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, 0, mp.mpf("0.6169"), 3),
-        ("PYD_ATANS_P", "atan", odd(mp.atan, 1), 0, 1, 9),
-        ("PYD_ASINS_P", "asin", odd(mp.asin, 1), 0, mp.mpf("0.2501"), 5),
-        ("", "erfc", erfcx_scaled, -1, mp.mpf("0.5"), 16),
+    single = [
+        Spec("PYD_EXPS_P", "", exp_rest, low=-half, high=half, degree=3),
+        Spec("PYD_EXP2S_P", "", lambda x: mp.mpf(2) ** x, low=-mp.mpf(1) / 2, high=mp.mpf(1) / 2, degree=5),
+        Spec("", "exp", exp_rest, low=-half, high=half, degree=4),
+        Spec("PYD_LOGS_P", "log", log_rest, low=-mp.mpf(1) / 3, high=mp.mpf(1) / 3, degree=8),
+        Spec("PYD_TANHS_P", "tanh", odd(mp.tanh, 1), low=0, high=mp.mpf("0.3907"), degree=5),
+        Spec("PYD_SINHS_P", "sinh", odd(mp.sinh, 1), low=0, high=1, degree=4),
+        Spec("PYD_ERFS_P", "erf", odd(mp.erf, 2 / mp.sqrt(mp.pi)), low=0, high=mp.mpf("0.7657"), degree=6),
+        Spec(
+            "", "erfcx", lambda t: erfcx(t + mp.mpf("2.4375")), low=-mp.mpf("1.5625"), high=mp.mpf("1.5625"), degree=11
+        ),
+        Spec("PYD_ERFCS_LOG2_P", "", lambda x: mp.log(mp.erfc(x), 2) / x, low=mp.mpf("0.875"), high=4, degree=6),
+        Spec("PYD_SINS_P", "sin", odd(mp.sin, 1), low=0, high=mp.mpf("0.6169"), degree=3),
+        Spec("PYD_COSS_P", "cos", cos_rest, low=0, high=mp.mpf("0.6169"), degree=3),
+        Spec("PYD_ATANS_P", "atan", odd(mp.atan, 1), low=0, high=1, degree=9),
+        Spec("PYD_ASINS_P", "asin", odd(mp.asin, 1), low=0, high=mp.mpf("0.2501"), degree=5),
+        Spec("", "erfc", erfcx_scaled, low=-1, high=mp.mpf("0.5"), degree=16),
     ]
     return double, single
 
 
-def fitted(specs: list[Spec], digits: type[np.floating[Any]]) -> Fitted:
+def fitted(specs: list[Spec], digits: type[np.floating[Any]]) -> list[Fitted]:
     """Fit the polynomial of each spec; coefficients are rounded to the type `digits`, and returned as doubles."""
-    results: Fitted = []
-    for name_in_c, name_in_kernels, function, low, high, degree in specs:
+    results = []
+    for macro, name, function, low, high, degree in specs:
         # Functions of rest() and odd() divide by their argument, which adding 1e-30 keeps from 0.
         coefficients = fit(function, mp.mpf(low) + 1e-30, high, degree)
-        results.append((name_in_c, name_in_kernels, [float(digits(c)) for c in coefficients]))
+        results.append(Fitted(macro, name, [float(digits(c)) for c in coefficients]))
     return results
 
 
-def header(double: Fitted, floats: Fitted) -> str:
-    """Return the text of coefficients.h. double, floats: the polynomials in double and in float.
+def header(double: list[Fitted], floats: list[Fitted]) -> str:
+    """Return the text of coefficients.h, which has the polynomials with a macro. double, floats: all, by their type.
 
     Numbers are split into parts of so many bits each. Parts of 28 bits times a float of 24 bits, and parts of 32 or 33
     bits times an integer of 20, are exact in the 53 bits of a double; a part of 53 bits is the rounded rest.
     """
     out = ["// Written by fit.py; do not edit. PYD_FMA(a, b, c) is a * b + c, fused where the target does it.\n",
            "#ifndef PYD_DEVLIB_COEFFICIENTS_H_\n#define PYD_DEVLIB_COEFFICIENTS_H_\n"]  # fmt: skip
-    out += [macro(name, coefficients) for name, _, coefficients in double if name]
-    out += [single(name, coefficients) for name, _, coefficients in floats if name]
+    out += [double_macro(p.macro, p.coefficients) for p in double if p.macro]
+    out += [float_macro(p.macro, p.coefficients) for p in floats if p.macro]
 
     def constant(prefix: str, value: Real, *bits: int) -> None:
         """Append macros prefix_1, prefix_2, ... with the parts of a number, of so many bits each."""
@@ -292,8 +333,11 @@ def header(double: Fitted, floats: Fitted) -> str:
     return "".join(out)
 
 
-def python(double: Fitted, floats: Fitted) -> str:
-    """Return the text of coefficients.py. double, floats: the polynomials in double and in float."""
+def python(double: list[Fitted], floats: list[Fitted]) -> str:
+    """Return the text of coefficients.py, which has the polynomials with a name in kernel IR.
+
+    double, floats: all polynomials, by their type.
+    """
 
     def numbers(values: list[float], indent: str) -> str:
         """Return a tuple of numbers as Python code, wrapped into lines. indent: spaces before the closing one."""
@@ -305,11 +349,11 @@ def python(double: Fitted, floats: Fitted) -> str:
            f"TWO_OVER_PI = 0x{int(mp.floor(2 / mp.pi * mp.mpf(2) ** 1280)):X}  # noqa: E501\n",
            '"""1280 bits of 2/pi after the binary point."""\n\n']  # fmt: skip
     for title, fits in (("F32_POLYNOMIALS", floats), ("F64_POLYNOMIALS", double)):
-        rows = (f'    "{name}": {numbers(coefficients[::-1], "    ")},\n' for _, name, coefficients in fits if name)
+        rows = (f'    "{p.name}": {numbers(p.coefficients[::-1], "    ")},\n' for p in fits if p.name)
         out.append(f"{title}: dict[str, tuple[float, ...]] = {{\n" + "".join(rows) + "}  # fmt: skip\n\n")
     for title, table_rows, meaning in (
-        ("ATAN", atan_rows(), "Of each sixteenth the arc tangent, and what it was rounded by."),
-        ("LOG", log_rows(), "For 128 steps of z in [0.6875, 1.375): 1/z cut short, minus its logarithm in two parts."),
+        ("ATAN", atan_rows(), "For each i from 0 to 16: atan(i / 16) as the sum of two numbers."),
+        ("LOG", log_rows(), "For each of 128 intervals of z: r, about 1/z, and -log r as the sum of two numbers."),
     ):
         flat = [value for row in table_rows for value in row]
         out.append(f'{title}: tuple[float, ...] = {numbers(flat, "")}  # fmt: skip\n"""{meaning}"""\n\n')
@@ -323,7 +367,7 @@ def files() -> tuple[str, str]:
     # erf x = x + x (lead + z P): 1 is left out, so that the rounding of the remaining coefficients has no effect.
     # Kernels take `lead` as a coefficient. The header lacks it: in C, erff() has it as a constant.
     lead = float(np.float32(float(2 / mp.sqrt(mp.pi) - 1)))
-    kernels = [(macro, name, [lead, *values] if name == "erf" else values) for macro, name, values in floats]
+    kernels = [p._replace(coefficients=[lead, *p.coefficients]) if p.name == "erf" else p for p in floats]
     return header(double, floats), python(double, kernels)
 
 

@@ -119,7 +119,7 @@ ATAN: tuple[float, ...] = (
     0.6823165548747481, 6.943223671560008e-18, 0.7188299996216244, 8.954391401805868e-17, 0.7531512809621943,
     8.676536780333358e-17, 0.7853981633974483, 3.061616997868383e-17,
 )  # fmt: skip
-"""Of each sixteenth the arc tangent, and what it was rounded by."""
+"""For each i from 0 to 16: atan(i / 16) as the sum of two numbers."""
 
 LOG: tuple[float, ...] = (
     1.4501953125, -0.37169824563738985, 4.294712074334711e-14, 1.4423828125, -0.36629647693189327,
@@ -192,4 +192,4 @@ LOG: tuple[float, ...] = (
     -4.697556841851727e-14, 0.7333984375, 0.31006615383535063, -3.2283099979657675e-14, 0.7294921875,
     0.3154066204665469, 8.890479826418284e-14,
 )  # fmt: skip
-"""For 128 steps of z in [0.6875, 1.375): 1/z cut short, minus its logarithm in two parts."""
+"""For each of 128 intervals of z: r, about 1/z, and -log r as the sum of two numbers."""

@@ -52,11 +52,15 @@ def remainder(x: Number, y: Number) -> Number:
     most_digits = (1 << (width - 1 - fraction)) + fraction
     most_iterations = -(-most_digits // (STEPS * room))
     rest, _ = repeated((rest, digits_left), lambda carried: carried[1] > 0, steps, most_iterations)
-    # `rest` units of the divisor's last place: a normal number, or the bits of a subnormal one.
+    # The remainder is rest * 2^unit_exponent, a multiple of the divisor's last place. The bits of a normal number are
+    # those of the float `rest` with unit_exponent added to its exponent field.
     rest_bits, unit_exponent = rest.to_float().bits(), divisor_exponent - (format.bias + fraction)
+    # The bits of a subnormal number are its multiple of the smallest one, 2^(1 - bias - fraction). Where the shift is
+    # more than `fraction`, the number is normal or 0.
     subnormal_shift = divisor_exponent - 1
     subnormal = rest << choose(subnormal_shift > fraction, fraction, subnormal_shift)
-    is_subnormal = ((rest_bits >> fraction) + unit_exponent <= 0) | rest.equals(0)
+    exponent_field = (rest_bits >> fraction) + unit_exponent
+    is_subnormal = (exponent_field <= 0) | rest.equals(0)
     remainder_ = choose(is_subnormal, subnormal, rest_bits + (unit_exponent << fraction)).as_float()
     remainder_or_x = choose(x.magnitude() < y.magnitude(), x.magnitude(), remainder_).with_sign_of(x)
     gives_nan = y.equals(0.0) | x.magnitude().equals(INFINITY) | x.is_nan() | y.is_nan()
