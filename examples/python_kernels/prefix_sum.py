@@ -70,11 +70,12 @@ def prefix_sum(
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case with two whole blocks and a partial one. The kernel writes y, the blocks' words and the ticket."""
     x = random.integers(0, 1000, 2 * BLOCK + 100).astype(np.int32)
     sums = np.cumsum(x)
-    ends = (np.append(sums[BLOCK - 1 :: BLOCK], sums[-1]) + ALL).astype(np.int32)
-    operands = x, np.zeros_like(x), np.zeros_like(ends), np.zeros(1, np.int32)
-    return [Case(prefix_sum, operands, (sums, ends, len(ends)))]
+    words = (np.append(sums[BLOCK - 1 :: BLOCK], sums[-1]) + ALL).astype(np.int32)  # the sum up to each block's end
+    operands = x, np.zeros_like(x), np.zeros_like(words), np.zeros(1, np.int32)
+    return [Case(prefix_sum, operands, expected=(sums, words, len(words)))]
 
 
 if __name__ == "__main__":
