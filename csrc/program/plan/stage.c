@@ -1,6 +1,6 @@
 // Staging: bindings that are less aligned than their executable requires, such as slices of a tensor, are copied to
 // aligned memory, the staging buffer, and back. The copies are in regions of their own, before and after that of the
-// dispatch: the commands of region r move to region 3r + 1, their copies are in regions 3r and 3r + 2.
+// dispatch.
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +8,12 @@
 #include "program/commands/pieces.h"
 
 enum { kAlignment = 64 };
+
+// The regions that replace one region of the function, in order: regions run one after the other.
+enum { kCopiesIn, kCommands, kCopiesOut, kStagedRegions };
+
+// Returns the region of the plan for copies or commands (|part|) of a region of the function.
+static uint32_t staged_region(uint32_t region, uint32_t part) { return kStagedRegions * region + part; }
 
 uint32_t pyd_plan_stage_count(const pyd_function_t* fn) {
   uint32_t count = 0;  // at most one per slot, so it fits 32 bits (see decode/program.c)
@@ -54,7 +60,7 @@ static bool copy_in(pyd_plan_t* plan, const pyd_plan_command_t* command) {
     uint64_t padded = (original.length + kAlignment - 1) & ~(uint64_t)(kAlignment - 1);  // a length fits into 63 bits
     if (__builtin_add_overflow(plan->stage_bytes, padded, &plan->stage_bytes) || plan->stage_bytes > INT64_MAX)
       return false;
-    add_copy(plan, command->number, 3 * command->region, original, staged);
+    add_copy(plan, command->number, staged_region(command->region, kCopiesIn), original, staged);
     for (uint32_t k = i; k < command->slot_count; ++k) {  // equal bindings share the copy: in-place operands have two
       if (slots[k].buffer == original.buffer && slots[k].offset == original.offset &&
           slots[k].length == original.length)
@@ -73,7 +79,7 @@ static void copy_out(pyd_plan_t* plan, const pyd_plan_command_t* command, uint32
                     staged = plan->slots[plan->commands[i].first_slot + 1];
     uint32_t kind = plan->fn->buffers[original.buffer].kind;  // other kinds are never written
     if (kind == PYD_BUFFER_RESULT || kind == PYD_BUFFER_TRANSIENT) {
-      add_copy(plan, command->number, 3 * command->region + 2, staged, original);
+      add_copy(plan, command->number, staged_region(command->region, kCopiesOut), staged, original);
     }
   }
 }
@@ -106,7 +112,7 @@ pyd_status_t pyd_plan_stage(pyd_plan_t* plan) {
       for (uint32_t i = begin; i < end; ++i) {
         new_index[i] = plan->command_count;
         plan->commands[plan->command_count] = old[i];
-        plan->commands[plan->command_count++].region = 3 * old[i].region + 1;
+        plan->commands[plan->command_count++].region = staged_region(old[i].region, kCommands);
       }
       for (uint32_t i = begin; i < end; ++i) copy_out(plan, &old[i], copies[i], copies[i + 1]);
     }
