@@ -192,10 +192,14 @@ def fits(wanted: PtxFunction, definition: PtxFunction) -> bool:
 
 
 def _alike(lhs: Param, rhs: Param) -> bool:
-    """Return whether two parameters have the same size, state space and alignment, and compatible type classes."""
-    if lhs.size != rhs.size or bool(lhs.count) != bool(rhs.count) or lhs.space != rhs.space:
+    """Return whether two parameters are passed alike: both are scalars, or both are arrays of the same alignment.
+
+    Their sizes and state spaces must also be equal, and their type classes compatible.
+    """
+    is_array = lhs.count > 0
+    if lhs.size != rhs.size or lhs.space != rhs.space or is_array != (rhs.count > 0):
         return False
-    if lhs.count and lhs.align != rhs.align:
+    if is_array and lhs.align != rhs.align:
         return False
     kinds = {_class(lhs.type), _class(rhs.type)} - {"b"}  # untyped bits are compatible with every class
     return len(kinds) < 2

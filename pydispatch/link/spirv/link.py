@@ -202,10 +202,17 @@ class _SpirvLinker:
         return instruction(Op.FUNCTION_CALL, [inst.type_id, inst.id, self.bound[key], *other_arguments])
 
     def _bind(self, function: SpirvFunction, text: str, buffers: tuple[int, ...], library_of: dict[str, int]) -> int:
-        """Return the id of the function that implements an import for these buffers: a library's function or a stub.
+        """Return the id of the function of the output that replaces an import in calls with these buffers.
 
-        function: the import. text: its symbol, with the prefix of a presence test. buffers: ids of the variables that a
-        call passes. library_of: index of the defining library by symbol.
+        A presence test becomes a function that returns whether a library defines the symbol, which is known here. Other
+        imports become a copy of the library's function, or a function that returns
+        zero if no library has it.
+
+        Args:
+            function: Declaration of the import in the kernel.
+            text: Its symbol. A presence test has the prefix PRESENCE_PREFIX before the symbol that it tests.
+            buffers: Ids of the variables that the calls pass as buffers. The copy accesses these variables directly.
+            library_of: Index of the defining library by symbol.
         """
         symbol = text.removeprefix(PRESENCE_PREFIX)
         source = library_of.get(symbol)
@@ -213,7 +220,7 @@ class _SpirvLinker:
             result = function.head.type_id
             value = self.out.share(Op.CONSTANT_FALSE if source is None else Op.CONSTANT_TRUE, operands=[], type_=result)
             return self._constant_function(function, value, name=f"has {symbol}")
-        if source is None:
+        if source is None:  # an import that may be absent: the kernel tests its presence before it calls it
             result = function.head.type_id
             is_void = self.kernel.globals[result].op == Op.TYPE_VOID
             value = 0 if is_void else self.out.share(Op.CONSTANT_NULL, operands=[], type_=result)

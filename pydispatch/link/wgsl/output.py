@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.wgsl.module import Declaration, WgslModule
@@ -18,19 +19,32 @@ of its workgroups."""
 _ZERO_OF_TYPE = {"bool": "false", "f32": "0.0", "i32": "0i", "u32": "0u", "vec2u": "vec2u()"}
 
 
-class WgslOutput:
-    """Output module that contains each declaration of a library once.
+class _Copy(NamedTuple):
+    """Copy of a library's declaration in the output.
 
-    A function is copied once for each set of buffers that it is called with.
+    Attributes:
+        library_index: Index of the library in search order.
+        name: Name of the declaration in the library.
+        buffers: (variable of the library, variable of the kernel that replaces it) of each buffer that it uses.
+    """
+
+    library_index: int
+    name: str
+    buffers: tuple[tuple[str, str], ...]
+
+
+class WgslOutput:
+    """Output module: the kernel's declarations, and copies of those that it uses of libraries.
+
+    A declaration of a library is copied once for each set of the kernel's buffers that it is used with.
     """
 
     def __init__(self, kernel: WgslModule) -> None:
         self.kernel = kernel  # the importing module
         self._names = {token.text for token in kernel.tokens if token.kind == "name"}  # names that the output has
-        # (index of a library, declaration, pairs of its buffer variables and the kernel's) → name in the output
-        self._names_of_copies: dict[tuple[object, ...], str] = {}
+        self._names_of_copies: dict[_Copy, str] = {}  # copy → its name in the output
         self._directives: list[str] = []  # `enable` and `requires` lines of libraries
-        self._built_ins: dict[str, str] = {}  # built-in value → private variable that the entry point stores it in
+        self._built_ins: dict[str, str] = {}  # built-in value → private variable that entry points store it in
         self._parts: list[str] = []  # text of the added declarations
 
     def define(self, text: str) -> None:
@@ -52,32 +66,38 @@ class WgslOutput:
         renamed = dict(variables)  # name in the library → name in the output
         fresh: list[Declaration] = []  # declarations that the output does not have yet
         for declaration in declarations:
-            # A declaration is copied again if it is used with other buffers.
+            if _is_built_in(declaration):
+                renamed[declaration.name] = self._variable_of_built_in(declaration)
+                continue
             used = {d.name for d in module.reached([declaration])}
-            key = (library_index, declaration.name, *((b, v) for b, v in variables.items() if b in used))
-            name = self._names_of_copies.get(key)
-            if name is None:
-                name = self._names_of_copies[key] = self._name_or_built_in(module, declaration)
-                if not _is_built_in(declaration):
-                    fresh.append(declaration)
-            renamed[declaration.name] = name
+            buffers = tuple((own, replacement) for own, replacement in variables.items() if own in used)
+            copy = _Copy(library_index, declaration.name, buffers)
+            if copy not in self._names_of_copies:
+                self._names_of_copies[copy] = self._name_of_copy(module, declaration)
+                fresh.append(declaration)
+            renamed[declaration.name] = self._names_of_copies[copy]
         self._parts += [_renamed(module, declaration, renamed) for declaration in fresh]
         for line in re.findall(r"\b(?:enable|requires)\s[^;]*;", module.directives):
             if line not in self._directives and line.split()[1].rstrip(";") not in self.kernel.enables:
                 self._directives.append(line)
         return renamed[function.name]
 
-    def _name_or_built_in(self, module: WgslModule, declaration: Declaration) -> str:
-        """Choose the name that a library's declaration has in the output.
+    def _variable_of_built_in(self, declaration: Declaration) -> str:
+        """Return the variable of the output that has a built-in value, which all libraries share.
 
-        The variable of a built-in value is shared by all libraries; it is defined here when it is first used. An
-        override keeps its name unless that is taken, because callers set overrides by name.
+        It is defined when it is first used. `declaration` is a library's variable of this built-in value.
         """
-        if _is_built_in(declaration):
-            if declaration.name not in self._built_ins:
-                self._built_ins[declaration.name] = self._fresh_name(f"library_{declaration.name}")
-                self.define(f"var<private> {self._built_ins[declaration.name]}: {declaration.type};")
-            return self._built_ins[declaration.name]
+        if declaration.name not in self._built_ins:
+            self._built_ins[declaration.name] = self._fresh_name(f"library_{declaration.name}")
+            self.define(f"var<private> {self._built_ins[declaration.name]}: {declaration.type};")
+        return self._built_ins[declaration.name]
+
+    def _name_of_copy(self, module: WgslModule, declaration: Declaration) -> str:
+        """Choose the name in the output for a copy of a declaration of the library `module`.
+
+        An override (a constant that is set when the pipeline is created) keeps its name unless that is taken, because
+        callers set overrides by name.
+        """
         if declaration.kind == "override":
             if declaration.attribute("id") is not None:
                 raise InvalidArgumentError(
