@@ -36,11 +36,11 @@ def add_flags(parser: argparse.ArgumentParser, names: Sequence[str] = FLAGS) -> 
 
 
 def add_results_flag(parser: argparse.ArgumentParser) -> None:
-    """Add the flag that declares result types of custom operations, which are a part of their kernels."""
+    """Add the flag `--results`: types of the results of custom operations, for which `--kernel` names C functions."""
     parser.add_argument(
         "--results", dest="results", action="append", default=[], metavar="NAME=TYPE[;TYPE...]",
-        help="the type of each result of a custom operation, where the model does not state it: an operand (in0, or "
-        "its name), or such as f32[n, 3], with sizes of the operands; repeatable",
+        help="types of the results of a custom operation, if the model does not state them: a type such as f32[n, 3], "
+        "where n is a size of an operand, or the operand that has this type (in0, or its name); repeatable",
     )  # fmt: skip
 
 

@@ -101,7 +101,7 @@ class Reader:
             if not text.isascii() and not any(mark in text for mark in "@+*"):  # Python reads digits of any script
                 raise ValueError("expected a value in ASCII")
             if scalar is not None and text[:1] not in "@+*&" and "=" not in text:
-                return [_number(0 if text in _ABSENT else text, scalar)]
+                return [0 if text in _ABSENT else _number(text, scalar)]
             if text[:1] == "@":
                 return [_read_npy(self.open(text[1:], restart=True))]
             if text[:1] == "+":
@@ -241,12 +241,8 @@ def _elements(tokens: list[str], spec: Spec) -> Array:
         return np.where(np.isnan(values), quiet_nan, rounded).astype(dtype)
 
 
-def _number(text: str | int, kind: ElementType) -> Value:
-    """Convert a text to a number of an element type; raise ValueError if it is none. An int, the 0 of `(null)`, is
-    returned unchanged.
-    """
-    if isinstance(text, int):
-        return text
+def _number(text: str, kind: ElementType) -> Value:
+    """Convert a text to a number of an element type; raise ValueError for other text."""
     try:
         if kind.dtype.kind == "c":
             return np.array(complex(text), kind.dtype)

@@ -40,8 +40,9 @@ def guarded(
     try:
         yield
     except CompileError as error:
-        # An error of another location is that of a node in a nested graph, and has that node's note already.
-        if note is None or error.location != builder.location:
+        # A node in a nested graph, such as a loop's body, has another location: its own `guarded` has added its note.
+        is_of_nested_node = error.location != builder.location
+        if note is None or is_of_nested_node:
             raise
         operator = name.removesuffix(".default").rpartition(".")[2]  # "aten.add.default" -> "add"
         message = error.message if operator in error.message else f"{name}: {error.message}"

@@ -78,15 +78,15 @@ def elements_at(
     """
     identity = AffineMap.identity(len(shape))
     inputs = [(part, broadcast_map(t.shape, len(shape))) for t in tensors for part in builder.parts(t)]
-    sources = builder.parts(x)
+    sources = builder.parts(x)  # x itself, or its real and imaginary part
     outputs = [(builder.empty(x.dtype.element, shape), identity) for _ in sources]
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        """Extract the element of x at the coordinates, one SSA value per part. `args` are elements of the further
-        tensors.
+        """Extract the element of x at the coordinates: an SSA value for each of `sources`, two if x is complex.
+
+        args: elements of `inputs`, then the initial elements of the result, which are not read.
         """
-        # `args` has the initial elements of the result last, which are not used.
-        p = CoordinateBuilder(block, scalars_of([t.dtype for t in tensors], args))
+        p = CoordinateBuilder(block, scalars_of([t.dtype for t in tensors], args[: len(inputs)]))
         at = list(coordinates(p))
         return [p.add_op(tensor.ExtractOp(source, at, x.dtype.element)) for source in sources]
 

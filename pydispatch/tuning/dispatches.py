@@ -33,7 +33,7 @@ class DispatchTunable(Tunable):
     Attributes:
         subject: Name of the export.
         use: Dispatch of the export that is measured: its operands are those of the trial. See `fewest_constants`.
-        needed_imports: Symbols that are imported at load time; tunables without any share a program.
+        needed_imports: Symbols that the export's default configuration imports when a program is loaded.
     """
 
     needed_imports: Sequence[str] = ()
@@ -73,7 +73,8 @@ class Programs(TrialBuilder):
     def build(self, wanted: Sequence[tuple[Tunable, str]]) -> Sequence[Trial | None]:
         """Build one program for all dispatches without imports, and one for each other dispatch.
 
-        If the common program does not compile, each dispatch gets its own.
+        Loading a program resolves its imports, which may fail; dispatches without imports must not depend on that. If
+        the common program does not compile, each dispatch gets its own.
         """
         pairs = [(tunable, config) for tunable, config in wanted if isinstance(tunable, DispatchTunable)]
         assert len(pairs) == len(wanted), "only dispatches are built here"
@@ -100,7 +101,7 @@ class Programs(TrialBuilder):
             artifact = compile_formed(module, self._options, [report])
         except CompileError:
             return [None] * len(wanted)
-        # Only the default configuration calls imported functions; others call their fallbacks.
+        # In other configurations than the default, a dispatch calls generated fallbacks in place of its imports.
         return [
             Trial(
                 artifact,

@@ -193,10 +193,12 @@ class _Parts:
         type_ = cast("TensorType[Attribute]", total.type)
         rank = type_.get_num_dims()
         dims = [AffineExpr.dimension(d) for d in range(rank)]
+        # The column's element at index 0 of its axis, whose size is 1.
         map_ = AffineMap(rank, 0, (*dims[: self.axis], AffineExpr.constant(0), *dims[self.axis :]))
+        # The reduction's body combines an element with the sum so far, here those of `column` and `total`. Both are
+        # inputs of the new operation: its body has one more argument for the output `empty`, which it does not read.
         body = Block(arg_types=[*(argument.type for argument in op.body.block.args), type_.element_type])
-        # The last argument of the body is the element of `empty`, which it does not read.
-        copies: dict[SSAValue, SSAValue] = dict(zip(op.body.block.args, body.args, strict=False))
+        copies: dict[SSAValue, SSAValue] = dict(zip(op.body.block.args, body.args[:-1], strict=True))
         for inner in op.body.block.ops:
             body.add_op(inner.clone(copies))
         assert isinstance(body.last_op, YieldOp)

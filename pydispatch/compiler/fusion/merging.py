@@ -149,14 +149,19 @@ class FusionGroups:
         return None
 
     def _uniform_union(self, group: int, other: int) -> Uniform | None:
-        """Return the union of two groups whose operations all have the same iteration space.
+        """Return the iteration space, inputs and results of two groups together, if all operations have one space.
 
         Return None for other groups: `legality` must then check their operations together.
         """
         first, second = self._common_space.get(group), self._common_space.get(other)
         if first is None or second is None:
             return None
-        return first.joined(second, lambda op: self.group_of.get(op, -1) in (group, other))
+
+        def is_inside(op: Operation) -> bool:
+            """Return whether an operation belongs to one of the two groups; an operation of no group does not."""
+            return self.group_of.get(op) in (group, other)
+
+        return first.joined(second, is_inside)
 
     def _reason_not_to_merge_uniform(self, group: int, other: int, union: Uniform) -> str | None:
         """Return why two groups of one iteration space cannot be merged; None if they can.

@@ -220,7 +220,8 @@ class CommandList:
         Args:
             command: Its index in the program.
             sizes: Registers of the dynamic sizes of the tensors.
-            constants: Registers of the 32-bit words of the scalar operands, with HIGH_WORD set for upper halves.
+            constants: Registers of the scalar operands, a register for each 32-bit word. HIGH_WORD added to a register
+                selects its upper 32 bits.
             tensors: (tensor, how the command accesses it) of each tensor operand.
         """
 

@@ -227,7 +227,8 @@ class ProcedureLowering:
     def _terminator(self, op: Operation) -> PendingStep:
         """Return the step of a return or a branch.
 
-        No `emit` uses `dying`: a return releases all slots, and a branch to a block those that the block does not read.
+        Its `emit` ignores `dying`, the slots that the step reads for the last time: a return releases all slots, and
+        after a branch the target block begins with the release of those that it does not read (see `_emit`).
         """
         if op.name in RETURNS:
 

@@ -47,7 +47,7 @@ class WorkerPool:
         self._freed = threading.Condition(self._lock)  # a process has become free, or has died
         self._free: list[Process] = []  # processes without a user
         self._all: list[Process] = []  # every process, in use or not
-        self._has_waited = False  # whether a job has found no free process: only the first one waits for PATIENCE
+        self._has_waited = False  # whether a job has waited for PATIENCE: only the first without a free process does
         self._of_this_thread = threading.local()  # `process`: the one that this thread uses now
         self.local_lock = threading.RLock()
 
@@ -94,19 +94,16 @@ class WorkerPool:
     def _take(self) -> Process:
         """Take a free process from the pool. Raises OSError if none can be started.
 
-        If none is free, a thread starts another, up to `size` processes. The caller waits for the first that becomes
-        free: the new one, or one whose job ends sooner. The first such caller first waits `PATIENCE` for the end of
-        another job: small jobs end sooner than a process starts.
+        If none is free, another is started, up to `size` processes, and the caller takes the first that becomes free:
+        the new one, or one whose job ends sooner. The first caller without a free process waits `PATIENCE` before it
+        starts one: small jobs end sooner than a process starts. Later callers start one at once, since jobs have been
+        found to overlap.
         """
         with self._lock:
             while True:
-                while self._free:
-                    process = self._free.pop()
-                    # A process that could not start is returned, too: its use raises the reason.
-                    if process.is_alive() or process.has_failed():
-                        return process
-                    process.kill()
-                    self._all.remove(process)
+                process = self._pop_free()
+                if process is not None:
+                    return process
                 if not self._all:
                     return self._start()
                 if not self._has_waited:
@@ -114,8 +111,22 @@ class WorkerPool:
                     if self._freed.wait(PATIENCE):
                         continue
                 if len(self._all) < self.size:
-                    threading.Thread(target=self._free_when_ready, args=[self._start()], daemon=True).start()
+                    new = self._start()  # returns before the process is ready, which another thread waits for
+                    threading.Thread(target=self._free_when_ready, args=[new], daemon=True).start()
                 self._freed.wait()
+
+    def _pop_free(self) -> Process | None:
+        """Remove a free process from the pool and return it; None if none is free. The caller holds the lock.
+
+        Processes that have died are dropped. One that could not start is returned: its use raises the reason.
+        """
+        while self._free:
+            process = self._free.pop()
+            if process.is_alive() or process.has_failed():
+                return process
+            process.kill()
+            self._all.remove(process)
+        return None
 
     def _free_when_ready(self, process: Process) -> None:
         """Add a new process to the free ones once it has started. A process that could not start is added, too: the job

@@ -224,12 +224,12 @@ def _scan(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
             "write a function of two numbers with def, outside the kernel",
         )  # fmt: skip
     function = combine.value
-    # The node of the call serves for locations and messages only: the arguments are `lhs` and `rhs` below.
+    # The user's code has no call of the function. This one, with placeholders for two arguments, locates messages.
     call = ast.copy_location(ast.Call(combine_node, [combine_node, combine_node], []), combine_node)
 
     def combined(lhs: Scalar, rhs: Scalar) -> Scalar:
         """Combine two elements by the inlined function."""
-        # This is inside a loop over elements, where no tile can be stored: `inlined` of the class for numbers.
+        # `inlined` of the class for kernels on tiles would first store tiles, which a loop over elements cannot do.
         result = Statements.inlined(context, call, function, [lhs, rhs])
         return context.converted(combine_node, result, tile.dtype, f"what '{function.__name__}' returns")
 

@@ -54,22 +54,18 @@ def identities(builder: Builder, like: Tensor) -> Tensor:
 
 
 def with_padding_last(builder: Builder, values: Tensor, vectors: Tensor, n: Size, last: float) -> Tensor:
-    """Return the values [batch, columns] with `last` for columns that pad the first n ones, so that these are sorted to
-    the end.
+    """Return the values [batch, columns] with `last` as the value of padding columns, which sorts these to the end.
 
-    No rotation changes padding columns, so their vectors are unit vectors of the padding: of `vectors` [batch, columns,
-    rows], the rows of the padding have a squared length of 1 in padding columns, else 0.
+    A padding column is recognized by its vector, one of `vectors` [batch, columns, rows]. No rotation mixes padding
+    with the n columns of the matrix: in the rows from n on, the vector of a padding column has the squared length 1,
+    that of any other column 0.
     """
     count = vectors.shape[1]
     if count == n:
         return values
     squares = formula(builder, lambda v: v * v, slicing.slice_axis(builder, vectors, axis=2, start=n, limit=count))
-    return formula(
-        builder,
-        lambda v, w: (w > 0.5).where(v.const(last), v),
-        values,
-        reductions.reduce(builder, "add", squares, axes=[2]),
-    )
+    lengths = reductions.reduce(builder, "add", squares, axes=[2])
+    return formula(builder, lambda v, length: (length > 0.5).where(v.const(last), v), values, lengths)
 
 
 def sweep_until_converged(

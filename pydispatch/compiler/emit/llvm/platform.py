@@ -78,7 +78,7 @@ class Platform(ABC, Generic[F]):
 
     @abstractmethod
     def executable_constant(self, emitter: F, key: str, type_: Attribute) -> str:
-        """Return the constant of the executable with this key, as a value of a type."""
+        """Return the executable constant that `key` names, as a value of a type."""
 
     @abstractmethod
     def grid(self, emitter: F, what: str, dimension: int) -> str:

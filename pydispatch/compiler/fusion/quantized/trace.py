@@ -90,10 +90,12 @@ class Tracer:
         return _Body(self, generic, loops_of_result.compose(index)).value(terminator.operands[0])
 
     def element(self, value: SSAValue, index: AffineMap) -> Value | None:
-        """Recognize the element of a tensor at `index`, a map from the dimensions of the traced result to the tensor's.
+        """Recognize the element of a tensor at `index` as a function of stored integers and constants.
 
-        Return None for a stored narrow integer: only the operation that widens it states whether it is signed. Raises
-        Unrecognized.
+        Return None if the element is itself a stored integer of at most EXACT_WIDTH bits: it has no value before an
+        operation widens it as signed or unsigned, which `_widened` recognizes. Raises Unrecognized for other elements.
+
+        index: map from the dimensions of the traced result to those of the tensor `value`.
         """
         key = (value, index)
         if key not in self._elements:  # paths to one value multiply in chains of additions: each value is traced once
@@ -107,10 +109,7 @@ class Tracer:
         return element
 
     def _traced_element(self, value: SSAValue, index: AffineMap) -> Value | None:
-        """Recognize the element of a tensor, as `element` does, without its cache.
-
-        Return None for a narrow integer that is read as it is stored.
-        """
+        """Recognize the element of a tensor, as `element` does, without its cache."""
         constant = _constant(value)
         if constant is not None:
             return self._constant_at(constant, index)
@@ -127,7 +126,7 @@ class Tracer:
                     if type_ == f32:
                         raise  # integers can be read as they are stored, f32 can not
         if is_narrow:
-            return None
+            return None  # a stored integer
         if isinstance(op, Operation) and op.name in RESHAPES:
             return self.element(op.operands[0], _index_in_source(op, index))
         if type_ != i32:  # an f32 tensor that no recognized operation computes, or a wider integer
@@ -185,7 +184,7 @@ class _Body:
         self.tracer, self.g, self.index = tracer, generic, index
 
     def value(self, value: SSAValue) -> Value | None:
-        """Recognize a scalar of the body. Return None for a stored narrow integer, whose sign is not known here."""
+        """Recognize a scalar of the body; None for a stored integer that is not widened yet, as of `Tracer.element`."""
         if isinstance(value, BlockArgument):
             return self._argument(value)
         assert isinstance(value, OpResult)
@@ -200,7 +199,7 @@ class _Body:
     def number(self, value: SSAValue) -> Real | Constant:
         """Recognize a scalar of the body as a Real, or as an array if it is constant; an i32 is a Real of one term.
 
-        Raises Unrecognized for a stored narrow integer, whose sign is not known here.
+        Raises Unrecognized for a stored integer that is not widened yet, whose sign is not known here.
         """
         result = self.value(value)
         if result is None:

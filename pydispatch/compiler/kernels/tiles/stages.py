@@ -44,7 +44,7 @@ class _Read:
         op: The read, directly in the loop.
         uses: The uses of the tile until the next read into the same memory.
         tiles: Memory for one tile of each stage, [stages * rows * columns].
-        run: Number of elements that one asynchronous copy moves: neighbours in a row of the tile and in the view.
+        run: Number of elements that one asynchronous copy moves: neighbours in a row of the tile and of the view.
     """
 
     op: ReadTileOp
@@ -80,7 +80,7 @@ def _divide_into_stages(loop: scf.ForOp, stages: int, invocations: int) -> None:
         stages: Number of tiles in memory for each read, at least 2.
         invocations: Number of invocations of a workgroup.
     """
-    runs = {op: _run_of(loop, op) for op in loop.body.block.ops if isinstance(op, ReadTileOp)}
+    runs = {op: _elements_per_copy(loop, op) for op in loop.body.block.ops if isinstance(op, ReadTileOp)}
     reads = [
         _Read(op, uses, _memory_for(op, stages), run)
         for op, run in runs.items()
@@ -115,10 +115,11 @@ def _divide_into_stages(loop: scf.ForOp, stages: int, invocations: int) -> None:
             erase_op(allocation)
 
 
-def _run_of(loop: scf.ForOp, op: ReadTileOp) -> int | None:
+def _elements_per_copy(loop: scf.ForOp, op: ReadTileOp) -> int | None:
     """Return how many elements of a tile one asynchronous copy moves; None for a tile that cannot be copied so.
 
-    They are neighbours in the tile and in the view: several if rows of both are contiguous, else one.
+    A copy moves contiguous memory of one of the sizes COPIED_BYTES. It has several elements of a row if rows of the
+    view are contiguous, as those of the tile are, and consist of whole copies; else a single element.
     """
     bits = bit_width(element_of(op.tile)) or 0
     if bits not in (8, 16, 32, 64) or not _is_read_ahead(loop, op):

@@ -61,8 +61,8 @@ def mean(
 def _axes_of_extreme(builder: Builder, x: Tensor, dim: int | Ints | None) -> list[int]:
     """Return the axes that a maximum or minimum reduces. As in PyTorch, an extreme of no elements is refused."""
     axes = axes_of(builder, x, dim)
-    # The last argument is the shape of the result: one without elements needs no operands.
-    require_elements(builder, x, axes, tuple(n for d, n in enumerate(x.shape) if d not in axes))
+    result_shape = tuple(n for d, n in enumerate(x.shape) if d not in axes)
+    require_elements(builder, x, axes, result_shape)  # unless the result has no elements
     return axes
 
 

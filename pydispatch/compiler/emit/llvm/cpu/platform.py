@@ -175,7 +175,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         return emitter.once((words, ordinal, str(type_)), convert)
 
     def executable_constant(self, emitter: FunctionEmitter, key: str, type_: Attribute) -> str:
-        """Return the executable constant of a key, which `CpuPlatform` was constructed with, as a scalar of `type_`.
+        """Return the executable constant that `key` names, one of the platform's `constants`, as a scalar of `type_`.
 
         Raises:
             CompileError: The key is unknown, or the type is too wide for it.

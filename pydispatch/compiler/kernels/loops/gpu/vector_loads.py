@@ -156,8 +156,8 @@ def reduce_paired(
         corner: Index of each loop of the reduction at the corner, the first element of the block; 0 for reduced loops.
         dims: The loops that count the rows and the columns.
         offsets: (row, column) of each element, relative to the corner.
-        column_pair: The column of the corner, which is even, divided by 2: an input that is contiguous along the
-            columns has its pair at this index of a row.
+        column_pair: Half of the corner's column, which is even, as columns of a block are adjacent in pairs. An input
+            that is contiguous along the columns has the corner's pair at this index of a row.
     """
     iterations = _loop_indices_of(build, corner, dims, offsets)
     initial = [
@@ -183,12 +183,7 @@ class _PairedReduction:
     """Emitter of the loops of `reduce_paired`.
 
     Attributes:
-        elements, generic: Tensors of the kernel, and the reduction.
-        paired: Inputs that are loaded in pairs.
-        corner: Index of each loop of the reduction at the corner of the block, its first element: row 0, column 0.
-        dims: The loops that count the rows and the columns.
-        offsets: (row, column) of each element of the block, relative to the corner.
-        column_pair: The column of the corner divided by 2, exactly: columns are adjacent in pairs, so that it is even.
+        elements, generic, paired, corner, dims, offsets, column_pair: The arguments of `reduce_paired`.
         iterations: For each element of the block, the index of each loop. Those of reduced loops are placeholders,
             which each step replaces.
         sizes: Size of each loop of the reduction.
@@ -259,9 +254,10 @@ class _PairedReduction:
             for output, ((row, column), iteration_of_output) in enumerate(
                 zip(self.offsets, self.iterations, strict=True)
             ):
-                steps_from_corner = {self.dims[0]: row, self.dims[1]: column, dim: step}
+                # How far each loop is from its index where the corner is read in the first step.
+                distances = {self.dims[0]: row, self.dims[1]: column, dim: step}
                 loaded = [
-                    loader.at(sum(paired.strides[d] * steps for d, steps in steps_from_corner.items()))
+                    loader.at(sum(paired.strides[loop] * distance for loop, distance in distances.items()))
                     for paired, loader in zip(self.paired, loaders, strict=True)
                 ]
                 iteration = [indices.get(d, i) for d, i in enumerate(iteration_of_output)]
@@ -347,7 +343,7 @@ class _Pairs:
         self.loaded: dict[int, tuple[SSAValue, SSAValue]] = {}
 
     def at(self, offset: int) -> SSAValue:
-        """Return the element `offset` elements after that of the corner; load its pair on first use."""
+        """Return the input's element that is `offset` elements after the corner's; load its pair on first use."""
         pair, second = divmod(offset, 2)
         if pair not in self.loaded:
             build = self.build

@@ -183,9 +183,9 @@ class Products:
         """Return the properties of `pyd.contract` on two operands: accumulation, unsigned bytes, prefetching."""
         plan, arithmetic = self.nest.plan, self.nest.plan.arithmetic
         unsigned_a, unsigned_b = arithmetic.unsigned_a, arithmetic.unsigned_b
-        # Where other products are computed in matrix registers, products by ones are still computed in vectors. These
-        # multiply an unsigned by a signed byte: ones, which are the same bytes with either sign, take the sign that the
-        # other factor lacks.
+        # Matrix registers multiply bytes of equal signs. The sums of a factor, its products by ones, are computed in
+        # vectors, which only multiply unsigned by signed bytes. A one is the same byte signed and unsigned: it counts
+        # as unsigned if the other factor is signed, else as signed.
         if arithmetic.matrix_steps and unsigned_a == unsigned_b:
             unsigned_a ^= factors[0].is_ones
             unsigned_b ^= factors[1].is_ones
@@ -193,7 +193,9 @@ class Products:
         properties: dict[str, Attribute] = {name: UnitAttr() for name, value in flags.items() if value}
         if plan.prefetch_bytes:
             properties["prefetch"] = IntegerAttr(plan.prefetch_bytes, i64)
-            if plan.panels is None:  # rows far apart, which reach too few sets of the first-level cache
+            # Rows of B that are not in panels are far apart: in the L1 cache they would share a few sets and evict each
+            # other before they are read.
+            if plan.panels is None:
                 properties["into_l2"] = UnitAttr()
         return properties
 

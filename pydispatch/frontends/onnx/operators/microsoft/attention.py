@@ -226,7 +226,8 @@ def _rotary_embedding(call: NodeCall, x: Tensor, positions: Tensor, cosines: Ten
         positions = formula(
             b, lambda i, n: i + n, shapes.iota(b, [1, length], axis=1, dtype=positions.dtype), positions
         )
-    if not heads and x.rank == 3:  # then whole heads are rotated, so that the tables state their size
-        size = 2 * static_size(call, cosines.shape[1])
-        heads = static_size(call, x.shape[2]) // size
+    if not heads and x.rank == 3:
+        # A node without num_heads rotates all elements of a head, in pairs: the tables have a column for each pair.
+        head_size = 2 * static_size(call, cosines.shape[1])
+        heads = static_size(call, x.shape[2]) // head_size
     return rotate_any(call, x, cosines, sines, positions, heads, interleaved, width)

@@ -143,6 +143,7 @@ def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
     register = UNSIGNED[8 if matrix.type == "f64" else 4]
     slots = [builder.target(instruction, register_operand, register) for register_operand in items(operands[0])]
     register_count = matrix.count * _BYTES[matrix.type] // register.itemsize
+    # PTX gives fragments of A and B in f16 twice the registers of their elements: the second half repeats the first.
     if len(slots) not in (register_count, 2 * register_count):
         builder.fail(instruction, f"has {len(slots)} registers, expected {register_count}")
     dtype = UNSIGNED[_BYTES[matrix.type]]
@@ -153,12 +154,12 @@ def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
         warps_of(instruction, regs[FRAME_SLOT])  # a fault unless whole warps load
         fragments = np.empty((regs[FRAME_SLOT].n, matrix.count), dtype)
         for element in range(matrix.count):
-            for access in matrix.resolve(regs, element):
+            for access in matrix.resolve(regs, element):  # one for each allocation that threads access
                 values = access.memory.views[dtype][access.offsets >> log2_size]
                 access.assign_threads(fragments[:, element], values)
         words = fragments.view(register)
         for k, slot in enumerate(slots):
-            regs[slot][...] = words[:, k % words.shape[1]]  # fragments of f16 may have twice the registers, repeated
+            regs[slot][...] = words[:, k % register_count]
 
     return step
 
