@@ -122,22 +122,22 @@ class CompileOptions(TypedDict, total=False):
     )]  # fmt: skip
     transform_spec: Annotated[Any, Option(
         None,
-        "Transform dialect specs that match and replace.",
+        "Specs in the transform dialect of patterns to match and replace.",
         details="One, a list, or a mapping from the phase that they attach to (see docs/match-and-replace.md). Each is "
         "given like `source`.",
         flag=Flag(
             ("--transform-spec", "--iree-preprocessing-transform-spec-filename"), "[PHASE=]FILE", repeatable=True,
-            note="attached to preprocessing, or to input or global-optimization",
+            note="PHASE: preprocessing, the default, input or global-optimization",
         ),
     )]  # fmt: skip
     pdl_spec: Annotated[Any, Option(
         None,
-        "PDL specs that match and replace, in the same forms.",
+        "Specs in the PDL dialect of patterns to match and replace, in the same forms as transform specs.",
         flag=Flag(("--pdl-spec", "--iree-preprocessing-pdl-spec-filename"), "[PHASE=]FILE", repeatable=True),
     )]  # fmt: skip
     patterns: Annotated[Sequence[Any], Option(
         (),
-        "Patterns in Python that match and replace.",
+        "Patterns in Python to match and replace.",
         flag=Flag(("--patterns",), "FILE.py", repeatable=True, note="every @pydispatch.pattern of the file is applied"),
     )]  # fmt: skip
     require_match: Annotated[bool, Option(
@@ -189,7 +189,7 @@ class CompileOptions(TypedDict, total=False):
         details='For example `{"mylib::swish": pydispatch.CFunction("swish.c", "swish")}`.',
         flag=Flag(
             ("--kernel",), "NAME=FILE:SYMBOL[:ARGUMENT,...]", repeatable=True,
-            note="a C function, with what it is passed: inputs, attributes, out, sizes, count",
+            note="SYMBOL is a C function; ARGUMENTs are names of inputs, attributes, sizes or results (out), or count",
         ),
     )]  # fmt: skip
     weights: Annotated[str, Option(

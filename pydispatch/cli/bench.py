@@ -42,27 +42,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="instead of FILE: measure one elementwise operation, dispatched in each possible way (generated code, C, "
         "plugins, whole kernels, a host command, each device), for these numbers of elements",
     )  # fmt: skip
-    parser.add_argument("--plot", metavar="FILE.svg", help="of --modes: time of a call and of an element over sizes")
+    parser.add_argument(
+        "--plot", metavar="FILE.svg", help="plot of the times of --modes over sizes: of a call, and of an element"
+    )
     add_loading_arguments(parser)
     add_trace_argument(parser)
-    parser.add_argument("--function", metavar="NAME", help="needed when the program has several and none is 'main'")
+    parser.add_argument("--function", metavar="NAME", help="function to call; default: the only one, or 'main'")
     parser.add_argument(
-        "--input", action="append", default=[], metavar="[NAME=]VALUE", help="one per argument, in order or by name"
+        "--input",
+        action="append",
+        default=[],
+        metavar="[NAME=]VALUE",
+        help="value of an argument; one flag for each, in order or by name",
     )
     parser.add_argument(
         "--compare", nargs="+", default=[], metavar="FILE", help="other artifacts with the same function"
     )
     parser.add_argument(
         "--peer", default="", metavar="NAME[=FILE],...",
-        help="iree, onnxruntime: other systems; FILE is what they read, where it is not the same file",
+        help="other systems to measure: iree, onnxruntime; FILE is their program, if they cannot read the first FILE",
     )  # fmt: skip
     parser.add_argument(
-        "--profile", action="store_true", help="also how long each dispatch takes; with --compare always"
+        "--profile", action="store_true", help="print also how long each dispatch takes; always on with --compare"
     )
-    parser.add_argument("--seconds", type=float, default=1.0, metavar="S", help="for each contender, default 1")
-    parser.add_argument("--warm-up", type=float, default=0.2, metavar="S", help="calls before that, default 0.2")
-    parser.add_argument("--items", type=float, default=1, metavar="N", help="what one call computes, for items/s")
-    parser.add_argument("--json", metavar="FILE", help="also write the figures")
+    parser.add_argument(
+        "--seconds", type=float, default=1.0, metavar="S", help="seconds to measure each contender; default: 1"
+    )
+    parser.add_argument(
+        "--warm-up", type=float, default=0.2, metavar="S", help="seconds of calls before measuring; default: 0.2"
+    )
+    parser.add_argument(
+        "--items", type=float, default=1, metavar="N", help="number of items that a call computes, to print items/s"
+    )
+    parser.add_argument("--json", metavar="FILE", help="write the figures to a file, too")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -51,9 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("files", nargs="+", metavar="FILE", help="a .pdx or .mlir file, or a folder of them")
     add_loading_arguments(parser, several_devices=True)
-    parser.add_argument("--filter", default="", metavar="TEXT", help="only functions with TEXT in their names")
+    parser.add_argument("--filter", default="", metavar="TEXT", help="run only functions with TEXT in their names")
     parser.add_argument(
-        "--timeout", type=float, default=600.0, metavar="SECONDS", help="for one file, default 600; it fails then"
+        "--timeout",
+        type=float,
+        default=600.0,
+        metavar="SECONDS",
+        help="time limit of a file, which fails after it; default: 600",
     )
     parser.add_argument("--junit", metavar="FILE", help="also write the results as JUnit XML")
     parser.add_argument(
@@ -61,7 +65,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also write one line for each test, in alphabetical order and without times, so that runs can be compared",
     )  # fmt: skip
     parser.add_argument(
-        "--jobs", "-j", type=int, default=0, metavar="N", help="files at a time, each in a process; default: all CPUs"
+        "--jobs",
+        "-j",
+        type=int,
+        default=0,
+        metavar="N",
+        help="number of files to run at a time, each in a process; default: one per CPU",
     )
 
 

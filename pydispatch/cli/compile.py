@@ -26,7 +26,7 @@ _SHOWN_BYTES = 1024
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `pydispatch compile`."""
     parser.add_argument("source", metavar="FILE", help="MLIR text or a model; - reads MLIR from standard input")
-    parser.add_argument("-o", "--output", metavar="FILE", help="what is written; default: the source's name with .pdx")
+    parser.add_argument("-o", "--output", metavar="FILE", help="file to write; default: the source's name with .pdx")
     add_flags(parser)
     parser.add_argument(
         "--cuda-target", "--iree-cuda-target", dest="cuda_targets", action="append", metavar="sm_80",

@@ -11,7 +11,7 @@ from pydispatch.packages import importing
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `pydispatch devices`."""
-    parser.add_argument("names", nargs="*", metavar="NAME", help="these alone; ptx-interpreter is listed by name only")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="devices to list; default: all but ptx-interpreter")
     parser.add_argument("--json", action="store_true", help="print as JSON")
 
 

@@ -17,7 +17,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.add_argument("file", metavar="FILE.pdx")
     parser.add_argument("--web", action="store_true", required=True, help="shaders, data and an ES module for WebGPU")
-    parser.add_argument("-o", "--output", metavar="FOLDER", required=True, help="it is made when it does not exist")
+    parser.add_argument(
+        "-o", "--output", metavar="FOLDER", required=True, help="folder to write to; created if it does not exist"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -21,14 +21,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     join = verbs.add_parser("join", help="join ELF files into one FatELF file")
     join.add_argument("files", metavar="FILE.so", nargs="+")
-    join.add_argument("-o", "--output", metavar="FILE.sos", help="default: standard output")
+    join.add_argument("-o", "--output", metavar="FILE.sos", help="file to write; default: standard output")
     split = verbs.add_parser("split", help="write each ELF file to the folder of the FatELF file")
     split.add_argument("file", metavar="FILE.sos")
-    split.add_argument("-o", "--output", metavar="FOLDER", help="default: the folder of the FatELF file")
+    split.add_argument(
+        "-o", "--output", metavar="FOLDER", help="folder to write to; default: the folder of the FatELF file"
+    )
     select = verbs.add_parser("select", help="write the ELF file that the loader takes")
     select.add_argument("file", metavar="FILE.sos")
-    select.add_argument("--arch", metavar="NAME", help="x86_64, aarch64 or riscv64; default: this machine")
-    select.add_argument("-o", "--output", metavar="FILE.so", help="default: standard output")
+    select.add_argument(
+        "--arch", metavar="NAME", help="architecture: x86_64, aarch64 or riscv64; default: that of this machine"
+    )
+    select.add_argument("-o", "--output", metavar="FILE.so", help="file to write; default: standard output")
     dump = verbs.add_parser("dump", help="print the header and the records")
     dump.add_argument("file", metavar="FILE.sos")
 

@@ -45,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--verify", action="store_true", help="compare every checksum, also those of large constants")
     parser.add_argument("--program", action="store_true", help="print the host program of each function")
     parser.add_argument(
-        "--dispatches", action="store_true", help="print what each dispatch holds and why neighbours do not"
+        "--dispatches",
+        action="store_true",
+        help="print the operations of each dispatch, and why neighbours were not fused",
     )
     add_results_flag(parser)
     parser.add_argument("--code", action="store_true", help="print the kernels that are text: WGSL and PTX")

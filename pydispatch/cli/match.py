@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="FILE", help="an .mlir program or a model; - reads MLIR from standard input")
     parser.add_argument(
         "--spec", dest="spec", action="append", default=[], metavar="FILE",
-        help="a transform spec, a pdl spec or a Python file of patterns, by what it holds; repeatable",
+        help="a transform spec, a PDL spec or a Python file of patterns, recognized by its content; repeatable",
     )  # fmt: skip
     add_flags(parser, MATCH)
     parser.add_argument("--no-diff", action="store_true", help="leave out what would change in the program")

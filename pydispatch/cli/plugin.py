@@ -22,19 +22,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     build.add_argument("sources", metavar="FILE.c", nargs="+", help="C sources, objects (.o) or archives (.a)")
-    build.add_argument("-o", "--output", metavar="FILE", required=True, help=".sos: a FatELF file; .so: one ELF file")
     build.add_argument(
-        "--arch", metavar="A,B", help="x86_64, aarch64, riscv64; default: all three for .sos, this machine for .so"
+        "-o",
+        "--output",
+        metavar="FILE",
+        required=True,
+        help="file to write: FatELF if it ends in .sos, ELF if it ends in .so",
     )
-    build.add_argument("--system", action="store_true", help="a shared library with the C library, by the host's cc")
+    build.add_argument(
+        "--arch",
+        metavar="A,B",
+        help="architectures, of x86_64, aarch64, riscv64; default: all three for .sos, this machine's for .so",
+    )
+    build.add_argument(
+        "--system", action="store_true", help="build a shared library that uses the C library, by the host's cc"
+    )
     build.add_argument(
         "--export", metavar="NAME", action="append", default=[], dest="exports",
         help="make the query function for int NAME(void*, void*, void*); repeatable",
     )  # fmt: skip
-    build.add_argument("--name", help="what the plugin calls itself, with --export; default: the output's name")
-    build.add_argument("--description", default="", help="what it is for, with --export")
-    build.add_argument("--cpu", default="generic", help="an LLVM CPU name; default: generic")
-    build.add_argument("--cpu-features", default="", metavar="+A,+B", help="LLVM features")
+    build.add_argument(
+        "--name", help="name of the plugin in its query function (--export); default: that of the output"
+    )
+    build.add_argument("--description", default="", help="description of the plugin in its query function (--export)")
+    build.add_argument("--cpu", default="generic", help="LLVM name of the CPU to compile for; default: generic")
+    build.add_argument("--cpu-features", default="", metavar="+A,+B", help="LLVM features to compile for")
     build.add_argument("-I", dest="include_dirs", action="append", default=[], metavar="FOLDER")
     build.add_argument("-D", dest="defines", action="append", default=[], metavar="NAME[=VALUE]")
     build.add_argument(
@@ -45,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FLAG",
         help="for the compiler of --system; repeatable",
     )
-    build.add_argument("-O", dest="opt", default="3", metavar="LEVEL", help="default: 3")
+    build.add_argument("-O", dest="opt", default="3", metavar="LEVEL", help="optimization level; default: 3")
 
 
 def run(args: argparse.Namespace) -> int:

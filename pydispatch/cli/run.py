@@ -32,25 +32,34 @@ _COMPILED_WITH = ("object_search_path", "kernels", "weights")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `pydispatch run`."""
     parser.add_argument("file", nargs="?", metavar="FILE", help="a .pdx or .mlir file, or a model (.onnx, .pt2)")
-    parser.add_argument("--module", metavar="FILE", help="the same")
+    parser.add_argument("--module", metavar="FILE", help="the file, as a flag in place of FILE")
     add_loading_arguments(parser)
     add_trace_argument(parser)
-    parser.add_argument("--function", metavar="NAME", help="needed when the program has several and none is 'main'")
+    parser.add_argument("--function", metavar="NAME", help="function to call; default: the only one, or 'main'")
     parser.add_argument(
-        "--input", action="append", default=[], metavar="[NAME=]VALUE", help="one per argument, in order or by name"
+        "--input",
+        action="append",
+        default=[],
+        metavar="[NAME=]VALUE",
+        help="value of an argument; one flag for each, in order or by name",
     )
     parser.add_argument(
         "--output", action="append", default=[], metavar="WHERE",
-        help="one per result: - prints, empty drops, @f.npy or @f.bin writes, +f.npy or +f.bin appends",
+        help="destination of a result, one flag for each: - prints it, empty drops it, @f.npy or @f.bin writes a file, "
+        "+f.npy or +f.bin appends",
     )  # fmt: skip
     parser.add_argument(
         "--expected_output", "--expected-output", action="append", default=[], metavar="VALUE",
-        help="one per result: compare instead of printing; (ignored) matches anything",
+        help="value that a result is compared with, instead of being printed; one flag for each; (ignored) matches "
+        "anything",
     )  # fmt: skip
-    parser.add_argument("--equality_mode", choices=["approximate", "exact"], default="approximate", help="of floats")
+    parser.add_argument(
+        "--equality_mode", choices=["approximate", "exact"], default="approximate",
+        help="whether floats are compared with a tolerance or must be equal; default: approximate",
+    )  # fmt: skip
     parser.add_argument(
         "--output_max_element_count", "--output-max-element-count", type=int, default=1024, metavar="N",
-        help="elements that are printed of one result, default 1024",
+        help="maximum number of elements that are printed of a result; default: 1024",
     )  # fmt: skip
 
 

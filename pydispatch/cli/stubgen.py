@@ -17,8 +17,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `pydispatch stubgen`."""
     parser.epilog = EXAMPLES
     parser.add_argument("file", metavar="FILE.pdx")
-    parser.add_argument("-o", "--output", metavar="FILE.py", help="without it the text is printed")
-    parser.add_argument("--buffers", action="store_true", help="results are buffers, as on devices other than CPUs")
+    parser.add_argument("-o", "--output", metavar="FILE.py", help="file to write; default: standard output")
+    parser.add_argument(
+        "--buffers", action="store_true", help="type results as device buffers, as on devices other than CPUs"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
