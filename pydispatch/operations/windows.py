@@ -271,16 +271,10 @@ def select_and_scatter(
         running = Scalar(x.dtype, tuple(running_parts))
         at, valid = [], _true(p)  # index of the window along each axis, and whether there is such a window
         for d in range(rank):
-            # The element is at this offset in the window that begins offset_in_window before it, if one does.
             position_in_x, offset_in_window = p.loop_index(d), p.loop_index(rank + d)
-            position = p.minus(p.plus(position_in_x, lows[d]), offset_in_window)
-            step = p.index_constant(window.strides[d])
-            window_index = p.add_op(arith.DivSIOp(position, step))
-            exact = p.add_op(arith.CmpiOp(p.times(window_index, step), position, "eq"))
-            is_not_before = p.add_op(arith.CmpiOp(position, p.index_constant(0), "sge"))
-            is_before_end = p.add_op(arith.CmpiOp(window_index, window_counts[d], "slt"))
-            is_inside = p.add_op(arith.AndIOp(is_not_before, is_before_end))
-            valid = p.add_op(arith.AndIOp(valid, p.add_op(arith.AndIOp(exact, is_inside))))
+            begin = p.minus(p.plus(position_in_x, lows[d]), offset_in_window)
+            window_index, exists = _window_that_begins_at(p, begin, window.strides[d], window_counts[d])
+            valid = p.add_op(arith.AndIOp(valid, exists))
             at.append(p.clamped(window_index, last_window[d]))
         index = p.add_op(tensor.ExtractOp(chosen_positions, at, I64.element))
         here = p.add_op(arith.IndexCastOp(_flat(p, [p.loop_index(d) for d in range(rank)], shape), I64.element))
@@ -292,6 +286,22 @@ def select_and_scatter(
     parallel = [n < rank for n in range(loops)]
     results = builder.generic([(window_extent, loops_in_window)], outputs, parallel=parallel, body=body)
     return builder.wrap(x.dtype, x.shape, *results)
+
+
+def _window_that_begins_at(
+    p: CoordinateBuilder, begin: SSAValue, stride: int, count: SSAValue
+) -> tuple[SSAValue, SSAValue]:
+    """Return the index along an axis of the window that begins at a position, and an i1: whether there is one.
+
+    begin: position in the padded axis. stride: distance of windows. count: number of windows.
+    """
+    step = p.index_constant(stride)
+    index = p.add_op(arith.DivSIOp(begin, step))
+    exact = p.add_op(arith.CmpiOp(p.times(index, step), begin, "eq"))
+    is_not_before = p.add_op(arith.CmpiOp(begin, p.index_constant(0), "sge"))
+    is_before_end = p.add_op(arith.CmpiOp(index, count, "slt"))
+    is_inside = p.add_op(arith.AndIOp(is_not_before, is_before_end))
+    return index, p.add_op(arith.AndIOp(exact, is_inside))
 
 
 def _selected_positions(

@@ -7,28 +7,42 @@ B11 forms of LLVM's APFloat.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Name -> bits of the exponent, bits of the fraction, bias, and the special values: "ieee": the largest exponent has
-# infinities and NaNs; "fn": the largest code of each sign is a NaN; "fnuz": the code of -0 is the only NaN; "finite":
-# none. Formats other than "ieee" have no infinities.
-FORMATS: dict[str, tuple[int, int, int, str]] = {
-    "f8E5M2": (5, 2, 15, "ieee"),
-    "f8E4M3": (4, 3, 7, "ieee"),
-    "f8E3M4": (3, 4, 3, "ieee"),
-    "f8E4M3FN": (4, 3, 7, "fn"),
-    "f8E5M2FNUZ": (5, 2, 16, "fnuz"),
-    "f8E4M3FNUZ": (4, 3, 8, "fnuz"),
-    "f8E4M3B11FNUZ": (4, 3, 11, "fnuz"),
-    "f6E2M3FN": (2, 3, 1, "finite"),
-    "f6E3M2FN": (3, 2, 3, "finite"),
-    "f4E2M1FN": (2, 1, 1, "finite"),
-}
 
+class FloatFormat(NamedTuple):
+    """Format of a float with sign, exponent and fraction.
+
+    Attributes:
+        exponent: Bits of the exponent.
+        fraction: Bits of the fraction.
+        bias: Bias of the exponent.
+        special: Which codes are special. "ieee": those of the largest exponent are infinities and NaNs; "fn": the
+            largest code of each sign is a NaN; "fnuz": the code of -0 is the only NaN; "finite": none.
+    """
+
+    exponent: int
+    fraction: int
+    bias: int
+    special: str
+
+
+FORMATS = {
+    "f8E5M2": FloatFormat(exponent=5, fraction=2, bias=15, special="ieee"),
+    "f8E4M3": FloatFormat(exponent=4, fraction=3, bias=7, special="ieee"),
+    "f8E3M4": FloatFormat(exponent=3, fraction=4, bias=3, special="ieee"),
+    "f8E4M3FN": FloatFormat(exponent=4, fraction=3, bias=7, special="fn"),
+    "f8E5M2FNUZ": FloatFormat(exponent=5, fraction=2, bias=16, special="fnuz"),
+    "f8E4M3FNUZ": FloatFormat(exponent=4, fraction=3, bias=8, special="fnuz"),
+    "f8E4M3B11FNUZ": FloatFormat(exponent=4, fraction=3, bias=11, special="fnuz"),
+    "f6E2M3FN": FloatFormat(exponent=2, fraction=3, bias=1, special="finite"),
+    "f6E3M2FN": FloatFormat(exponent=3, fraction=2, bias=3, special="finite"),
+    "f4E2M1FN": FloatFormat(exponent=2, fraction=1, bias=1, special="finite"),
+}
 
 EXPONENT_ONLY = "f8E8M0FNU"
 """Name of the format of eight exponent bits: powers of two from 2^-127, without sign and zero. Code 255 is NaN."""
@@ -36,12 +50,12 @@ EXPONENT_ONLY = "f8E8M0FNU"
 
 def width(name: str) -> int:
     """Return the bits of a code of the format `name`, a key of FORMATS or EXPONENT_ONLY."""
-    return 8 if name == EXPONENT_ONLY else 1 + sum(FORMATS[name][:2])
+    return 8 if name == EXPONENT_ONLY else 1 + FORMATS[name].exponent + FORMATS[name].fraction
 
 
 def least_normal(name: str) -> float:
     """Return the smallest positive normal number of a format; that of EXPONENT_ONLY is its smallest number."""
-    return 2.0**-127 if name == EXPONENT_ONLY else 2.0 ** (1 - FORMATS[name][2])
+    return 2.0**-127 if name == EXPONENT_ONLY else 2.0 ** (1 - FORMATS[name].bias)
 
 
 @functools.cache

@@ -17,12 +17,12 @@ from pydispatch.compiler.kernel_ir.math.body import Body
 from pydispatch.compiler.kernel_ir.math.formats import F32
 from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose, word_of
 from pydispatch.compiler.kernel_ir.types import bit_width, small_float
-from pydispatch.formats.arrays.small_floats import EXPONENT_ONLY, FORMATS
+from pydispatch.formats.arrays.small_floats import EXPONENT_ONLY, FORMATS, FloatFormat
 
 _MAGNITUDE, _INFINITY, _QUIET, _NAN = 0x7FFFFFFF, 0x7F800000, 1 << 22, 0x7FC00000
 """Bits of an f32: all but the sign, infinity, the bit of a quiet NaN, and a NaN."""
-_HALF = (5, 10, 15, "ieee")
-"""The layout of f16, as `FORMATS` has those of smaller floats: exponent bits, fraction bits, bias, special codes."""
+_HALF = FloatFormat(exponent=5, fraction=10, bias=15, special="ieee")
+"""The format f16; `FORMATS` has those of smaller floats."""
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,22 @@ _COMPONENTWISE = {
 """Instructions of GLSL.std.450 that work component by component → kinds of their result and operands, see
 `FunctionChecker.componentwise`."""
 
-_WORD, _PAIR, _DOUBLE = Shape("i", 32, 1), Shape("i", 32, 2), Shape("f", 64, 1)
+_WORD, _PAIR, _DOUBLE = Shape("i", 32, count=1), Shape("i", 32, count=2), Shape("f", 64, count=1)
+_FLOATS_2, _FLOATS_4 = Shape("f", 32, count=2), Shape("f", 32, count=4)
 _PACKED = {  # number of an instruction → (shape of the operand, shape of the result)
-    **dict.fromkeys((54, 55), (Shape("f", 32, 4), _WORD)), **dict.fromkeys((56, 57, 58), (Shape("f", 32, 2), _WORD)),
-    **dict.fromkeys((60, 61, 62), (_WORD, Shape("f", 32, 2))), **dict.fromkeys((63, 64), (_WORD, Shape("f", 32, 4))),
-    59: (_PAIR, _DOUBLE), 65: (_DOUBLE, _PAIR),
-}  # fmt: skip
+    54: (_FLOATS_4, _WORD),  # PackSnorm4x8
+    55: (_FLOATS_4, _WORD),  # PackUnorm4x8
+    56: (_FLOATS_2, _WORD),  # PackSnorm2x16
+    57: (_FLOATS_2, _WORD),  # PackUnorm2x16
+    58: (_FLOATS_2, _WORD),  # PackHalf2x16
+    59: (_PAIR, _DOUBLE),  # PackDouble2x32
+    60: (_WORD, _FLOATS_2),  # UnpackSnorm2x16
+    61: (_WORD, _FLOATS_2),  # UnpackUnorm2x16
+    62: (_WORD, _FLOATS_2),  # UnpackHalf2x16
+    63: (_WORD, _FLOATS_4),  # UnpackSnorm4x8
+    64: (_WORD, _FLOATS_4),  # UnpackUnorm4x8
+    65: (_DOUBLE, _PAIR),  # UnpackDouble2x32
+}
 """Pack and unpack instructions of GLSL.std.450."""
 
 
@@ -104,7 +114,7 @@ def _fits_length(result: Shape | None, shapes: Sequence[Shape | None], count: in
     """Return whether a result is a scalar of the element type of `count` equal float operands."""
     operand = shapes[0] if shapes else None
     fits = len(shapes) == count and _is_float(operand) and len(set(shapes)) == 1
-    return fits and operand is not None and result == Shape("f", operand.width, 1)
+    return fits and operand is not None and result == Shape("f", operand.width, count=1)
 
 
 def _fits_second_result(code: FunctionChecker, inst: SpirvInstruction, position: int, kind: str) -> bool:

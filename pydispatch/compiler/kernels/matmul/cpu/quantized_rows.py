@@ -7,6 +7,7 @@ x = unit (d2 2^16 + d1 2^8 + d0).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -125,7 +126,11 @@ class RowConversion:
             first_block, blocks: First block of K, and number of blocks.
         """
         match, generic = self.match, self.match.contraction.generic
-        block_loop, step_loop = match.block_loop, match.step_loop  # over the blocks of a row, and the steps of a block
+        # Whether the steps of all blocks of a row are equally far apart in A.
+        is_row_contiguous = all(
+            coordinate.coefficient(match.block_loop) == match.steps_per_block * coordinate.coefficient(match.step_loop)
+            for coordinate in match.row_factor.coordinates
+        )
 
         def row_of_copy(build: Builder, row: Index) -> None:
             """Emit the copy of a row, counted from the workgroup's first."""
@@ -138,17 +143,9 @@ class RowConversion:
             def element(inner: Builder, block: Index, step: Index) -> None:
                 """Copy the element at a step of a block of the chunk.
 
-                Where the steps of all blocks are equally far apart, callers pass block 0 and the step of the chunk.
+                If the row is contiguous, callers pass block 0 and the step of the chunk.
                 """
-                coordinates: list[Index] = []
-                for coordinate in match.row_factor.coordinates:
-                    index: Index = coordinate.constant
-                    for dim, coefficient in coordinate.terms:
-                        if dim in indices:
-                            index = inner.plus(index, inner.times(indices[dim], coefficient))
-                    block_of_k = inner.plus(first_block, block)
-                    index = inner.plus(index, inner.times(block_of_k, coordinate.coefficient(block_loop)))
-                    coordinates.append(inner.plus(index, inner.times(step, coordinate.coefficient(step_loop))))
+                coordinates = self._coordinates_in_a(inner, indices, first_block, block, step)
                 value = factor_at(self.elements, inner, match.contraction, match.row_factor, coordinates)
                 step_of_chunk = inner.plus(inner.times(block, match.steps_per_block), step)
                 self.elements.store(inner, value, copy, [inner.plus(step_of_chunk, inner.times(row, stride))])
@@ -164,11 +161,30 @@ class RowConversion:
 
             build.parallel(0, blocks, elements_of_block)
 
-        coordinates_of_a = match.row_factor.coordinates
-        is_row_contiguous = all(
-            c.coefficient(block_loop) == match.steps_per_block * c.coefficient(step_loop) for c in coordinates_of_a
-        )
         build.parallel(0, self.rows, row_of_copy)
+
+    def _coordinates_in_a(
+        self, build: Builder, row_indices: Mapping[int, Index], first_block: Index, block: Index, step: Index
+    ) -> list[Index]:
+        """Return the coordinates in A of an element of a row.
+
+        Args:
+            build: Receives the arithmetic.
+            row_indices: Loop of rows -> its index.
+            first_block: First block of K of the chunk.
+            block: Block of the chunk.
+            step: Step of the block.
+        """
+        coordinates: list[Index] = []
+        for coordinate in self.match.row_factor.coordinates:
+            index: Index = coordinate.constant
+            for dim, coefficient in coordinate.terms:
+                if dim in row_indices:
+                    index = build.plus(index, build.times(row_indices[dim], coefficient))
+            block_of_k = build.plus(first_block, block)
+            index = build.plus(index, build.times(block_of_k, coordinate.coefficient(self.match.block_loop)))
+            coordinates.append(build.plus(index, build.times(step, coordinate.coefficient(self.match.step_loop))))
+        return coordinates
 
     def _sum_block(self, build: Builder, copy: SSAValue, sums: SSAValue, block: Index) -> None:
         """Emit the sum of one block of `copy`, and store it in `sums`.

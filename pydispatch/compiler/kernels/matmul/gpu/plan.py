@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import NamedTuple
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, TensorType, i32, i64
@@ -143,10 +144,10 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
     height, width, depth = (_size(sizes, dims) for dims in (rows, columns, steps))
     if any(n is not None and n < MIN_EXTENT for n in (height, width)) or (depth is not None and depth < MIN_STEPS):
         return None
-    types = _types(contraction, architecture)
-    if types is None:
+    multiplication = _multiplication(contraction, architecture)
+    if multiplication is None:
         return None
-    form, element, sum_type, a, b = types  # form: "tensor" for tensor cores, or "fma"
+    form, element, sum_type, a, b = multiplication
     bits = scalar_width(element)
     table = TENSOR_TILES if form == "tensor" else TILES_64 if bits == 64 else TILES_32
     tile = tile or choose_tile(table, height, width, prod(sizes[d] or 1 for d in outer))
@@ -177,26 +178,39 @@ def _size(sizes: Sequence[int | None], dims: Sequence[int]) -> int | None:
     return 0 if 0 in known else prod(known) if len(known) == len(dims) else None
 
 
-def _types(contraction: Contraction, architecture: int) -> tuple[str, Attribute, Attribute, SSAValue, SSAValue] | None:
-    """Return how the factors are multiplied on a device of the compute capability `architecture`, such as 80.
+class _Multiplication(NamedTuple):
+    """How the factors of a contraction are multiplied.
+
+    Attributes:
+        form: Form of `pyd.mma`: "tensor" for tensor cores, or "fma".
+        element: Type of the elements of both factors in workgroup memory.
+        sum_type: Type of the accumulators.
+        a, b: The values that are multiplied: those of the factors, or before their extension to a wider type.
+    """
+
+    form: str
+    element: Attribute
+    sum_type: Attribute
+    a: SSAValue
+    b: SSAValue
+
+
+def _multiplication(contraction: Contraction, architecture: int) -> _Multiplication | None:
+    """Return how factors are multiplied on a device of the compute capability `architecture`, such as 80.
 
     Return None for element types without a kernel.
-
-    Returns:
-        The form of `pyd.mma`, the element type in workgroup memory, the type of accumulators, and the values that are
-        multiplied of A and of B.
     """
     a, b = contraction.a.value, contraction.b.value
     if isinstance(contraction.acc, Float16Type | BFloat16Type | Float32Type):
         left, right = (_half_precision(f) for f in (contraction.a, contraction.b))
         if left is not None and right is not None and _has_tensor_cores(architecture, left.type, right.type):
-            return "tensor", left.type, Float32Type(), left, right
-        return "fma", Float32Type(), Float32Type(), a, b
+            return _Multiplication("tensor", left.type, Float32Type(), left, right)
+        return _Multiplication("fma", Float32Type(), Float32Type(), a, b)
     if isinstance(contraction.acc, Float64Type):
-        return "fma", contraction.acc, contraction.acc, a, b
+        return _Multiplication("fma", contraction.acc, contraction.acc, a, b)
     if isinstance(contraction.acc, IntegerType) and contraction.acc.width.data in (8, 16, 32, 64):
         sum_type = i64 if contraction.acc.width.data == 64 else i32
-        return "fma", sum_type, sum_type, a, b
+        return _Multiplication("fma", sum_type, sum_type, a, b)
     return None
 
 

@@ -49,31 +49,31 @@ class Tile:
 # 5.3 with 16x32. Products of 8x8 elements take 64 registers for sums, 16 for the step, and leave room for two
 # workgroups of 256 on a core of 64 K registers.
 TILES_32 = (
-    Tile(128, 128, 8, 32, 64, 1.0),
-    Tile(128, 64, 8, 32, 64, 0.9, 4),
-    Tile(64, 128, 8, 32, 64, 0.9, 4),
-    Tile(64, 64, 16, 32, 32, 0.75, 4),
-    Tile(32, 64, 16, 16, 32, 0.5, 4),
-    Tile(32, 32, 16, 16, 32, 0.4, 4),
-    Tile(16, 64, 16, 16, 32, 0.35, 4),
+    Tile(height=128, width=128, depth=8, block_rows=32, block_columns=64, throughput=1.0),
+    Tile(height=128, width=64, depth=8, block_rows=32, block_columns=64, throughput=0.9, workgroups_per_core=4),
+    Tile(height=64, width=128, depth=8, block_rows=32, block_columns=64, throughput=0.9, workgroups_per_core=4),
+    Tile(height=64, width=64, depth=16, block_rows=32, block_columns=32, throughput=0.75, workgroups_per_core=4),
+    Tile(height=32, width=64, depth=16, block_rows=16, block_columns=32, throughput=0.5, workgroups_per_core=4),
+    Tile(height=32, width=32, depth=16, block_rows=16, block_columns=32, throughput=0.4, workgroups_per_core=4),
+    Tile(height=16, width=64, depth=16, block_rows=16, block_columns=32, throughput=0.35, workgroups_per_core=4),
 )
-"""Tiles of 32-bit elements. Values of a `Tile` are in the order of its attributes, here and below."""
+"""Tiles of 32-bit elements."""
 
 TILES_64 = (
-    Tile(64, 64, 16, 32, 32, 1.0),
-    Tile(32, 64, 16, 16, 32, 0.8),
-    Tile(32, 32, 16, 16, 16, 0.6, 4),
-    Tile(16, 32, 16, 8, 16, 0.4, 4),
+    Tile(height=64, width=64, depth=16, block_rows=32, block_columns=32, throughput=1.0),
+    Tile(height=32, width=64, depth=16, block_rows=16, block_columns=32, throughput=0.8),
+    Tile(height=32, width=32, depth=16, block_rows=16, block_columns=16, throughput=0.6, workgroups_per_core=4),
+    Tile(height=16, width=32, depth=16, block_rows=8, block_columns=16, throughput=0.4, workgroups_per_core=4),
 )
 """Tiles of 64-bit elements."""
 
 TENSOR_TILES = (
-    Tile(128, 128, 32, 64, 64, 1.0),
-    Tile(128, 64, 32, 64, 32, 0.8),
-    Tile(64, 64, 32, 32, 32, 0.6, 4),
-    Tile(32, 64, 32, 16, 32, 0.4, 4),
-    Tile(32, 32, 32, 16, 16, 0.3, 4),
-    Tile(16, 64, 32, 16, 16, 0.3, 4),
+    Tile(height=128, width=128, depth=32, block_rows=64, block_columns=64, throughput=1.0),
+    Tile(height=128, width=64, depth=32, block_rows=64, block_columns=32, throughput=0.8),
+    Tile(height=64, width=64, depth=32, block_rows=32, block_columns=32, throughput=0.6, workgroups_per_core=4),
+    Tile(height=32, width=64, depth=32, block_rows=16, block_columns=32, throughput=0.4, workgroups_per_core=4),
+    Tile(height=32, width=32, depth=32, block_rows=16, block_columns=16, throughput=0.3, workgroups_per_core=4),
+    Tile(height=16, width=64, depth=32, block_rows=16, block_columns=16, throughput=0.3, workgroups_per_core=4),
 )
 """Tiles for tensor cores."""
 
