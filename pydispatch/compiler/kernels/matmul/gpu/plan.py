@@ -179,7 +179,7 @@ def _size(sizes: Sequence[int | None], dims: Sequence[int]) -> int | None:
 
 
 class _Multiplication(NamedTuple):
-    """How the factors of a contraction are multiplied.
+    """Instruction and types by which a GPU multiplies the factors of a contraction.
 
     Attributes:
         form: Form of `pyd.mma`: "tensor" for tensor cores, or "fma".
