@@ -125,3 +125,40 @@ def test_sums_of_tiles() -> None:
     sums_of_tiles(x, y)
     expected = [np.cumsum(x[first : first + 64]) for first in range(0, 200, 64)]
     np.testing.assert_array_equal(y, np.concatenate(expected))
+
+
+LARGE_ARRAY = """
+func.func @kernel() {
+  %a = hal.interface.binding.subspan binding(0) flags(ReadOnly) : memref<200xi32>
+  %b = hal.interface.binding.subspan binding(1) : memref<200xi32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %end = arith.constant 200 : index
+  %initial = arith.constant 0 : i32
+  %sums = memref.alloca() : memref<SIZExi32>
+  scf.for %i = %zero to %end step %one iter_args(%total = %initial) -> (i32) {
+    %x = memref.load %a[%i] : memref<200xi32>
+    %next = arith.addi %total, %x : i32
+    memref.store %next, %sums[%i] : memref<SIZExi32>
+    scf.yield %next : i32
+  }
+  scf.for %i = %zero to %end step %one {
+    %sum = memref.load %sums[%i] : memref<SIZExi32>
+    memref.store %sum, %b[%i] : memref<200xi32>
+  }
+  func.return
+}
+"""
+
+
+@pytest.mark.parametrize(("size", "is_scanned"), [(200, True), (12272, True), (12273, False), (16384, False)])
+def test_arrays_of_programs_have_the_stack(size: int, is_scanned: bool) -> None:
+    """The vector takes 64 bytes."""
+    text = LARGE_ARRAY.replace("SIZE", str(size))
+    module = parse(text)
+    (function,) = (op for op in module.walk() if isinstance(op, FuncOp))
+    scan_in_vectors(function)
+    assert any(isinstance(op, PrefixScanOp) for op in function.walk()) == is_scanned
+    a, b = buffer(np.arange(200, dtype=np.int32)), buffer(np.zeros(200, np.int32))
+    assert load(text, bindings=2).run(a, b) == 0
+    np.testing.assert_array_equal(b, np.cumsum(a))
