@@ -51,7 +51,7 @@ cdef class ArtifactFile:
             path = os.fsencode(source)
             if b"\0" in path:
                 raise InvalidArgumentError(f"a path cannot hold a NUL character, got {source!r}")
-            self.name = os.fsdecode(path)
+            self.name = source if type(source) is str else os.fsdecode(path)
             check(pyd_file_map(path, &self.map))
             self.size = self.map.span.size
             self._open(self.map.span)

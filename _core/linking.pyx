@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.stdio cimport fflush
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from pydispatch._core.artifact cimport ArtifactFile
@@ -94,7 +94,7 @@ cdef struct Choice:
     const pyd_manifest_variant_t* variant
     uint32_t number  # index of the variant among those of its executable
     uint32_t constant_count
-    uint32_t words[MAX_CONSTANTS]
+    uint32_t* words  # the constants; NULL if there are none
 
 
 cdef inline bint is_ok(pyd_status_t status) noexcept nogil:
@@ -127,12 +127,11 @@ def link_directly(
     cdef uint32_t i, k, failed = 0, count = module.executable_count
     cdef bint is_linked
     cdef pyd_span_t* files = <pyd_span_t*>calloc(count + 1, sizeof(pyd_span_t))
-    cdef pyd_elf_module_t* modules = <pyd_elf_module_t*>calloc(count + 1, sizeof(pyd_elf_module_t))
     cdef Choice* choices = <Choice*>calloc(count + 1, sizeof(Choice))
     cdef Choice* choice
     cdef pyd_executable_options_t options
     try:
-        if files == NULL or modules == NULL or choices == NULL:
+        if files == NULL or choices == NULL:
             raise MemoryError()
         with nogil:
             is_linked = is_ok(pyd_standalone_compare(&manifest.manifest, module.program))
@@ -141,11 +140,9 @@ def link_directly(
                 is_linked = choose(module, file, manifest, machine, i, &choices[i], &files[i])
                 i += 1
             if is_linked:
-                is_linked = is_ok(pyd_elf_modules_map(files, count, modules, &failed))
+                is_linked = is_ok(pyd_elf_modules_map(files, count, module.mapped, &failed))
         if not is_linked:
             return None
-        for i in range(count):
-            module.mapped[i] = modules[i]
         keys = []
         for i in range(count):
             choice = &choices[i]
@@ -163,9 +160,10 @@ def link_directly(
         link_contracts(module, file, manifest, choices, count)
         return keys
     finally:
-        free(files)
-        free(modules)
+        for i in range(count if choices != NULL else 0):
+            free(choices[i].words)
         free(choices)
+        free(files)
 
 
 cdef bint choose(
@@ -191,6 +189,9 @@ cdef bint choose(
         argument = out_choice.number
         if out_choice.constant_count > MAX_CONSTANTS or not is_ok(
                 pyd_program_evaluate(module.program, function, &argument, results)):
+            return False
+        out_choice.words = <uint32_t*>malloc((out_choice.constant_count + 1) * sizeof(uint32_t))
+        if out_choice.words == NULL:
             return False
         for i in range(out_choice.constant_count):
             out_choice.words[i] = <uint32_t>results[i]
@@ -351,7 +352,8 @@ cdef int announce(Module module, uint32_t index, const char* name, pyd_span_t fi
             symbols[i].name = library.exports.names[i]
             symbols[i].address = <const void*>library.exports.ptrs[i]
             symbols[i].is_function = True
-            exports.setdefault(<uintptr_t>symbols[i].address, []).append(i)
+            if named:
+                exports.setdefault(<uintptr_t>symbols[i].address, []).append(i)
         pyd_elf_debug_symbols(file, mapped, found, named)
         for i in range(named):  # a symbol at an export's address only tells its size
             same = exports.get(<uintptr_t>found[i].address)

@@ -39,7 +39,11 @@ static bool take(pyd_json_t* json, char byte) {
 }
 
 void pyd_json_skip_space(pyd_json_t* json) {
-  while (take(json, ' ') || take(json, '\n') || take(json, '\t') || take(json, '\r')) continue;
+  if (json->fault) return;  // the position is that of the fault
+  const char* text = json->text;
+  size_t at = json->at;
+  while (at < json->size && (text[at] == ' ' || text[at] == '\n' || text[at] == '\t' || text[at] == '\r')) ++at;
+  json->at = at;
 }
 
 // Skips |word| if it comes next. Returns whether it did.
@@ -146,6 +150,11 @@ bool pyd_json_text(pyd_json_t* json, pyd_string_t* out_text) {
   char* end = json->text + json->at;
   while (!take(json, '"')) {
     if (!(take(json, '\\') ? take_escape(json, &end) : take_character(json, &end))) return false;
+    const char* from = json->text + json->at;
+    skip_plain(json);
+    size_t length = (size_t)(json->text + json->at - from);
+    if (length) memmove(end, from, length);
+    end += length;
   }
   if ((size_t)(end - begin) > UINT32_MAX) return pyd_json_refuse(json, "a shorter string");
   *out_text = (pyd_string_t){begin, (uint32_t)(end - begin)};

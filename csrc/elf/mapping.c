@@ -42,13 +42,22 @@ static void copy_image(const pyd_elf_view_t* view, uint8_t* image) {
   }
 }
 
-// Returns how many bytes of all images the files store.
-static uint64_t stored_bytes(const pyd_elf_view_t* views, uint32_t count) {
-  uint64_t stored = 0;
+// Returns how many bytes the pages have that bytes of the files are copied to.
+static uint64_t copied_pages(const pyd_elf_view_t* views, uint32_t count) {
+  uint64_t page = pyd_mem_page_size(), bytes = 0;
   for (uint32_t i = 0; i < count; ++i) {
-    for (uint32_t k = 0; k < views[i].segment_count; ++k) stored += views[i].segments[k].file_size;
+    uint64_t end = 0;  // of the last page that is counted
+    for (uint32_t k = 0; k < views[i].segment_count; ++k) {
+      const pyd_elf_segment_t* segment = &views[i].segments[k];
+      if (segment->file_size == 0) continue;
+      uint64_t first = segment->vaddr & ~(page - 1);
+      uint64_t last = (segment->vaddr + segment->file_size + page - 1) & ~(page - 1);
+      if (first < end) first = end;
+      if (last > first) bytes += last - first;
+      if (last > end) end = last;
+    }
   }
-  return stored;
+  return bytes;
 }
 
 pyd_status_t pyd_elf_mapping_make(const pyd_elf_view_t* views, uint32_t count, pyd_elf_module_t* modules) {
@@ -63,7 +72,7 @@ pyd_status_t pyd_elf_mapping_make(const pyd_elf_view_t* views, uint32_t count, p
     // Memory is reserved at a page boundary: the slack lets it start at a multiple of a larger alignment.
     mapping->size = (size_t)(size + alignment - pyd_mem_page_size());
     // Bringing in all pages at once pays if most of them are copied to.
-    bool populate = stored_bytes(views, count) > size / 2;
+    bool populate = copied_pages(views, count) > size / 2;
     st = pyd_mem_reserve(mapping->size, populate, &mapping->memory);
   }
   if (pyd_ok(st)) {
@@ -99,7 +108,7 @@ typedef struct run_s {
 } run_t;
 
 // Per segment: the gap before it, the pages before RELRO, RELRO, and the pages after it.
-enum { kRunsPerImage = 4 * PYD_ELF_MAX_SEGMENTS };
+enum { kRunsPerSegment = 4 };
 
 typedef struct runs_s {
   uint32_t count;
@@ -185,7 +194,9 @@ static pyd_status_t protect_runs(uint8_t* memory, const runs_t* runs) {
 
 pyd_status_t pyd_elf_mapping_protect(const pyd_elf_view_t* views, uint32_t count, const pyd_elf_module_t* modules) {
   const pyd_elf_mapping_t* mapping = modules[0].mapping;
-  runs_t runs = {.items = calloc((size_t)count * kRunsPerImage, sizeof(run_t))};
+  size_t segments = 0;
+  for (uint32_t i = 0; i < count; ++i) segments += views[i].segment_count;
+  runs_t runs = {.items = calloc(segments * kRunsPerSegment, sizeof(run_t))};
   if (!runs.items) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to protect the code of %" PRIu32 " files", count);
   }

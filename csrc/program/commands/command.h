@@ -70,10 +70,15 @@ static inline void pyd_mark_structural(pyd_function_t* fn, uint32_t reg) {
   if (reg != PYD_NONE) fn->reg_flags[reg] |= PYD_REG_STRUCTURAL;
 }
 
+// Writes the name of an operand of |command| for messages. |index|: number of the operand.
+typedef void (*pyd_plan_name_fn_t)(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index,
+                                   char* text, size_t size);
+
 // Adds a slot to |command|, a range of |buffer|; for |plan|. |offset_reg| and |length_reg| may be NONE: offset 0, and
-// the rest of the buffer. |what|: name of the command for messages.
+// the rest of the buffer. |name| is called with |operand| for the message of a failure only: composing names for all
+// slots would take longer than all the rest of a small plan.
 pyd_status_t pyd_plan_add_slot(pyd_plan_t* plan, pyd_plan_command_t* command, uint32_t buffer, uint32_t offset_reg,
-                               uint32_t length_reg, const char* what);
+                               uint32_t length_reg, pyd_plan_name_fn_t name, uint32_t operand);
 // Notes a constant word or pattern that each call computes, if its register is late.
 void pyd_plan_add_late(pyd_plan_t* plan, uint32_t reg, uint32_t target, bool is_pattern, bool is_high);
 

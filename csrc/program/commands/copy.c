@@ -42,14 +42,20 @@ static void mark(pyd_function_t* fn, const uint32_t* record) {
   pyd_mark_structural(fn, record[LENGTH]);
 }
 
+// Writes the name of the source (0) or the target (1) of a copy.
+static void name_operand(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index, char* text,
+                         size_t size) {
+  (void)plan;
+  snprintf(text, size, "command %u (copy), %s", command->number, index == 0 ? "source" : "target");
+}
+
 // Adds the slots of source and target, in this order, and splits the copy into pieces that workers can share.
 static pyd_status_t plan_copy(pyd_plan_t* plan, pyd_plan_command_t* command, const uint32_t* record) {
-  char who[64];
-  snprintf(who, sizeof(who), "command %u (copy), source", command->number);
-  pyd_status_t status = pyd_plan_add_slot(plan, command, record[SOURCE], record[SOURCE_OFFSET], record[LENGTH], who);
-  snprintf(who, sizeof(who), "command %u (copy), target", command->number);
+  pyd_status_t status = pyd_plan_add_slot(plan, command, record[SOURCE], record[SOURCE_OFFSET], record[LENGTH],
+                                          name_operand, /* source */ 0);
   if (pyd_ok(status)) {
-    status = pyd_plan_add_slot(plan, command, record[TARGET], record[TARGET_OFFSET], record[LENGTH], who);
+    status = pyd_plan_add_slot(plan, command, record[TARGET], record[TARGET_OFFSET], record[LENGTH], name_operand,
+                               /* target */ 1);
   }
   if (!pyd_ok(status)) return status;
   const pyd_plan_slot_t* slot = &plan->slots[plan->slot_count - 2];

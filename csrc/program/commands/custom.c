@@ -141,17 +141,28 @@ static uint32_t alignment_of(uint32_t dtype) {
   return alignment < 16 ? alignment : 16;
 }
 
-// Adds a slot for a tensor operand. Its buffer range must have at least the bytes of a tensor of |sizes|, and the
-// alignment of its elements. |who|: name of the operand for messages.
-static pyd_status_t plan_tensor(pyd_plan_t* plan, pyd_plan_command_t* command, const pyd_program_value_t* operand,
-                                const uint32_t* binding, const int64_t* sizes, const char* who) {
-  pyd_status_t status = pyd_plan_add_slot(plan, command, binding[0], binding[1], binding[2], who);
+// Writes the name of an operand of a host command.
+static void name_operand(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index, char* text,
+                         size_t size) {
+  pyd_string_t name = plan->program->commands[command->command].name;
+  snprintf(text, size, "host command '%.*s', operand %u", (int)(name.length < 100 ? name.length : 100), name.data,
+           index);
+}
+
+// Adds a slot for the tensor operand |index|. Its buffer range must have at least the bytes of a tensor of |sizes|, and
+// the alignment of its elements.
+static pyd_status_t plan_tensor(pyd_plan_t* plan, pyd_plan_command_t* command, uint32_t index, const uint32_t* binding,
+                                const int64_t* sizes) {
+  const pyd_program_value_t* operand = &plan->program->commands[command->command].operands[index];
+  pyd_status_t status = pyd_plan_add_slot(plan, command, binding[0], binding[1], binding[2], name_operand, index);
   if (!pyd_ok(status)) return status;
   pyd_plan_slot_t* slot = &plan->slots[plan->slot_count - 1];
   uint64_t bytes;
   uint32_t alignment = alignment_of(operand->dtype);
   bool fits = pyd_tensor_bytes(operand->dtype, operand->rank, sizes, &bytes) && bytes <= slot->length;
   if (!fits || (bytes && slot->offset % alignment)) {
+    char who[192];
+    name_operand(plan, command, index, who, sizeof(who));
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                            "function '%.*s', %s: %llu bytes at offset %llu are no such tensor",
                            STRING(plan->fn->info.name), who, (ull_t)slot->length, (ull_t)slot->offset);
@@ -187,12 +198,10 @@ static void plan_constants(pyd_plan_t* plan, pyd_plan_command_t* out, const view
 static pyd_status_t plan_custom(pyd_plan_t* plan, pyd_plan_command_t* out, const uint32_t* record) {
   const view_t view = read_record(record);
   const pyd_program_command_t* command = &plan->program->commands[view.command];
-  char who[192];  // the command, then also the operand, for messages
-  int length = snprintf(who, sizeof(who), "host command '%.*s'",
-                        (int)(command->name.length < 100 ? command->name.length : 100), command->name.data);
   if (!plan->program->command_links[view.command].function && !plan->program->runner.run) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': %s is not linked", STRING(plan->fn->info.name),
-                           who);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': host command '%.*s' is not linked",
+                           STRING(plan->fn->info.name), (int)(command->name.length < 100 ? command->name.length : 100),
+                           command->name.data);
   }
   out->count = 1;
   out->command = view.command;
@@ -206,8 +215,7 @@ static pyd_status_t plan_custom(pyd_plan_t* plan, pyd_plan_command_t* out, const
   const uint32_t* binding = view.bindings;
   for (uint32_t i = 0; i < command->operand_count && pyd_ok(status); ++i) {
     if (command->operands[i].kind != 0) continue;  // a scalar, which plan_constants() has added
-    snprintf(who + length, sizeof(who) - (size_t)length, ", operand %u", i);
-    status = plan_tensor(plan, out, &command->operands[i], binding, sizes, who);
+    status = plan_tensor(plan, out, i, binding, sizes);
     sizes += command->operands[i].rank;
     binding += 3;
   }

@@ -125,11 +125,34 @@ static pyd_status_t find_export(const pyd_plan_t* plan, const pyd_dispatch_view_
   return PYD_STATUS_OK;
 }
 
+// Writes the name of the kernel of a dispatch, shortened to 100 bytes of each of its parts. Returns its length.
+static size_t name_kernel(const pyd_plan_t* plan, const pyd_plan_command_t* command, char* text, size_t size) {
+  const pyd_export_t* export = &plan->program->exports[command->export];
+  pyd_string_t executable = plan->program->executables[export->executable].name;
+  snprintf(text, size, "@%.*s::@%.*s", executable.length < 100 ? (int)executable.length : 100, executable.data,
+           export->name.length < 100 ? (int)export->name.length : 100, export->name.data);
+  return strlen(text);
+}
+
+// Writes the name of a binding of a dispatch.
+static void name_binding(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index, char* text,
+                         size_t size) {
+  size_t length = name_kernel(plan, command, text, size);
+  snprintf(text + length, size - length, ", binding %u", index);
+}
+
+// Returns the INVALID_ARGUMENT failure of a dispatch over |grid|; |what| is wrong with it.
+static pyd_status_t refuse_grid(const pyd_plan_t* plan, const pyd_plan_command_t* command, const uint64_t* grid,
+                                const char* what) {
+  char who[256];
+  name_kernel(plan, command, who, sizeof(who));
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', %s: a grid of %lld x %lld x %lld %s",
+                         STRING(plan->fn->info.name), who, (ll_t)grid[0], (ll_t)grid[1], (ll_t)grid[2], what);
+}
+
 // Reads the grid and computes the number of workgroups. INVALID_ARGUMENT if it exceeds the limits of the library
-// format. If one of its sizes is 0, the others may exceed them (but not be negative), as nothing runs. |who|: name of
-// the kernel for messages.
-static pyd_status_t set_grid(const pyd_plan_t* plan, const pyd_dispatch_view_t* view, const char* who,
-                             pyd_plan_command_t* command) {
+// format. If one of its sizes is 0, the others may exceed them (but not be negative), as nothing runs.
+static pyd_status_t set_grid(const pyd_plan_t* plan, const pyd_dispatch_view_t* view, pyd_plan_command_t* command) {
   static const uint64_t kLimits[3] = {UINT32_MAX, UINT32_MAX, UINT16_MAX};
   uint64_t grid[3];
   bool is_empty = false, fits = true;
@@ -142,17 +165,11 @@ static pyd_status_t set_grid(const pyd_plan_t* plan, const pyd_dispatch_view_t* 
     command->grid[i] = grid[i] <= kLimits[i] ? (uint32_t)grid[i] : (uint32_t)kLimits[i];
   }
   if (!fits) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
-                           "function '%.*s', %s: a grid of %lld x %lld x %lld workgroups, at most "
-                           "4294967295 x 4294967295 x 65535 are possible",
-                           STRING(plan->fn->info.name), who, (ll_t)grid[0], (ll_t)grid[1], (ll_t)grid[2]);
+    return refuse_grid(plan, command, grid, "workgroups, at most 4294967295 x 4294967295 x 65535 are possible");
   }
   if (__builtin_mul_overflow((uint64_t)command->grid[0] * command->grid[1], (uint64_t)command->grid[2],
                              &command->count)) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
-                           "function '%.*s', %s: a grid of %llu x %llu x %llu has more than 2^64 "
-                           "workgroups",
-                           STRING(plan->fn->info.name), who, (ull_t)grid[0], (ull_t)grid[1], (ull_t)grid[2]);
+    return refuse_grid(plan, command, grid, "has more than 2^64 workgroups");
   }
   return PYD_STATUS_OK;
 }
@@ -174,19 +191,12 @@ static pyd_status_t plan_dispatch(pyd_plan_t* plan, pyd_plan_command_t* command,
     pyd_plan_add_late(plan, reg, plan->constant_count, /* is_pattern */ false, is_high);
     plan->constants[plan->constant_count++] = (uint32_t)(plan->regs[reg] >> (is_high ? 32 : 0));
   }
-  char who[256];
-  int executable_length = (int)plan->program->executables[export->executable].name.length;
-  int export_length = (int)export->name.length;
-  snprintf(who, sizeof(who), "@%.*s::@%.*s", executable_length < 100 ? executable_length : 100,
-           plan->program->executables[export->executable].name.data, export_length < 100 ? export_length : 100,
-           export->name.data);
-  status = set_grid(plan, &view, who, command);
+  status = set_grid(plan, &view, command);
   uint32_t alignment = plan->program->links[export->executable].alignment;
   if (command->count) {  // else nothing runs, and nothing has to be aligned
     command->alignment = alignment;
     if (command->local_bytes > plan->local_bytes) plan->local_bytes = command->local_bytes;
   }
-  size_t end = strlen(who);
   for (uint32_t i = 0; i < view.binding_count && pyd_ok(status); ++i) {
     const uint32_t* binding = view.bindings + 3 * i;
     if (command->count == 0) {  // nothing runs, so its ranges need not be valid
@@ -194,8 +204,7 @@ static pyd_status_t plan_dispatch(pyd_plan_t* plan, pyd_plan_command_t* command,
       ++command->slot_count;
       continue;
     }
-    snprintf(who + end, sizeof(who) - end, ", binding %u", i);
-    status = pyd_plan_add_slot(plan, command, binding[0], binding[1], binding[2], who);
+    status = pyd_plan_add_slot(plan, command, binding[0], binding[1], binding[2], name_binding, i);
     if (!pyd_ok(status)) break;
     const pyd_plan_slot_t* slot = &plan->slots[plan->slot_count - 1];
     if (slot->length && slot->offset % alignment) continue;  // stage.c copies it to an aligned buffer

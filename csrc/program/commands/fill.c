@@ -35,12 +35,18 @@ static void mark(pyd_function_t* fn, const uint32_t* record) {
 
 static pyd_command_values_t values(const uint32_t* record) { return (pyd_command_values_t){record + PATTERN, 1}; }
 
+// Writes the name of a fill.
+static void name_operand(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index, char* text,
+                         size_t size) {
+  (void)plan, (void)index;
+  snprintf(text, size, "command %u (fill)", command->number);
+}
+
 // Adds the slot, and splits the fill into pieces that workers can share. The range must hold whole patterns at
 // multiples of their size.
 static pyd_status_t plan_fill(pyd_plan_t* plan, pyd_plan_command_t* command, const uint32_t* record) {
-  char who[64];
-  snprintf(who, sizeof(who), "command %u (fill)", command->number);
-  pyd_status_t status = pyd_plan_add_slot(plan, command, record[BUFFER], record[OFFSET], record[LENGTH], who);
+  pyd_status_t status =
+      pyd_plan_add_slot(plan, command, record[BUFFER], record[OFFSET], record[LENGTH], name_operand, /* operand */ 0);
   if (!pyd_ok(status)) return status;
   const pyd_plan_slot_t* slot = &plan->slots[plan->slot_count - 1];
   uint32_t bytes = record[PATTERN_BYTES];
@@ -50,6 +56,8 @@ static pyd_status_t plan_fill(pyd_plan_t* plan, pyd_plan_command_t* command, con
   command->count = pyd_piece_count(slot->length);
   pyd_plan_add_late(plan, record[PATTERN], command->number, /* is_pattern */ true, /* is_high */ false);
   if (slot->offset % bytes == 0 && slot->length % bytes == 0) return PYD_STATUS_OK;
+  char who[64];
+  name_operand(plan, command, /* index */ 0, who, sizeof(who));
   return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                          "function '%.*s', %s: %llu bytes at offset %llu are not whole patterns of "
                          "%u bytes",

@@ -4,15 +4,15 @@
 typedef long long ll_t;
 typedef unsigned long long ull_t;
 
-// |what| names the command, and the binding of a dispatch, in messages.
 pyd_status_t pyd_plan_add_slot(pyd_plan_t* plan, pyd_plan_command_t* command, uint32_t buffer, uint32_t offset_reg,
-                               uint32_t length_reg, const char* what) {
+                               uint32_t length_reg, pyd_plan_name_fn_t name, uint32_t operand) {
   uint64_t size = plan->buffer_bytes[buffer];
   uint64_t offset = offset_reg == PYD_NONE ? 0 : plan->regs[offset_reg];
   bool fits = offset <= size;
   uint64_t length = length_reg != PYD_NONE ? plan->regs[length_reg] : fits ? size - offset : 0;
   if (!fits || length > size - offset) {
-    char who[128];
+    char what[256], who[128];
+    name(plan, command, operand, what, sizeof(what));
     pyd_plan_name_buffer(plan->fn, buffer, who, sizeof(who));
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                            "function '%.*s', %s: %lld bytes at offset %lld lie outside the %llu bytes of %s",

@@ -30,7 +30,7 @@ from pydispatch.runtime.program.imports import Registry
 from pydispatch.runtime.program.linker import not_given
 from pydispatch.runtime.program.loader import load
 from pydispatch.runtime.program.program import Program, _verify, remember
-from pydispatch.runtime.program.source import open_artifact
+from pydispatch.runtime.program.source import open_artifact, with_plain_path
 from pydispatch.runtime.program.variants import Chosen, DeviceProperties
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ class AcceleratorDevice(MakesBuffers, Device):
     ) -> Program:
         """Load a program; see `Device.load`."""
         self._context.require_usable()
+        source = with_plain_path(source)
         file = open_artifact(source)
         # Resolves the functions that kernels import, and records the library of each.
         resolution = Resolution(self._dialect, self._libraries.in_search_order())

@@ -22,7 +22,7 @@ from pydispatch.runtime.program.derived import Sharing
 from pydispatch.runtime.program.linker import ChainOptions, CpuLinker
 from pydispatch.runtime.program.loader import load
 from pydispatch.runtime.program.program import Program, remember
-from pydispatch.runtime.program.source import open_artifact
+from pydispatch.runtime.program.source import open_artifact, with_plain_path
 from pydispatch.runtime.program.variants import DeviceProperties
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ TILES_PER_WORKER = 4
 """Number of tiles for each worker in a chain (dispatches that depend on each other tile by tile). Fewer keep workers
 waiting for each other at the end of a chain.
 """
+WITHOUT_CHAINS = ChainOptions(cache_bytes=0, least_tiles=0)
+"""Options that run one dispatch after the other."""
 _FORMATS = {"aarch64": "arm_64", "riscv64": "riscv_64"}  # IREE's spelling of the architectures
 
 
@@ -84,11 +86,11 @@ class CpuDevice(MakesBuffers, Device):
             chains: Whether chains, dispatches that depend on each other tile by tile, run tile by tile.
         """
         self.name = self.spec = name
-        self._chains = chains
         self._threads = threads
         self._sched, self._pool = threads.sched, threads.pool  # the scheduler's threads, and their memory pool
         self._host = host(self._sched.workers)
         self._machine = _machine(self._host.format)
+        self._chain_options = _chain_options(self._sched.workers) if chains else WITHOUT_CHAINS
         self._registry: Registry | None = None  # of plugins, imports and executables; None before the first
 
     @property
@@ -101,8 +103,9 @@ class CpuDevice(MakesBuffers, Device):
         parameters: Mapping[str, Any] | None = None,
     ) -> Program:
         """Load a program; see `Device.load`."""
+        source = with_plain_path(source)
         file = open_artifact(source)
-        linker = CpuLinker(self._host.processor_data, self._registry, self._chain_options(), self._machine)
+        linker = CpuLinker(self._host.processor_data, self._registry, self._chain_options, self._machine)
         module = load(
             file, self._host, self._sched, self._pool, linker, parameters=parameters, sharing=self._threads.sharing,
             link_directly=linker.link_directly,
@@ -111,13 +114,6 @@ class CpuDevice(MakesBuffers, Device):
         if self._registry is None:  # a program without code of this process can be pickled: it is loaded again
             remember(program, self.spec, source, parameters)
         return program
-
-    def _chain_options(self) -> ChainOptions:
-        """Return how chains of dispatches are tiled: half of the second-level cache is for the tile of a worker."""
-        if not self._chains:
-            return ChainOptions(cache_bytes=0, least_tiles=0)  # 0 bytes: one dispatch after the other
-        _, second_level_bytes = _cache_sizes()
-        return ChainOptions((second_level_bytes or CACHE_BYTES) // 2, TILES_PER_WORKER * self.workers)
 
     def add_plugin(
         self, plugin: str | os.PathLike[str] | bytes | Plugin, /, *, priority: int = 0, **params: object
@@ -265,6 +261,12 @@ def _cache_sizes() -> tuple[int, int]:
     """Return the bytes of the level 1 data cache and the level 2 cache of a core; 0 where the system does not say."""
     l1, l2 = sched.cache_sizes()
     return l1, l2
+
+
+def _chain_options(workers: int) -> ChainOptions:
+    """Return how chains of dispatches are tiled: half of the second-level cache is for the tile of a worker."""
+    _, second_level_bytes = _cache_sizes()
+    return ChainOptions((second_level_bytes or CACHE_BYTES) // 2, TILES_PER_WORKER * workers)
 
 
 @cache

@@ -70,7 +70,7 @@ class CpuLinker:
         return linking.link_directly(module, file, listed, self.machine, partial(self._missing_in, file))
 
     def _missing_in(self, file: ArtifactFile, index: int, variant: int, symbols: Sequence[str]) -> MissingImportError:
-        """Return the error for unresolved imports of the executable `index` of a file. variant: index of its variant."""
+        """Return the error for unresolved imports of executable `index` of a file. variant: index of its variant."""
         executable = manifest.read(file)[0][index]
         entry = executable["variants"][variant]
         return self._missing(Chosen(index, executable["name"], executable["exports"], variant, entry, []), symbols)

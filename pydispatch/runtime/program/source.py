@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 from pydispatch._core.artifact import ArtifactFile
 from pydispatch.errors import InvalidArgumentError
@@ -16,7 +16,22 @@ _UNCOMPILED = (".mlir", ".onnx", ".pt2")
 """Endings of files that `pydispatch.compile` reads."""
 
 
-def open_artifact(source: str | os.PathLike[str] | Artifact | bytes | bytearray | memoryview) -> ArtifactFile:
+Data: TypeAlias = "str | Artifact | bytes | bytearray | memoryview"
+"""Argument of `Device.load`, with a path as a string."""
+
+
+def with_plain_path(source: Data | os.PathLike[str]) -> Data:
+    """Return the argument of `Device.load` with the path of a path object as a string; others are returned unchanged.
+
+    A test for os.PathLike, an abstract class, takes a measurable part of the time of a load, so that it is done once.
+    """
+    if type(source) is not str and hasattr(type(source), "__fspath__"):
+        # A path object may state its path in bytes, as entries of os.scandir(b"...") do.
+        return os.fsdecode(source)  # type: ignore[arg-type]
+    return source  # type: ignore[return-value]
+
+
+def open_artifact(source: Data) -> ArtifactFile:
     """Open the artifact that `Device.load` is passed.
 
     Raises:
@@ -25,16 +40,14 @@ def open_artifact(source: str | os.PathLike[str] | Artifact | bytes | bytearray 
     """
     if _is_artifact(source):
         return source.file()
-    if not isinstance(source, (str, bytes, bytearray, memoryview, os.PathLike)):
+    if not isinstance(source, (str, bytes, bytearray, memoryview)):
         raise InvalidArgumentError(
             f"load: expected a path, a pydispatch.Artifact or bytes, got {type(source).__name__}"
         )
-    if isinstance(source, (str, os.PathLike)):
-        path = os.fsdecode(source)  # a path object may state its path in bytes, as entries of os.scandir(b"...") do
-        if path.endswith(_UNCOMPILED):
-            raise InvalidArgumentError(
-                f"load: '{path}' is the source of a program; compile it first: device.load(pydispatch.compile(path))"
-            )
+    if isinstance(source, str) and source.endswith(_UNCOMPILED):
+        raise InvalidArgumentError(
+            f"load: '{source}' is the source of a program; compile it first: device.load(pydispatch.compile(path))"
+        )
     return ArtifactFile(source)
 
 
