@@ -137,6 +137,19 @@ def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
     return Packed(function=function, index=value.index, type=type_, layout=layout, unpacking=grouped)
 
 
+def plain_layout(contraction: Contraction, levels: Sequence[Level]) -> Layout | None:
+    """Return the panel layout for the factor B of a contraction of f32 or f64.
+
+    Return None if the contraction computes B from its operands, if a size is dynamic, or if panels are not faster.
+    """
+    type_ = contraction.tensor_of(contraction.b).type
+    if not isinstance(type_, TensorType) or not type_.has_static_shape():
+        return None
+    if not _reads_b_as_stored(contraction, type_, half=None):
+        return None
+    return _layout(contraction, type_, grouped=None, levels=levels, is_widened=False)
+
+
 def _layout(
     contraction: Contraction,
     type_: TensorType[Attribute],

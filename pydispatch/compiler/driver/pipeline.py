@@ -20,6 +20,7 @@ from pydispatch.compiler.analysis.kinds import MOST_BINDINGS, MOST_TENSORS
 from pydispatch.compiler.constants.channels_last import put_channels_last
 from pydispatch.compiler.constants.functions import DerivedFunctions
 from pydispatch.compiler.constants.hoist import hoist_constants
+from pydispatch.compiler.constants.loop_panels import pack_before_loops
 from pydispatch.compiler.constants.pack import pack_constants
 from pydispatch.compiler.driver.executables import emit_executables
 from pydispatch.compiler.driver.options import Options, prepare
@@ -212,6 +213,8 @@ class Pipeline:
         hoist_constants(self.module, functions)
         # derive() forms the dispatches of functions of derived constants, after it has packed constants.
         hosts = [op for op in host_functions(self.module) if DERIVED not in op.attributes]
+        for function in hosts if self._cpu_levels else ():
+            pack_before_loops(function, self._cpu_levels)
         self.reports = self._formed(hosts)
         if self.chooser is not None:
             self.chooser.configure_dispatches(self)

@@ -14,6 +14,7 @@ from xdsl.dialects import arith, cf, scf
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from pydispatch.compiler.flatten.loop_arguments import record_iterations
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.core.rewriting import erase_op
@@ -202,7 +203,9 @@ def _lower_for(op: Operation) -> None:
     _append(block, cf.BranchOp(header, op.lb, *op.iter_args), op)
     unsigned = "unsignedCmp" in op.properties or "unsignedCmp" in op.attributes
     more = _append_value(header, arith.CmpiOp(header.args[0], op.ub, "ult" if unsigned else "slt"), op)
-    _append(header, cf.ConditionalBranchOp(more, first, [], after, list(header.args[1:])), op)
+    branch = cf.ConditionalBranchOp(more, first, [], after, list(header.args[1:]))
+    record_iterations(branch, op)
+    _append(header, branch, op)
     last = first
     while last.next_block is not after:
         assert last.next_block is not None

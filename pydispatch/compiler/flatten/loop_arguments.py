@@ -1,4 +1,4 @@
-"""Removal of loop-invariant iteration arguments from loops of the host.
+"""Removal of loop-invariant iteration arguments from loops of the host, and how many iterations a loop has.
 
 An iteration argument that every iteration passes on unchanged becomes the value that it begins with. Frontends carry
 the weights of a scan so; later phases then see them as constants or arguments of the function.
@@ -7,9 +7,35 @@ the weights of a scan so; later phases then see them as constants or arguments o
 from __future__ import annotations
 
 from xdsl.dialects import scf
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import Operation
 
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.core.rewriting import erase_op
+from pydispatch.ir.values import constant_index
+
+ITERATIONS = "pyd.iterations"
+"""Attribute of the conditional branch that a loop becomes: its number of iterations, where that is a constant."""
+
+
+def iterations_of(loop: scf.ForOp) -> int | None:
+    """Return the number of iterations of a loop; None if it is not known at compile time."""
+    lower, upper, step = (constant_index(value) for value in (loop.lb, loop.ub, loop.step))
+    if lower is None or upper is None or step is None or step <= 0:
+        return None
+    return len(range(lower, upper, step))
+
+
+def record_iterations(branch: Operation, loop: scf.ForOp) -> None:
+    """Add the number of iterations of a loop, if it is known, to the branch that begins each iteration."""
+    if (count := iterations_of(loop)) is not None:
+        branch.attributes[ITERATIONS] = IntegerAttr(count, i64)
+
+
+def recorded_iterations(branch: Operation) -> int:
+    """Return the number of iterations that `record_iterations` has added to a branch; 0 without one."""
+    attribute = branch.attributes.get(ITERATIONS)
+    return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
 
 
 def without_invariant_arguments(loop: scf.ForOp) -> scf.ForOp:

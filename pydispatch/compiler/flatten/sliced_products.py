@@ -17,12 +17,13 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.edit import insert_before
+from pydispatch.compiler.flatten.loop_arguments import iterations_of
 from pydispatch.compiler.fusion.build import affine_maps, generic_op, iterator_types, reassociation
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import Structured, structured
-from pydispatch.ir.values import constant_index, shape_of
+from pydispatch.ir.values import shape_of
 
 MOST_ELEMENTS = 16 << 20
 """Maximum number of elements of the product of all slices, which stays in memory while the loop runs."""
@@ -67,13 +68,10 @@ class _SlicedProduct:
         All slices are expected to be read. Another factor is at least as large as the product of a slice, which is
         written and read once more.
         """
-        bounds = [constant_index(value) for value in (self.loop.lb, self.loop.ub, self.loop.step)]
         count, elements = shape_of(self.source)[0], prod(shape_of(self.generic.outputs[0]))
         factors = [prod(shape_of(v)) for n, v in enumerate(self.generic.inputs) if n != self.position]
-        if None in bounds or max(factors) < elements or count * elements > MOST_ELEMENTS:
-            return False
-        lower, upper, stride = (bound or 0 for bound in bounds)
-        return stride > 0 and len(range(lower, upper, stride)) >= count
+        is_worthwhile = max(factors) >= elements and count * elements <= MOST_ELEMENTS
+        return is_worthwhile and (iterations_of(self.loop) or 0) >= count
 
     def emit(self) -> SSAValue:
         """Insert the product of all slices before the loop; return it with a first dimension that selects the slice."""

@@ -1,0 +1,112 @@
+"""Packing of loop-invariant factors of products into column panels, once before the loop.
+
+Weights that are arguments of a program are not known before a call, and packing them costs more than one product of a
+few rows gains. A loop of the host that multiplies by them in every iteration, such as the steps of an LSTM, reads them
+often enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from xdsl.dialects import cf
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from pydispatch.compiler.analysis.kinds import is_constant
+from pydispatch.compiler.constants.known import bytes_of
+from pydispatch.compiler.constants.pack import plain_layout
+from pydispatch.compiler.flatten.branches import successors
+from pydispatch.compiler.flatten.loop_arguments import recorded_iterations
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
+from pydispatch.compiler.kernels.matmul.match import Contraction, contraction_of
+from pydispatch.compiler.kernels.matmul.panels import Layout, from_panels, into_panels
+from pydispatch.ir.core.locations import set_location
+
+MIN_ITERATIONS = 16
+"""Fewest iterations of a loop that pay for a packed copy, which takes as long as a few products of few rows."""
+
+MIN_ROWS, MOST_ROWS = 3, 64
+"""Rows of a product that panels make faster by enough to pay for the copy: one or two wait for memory in any layout,
+and many use each column long after it was loaded."""
+
+MOST_BYTES = 64 << 20
+"""Largest packed copy, which stays in memory while the loop runs."""
+
+
+def pack_before_loops(function: Operation, levels: Sequence[Level]) -> None:
+    """Pack the loop-invariant factors of the products in the loops of a host function in place where that pays.
+
+    levels: the ISA levels of all targets, which are CPUs.
+    """
+    blocks = list(function.regions[0].blocks)
+    for header in blocks:  # outer loops before inner ones
+        end = header.last_op
+        if end is None or recorded_iterations(end) < MIN_ITERATIONS:
+            continue
+        body = _natural_loop(header, blocks)
+        entries = [block for block in blocks if block not in body and header in successors(block)]
+        branch = entries[0].last_op if len(entries) == 1 else None
+        if isinstance(branch, cf.BranchOp):
+            _pack_in_loop(body, branch, levels)
+
+
+def _natural_loop(header: Block, blocks: Sequence[Block]) -> set[Block]:
+    """Return the blocks of a loop: those that its header reaches, and that reach the header."""
+
+    def predecessors(block: Block) -> list[Block]:
+        """Return the blocks that may branch to a block."""
+        return [other for other in blocks if block in successors(other)]
+
+    return _reached(header, successors) & _reached(header, predecessors)
+
+
+def _reached(start: Block, neighbours: Callable[[Block], Iterable[Block]]) -> set[Block]:
+    """Return the blocks that are reached from a block by one step or more along `neighbours`."""
+    pending, seen = [start], set[Block]()
+    while pending:
+        unseen = [block for block in neighbours(pending.pop()) if block not in seen]
+        seen.update(unseen)
+        pending += unseen
+    return seen
+
+
+def _pack_in_loop(body: set[Block], entry: cf.BranchOp, levels: Sequence[Level]) -> None:
+    """Pack the factors of the products in a loop that are defined before it. entry: the branch to the loop."""
+    packed: dict[tuple[SSAValue, Layout], SSAValue] = {}
+    for op in [op for block in body for op in block.ops if isinstance(op, GenericOp)]:
+        contraction = contraction_of(op)
+        layout = None if contraction is None else _layout_if_invariant(contraction, body, levels)
+        if contraction is None or layout is None:
+            continue
+        matrix = contraction.tensor_of(contraction.b)
+        if (matrix, layout) not in packed:
+            packed[matrix, layout] = _insert(into_panels(matrix, layout), before=entry, like=op)
+        assert isinstance(matrix.type, TensorType)
+        unpacked = _insert(from_panels(packed[matrix, layout], matrix.type, layout), before=op, like=op)
+        op.operands[contraction.b.main_input] = unpacked
+
+
+def _layout_if_invariant(contraction: Contraction, body: set[Block], levels: Sequence[Level]) -> Layout | None:
+    """Return the layout to pack factor B of a product of a loop in; None where it changes, or packing does not pay.
+
+    Constants are left to `pack_constants`.
+    """
+    matrix, m = contraction.tensor_of(contraction.b), contraction.m
+    block = matrix.owner if isinstance(matrix.owner, Block) else matrix.owner.parent
+    rows = None if m is None else contraction.generic.extents[m]
+    if block in body or is_constant(matrix) or rows is None or not MIN_ROWS <= rows <= MOST_ROWS:
+        return None
+    layout = plain_layout(contraction, levels)
+    return layout if layout is not None and bytes_of(matrix) <= MOST_BYTES else None
+
+
+def _insert(ops: Sequence[Operation], before: Operation, like: Operation) -> SSAValue:
+    """Insert operations with the location of `like`, and return the result of the last."""
+    block = before.parent
+    assert block is not None
+    for op in ops:
+        set_location(op, like)
+    block.insert_ops_before(ops, before)
+    return ops[-1].results[0]
