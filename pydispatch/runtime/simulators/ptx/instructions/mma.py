@@ -8,11 +8,13 @@ uint64 for f64. A word holds 1 to 4 elements (`_PER_REGISTER`).
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pydispatch.formats.ptx.module import Instruction
+from pydispatch.formats.ptx.module import Instruction, Operand
 from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Step, items
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.convert_small import widen8
@@ -79,7 +81,7 @@ def elements(words: Any, type_: str) -> Any:
     return words.view(np.int8 if type_ == "s8" else np.uint8).astype(np.int64)
 
 
-def _words(regs: list[Any], slots: list[int], positions: Any) -> Any:
+def words_of(regs: list[Any], slots: list[int], positions: Any) -> Any:
     """Return the words of some registers by warp and lane, [warps, 32, registers].
 
     Args:
@@ -166,71 +168,149 @@ def product(lhs: Any, rhs: Any, c: Any, type_: str) -> Any:
     return total
 
 
+class MatrixTypes(NamedTuple):
+    """PTX types of the elements of the four matrices of D = A * B + C."""
+
+    d: str
+    a: str
+    b: str
+    c: str
+
+
+@dataclass(frozen=True)
+class ProductOperands:
+    """Registers and types of an instruction that computes D = A * B + C.
+
+    Attributes:
+        types: Types of the elements.
+        d, a, b, c: Slots of the registers of the matrices, in the order of the instruction.
+        saturates: Whether integer sums are clamped to the range of s32.
+    """
+
+    types: MatrixTypes
+    d: list[int]
+    a: list[int]
+    b: list[int]
+    c: list[int]
+    saturates: bool
+
+    def clamped(self, sums: Any) -> Any:
+        """Return sums, int64 or float64, clamped to s32 if the instruction saturates."""
+        return np.clip(sums, S32_LEAST, S32_MOST) if self.saturates else sums
+
+
+@dataclass(frozen=True)
+class _TileProduct:
+    """An mma instruction: D = A * B + C of tiles that the lanes of a warp hold together.
+
+    Attributes:
+        instruction: The instruction, for faults.
+        rows: Rows of A, C and D.
+        depth: Columns of A: the inner dimension of the product.
+        operands: Registers of the tiles.
+    """
+
+    instruction: Instruction
+    rows: int
+    depth: int
+    operands: ProductOperands
+
+    def step(self, regs: list[Any]) -> None:
+        """Multiply the tiles of each warp, and add the accumulators."""
+        operands, types = self.operands, self.operands.types
+        positions = warps_of(self.instruction, regs[FRAME_SLOT])  # [warps, 32]
+        a = left_matrices(words_of(regs, operands.a, positions), types.a, self.rows, self.depth)  # [warps, rows, depth]
+        b = right_matrices(words_of(regs, operands.b, positions), types.b, self.depth)  # [warps, depth, 8]
+        c = np.zeros((positions.shape[0], self.rows, _COLUMNS), a.dtype)
+        values_of_c = accumulators(words_of(regs, operands.c, positions), types.c)
+        # The k-th element of all lanes is at (row, column), arrays over the lanes.
+        elements_of_lane = _accumulator_positions(self.rows)
+        for k, (row, column) in enumerate(elements_of_lane):
+            c[:, row, column] = values_of_c[:, :, k]
+        sums = product(a, b, c, types.a)
+        result = np.stack([sums[:, row, column] for row, column in elements_of_lane], axis=-1)
+        packed = packed_registers(operands.clamped(result), types.d)
+        for k, slot in enumerate(operands.d):
+            regs[slot][positions] = packed[:, :, k]
+
+
 @handles("mma")
 def mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of mma: D = A * B + C of small matrices that the lanes of a warp hold together."""
+    rows, depth, types = _shape_and_types(builder, instruction)
+    registers = [items(operand) for operand in builder.operands(instruction, 4)]
+    _check_register_counts(builder, instruction, registers, rows, depth, types)
+    register = "b64" if types.a == "f64" else "b32"
+    d_registers, *source_registers = registers
+    a, b, c = (
+        [builder.source(instruction, operand, register) for operand in registers_of_operand]
+        for registers_of_operand in source_registers
+    )
+    d = [builder.target(instruction, operand, register) for operand in d_registers]
+    # PTX has .satfinite for integers only; it is ignored on other types.
+    saturates = "satfinite" in instruction.modifiers and types.a in _INTEGERS
+    return _TileProduct(instruction, rows, depth, ProductOperands(types, d, a, b, c, saturates)).step
+
+
+def _shape_and_types(builder: FunctionBuilder, instruction: Instruction) -> tuple[int, int, MatrixTypes]:
+    """Return the rows and the depth of an mma, and its types; refuse an instruction that does not run here.
+
+    Its modifiers are the shape, the layouts of A and B, and the types of D, A, B and C.
+    """
     words = [m for m in instruction.modifiers if m not in ("sync", "aligned")]
-    has_satfinite = "satfinite" in words
-    if has_satfinite:
+    if "satfinite" in words:
         words.remove("satfinite")
-    # The words are the shape, the layouts of A and B, and the types of D, A, B and C.
     shape = _SHAPE.fullmatch(words[0]) if len(words) == 7 else None
     if shape is None or words[1:3] != ["row", "col"]:
         builder.fail(
             instruction,
             "is no mma that runs here (m16n8 with f16, bf16, tf32, s8, u8, e4m3, e5m2; m8n8 and m16n8 with f64)",
         )
-    result_type, a_type, b_type, c_type = words[3:]
-    rows, depth = int(shape[1]), int(shape[2])
-    per_register = _PER_REGISTER.get(a_type, 0)
-    if words[0] not in _SHAPES.get(a_type, ()) or per_register != _PER_REGISTER.get(b_type):
-        builder.fail(instruction, f"has no shape {words[0]} for {a_type} and {b_type}")
-    integer = a_type in ("s8", "u8")
-    accumulators_of_type = [("s32", "s32")] if integer else [("f64", "f64")] if a_type == "f64" else _ACCUMULATORS
-    if (result_type, c_type) not in accumulators_of_type:
+    types = MatrixTypes(*words[3:])
+    if words[0] not in _SHAPES.get(types.a, ()) or _PER_REGISTER[types.a] != _PER_REGISTER.get(types.b):
+        builder.fail(instruction, f"has no shape {words[0]} for {types.a} and {types.b}")
+    if types.a in _INTEGERS:
+        accumulator_types = [("s32", "s32")]
+    else:
+        accumulator_types = [("f64", "f64")] if types.a == "f64" else _ACCUMULATORS
+    if (types.d, types.c) not in accumulator_types:
         builder.fail(instruction)
-    operands = [items(operand) for operand in builder.operands(instruction, 4)]
-    d_registers, a_registers, b_registers, c_registers = operands
-    lane_sums = rows * _COLUMNS // WARP_LANES
+    return int(shape[1]), int(shape[2]), types
+
+
+def _check_register_counts(
+    builder: FunctionBuilder,
+    instruction: Instruction,
+    registers: Sequence[Sequence[Operand | None]],
+    rows: int,
+    depth: int,
+    types: MatrixTypes,
+) -> None:
+    """Refuse an mma whose tiles have other numbers of registers than their elements need.
+
+    Args:
+        builder: Builder of the function.
+        instruction: The instruction.
+        registers: Registers of D, A, B and C.
+        rows: Rows of A.
+        depth: Columns of A.
+        types: Types of the matrices.
+    """
+    elements_of_c = rows * _COLUMNS // WARP_LANES  # of one lane
+    per_register = _PER_REGISTER[types.a]  # that of b too
     expected_counts = (
-        lane_sums // _packed(result_type),
+        elements_of_c // _packed(types.d),
         rows * depth // WARP_LANES // per_register,
         depth * _COLUMNS // WARP_LANES // per_register,
-        lane_sums // _packed(c_type),
+        elements_of_c // _packed(types.c),
     )
-    counts = tuple(map(len, operands))
+    counts = tuple(map(len, registers))
     if counts != expected_counts:
         builder.fail(instruction, f"has {counts} registers, expected {expected_counts}")
-    register = "b64" if a_type == "f64" else "b32"
-    a_slots, b_slots, c_slots = (
-        [builder.source(instruction, operand, register) for operand in registers_of_operand]
-        for registers_of_operand in (a_registers, b_registers, c_registers)
-    )
-    targets = [builder.target(instruction, operand, register) for operand in d_registers]
-    saturates = has_satfinite and integer  # PTX has .satfinite for integers only
-
-    def step(regs: list[Any]) -> None:
-        """Multiply the tiles of each warp, and add the accumulators. `_accumulator_positions` returns the (rows,
-        columns) that the lanes hold, for each of their elements.
-        """
-        positions = warps_of(instruction, regs[FRAME_SLOT])  # [warps, 32]
-        a = left_matrices(_words(regs, a_slots, positions), a_type, rows, depth)  # [warps, rows, depth]
-        b = right_matrices(_words(regs, b_slots, positions), b_type, depth)  # [warps, depth, 8]
-        start = np.zeros((positions.shape[0], rows, _COLUMNS), a.dtype)
-        values = accumulators(_words(regs, c_slots, positions), c_type)
-        for k, (row, column) in enumerate(_accumulator_positions(rows)):
-            start[:, row, column] = values[:, :, k]
-        total = product(a, b, start, a_type)
-        result = np.stack([total[:, row, column] for row, column in _accumulator_positions(rows)], axis=-1)
-        if saturates:
-            result = np.clip(result, S32_LEAST, S32_MOST)
-        packed = packed_registers(result, result_type)
-        for k, slot in enumerate(targets):
-            regs[slot][positions] = packed[:, :, k]
-
-    return step
 
 
+_INTEGERS = ("s8", "u8")
+"""Integer types of A and B."""
 _ACCUMULATORS = [("f32", "f32"), ("f16", "f16"), ("f32", "f16"), ("f16", "f32")]
 """Types (D, C) that products of types other than integers and f64 may have."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,48 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class _PackedOperation:
+    """Operation on the parts of words: four bytes or two halves.
+
+    Attributes:
+        compute: The operation on two arrays of int64.
+        lanes: Parts of a word, 4 or 2.
+        a, b: Slots of the words whose parts are combined.
+        a_is_signed, b_is_signed: Whether their parts are signed.
+        limits: Range of a part of the result for .sat; None: the low bits of the result.
+    """
+
+    compute: Callable[[Any, Any], Any]
+    lanes: int
+    a: int
+    b: int
+    a_is_signed: bool
+    b_is_signed: bool
+    limits: tuple[int, int] | None
+
+    def results(self, regs: list[Any]) -> Any:
+        """Return the result of each part, int64 [threads, lanes]."""
+        n = regs[FRAME_SLOT].n
+        result = self.compute(
+            self._parts(regs[self.a], n, self.a_is_signed), self._parts(regs[self.b], n, self.b_is_signed)
+        )
+        return result if self.limits is None else np.clip(result, *self.limits)
+
+    def pack(self, results: Any) -> Any:
+        """Return the words whose parts have the low bits of results [threads, lanes], uint32 [threads]."""
+        return np.ascontiguousarray(results.astype(f"u{self._part_bytes}")).view(np.uint32)[:, 0]
+
+    @property
+    def _part_bytes(self) -> int:
+        return 4 // self.lanes
+
+    def _parts(self, words: Any, n: int, is_signed: bool) -> Any:
+        """Return the parts of the words of n threads, int64 [n, lanes]."""
+        values = np.array(np.broadcast_to(words, n))
+        return values.view(f"{'i' if is_signed else 'u'}{self._part_bytes}").astype(np.int64).reshape(n, self.lanes)
+
+
 @handles(*(f"{name}{lanes}" for name in _OPERATIONS for lanes in (2, 4)))
 def video(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of a SIMD video instruction, such as `vadd4.u32.u32.u32 d, a, b, c`.
@@ -25,32 +68,25 @@ def video(builder: FunctionBuilder, instruction: Instruction) -> Step:
     It computes each byte (or half, for opcodes that end in 2) of d from those of a and b. With .add, d is c plus the
     sum of these results. Without it, c is ignored.
     """
-    lanes = int(instruction.opcode[-1])  # parts of a word: 2 halves or 4 bytes
-    compute = _OPERATIONS[instruction.opcode[:-1]]
     types = [m for m in instruction.modifiers if m not in ("sat", "add")]
     if len(types) != 3 or any(type_ not in ("u32", "s32") for type_ in types):
         builder.fail(instruction)
     d_is_signed, a_is_signed, b_is_signed = (type_ == "s32" for type_ in types)
     d, a, b, c = builder.bind(instruction, "u32", "u32", "u32", "u32")
+    lanes = int(instruction.opcode[-1])
     bits = 32 // lanes
-    size = bits // 8
-    saturate, sums_parts = "sat" in instruction.modifiers, "add" in instruction.modifiers
-    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if d_is_signed else (0, (1 << bits) - 1)
+    limits = (-(1 << bits - 1), (1 << bits - 1) - 1) if d_is_signed else (0, (1 << bits) - 1)
+    operation = _PackedOperation(
+        _OPERATIONS[instruction.opcode[:-1]], lanes, a, b, a_is_signed, b_is_signed,
+        limits if "sat" in instruction.modifiers else None,
+    )  # fmt: skip
 
-    def parts(value: Any, n: int, is_signed: bool) -> Any:
-        """Return the parts of words, int64 [n, lanes]."""
-        values = np.array(np.broadcast_to(value, n))
-        return values.view(f"{'i' if is_signed else 'u'}{size}").astype(np.int64).reshape(n, lanes)
+    def pack(regs: list[Any]) -> None:
+        """Store the results of the parts as the parts of d."""
+        regs[d][...] = operation.pack(operation.results(regs))
 
-    def step(regs: list[Any]) -> None:
-        """Compute on the parts of both registers; pack the parts again, or add their sum to the third register."""
-        n = regs[FRAME_SLOT].n
-        result = compute(parts(regs[a], n, a_is_signed), parts(regs[b], n, b_is_signed))
-        if saturate:
-            result = np.clip(result, low, high)  # the range of a part of the result
-        if sums_parts:
-            regs[d][...] = (result.sum(axis=1) + regs[c]).astype(np.uint32)
-        else:
-            regs[d][...] = np.ascontiguousarray(result.astype(f"u{size}")).view(np.uint32)[:, 0]
+    def add(regs: list[Any]) -> None:
+        """Add the results of all parts to c."""
+        regs[d][...] = (operation.results(regs).sum(axis=1) + regs[c]).astype(np.uint32)
 
-    return step
+    return add if "add" in instruction.modifiers else pack

@@ -7,6 +7,7 @@ registers that the elements need (f16), the second half repeats the first.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,15 @@ from pydispatch.runtime.simulators.ptx.addresses import ADDRESS_BYTES, AddressRe
 from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Step, items
 from pydispatch.runtime.simulators.ptx.elements import UNSIGNED
 from pydispatch.runtime.simulators.ptx.frame import Frame
-from pydispatch.runtime.simulators.ptx.instructions.integer import S32_LEAST, S32_MOST
 from pydispatch.runtime.simulators.ptx.instructions.mma import (
+    MatrixTypes,
+    ProductOperands,
     accumulators,
     elements,
     packed_registers,
     product,
     warps_of,
+    words_of,
 )
 from pydispatch.runtime.simulators.ptx.memory import MemoryAccess
 from pydispatch.runtime.simulators.ptx.registry import handles
@@ -189,39 +192,54 @@ def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
     return step
 
 
-def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of wmma.mma: D = A * B + C."""
-    shape, types = _shape_and_types(builder, instruction)
-    # Of f16 the instruction names only the types of D and C.
-    result_type, a_type, b_type, c_type = types if len(types) == 4 else (types[0], "f16", "f16", types[-1])
-    m, n, k = shape
-    if f"m{m}n{n}k{k}" not in _SHAPES.get(a_type, ()) or _BYTES[a_type] != _BYTES[b_type] or len(types) not in (2, 4):
-        builder.fail(instruction)
-    register = UNSIGNED[8 if a_type == "f64" else 4]
-    d, *sources = (items(operand) for operand in builder.operands(instruction, 4))
-    per_register = register.itemsize // _BYTES[a_type]
-    a_slots, b_slots, c_slots = (builder.sources(instruction, register, operands) for operands in sources)
-    # Of f16, each element is in two registers, of which one copy is needed.
-    a_slots = a_slots[: m * k // WARP_LANES // per_register]
-    b_slots = b_slots[: k * n // WARP_LANES // per_register]
-    targets = [builder.target(instruction, operand, register) for operand in d]
-    saturates = "satfinite" in instruction.modifiers and result_type == "s32"
+@dataclass(frozen=True)
+class _FragmentProduct:
+    """A wmma.mma instruction: D = A * B + C of matrices in fragments.
 
-    def step(regs: list[Any]) -> None:
-        """Multiply two fragments, and add the accumulators."""
-        positions = warps_of(instruction, regs[FRAME_SLOT])
+    Attributes:
+        instruction: The instruction, for faults.
+        m, n, k: Size of the product: A is [m, k], B [k, n], C and D are [m, n].
+        operands: Registers of the fragments.
+    """
 
-        def words(slots: list[int]) -> Any:
-            return np.stack([np.broadcast_to(regs[slot], regs[FRAME_SLOT].n)[positions] for slot in slots], axis=-1)
+    instruction: Instruction
+    m: int
+    n: int
+    k: int
+    operands: ProductOperands
 
-        left = elements(words(a_slots), a_type).reshape(-1, m, k)
-        right = elements(words(b_slots), b_type).reshape(-1, k, n)
-        start = accumulators(words(c_slots), c_type).reshape(-1, m, n)
-        total = product(left, right, start, a_type)
-        if saturates:
-            total = np.clip(total, S32_LEAST, S32_MOST)
-        packed = packed_registers(np.ascontiguousarray(total).reshape(positions.shape[0], WARP_LANES, -1), result_type)
-        for element, slot in enumerate(targets):
+    def step(self, regs: list[Any]) -> None:
+        """Multiply the matrices of each warp, and add the accumulators."""
+        operands, types = self.operands, self.operands.types
+        positions = warps_of(self.instruction, regs[FRAME_SLOT])
+        a = elements(words_of(regs, operands.a, positions), types.a).reshape(-1, self.m, self.k)
+        b = elements(words_of(regs, operands.b, positions), types.b).reshape(-1, self.k, self.n)
+        c = accumulators(words_of(regs, operands.c, positions), types.c).reshape(-1, self.m, self.n)
+        sums = operands.clamped(product(a, b, c, types.a))
+        fragments = np.ascontiguousarray(sums).reshape(positions.shape[0], WARP_LANES, -1)
+        packed = packed_registers(fragments, types.d)
+        for element, slot in enumerate(operands.d):
             regs[slot][positions] = packed[:, :, element]
 
-    return step
+
+def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of wmma.mma: D = A * B + C."""
+    (m, n, k), words = _shape_and_types(builder, instruction)
+    # Of f16 the instruction names only the types of D and C.
+    types = MatrixTypes(*words) if len(words) == 4 else MatrixTypes(words[0], "f16", "f16", words[-1])
+    if (
+        f"m{m}n{n}k{k}" not in _SHAPES.get(types.a, ())
+        or _BYTES[types.a] != _BYTES[types.b]
+        or len(words) not in (2, 4)
+    ):
+        builder.fail(instruction)
+    register = UNSIGNED[8 if types.a == "f64" else 4]
+    d_registers, *source_registers = (items(operand) for operand in builder.operands(instruction, 4))
+    per_register = register.itemsize // _BYTES[types.a]
+    a, b, c = (builder.sources(instruction, register, registers) for registers in source_registers)
+    # Of f16, each element is in two registers, of which one copy is needed.
+    a = a[: m * k // WARP_LANES // per_register]
+    b = b[: k * n // WARP_LANES // per_register]
+    d = [builder.target(instruction, operand, register) for operand in d_registers]
+    saturates = "satfinite" in instruction.modifiers and types.d == "s32"
+    return _FragmentProduct(instruction, m, n, k, ProductOperands(types, d, a, b, c, saturates)).step
