@@ -6,11 +6,10 @@ import functools
 import os
 import re
 import sys
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from pydispatch.errors import CompileError, Error, InternalError, Location
@@ -86,7 +85,7 @@ def origin_of(error: BaseException) -> tuple[object, ...]:
     """
     own = (
         (frame.f_code.co_filename, line)
-        for frame, line in reversed(list(traceback.walk_tb(error.__traceback__)))
+        for frame, line in reversed(list(_entries(error)))
         if frame.f_code.co_filename.startswith(_OWN)
     )
     first_line = str(error).partition("\n")[0] if isinstance(error, InternalError) else ""
@@ -150,9 +149,17 @@ def _libraries() -> tuple[str, ...]:
     return tuple(str(Path(sysconfig.get_path(name))) + os.sep for name in ("stdlib", "purelib", "platlib"))
 
 
+def _entries(error: BaseException) -> Iterator[tuple[FrameType, int]]:
+    """Yield (frame, line) of an exception's traceback, like `traceback.walk_tb`, whose module is slow to import."""
+    entry: TracebackType | None = error.__traceback__
+    while entry is not None:
+        yield entry.tb_frame, entry.tb_lineno
+        entry = entry.tb_next
+
+
 def _frames(error: BaseException) -> Iterator[FrameType]:
     """Return the frames from the one that raised an exception, outwards, without the outermost one, which caught it."""
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    frames = [frame for frame, _ in _entries(error)]
     return reversed(frames[1:])
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import functools
 import io
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 
 from pydispatch.compiler.devlib.symbols import SYMBOLS
@@ -84,24 +85,36 @@ def sources() -> str:
 
 def compiler() -> str:
     """Return the version of the clang that compiled the bitcode: of the archive, or of the one that would be run."""
-    return _library().get("compiler", b"").decode() or tools.find().fingerprint()
+    return _labels().get("compiler", b"").decode() or tools.find().fingerprint()
 
 
 @functools.cache
 def _library() -> dict[str, bytes]:
     """Return the bytes of the archive's members by name; empty if it was built from other sources, or is missing."""
-    archived = members(FILE) if FILE.exists() else {}
-    return archived if archived and archived["sources"].decode() == sources() else {}
+    return members(FILE) if _labels() else {}
 
 
-def members(path: Path) -> dict[str, bytes]:
-    """Return the members of an archive by name: modules as `LEVEL/SOURCE`, `sources` (their digest) and `compiler`.
-    A file that is not regular, or larger than 64 MiB, has none."""
+def _labels() -> dict[str, bytes]:
+    """Return the members `compiler` and `sources` of the archive, its first ones; reading all would take 12 ms.
+
+    They are empty if the archive was built from other sources, or is missing.
+    """
+    labels = members(FILE, frozenset({"compiler", "sources"})) if FILE.exists() else {}
+    return labels if labels and labels["sources"].decode() == sources() else {}
+
+
+def members(path: Path, names: Set[str] | None = None) -> dict[str, bytes]:
+    """Return members of an archive by name: modules as `LEVEL/SOURCE`, `sources` (their digest) and `compiler`.
+
+    A file that is not regular, or larger than 64 MiB, has none. names: the members that are read; None for all.
+    """
     data = whole_file.read(path, limit=1 << 26)
     if data is None:
         return {}
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:xz") as archive:
-        return {entry.name: file.read() for entry in archive if (file := archive.extractfile(entry)) is not None}
+        chosen = (entry for entry in archive if names is None or entry.name in names)
+        read = islice(chosen, None if names is None else len(names))  # decompresses up to the last of them
+        return {entry.name: file.read() for entry in read if (file := archive.extractfile(entry)) is not None}
 
 
 def _compiled(stem: str, arch: str, cpu: str, features: tuple[str, ...]) -> bytes:

@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING
 from pydispatch.compiler.constants.padded_channels import pad_channels
 from pydispatch.compiler.constants.rounded import round_factors
 from pydispatch.compiler.driver.options import Options
-from pydispatch.compiler.fusion.quantized.block_products import multiply_block_scaled
-from pydispatch.compiler.fusion.quantized.moves import quantize_before_moves
-from pydispatch.compiler.fusion.quantized.pooling import pool_integers
-from pydispatch.compiler.fusion.quantized.products import multiply_integers
-from pydispatch.compiler.fusion.quantized.requantize import requantize
+from pydispatch.compiler.fusion.quantized.dequantized import has_integers
 from pydispatch.compiler.outline.form import host_functions
 
 if TYPE_CHECKING:
@@ -33,17 +29,19 @@ def lower_precision(module: ModuleOp, options: Options, levels: Sequence[Level])
         Sentences about the rounded factors, for `explain`.
     """
     functions = host_functions(module)
+    if quantized := list(filter(has_integers, functions)):
+        # NumPy, which these modules import, takes a tenth of the time to compile a small program.
+        from pydispatch.compiler.fusion.quantized.block_products import multiply_block_scaled
+        from pydispatch.compiler.fusion.quantized.rewrites import rewrite_integers
     if levels:
         distinct = {level.byte_products for level in levels}
         byte_products = distinct.pop() if len(distinct) == 1 else ""  # "": the CPUs have no instruction in common
+        for function in quantized:
+            rewrite_integers(function, byte_products)
         for function in functions:
-            quantize_before_moves(function)
-            pool_integers(function)
-            multiply_integers(function, byte_products)
-            requantize(function)
             pad_channels(function)
     if options.reassociate:
-        for function in functions:
+        for function in quantized:
             multiply_block_scaled(function, bool(levels), options.activation_bits // 8)
     notes: list[str] = []
     element = options.precision or options.weight_type

@@ -14,10 +14,20 @@ from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types
 from pydispatch.compiler.kernels.matmul.ranges import Range, range_of
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.values import shape_of
 
 EXACT = 1 << 24
 """f32 represents all integers up to this magnitude exactly."""
+
+
+def has_integers(function: Operation) -> bool:
+    """Return whether a host function has tensors of integers: the rewrites of this folder change no other function."""
+    block = function.regions[0].blocks.first
+    arguments = block.args if block is not None else ()
+    results = (result for op in walk(function) for result in op.results)
+    types = {value.type for value in (*arguments, *results)}
+    return any(isinstance(type_, TensorType) and isinstance(type_.element_type, IntegerType) for type_ in types)
 
 
 @dataclass(frozen=True)
