@@ -10,26 +10,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pydispatch.compiler.kernel_ir.kernel import Target
+from pydispatch.compiler.target.levels import LEVELS, V4
 from pydispatch.compiler.target.machine_model import MachineModel, model_named
 from pydispatch.compiler.target.system_caches import with_caches_of_this_machine
 from pydispatch.errors import CompileError
 
-_V2 = "sse3 ssse3 sse4.1 sse4.2 popcnt cx16 sahf"
-_V3 = f"{_V2} avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave"
-_V4 = f"{_V3} avx512f avx512bw avx512cd avx512dq avx512vl"
 _CRYPTO = "adx aes pclmul"
 _ICELAKE = (
     f"{_CRYPTO} avx512vnni avx512ifma avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni vaes vpclmulqdq sha"
 )
 _ZEN = f"{_CRYPTO} sha sse4a"
 _SAPPHIRE = f"{_ICELAKE} avx512bf16 avx512fp16 avxvnni amx-tile amx-int8 amx-bf16"
-
-LEVELS: dict[str, frozenset[str]] = {
-    "x86-64": frozenset(),
-    "x86-64-v2": frozenset(_V2.split()),
-    "x86-64-v3": frozenset(_V3.split()),
-    "x86-64-v4": frozenset(_V4.split()),
-}
 
 NATIVE = ("native", "host")
 """The names of this machine."""
@@ -95,7 +86,7 @@ _NOT_REQUIRED = {
     "riscv64": "relax zaamo zalrsc zca zcd zicntr zihpm zmmul",
 }
 _PARTS_OF_V = "zve32x zve32f zve64x zve64f zve64d zvl32b zvl64b zvl128b"
-_DETECTED_X86 = frozenset(f"{_V4} {_SAPPHIRE} amx-fp16 sse4a".split())
+_DETECTED_X86 = frozenset(f"{V4} {_SAPPHIRE} amx-fp16 sse4a".split())
 
 
 def named_features(arch: str) -> frozenset[str]:
@@ -109,7 +100,7 @@ def _words(*texts: str) -> frozenset[str]:
 
 
 _NAMED = {
-    "x86_64": _words(_V4, _NOT_REQUIRED["x86_64"], *(own for _, own in _X86.values())) | BASELINE["x86_64"],
+    "x86_64": _words(V4, _NOT_REQUIRED["x86_64"], *(own for _, own in _X86.values())) | BASELINE["x86_64"],
     "aarch64": _words(_NOT_REQUIRED["aarch64"], *_ARM.values()) | BASELINE["aarch64"],
     "riscv64": _words(_NOT_REQUIRED["riscv64"], _PARTS_OF_V, "zfhmin", *_RISCV.values()) | BASELINE["riscv64"],
 }

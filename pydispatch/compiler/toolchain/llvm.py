@@ -14,7 +14,6 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from pydispatch.compiler.toolchain import foreign
 from pydispatch.compiler.toolchain.machines import (
     FULL,
     Effort,
@@ -143,6 +142,8 @@ def _file(name: str, bitcode: bytes, machine: LlvmMachine) -> _File:
     Raises CompileError for thread-local variables, constructors and exceptions; RuntimeError for a file that LLVM
     refuses.
     """
+    from pydispatch.compiler.toolchain import foreign  # LLVM processes of programs without bitcode start without it
+
     llvm = library()
     with llvm.create_context() as context:
         with llvm.parse_bitcode(bitcode, context) as module:
@@ -280,6 +281,8 @@ class LlvmModule:
         """
         if not self._variables:
             return
+        from pydispatch.compiler.toolchain import foreign
+
         for variable in sorted(foreign.writable_variables(str(self._module))):
             # LLVM appends .N to a name that clashes with one of another linked module.
             name = variable if variable in self._variables else _RENAMED.sub("", variable)

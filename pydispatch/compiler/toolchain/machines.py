@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pydispatch.compiler.target.cpu import LEVELS
+from pydispatch.compiler.target.levels import LEVELS
 from pydispatch.compiler.worker.library import library
 
 

@@ -10,7 +10,6 @@ import contextlib
 import os
 import pickle
 import signal
-import subprocess
 import sys
 import tempfile
 from typing import TYPE_CHECKING, Any, cast
@@ -110,6 +109,8 @@ class Process:
     """
 
     def __init__(self) -> None:
+        import subprocess  # LLVM processes, which import this module for its messages, start none
+
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  (a pipe would have to be read all the time)
         # The flags with which this interpreter was started: the process must find the same packages.
         flags = [f"-{letter}" for letter, on in (("I", sys.flags.isolated), ("E", sys.flags.ignore_environment),
