@@ -6,8 +6,8 @@ over the threads. `builder.bind` returns the slots of the destination and the so
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -58,54 +58,97 @@ def _comparison(
     return (lambda x, y: ufunc(x, y) & ~(np.isnan(x) | np.isnan(y))) if base == "ne" else ufunc
 
 
-def _words(builder: FunctionBuilder, instruction: Instruction, type_count: int) -> tuple[str, str, bool]:
-    """Return (comparison, "and", "or", "xor" or "", whether .ftz is there) from the modifiers of setp and set.
+class _Condition(NamedTuple):
+    """Condition of setp and set: a comparison, whose result may be combined with a predicate.
 
-    type_count: number of types, which are the last modifiers.
+    Attributes:
+        compare: Comparison of two arrays, which counts subnormals as zeros with .ftz.
+        combine: Function of the result and the predicate: and, or, xor; None if the result is not combined.
+        predicate: Slot of the predicate; -1 if the result is not combined.
+    """
+
+    compare: Callable[[Any, Any], Any]
+    combine: np.ufunc | None
+    predicate: int
+
+
+def _condition(builder: FunctionBuilder, instruction: Instruction, type_count: int) -> _Condition:
+    """Return the condition of setp or set, whose modifiers are the comparison, the combination, .ftz and the types.
+
+    Refuse an instruction with other modifiers, or with another number of operands: the destination, the two operands
+    of the comparison, and the predicate if there is a combination.
+
+    Args:
+        builder: Builder of the function that contains the instruction.
+        instruction: The instruction.
+        type_count: Number of types, which are the last modifiers; the last one is that of the operands.
     """
     words = list(instruction.modifiers[: len(instruction.modifiers) - type_count])
-    ftz = "ftz" in words
-    if ftz:
+    flushes_subnormals = "ftz" in words
+    if flushes_subnormals:
         words.remove("ftz")
     if not 1 <= len(words) <= 2 or (len(words) == 2 and words[1] not in _COMBINE):
         builder.fail(instruction)
-    return words[0], words[1] if len(words) == 2 else "", ftz
+    type_ = instruction.modifiers[-1]
+    compare = _comparison(builder, instruction, words[0], is_float(type_))
+    if flushes_subnormals:
+        compare = _flushing(compare)
+    if len(words) == 1:
+        builder.operands(instruction, 3)
+        return _Condition(compare, None, predicate=-1)
+    predicate = builder.source(instruction, builder.operands(instruction, 4)[3], BOOL)
+    return _Condition(compare, _COMBINE[words[1]], predicate)
+
+
+def _flushing(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a comparison that counts subnormal operands as zeros."""
+    return lambda x, y: compare(flush(x), flush(y))
 
 
 @handles("setp")
 def setp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of setp.
 
-    setp.lt.f32 p|q, a, b sets p = a < b and q = !p; setp.lt.and.f32 p|q, a, b, c combines both with c.
+    setp.lt.f32 p|q, a, b sets p = a < b and q = !p; setp.lt.and.f32 p|q, a, b, c combines both with c. On packed types
+    p is the result of the low half, and q that of the high half.
     """
-    name, combine, ftz = _words(builder, instruction, type_count=1)
+    condition = _condition(builder, instruction, type_count=1)
     type_ = instruction.modifiers[-1]
-    destination, x, y = builder.operands(instruction, 3, most=4)[:3]  # the fourth is a predicate to combine with
-    first, second = pair(destination)
-    if type_ in ("f16x2", "bf16x2"):
-        return _packed(builder, instruction, name, combine, ftz)
-    compare = _comparison(builder, instruction, name, is_float(type_))
-    dtype = dtype_of(type_)
-    a, b = builder.sources(instruction, dtype, (x, y))
+    first, second = pair(instruction.operands[0])
+    if type_ in _PACKED_TYPES:
+        a, b = builder.sources(instruction, "u32", instruction.operands[1:3])
+        targets = [builder.target(instruction, first, BOOL), builder.target(instruction, second, BOOL)]
+        return _setp_of_halves(condition, type_, a, b, targets)
+    a, b = builder.sources(instruction, dtype_of(type_), instruction.operands[1:3])
     p = builder.target(instruction, first, BOOL)
     q = builder.target(instruction, second, BOOL) if second is not None else -1
-    c = builder.source(instruction, instruction.operands[3], BOOL) if combine else -1
+    compare = condition.compare
     # The common case: NumPy compares into the register itself.
-    is_comparison_alone = not combine and q < 0 and not ftz and type_ != "bf16"
-    if is_comparison_alone and isinstance(compare, np.ufunc):
+    if isinstance(compare, np.ufunc) and condition.combine is None and q < 0 and type_ != "bf16":
         return lambda regs: compare(regs[a], regs[b], regs[p])
-    combine_with = _COMBINE.get(combine)
+    return _setp_of_numbers(condition, type_, a, b, p, q)
+
+
+def _setp_of_numbers(condition: _Condition, type_: str, a: int, b: int, p: int, q: int) -> Step:
+    """Return the closure of setp of two numbers.
+
+    Args:
+        condition: The condition.
+        type_: PTX type of the operands.
+        a: Slot of the first operand.
+        b: Slot of the second operand.
+        p: Slot of the result.
+        q: Slot of the result of the opposite comparison; -1 if it is not stored.
+    """
+    compare, combine, predicate = condition.compare, condition.combine, condition.predicate
 
     def step(regs: list[Any]) -> None:
-        """Write the result to p and its opposite to q, each combined with the predicate c if there is one."""
-        left, right = unpacked(regs[a], type_), unpacked(regs[b], type_)
-        if ftz:
-            left, right = flush(left), flush(right)
-        result = compare(left, right)
+        """Write the result to p and its opposite to q, each combined with the predicate if there is one."""
+        result = compare(unpacked(regs[a], type_), unpacked(regs[b], type_))
         inverse = ~result
-        if combine_with is not None:
-            operand = regs[c]
-            result, inverse = combine_with(result, operand), combine_with(inverse, operand)
+        if combine is not None:
+            operand = regs[predicate]
+            result, inverse = combine(result, operand), combine(inverse, operand)
         regs[p][...] = result
         if q >= 0:
             regs[q][...] = inverse
@@ -113,89 +156,97 @@ def setp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     return step
 
 
-def _packed(builder: FunctionBuilder, instruction: Instruction, name: str, combine: str, ftz: bool) -> Step:
-    """Build the closure of setp of two packed halves: p for the low, q for the high one.
+def _setp_of_halves(condition: _Condition, type_: str, a: int, b: int, targets: Sequence[int]) -> Step:
+    """Return the closure of setp of two packed registers, which compares their low and their high halves.
 
-    name: the comparison, such as "lt". combine: "and", "or" or "xor" with the predicate that is the last operand; ""
-    for none. ftz: whether subnormal operands count as zeros.
+    Args:
+        condition: The condition.
+        type_: "f16x2" or "bf16x2".
+        a: Slot of the first register.
+        b: Slot of the second register.
+        targets: Slots of the predicates of the low and the high half.
     """
-    type_ = instruction.modifiers[-1]
-    destination, x, y = instruction.operands[:3]
-    first, second = pair(destination)
-    compare = _comparison(builder, instruction, name, floating=True)
-    a, b = builder.sources(instruction, "u32", (x, y))
-    targets = [builder.target(instruction, first, BOOL), builder.target(instruction, second, BOOL)]
-    c = builder.source(instruction, instruction.operands[3], BOOL) if combine else -1
-    combine_with = _COMBINE.get(combine)
+    compare, combine, predicate = condition.compare, condition.combine, condition.predicate
 
     def step(regs: list[Any]) -> None:
         for target, left, right in zip(targets, parts_of(regs[a], type_), parts_of(regs[b], type_), strict=True):
-            result = compare(flush(left), flush(right)) if ftz else compare(left, right)
-            regs[target][...] = combine_with(result, regs[c]) if combine_with is not None else result
+            result = compare(left, right)
+            regs[target][...] = combine(result, regs[predicate]) if combine is not None else result
 
     return step
 
 
 @handles("set")
 def set_(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Return the closure of set: where the comparison holds 1.0 for a float result, all ones for an integer; else 0."""
-    name, combine, ftz = _words(builder, instruction, type_count=2)
+    """Return the closure of set: where the condition holds 1.0 for a float result, all ones for an integer; else 0.
+
+    On packed types each half of the result is that of the same halves of the operands.
+    """
+    condition = _condition(builder, instruction, type_count=2)
     result_type, type_ = instruction.modifiers[-2:]
-    d, x, y, *predicates = builder.operands(instruction, 3, most=4)
-    compare = _comparison(builder, instruction, name, is_float(type_))
-    combine_with = _COMBINE.get(combine)
-    if type_.endswith("x2"):
-        return _set_packed(builder, instruction, name, combine, ftz)
-    a, b = builder.sources(instruction, type_, (x, y))
-    predicate = builder.source(instruction, predicates[0], BOOL) if combine else None
-    target = builder.target(instruction, d, result_type)
-    float_one = {"f32": np.float32(1), "f16": np.float16(1), "bf16": np.uint16(0x3F80)}.get(result_type)
-    dtype = dtype_of(result_type)
-    true_value = float_one if float_one is not None else (~UNSIGNED[dtype.itemsize].type(0)).view(dtype)
-
-    def step(regs: list[Any]) -> None:
-        """Write `true_value` where the comparison holds, combined with a predicate, else 0."""
-        left, right = unpacked(regs[a], type_), unpacked(regs[b], type_)
-        result = compare(flush(left), flush(right)) if ftz else compare(left, right)
-        if combine_with is not None and predicate is not None:
-            result = combine_with(result, regs[predicate])
-        regs[target][...] = np.where(result, true_value, dtype.type(0))
-
-    return step
+    is_packed = type_ in _PACKED_TYPES
+    a, b = builder.sources(instruction, "u32" if is_packed else type_, instruction.operands[1:3])
+    target = builder.target(instruction, instruction.operands[0], "u32" if is_packed else result_type)
+    if is_packed:
+        if result_type not in _TRUE_HALVES:
+            builder.fail(instruction)
+        compute = _chosen_halves(condition, type_, np.uint16(_TRUE_HALVES[result_type]))
+    else:
+        compute = _chosen_number(condition, type_, result_type)
+    return into(target, compute, a, b, *([condition.predicate] if condition.combine is not None else []))
 
 
-def _set_packed(builder: FunctionBuilder, instruction: Instruction, name: str, combine: str, ftz: bool) -> Step:
-    """Build the closure of set of two packed halves: each half is 1.0, or all ones for an integer result, or 0.
+def _chosen_number(condition: _Condition, type_: str, result_type: str) -> Callable[..., Any]:
+    """Return the function of set on numbers, which returns 1.0 or all ones where the condition holds, else 0.
+
+    Its arguments are the two operands, and the predicate if the condition has one.
 
     Args:
-        builder: Builder of the function.
-        instruction: The instruction.
-        name: The comparison, such as "lt".
-        combine: "and", "or" or "xor" with the predicate that is the last operand; "" for none.
-        ftz: Whether subnormal operands count as zeros.
+        condition: The condition.
+        type_: PTX type of the operands.
+        result_type: PTX type of the result.
     """
-    result_type, type_ = instruction.modifiers[-2:]
-    compare, combine_with = _comparison(builder, instruction, name, floating=True), _COMBINE.get(combine)
-    true_bits = {"f16x2": 0x3C00, "bf16x2": 0x3F80, "u32": 0xFFFF, "s32": 0xFFFF}.get(result_type)
-    if true_bits is None:
-        builder.fail(instruction)
-    true_value = np.uint16(true_bits)
-    d, x, y = instruction.operands[:3]
-    a, b = builder.sources(instruction, "u32", (x, y))
-    target = builder.target(instruction, d, "u32")
-    c = builder.source(instruction, instruction.operands[3], BOOL) if combine else -1
+    compare, combine = condition.compare, condition.combine
+    dtype = dtype_of(result_type)
+    float_one = {"f32": np.float32(1), "f16": np.float16(1), "bf16": np.uint16(0x3F80)}.get(result_type)
+    true_value = float_one if float_one is not None else (~UNSIGNED[dtype.itemsize].type(0)).view(dtype)
+    false_value = dtype.type(0)
 
-    def step(regs: list[Any]) -> None:
-        """Compare both halves of packed registers."""
+    def compute(left: Any, right: Any, predicate: Any = None) -> Any:
+        result = compare(unpacked(left, type_), unpacked(right, type_))
+        if combine is not None:
+            result = combine(result, predicate)
+        return np.where(result, true_value, false_value)
+
+    return compute
+
+
+_PACKED_TYPES = ("f16x2", "bf16x2")
+_TRUE_HALVES = {"f16x2": 0x3C00, "bf16x2": 0x3F80, "u32": 0xFFFF, "s32": 0xFFFF}
+"""Type of the result of set on packed types → the bits of a half where the condition holds: 1.0, or all ones."""
+
+
+def _chosen_halves(condition: _Condition, type_: str, true_bits: np.uint16) -> Callable[..., Any]:
+    """Return the function of set on packed registers; its arguments are those of the function of `_chosen_number`.
+
+    Args:
+        condition: The condition.
+        type_: "f16x2" or "bf16x2".
+        true_bits: Bits of a half of the result where the condition holds.
+    """
+    compare, combine = condition.compare, condition.combine
+    false_bits = np.uint16(0)
+
+    def compute(left: Any, right: Any, predicate: Any = None) -> Any:
         halves = []
-        for left, right in zip(parts_of(regs[a], type_), parts_of(regs[b], type_), strict=True):
-            result = compare(flush(left), flush(right)) if ftz else compare(left, right)
-            if combine_with is not None:
-                result = combine_with(result, regs[c])
-            halves.append(np.where(result, true_value, np.uint16(0)))
-        regs[target][...] = joined(*halves)
+        for left_half, right_half in zip(parts_of(left, type_), parts_of(right, type_), strict=True):
+            result = compare(left_half, right_half)
+            if combine is not None:
+                result = combine(result, predicate)
+            halves.append(np.where(result, true_bits, false_bits))
+        return joined(*halves)
 
-    return step
+    return compute
 
 
 @handles("selp")
