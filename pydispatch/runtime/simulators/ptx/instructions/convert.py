@@ -80,24 +80,29 @@ def _to_integer(to: str, source_type: str, words: set[str]) -> Callable[[Any], A
 
     NaN becomes 0; if either type has 64 bits, the top bit of the result alone. words: the modifiers of the instruction.
     """
-    mode = next((m for m in _INTEGRAL if m in words), "rzi")
+    rounded = next((_INTEGRAL[m] for m in _INTEGRAL if m in words), np.trunc)
     dtype = dtype_of(to)
     bits = 8 * dtype.itemsize
-    signed = dtype.kind == "i"
-    # The least integer, and the greatest plus 1: both are powers of two or 0, so exact in f64.
-    least = -(2.0 ** (bits - 1)) if signed else 0.0
-    exclusive_limit = 2.0 ** (bits - 1) if signed else 2.0**bits
-    greatest_integer = dtype.type(np.iinfo(dtype).max)
-    least_integer = dtype.type(np.iinfo(dtype).min)
     result_of_nan = dtype.type(0)
     if source_type == "f64" or bits == 64:
         result_of_nan = UNSIGNED[dtype.itemsize].type(1 << (bits - 1)).view(dtype)
-    flushes_subnormals = "ftz" in words
+    clamp, flushes_subnormals = _clamping(dtype, result_of_nan), "ftz" in words
+    return lambda value: clamp(rounded(_widen(value, source_type, flushes_subnormals)))
 
-    def compute(value: Any) -> Any:
-        """Round to an integer, and saturate to the range of the target type; NaN becomes `result_of_nan`."""
-        integral = _widen(value, source_type, flushes_subnormals)
-        integral = _INTEGRAL[mode](integral)
+
+def _clamping(dtype: np.dtype[Any], result_of_nan: Any) -> Callable[[Any], Any]:
+    """Return the function that returns integral numbers in f64 as integers, clamped to the range of their type.
+
+    Args:
+        dtype: Type of the integers.
+        result_of_nan: Integer that is returned for NaN.
+    """
+    limits = np.iinfo(dtype)
+    least_integer, greatest_integer = dtype.type(limits.min), dtype.type(limits.max)
+    # Both are powers of two or 0, so exact in f64.
+    least, exclusive_limit = float(limits.min), float(int(limits.max) + 1)
+
+    def clamp(integral: Any) -> Any:
         in_range = (integral >= least) & (integral < exclusive_limit)
         result = np.where(in_range, integral, 0.0).astype(dtype)
         if not in_range.all():
@@ -106,7 +111,7 @@ def _to_integer(to: str, source_type: str, words: set[str]) -> Callable[[Any], A
             result = np.where(np.isnan(integral), result_of_nan, result)
         return result
 
-    return compute
+    return clamp
 
 
 def _widen(value: Any, source_type: str, ftz: bool) -> Any:

@@ -81,29 +81,18 @@ def small_float_operation(builder: FunctionBuilder, instruction: Instruction) ->
     source_count, compute = _operation_on_f32(builder, instruction, words, is_bf16)
     dtype = UNSIGNED[SIZES[type_]]
     target, *sources = builder.bind(instruction, dtype, *source_count * [dtype])
-    ftz, sat, relu, is_sign_only = "ftz" in words, "sat" in words, "relu" in words, instruction.opcode in ("neg", "abs")
+    if instruction.opcode in _SIGN_OPERATIONS and "ftz" not in words:
+        change_sign = _SIGN_OPERATIONS[instruction.opcode]
 
-    def widen(bits: Any) -> Any:
-        """Return the numbers with these 16 bits as f32; with .ftz, subnormal ones of f16 as zeros."""
-        if is_bf16:
-            return from_bf16(bits)
-        half = np.asarray(bits).astype(np.uint16).view(np.float16)
-        return (flush(half) if ftz else half).astype(np.float32)
+        def compute_bits(values: list[Any]) -> Any:
+            """Return the 16 bits of the values with another sign."""
+            return change_sign(values[0].astype(np.uint16))
+    else:
+        widen, narrow = _widening(is_bf16, "ftz" in words), _narrowing(is_bf16, words)
 
-    def compute_bits(values: list[Any]) -> Any:
-        """Compute on 16-bit patterns in f32, with the modifiers; neg and abs change only the sign bit."""
-        if is_sign_only and not ftz:
-            bits = values[0].astype(np.uint16)
-            return bits ^ np.uint16(0x8000) if instruction.opcode == "neg" else bits & np.uint16(0x7FFF)
-        result = compute(*[widen(bits) for bits in values])
-        if sat:
-            result = saturate(result)
-        if relu:
-            result = rectify(result)
-        if is_bf16:
-            return to_bf16(result)
-        half = result.astype(np.float16)
-        return bits16(flush(half) if ftz else half, "f16")
+        def compute_bits(values: list[Any]) -> Any:
+            """Return the 16 bits of the result, which is computed in f32."""
+            return narrow(compute(*[widen(bits) for bits in values]))
 
     def step(regs: list[Any]) -> None:
         """Compute on one number of each register, or on both of a packed pair."""
@@ -116,3 +105,50 @@ def small_float_operation(builder: FunctionBuilder, instruction: Instruction) ->
             regs[target][...] = compute_bits(operands)
 
     return step
+
+
+_SIGN_OPERATIONS: dict[str, Callable[[Any], Any]] = {
+    "neg": lambda bits: bits ^ np.uint16(0x8000),
+    "abs": lambda bits: bits & np.uint16(0x7FFF),
+}
+"""Opcode of an instruction that changes only the sign → function of the bits, uint16."""
+
+
+def _widening(is_bf16: bool, flushes_subnormals: bool) -> Callable[[Any], Any]:
+    """Return the function that returns the numbers with some 16 bits, uint16, as f32.
+
+    Args:
+        is_bf16: Whether the numbers are bf16, else f16.
+        flushes_subnormals: Whether subnormals of f16 count as zeros.
+    """
+    if is_bf16:
+        return from_bf16
+
+    def widen(bits: Any) -> Any:
+        half = np.asarray(bits).astype(np.uint16).view(np.float16)
+        return (flush(half) if flushes_subnormals else half).astype(np.float32)
+
+    return widen
+
+
+def _narrowing(is_bf16: bool, words: set[str]) -> Callable[[Any], Any]:
+    """Return the function that returns the 16 bits, uint16, of results in f32.
+
+    Args:
+        is_bf16: Whether the results become bf16, else f16.
+        words: Modifiers of the instruction: .ftz flushes subnormals of f16, .sat clamps to [0, 1], .relu replaces
+            negative results by 0.
+    """
+    flushes_subnormals, saturates, rectifies = "ftz" in words, "sat" in words, "relu" in words
+
+    def narrow(result: Any) -> Any:
+        if saturates:
+            result = saturate(result)
+        if rectifies:
+            result = rectify(result)
+        if is_bf16:
+            return to_bf16(result)
+        half = result.astype(np.float16)
+        return bits16(flush(half) if flushes_subnormals else half, "f16")
+
+    return narrow

@@ -7,8 +7,8 @@ destination and the sources; `builder.fail` refuses an instruction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -80,46 +80,50 @@ def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
     first such instruction of a function declares.
     """
     type_ = instruction.modifiers[-1]
-    sets_carry = "cc" in instruction.modifiers
-    uses_carry = instruction.opcode.endswith("c")
     dtype = UNSIGNED[SIZES[type_]]
     if builder.storage(CARRY) is None:
         builder.declare(CARRY, dtype_of("u32"))
     storage = builder.storage(CARRY)
     assert storage is not None
     carry = builder.view(storage, dtype_of("u32"))
-    if uses_carry:
+    carry_in, carry_out = builder.constant(np.uint32(0)), -1  # slots; -1: the carry is not stored
+    if instruction.opcode.endswith("c"):
         builder.reads.add(carry)
-    if sets_carry:
+        carry_in = carry
+    if "cc" in instruction.modifiers:
         builder.writes.add(carry)
+        carry_out = carry
     opcode = instruction.opcode.removesuffix("c")
     if opcode == "mad":
         d, *factors, addend = builder.bind(instruction, dtype, type_, type_, dtype)
     else:
         d, *factors, addend = builder.bind(instruction, dtype, dtype, dtype)
-    takes_high_half, is_subtraction = "hi" in instruction.modifiers, opcode == "sub"
+    multiply = multiply_high if "hi" in instruction.modifiers else np.multiply
+    combine = _difference if opcode == "sub" else _sum
 
     def step(regs: list[Any]) -> None:
         """Add or subtract with carry; the two factors of mad are multiplied first."""
-        left, right = regs[factors[0]], regs[addend]
+        left = regs[factors[0]]
         if len(factors) == 2:
-            other = regs[factors[1]]
-            left = (multiply_high(left, other) if takes_high_half else np.multiply(left, other)).view(dtype)
-        carry_in = regs[carry].astype(dtype) if uses_carry else dtype.type(0)
-        # Unsigned results that wrap show a carry: a sum is less than an operand, a difference needs a larger one.
-        if is_subtraction:
-            partial = left - right
-            total = partial - carry_in
-            carry_out = (left < right) | (partial < carry_in)
-        else:
-            partial = left + right
-            total = partial + carry_in
-            carry_out = (partial < left) | (total < partial)
-        regs[d][...] = total
-        if sets_carry:
-            regs[carry][...] = carry_out
+            left = multiply(left, regs[factors[1]]).view(dtype)
+        regs[d][...], carries = combine(left, regs[addend], regs[carry_in].astype(dtype))
+        if carry_out >= 0:
+            regs[carry_out][...] = carries
 
     return step
+
+
+def _sum(left: Any, right: Any, carry: Any) -> tuple[Any, Any]:
+    """Return left + right + carry, which wraps, and whether it does. The arguments are unsigned, of one dtype."""
+    partial = left + right
+    total = partial + carry
+    return total, (partial < left) | (total < partial)  # a sum that wraps is less than its operands
+
+
+def _difference(left: Any, right: Any, borrow: Any) -> tuple[Any, Any]:
+    """Return left - right - borrow, which wraps, and whether it does. The arguments are unsigned, of one dtype."""
+    partial = left - right
+    return partial - borrow, (left < right) | (partial < borrow)
 
 
 def multiply_high(lhs: Any, rhs: Any) -> Any:
@@ -202,32 +206,50 @@ def _divide(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """
     type_ = integer_type(builder, instruction)
     d, a, b = builder.bind(instruction, type_, type_, type_)
-    remainder, signed = instruction.opcode == "rem", type_.startswith("s")
+    is_remainder = instruction.opcode == "rem"
+    divide: Callable[[Any, Any], Any]
+    if type_.startswith("s"):
+        divide = _truncated_remainder if is_remainder else _truncated_quotient
+    else:
+        divide = np.remainder if is_remainder else np.floor_divide
     dtype = dtype_of(type_)
 
     def step(regs: list[Any]) -> None:
-        """Divide toward zero, or return the remainder; a quotient by 0 is all ones, a remainder the dividend."""
+        """Divide; a quotient by 0 is all ones, a remainder the dividend."""
         left, right = np.broadcast_arrays(regs[a], regs[b])
         is_zero = right == 0
         if is_zero.any():
             right = np.where(is_zero, dtype.type(1), right)  # any divisor; these results are replaced below
-        # Magnitudes are divided, because NumPy divides toward minus infinity. The magnitude of the minimum, which
-        # fits only the unsigned type, makes minimum / -1 the minimum.
-        if signed:
-            unsigned = UNSIGNED[dtype.itemsize]
-            dividend_is_negative, divisor_is_negative = left < 0, right < 0
-            dividend = np.where(dividend_is_negative, -left, left).view(unsigned)
-            divisor = np.where(divisor_is_negative, -right, right).view(unsigned)
-            result = dividend % divisor if remainder else dividend // divisor
-            is_negative = dividend_is_negative if remainder else dividend_is_negative ^ divisor_is_negative
-            result = np.where(is_negative, unsigned.type(0) - result, result).view(dtype)
-        else:
-            result = left % right if remainder else left // right
+        result = divide(left, right)
         if is_zero.any():
-            result = np.where(is_zero, left if remainder else ~dtype.type(0), result)
+            result = np.where(is_zero, left if is_remainder else ~dtype.type(0), result)
         regs[d][...] = result
 
     return step
+
+
+def _magnitude(value: Any) -> Any:
+    """Return the absolute values of signed integers as unsigned ones, which represent that of the minimum too."""
+    return np.where(value < 0, -value, value).view(UNSIGNED[value.dtype.itemsize])
+
+
+def _with_sign(magnitude: Any, is_negative: Any) -> Any:
+    """Return unsigned integers as signed ones, negated where `is_negative` holds."""
+    dtype = magnitude.dtype
+    return np.where(is_negative, dtype.type(0) - magnitude, magnitude).view(SIGNED[dtype.itemsize])
+
+
+def _truncated_quotient(left: Any, right: Any) -> Any:
+    """Return the quotients of signed integers, rounded toward zero; NumPy rounds toward minus infinity.
+
+    The quotient of the minimum and -1, which exceeds the type, is the minimum.
+    """
+    return _with_sign(_magnitude(left) // _magnitude(right), (left < 0) ^ (right < 0))
+
+
+def _truncated_remainder(left: Any, right: Any) -> Any:
+    """Return the remainders of signed integers for quotients rounded toward zero: they have the sign of `left`."""
+    return _with_sign(_magnitude(left) % _magnitude(right), left < 0)
 
 
 def _unary(builder: FunctionBuilder, instruction: Instruction) -> Step:
@@ -285,31 +307,44 @@ def _dot(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if len(words) != 2 or any(word not in ("u32", "s32") for word in words):
         builder.fail(instruction)
     d, a, b, c = builder.bind(instruction, "u32", "u32", "u32", "u32")
-    kinds = ["i" if word == "s32" else "u" for word in words]
+    left_dtype, right_dtype = (np.dtype(np.int32 if word == "s32" else np.uint32) for word in words)
     is_dp4a = instruction.opcode == "dp4a"
     count, left_bits = (4, 8) if is_dp4a else (2, 16)
     first_byte = 2 if "hi" in instruction.modifiers else 0  # of b; dp4a has no halves
-
-    def packed_element(value: Any, kind: str, width: int, position: int) -> Any:
-        """Return element `position` of `width` bits of a word as int64, counted from the lowest bits.
-
-        kind: "i" if it is signed, else "u".
-        """
-        # Shift the element to the top, then down again, which extends it by its sign or zeros.
-        shift = np.uint32(32 - width - position * width)
-        word = value << shift
-        dtype = np.int32 if kind == "i" else np.uint32
-        return (word.view(dtype) >> dtype(32 - width)).astype(np.int64)
+    left = [_PackedInteger(a, left_dtype, left_bits, k) for k in range(count)]
+    right = [_PackedInteger(b, right_dtype, 8, first_byte + k) for k in range(count)]
 
     def step(regs: list[Any]) -> None:
         """Add the dot product of packed bytes, or of halves and bytes, to the third register."""
         total = regs[c].astype(np.int64)
-        for k in range(count):
-            left = packed_element(regs[a], kinds[0], left_bits, k)
-            total = total + left * packed_element(regs[b], kinds[1], width=8, position=first_byte + k)
+        for x, y in zip(left, right, strict=True):
+            total = total + x.read(regs) * y.read(regs)
         regs[d][...] = total.astype(np.uint32)
 
     return step
+
+
+class _PackedInteger(NamedTuple):
+    """Integer of a few bits in a 32-bit register.
+
+    Attributes:
+        slot: Slot of the register, which is read as u32.
+        dtype: int32 if the integer is signed, else uint32.
+        width: Number of its bits.
+        position: Number of integers of the same width below it.
+    """
+
+    slot: int
+    dtype: np.dtype[Any]
+    width: int
+    position: int
+
+    def read(self, regs: list[Any]) -> Any:
+        """Return the integers of all threads as int64."""
+        _, dtype, width, position = self
+        # Shift the integer to the top, then down again, which extends it by its sign or zeros.
+        word = regs[self.slot] << np.uint32(32 - width - position * width)
+        return (word.view(dtype) >> dtype.type(32 - width)).astype(np.int64)
 
 
 INTEGER = {

@@ -62,6 +62,48 @@ SEGMENT_SHIFT = 8
 """Position in the last operand of shfl of the mask of segments; its low bits are the last lane of a segment."""
 
 
+SourceLanes = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
+"""Function (lane, distance, segment, limit) → (lane that it reads, whether that is in range).
+
+All are arrays over the threads. `segment` are the bits of a lane that name its segment, and `limit` the other bits of
+the last lane that may be read (of the first one for "up"). For "idx" the distance is an index in the segment.
+"""
+
+
+def _lane_above(lane: Any, distance: Any, segment: Any, limit: Any) -> tuple[Any, Any]:
+    """Return the source of shfl.up; see `SourceLanes`."""
+    source = lane - distance
+    return source, source >= _in_segment(lane, limit, segment)
+
+
+def _lane_below(lane: Any, distance: Any, segment: Any, limit: Any) -> tuple[Any, Any]:
+    """Return the source of shfl.down; see `SourceLanes`."""
+    source = lane + distance
+    return source, source <= _in_segment(lane, limit, segment)
+
+
+def _lane_across(lane: Any, distance: Any, segment: Any, limit: Any) -> tuple[Any, Any]:
+    """Return the source of shfl.bfly; see `SourceLanes`."""
+    source = lane ^ distance
+    return source, source <= _in_segment(lane, limit, segment)
+
+
+def _lane_at(lane: Any, index: Any, segment: Any, limit: Any) -> tuple[Any, Any]:
+    """Return the source of shfl.idx; see `SourceLanes`."""
+    source = _in_segment(lane, index, segment)
+    return source, source <= _in_segment(lane, limit, segment)
+
+
+def _in_segment(lane: Any, index: Any, segment: Any) -> Any:
+    """Return the lane at an index in the segment of a lane."""
+    return (lane & segment) | (index & ~segment)
+
+
+_SHUFFLES: dict[str, SourceLanes] = {
+    "up": _lane_above, "down": _lane_below, "bfly": _lane_across, "idx": _lane_at,
+}  # fmt: skip
+
+
 @handles("shfl")
 def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of shfl, such as `shfl.sync.down.b32 d|p, value, distance, clamp, mask`.
@@ -72,7 +114,7 @@ def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
     own.
     """
     words = [m for m in instruction.modifiers if m != "sync"]
-    if len(words) != 2 or words[0] not in ("up", "down", "bfly", "idx") or words[1] != "b32":
+    if len(words) != 2 or words[0] not in _SHUFFLES or words[1] != "b32":
         builder.fail(instruction)
     sync = "sync" in instruction.modifiers
     destination, value, lane_operand, clamp, *masks = builder.operands(instruction, 5 if sync else 4)
@@ -83,7 +125,7 @@ def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
     mask = builder.source(instruction, masks[0], "u32") if sync else -1  # -1: no mask
     target = builder.target(instruction, first, "u32")
     valid_target = builder.target(instruction, second, BOOL) if second is not None else -1
-    mode = words[0]
+    source_of = _SHUFFLES[words[0]]
 
     def step(regs: list[Any]) -> None:
         """Read the value of another lane in each thread."""
@@ -95,16 +137,7 @@ def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
         clamps = regs[clamp_slot].astype(np.int64)
         segment, limit = (clamps >> SEGMENT_SHIFT) & LANE_MASK, clamps & LANE_MASK
         distance = regs[lane_slot].astype(np.int64) & LANE_MASK
-        bound = (lane & segment) | (limit & ~segment)  # the last lane that may be read; for "up" the first
-        if mode == "up":
-            source, valid = lane - distance, lane - distance >= bound
-        elif mode == "down":
-            source, valid = lane + distance, lane + distance <= bound
-        elif mode == "bfly":
-            source, valid = lane ^ distance, (lane ^ distance) <= bound
-        else:
-            source = (lane & segment) | (distance & ~segment)
-            valid = source <= bound
+        source, valid = source_of(lane, distance, segment, limit)
         source = np.where(valid, source, lane)
         # Position of each source lane in the frame; -1 if its thread does not execute the instruction.
         source_positions = frame.lanes()[(lane_indices & ~LANE_MASK) + source]
