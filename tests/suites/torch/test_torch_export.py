@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -170,3 +171,26 @@ def test_results_in_a_structure_that_files_cannot_describe() -> None:
     x = torch.randn(3, 4)
     program = pd.device("local-sync").load(pd.from_torch(Call(torch.sort), (x,)))
     check(program, [x], list(torch.sort(x)))
+
+
+class Statistics(nn.Module):
+    """A normalization in training, and its running mean and variance after it."""
+
+    def __init__(self, norm: nn.Module) -> None:
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        result = self.norm(x)
+        return result, self.norm.running_mean + 0, self.norm.running_var + 0
+
+
+@pytest.mark.parametrize("decomposed", [False, True])
+@pytest.mark.parametrize("norm", [nn.BatchNorm2d, nn.InstanceNorm2d])
+def test_running_statistics_are_updated(norm: Any, decomposed: bool) -> None:
+    model = Statistics(norm(3, affine=True, track_running_stats=True, momentum=0.3)).train()
+    x = torch.randn(2, 3, 4, 5) * 2 + 1
+    program = torch.export.export(copy.deepcopy(model), (x,))
+    loaded = pd.device("local-sync").load(pd.compile(program.run_decompositions() if decomposed else program))
+    for inputs in ((x,), (x - 3,)):
+        check(loaded, inputs, [y.detach() for y in model(*inputs)])

@@ -91,20 +91,61 @@ def group_norm(
 
 @converts("aten.instance_norm")
 def instance_norm(
-    builder: Builder, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
-    running_var: Tensor | None, use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool,
+    builder: Builder, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: TensorMemory | None,
+    running_var: TensorMemory | None, use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool,
 ) -> Tensor:  # fmt: skip
-    """Normalize each channel of each batch element: by its own mean and variance if `use_input_stats`, else by the
-    running ones, which are only read.
+    """Normalize each channel of each batch element: by its own mean and variance if `use_input_stats`, with an in-place
+    update of the running statistics by their averages over the batch, else by the running statistics.
+
+    momentum: weight of the batch in the updated running statistics. `cudnn_enabled` has no effect.
     """
     if not use_input_stats:
-        assert running_mean is not None and running_var is not None
+        if running_mean is None or running_var is None:
+            raise builder.fail("instance normalization without statistics of the input has no running ones")
         return normalization.batch_norm(
-            builder, input, axis=1, mean=running_mean, variance=running_var, scale=weight, bias=bias, epsilon=eps
-        )
-    mean, variance = normalization.moments(builder, input, range(2, input.rank))
+            builder, input, axis=1, mean=running_mean.tensor, variance=running_var.tensor, scale=weight, bias=bias,
+            epsilon=eps,
+        )  # fmt: skip
+    axes = range(2, input.rank)
+    mean, variance = normalization.moments(builder, input, axes)
+    memory = (running_mean, running_var)
+    averages = [
+        shapes.squeeze(builder, reductions.mean(builder, v, [0]), [d - 1 for d in axes]) for v in (mean, variance)
+    ]
+    running = [m.tensor if m is not None else None for m in memory]
+    _write(builder, memory, _updated_statistics(builder, running, averages, reductions.count(input, axes), momentum))
     vectors = [normalization.along(builder, v, axis=1, rank=input.rank) for v in (weight, bias)]
     return normalization.normalized(builder, input, mean, variance, vectors[0], vectors[1], eps)
+
+
+def _updated_statistics(
+    builder: Builder, running: Sequence[Tensor | None], statistics: Sequence[Tensor], count: Size, momentum: float
+) -> list[Tensor | None]:
+    """Return the updated running mean and variance; None for one that is not tracked.
+
+    Args:
+        builder: Receives the operations.
+        running: The running mean and variance; None for one that is not tracked.
+        statistics: The mean and the variance of the batch, divided by `count`.
+        count: Number of elements of a mean.
+        momentum: Weight of the batch in the update.
+    """
+    mean, variance = statistics
+    # The running variance divides by count - 1, the one that normalizes the batch by count.
+    n = reductions.size_as(builder, count, variance.dtype)
+    unbiased = formula(builder, lambda v, k: v * (k / (k - 1.0)), variance, n)
+    return [
+        formula(builder, lambda old, now: old.to(now.dtype) * (1.0 - momentum) + now * momentum, old, now)
+        if old is not None else None
+        for old, now in zip(running, (mean, unbiased), strict=True)
+    ]  # fmt: skip
+
+
+def _write(builder: Builder, memory: Sequence[TensorMemory | None], updated: Sequence[Tensor | None]) -> None:
+    """Write updated running statistics into their memory, except those that are not tracked."""
+    for statistic, tensor in zip(memory, updated, strict=True):
+        if statistic is not None and tensor is not None:
+            statistic.write(ew.convert(builder, tensor, statistic.tensor.dtype))
 
 
 # -- over batches
@@ -125,15 +166,7 @@ def _normalize_by_batch(
     normalized = normalization.batch_norm(
         builder, x, axis=1, mean=mean, variance=variance, scale=weight, bias=bias, epsilon=eps
     )
-    count = reductions.count(x, axes)
-    n = reductions.size_as(builder, count, variance.dtype)
-    # The running variance divides by count - 1, the one that normalizes the batch by count.
-    unbiased = formula(builder, lambda v, k: v * (k / (k - 1.0)), variance, n)
-    updated = [
-        formula(builder, lambda old, now: old.to(now.dtype) * (1.0 - momentum) + now * momentum, old, now)
-        if old is not None else None
-        for old, now in zip(running, (mean, unbiased), strict=True)
-    ]  # fmt: skip
+    updated = _updated_statistics(builder, running, (mean, variance), reductions.count(x, axes), momentum)
     return _with_saved_statistics(
         normalized, mean, formula(builder, lambda v: (v + eps).unary("rsqrt"), variance)
     ), updated
@@ -167,9 +200,7 @@ def _batch_norm(
         )
     running = [m.tensor if m is not None else None for m in memory]
     saved, updated = _normalize_by_batch(builder, input, weight, bias, momentum, eps, running)
-    for statistic, tensor in zip(memory, updated, strict=True):
-        if statistic is not None and tensor is not None:
-            statistic.write(ew.convert(builder, tensor, statistic.tensor.dtype))
+    _write(builder, memory, updated)
     return saved
 
 
