@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -111,3 +113,14 @@ def test_distances_of_other_floats():
     near = np.nextafter(np.float32(2), np.float32(3))
     pair = [np.array([1 + 2j], np.complex64), np.array([1 + 1j * near], np.complex64)]
     assert compare(check("expect_close", (c64, c64), 1, 1), pair) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "zeros"), [("bf16", np.uint16, [0, 0x8000]), ("f8E5M2", np.uint8, [0, 0x80])]
+)
+def test_zeros_of_both_signs_are_equal_without_ml_dtypes(name, dtype, zeros):
+    """Floats that NumPy does not have are then integers with their bits."""
+    kind = SimpleNamespace(name=name, numerical=Numerical.BFLOAT, dtype=np.dtype(dtype))
+    both = np.array(zeros, dtype)
+    assert compare(check("expect_eq", (kind, kind)), [both, both[::-1]]) is None
+    assert compare(check("expect_eq", (kind, kind)), [both, both + dtype(1)]) is not None

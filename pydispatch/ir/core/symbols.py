@@ -78,14 +78,18 @@ def renamed(attribute: Attribute, names: Mapping[str, str]) -> Attribute:
         new = names.get(attribute.root_reference.data)
         return attribute if new is None else SymbolRefAttr(new, attribute.nested_references)
     if isinstance(attribute, ArrayAttr):
-        return ArrayAttr([renamed(element, names) for element in attribute])
+        elements = [renamed(element, names) for element in attribute]
+        is_changed = any(new is not old for new, old in zip(elements, attribute, strict=True))
+        return ArrayAttr(elements) if is_changed else attribute
     if isinstance(attribute, DictionaryAttr):
-        return DictionaryAttr({name: renamed(value, names) for name, value in attribute.data.items()})
-    # A copy is only built if a parameter may hold references.
-    if isinstance(attribute, ParametrizedAttribute) and any(
-        isinstance(p, (SymbolRefAttr, ArrayAttr, DictionaryAttr)) for p in attribute.parameters
-    ):
-        return attribute.new([renamed(p, names) for p in attribute.parameters])
+        values = {name: renamed(value, names) for name, value in attribute.data.items()}
+        is_changed = any(values[name] is not value for name, value in attribute.data.items())
+        return DictionaryAttr(values) if is_changed else attribute
+    if isinstance(attribute, ParametrizedAttribute):
+        parameters = [renamed(p, names) for p in attribute.parameters]
+        # Most attributes, such as types, hold no renamed reference: these are not copied.
+        is_changed = any(new is not old for new, old in zip(parameters, attribute.parameters, strict=True))
+        return attribute.new(parameters) if is_changed else attribute
     return attribute
 
 

@@ -89,14 +89,14 @@ def _all_true(check: Check, values: list[Array]) -> str | None:
 def _equal(check: Check, values: list[Array]) -> str | None:
     """Check that two arrays have the same shape and equal elements; return a message otherwise.
 
-    -0 equals +0, except for floats of ml_dtypes' types without that package. Any NaN equals any other.
+    -0 equals +0, and any NaN equals any other.
     """
     if not _have_one_type(values):
         return _type_difference(check, values)
     same = _equal_elements(*values)
     if not same.all() and _is_float(check.types[0]):
         a, b = (_wide(value, check.types[0]) for value in values)
-        same = same | (np.isnan(a) & np.isnan(b))
+        same = same | _equal_elements(a, b) | (np.isnan(a) & np.isnan(b))
     return _differences(check, values, same)
 
 
