@@ -17,6 +17,9 @@ import os
 
 from pydispatch._core.status import ArtifactError, InvalidArgumentError, OutOfMemoryError
 
+cdef extern from "Python.h":
+    bytes PyUnicode_EncodeFSDefault(object)  # os.fsencode for a string
+
 cdef enum:
     ALIGNMENT = 64  # bytes; members are aligned to it in the file, and thus in memory
 
@@ -48,7 +51,7 @@ cdef class ArtifactFile:
         if self.name is not None:
             raise TypeError("an ArtifactFile is opened once")
         if isinstance(source, (str, os.PathLike)):
-            path = os.fsencode(source)
+            path = PyUnicode_EncodeFSDefault(source) if type(source) is str else os.fsencode(source)
             if b"\0" in path:
                 raise InvalidArgumentError(f"a path cannot hold a NUL character, got {source!r}")
             self.name = source if type(source) is str else os.fsdecode(path)

@@ -225,7 +225,8 @@ struct pyd_program_s {
 // linked; otherwise the status of the function that computes it.
 pyd_status_t pyd_program_constant_data(const pyd_program_t* program, uint32_t index, const uint8_t** out_data);
 
-// Allocates |count| * |size| zeroed bytes that are freed with the program; NULL when out of memory.
+// Allocates |count| * |size| zeroed bytes that are freed with the program; NULL when out of memory. Empty arrays share
+// one address.
 void* pyd_program_allocate(pyd_program_t* program, size_t count, size_t size);
 
 // The fields of a DISPATCH record in the pool.

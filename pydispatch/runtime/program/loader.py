@@ -63,15 +63,16 @@ def load(
         MissingImportError: A variant has unresolved imports.
         InvalidArgumentError: `parameters` do not match the program.
     """
-    start = time.perf_counter()
+    start, says = time.perf_counter(), logs.runtime.has_info
     try:
-        module = _load(file, properties, sched, pool, linker, parameters, sharing, link_directly)
+        # Messages about the choice of variants come from `choose`, so that a program is not linked directly with them.
+        module = _load(file, properties, sched, pool, linker, parameters, sharing, None if says else link_directly)
     except ArtifactError as error:
         # Errors of the C core do not name the artifact, those of this module do.
         if str(error).startswith(file.name):
             raise
         raise ArtifactError(f"{file.name}: {error}") from None
-    if logs.runtime.has_info:
+    if says:
         logs.runtime.info(
             "%s: loaded for %s: %d executables, %d functions, %d constants, in %.1f ms",
             file.name, properties.ids[-1],  # the last name of a device is the most specific one
@@ -88,8 +89,7 @@ def _load(
     """Create the module, bind its constants, link its executables, bind its parameters and link its host commands, in
     this order.
     """
-    # Messages about the choice of variants come from `choose`, so that a program is not linked directly with them.
-    listed = None if link_directly is None or logs.runtime.has_info else read_manifest(file)
+    listed = None if link_directly is None else read_manifest(file)
     entries = None if listed is not None else manifest.read(file)
     module = Module(file.find(PROGRAM, verify=True), sched, pool, file)
     for i, (category, key) in enumerate(module.queries()):

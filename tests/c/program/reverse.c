@@ -14,8 +14,14 @@ static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
 
 static void mark(pyd_function_t* fn, const uint32_t* record) { (void)fn, (void)record; }
 
+static void name_operand(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index, char* text,
+                         size_t size) {
+  (void)plan, (void)command, (void)index;
+  snprintf(text, size, "reverse");
+}
+
 static pyd_status_t plan_reverse(pyd_plan_t* plan, pyd_plan_command_t* command, const uint32_t* record) {
-  pyd_status_t status = pyd_plan_add_slot(plan, command, record[BUFFER], PYD_NONE, PYD_NONE, "reverse");
+  pyd_status_t status = pyd_plan_add_slot(plan, command, record[BUFFER], PYD_NONE, PYD_NONE, name_operand, 0);
   if (!pyd_ok(status)) return status;
   command->length = plan->slots[plan->slot_count - 1].length;
   command->count = command->length != 0;
