@@ -153,7 +153,7 @@ class Batched:
         by_name = names[len(args) :]
         # A name that several arguments have cannot be used as a keyword.
         if len(args) + len(named) != len(names) or any(by_name.count(name) != 1 for name in named):
-            expected = ", ".join(name or f"argument {a.place}" for name, a in zip(names, arguments, strict=True))
+            expected = ", ".join(name or f"argument {a.position}" for name, a in zip(names, arguments, strict=True))
             passed = [
                 *(["one by position"] if len(args) == 1 else [f"{len(args)} by position"] if args else []),
                 *named,

@@ -12,6 +12,6 @@ cdef int check_apart(str function, list outputs) except -1
 # The memory of an object as an array, or None. InvalidArgumentError when that memory cannot be used.
 cdef object take_array(str where, str expected, object given)
 # `@f: argument 1 'x'`, the beginning of a message.
-cdef str place(str function, str what, int index, str name)
+cdef str value_text(str function, str what, int index, str name)
 cdef object wrong_scalar(str function, int index, str name, ElementType kind, object given, object error)
 cdef str type_text(ElementType kind, tuple dims)

@@ -53,7 +53,7 @@ cdef str given_text(object given):
     return f"{name} {text}" if len(text) <= 40 and "\n" not in text else name
 
 
-cdef str place(str function, str what, int index, str name):
+cdef str value_text(str function, str what, int index, str name):
     """Return how errors name a value, such as `@f: argument 1 'x'`.
 
     what: "argument" or "out". index: its position, from 0. name: "" or None if it has none.
@@ -116,7 +116,7 @@ cdef object input_array(
         array = number_array(function, index, name, kind, given)
         if array is not None:
             return array
-    where = place(function, "argument", index, name)
+    where = value_text(function, "argument", index, name)
     expected = f"{type_text(kind, dims)} ({dtype_text(kind.dtype)} array of rank {len(dims)})"
     array = take_array(where, expected, given)
     if array is None:
@@ -146,7 +146,7 @@ cdef object number_array(str function, int index, str name, ElementType kind, ob
     except (TypeError, OverflowError) as error:
         remedy = "; pass int(x)" if isinstance(given, float) and kind.numerical <= 0x12 else ""
         raise InvalidArgumentError(
-            f"{place(function, 'argument', index, name)}: expected {kind.name} (a number, or a "
+            f"{value_text(function, 'argument', index, name)}: expected {kind.name} (a number, or a "
             f"{dtype_text(kind.dtype)} array of rank 0), got {given_text(given)}: {error}{remedy}") from None
 
 
@@ -157,7 +157,7 @@ cdef object output_array(str function, int index, ElementType kind, tuple shape,
     """
     if fits(given, kind, len(shape)) and given.shape == shape and given.flags.writeable:
         return given
-    where = place(function, "out", index, None)
+    where = value_text(function, "out", index, None)
     expected = f"{type_text(kind, shape)} (writable, contiguous {dtype_text(kind.dtype)} array of shape {shape})"
     remedy = f"pass np.empty({shape}, {dtype_text(kind.dtype)})"
     array = take_array(where, expected, given)
@@ -212,7 +212,7 @@ cdef object wrong_scalar(str function, int index, str name, ElementType kind, ob
 
     Only the text of an OverflowError is included: that of another error adds nothing to the types in the message.
     """
-    where = place(function, "argument", index, name)
+    where = value_text(function, "argument", index, name)
     reason = f": {error}" if isinstance(error, OverflowError) else ""
     if isinstance(given, np.ndarray) and given.ndim:
         remedy = "; pass one number, for example x.item()"

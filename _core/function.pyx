@@ -273,7 +273,7 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
     if has_out and not (self.simple and PyTuple_GET_SIZE(<object>names) == 1
                         and PyTuple_GET_ITEM(<object>names, 0) == <PyObject*>OUT):
         return call_with_names(self, args, count, names)
-    if self.frame_words <= STACK_WORDS and not self.careful:  # careful: elements must be packed or unpacked
+    if self.frame_words <= STACK_WORDS and not self.has_packed_elements:
         self.check_count(count)
         self.lay_out(words, &frame)
         if gather_if_plain(self, args, &frame):
@@ -293,7 +293,7 @@ cdef object call_with_names(Function self, PyObject** args, Py_ssize_t count, Py
     cdef PyObject* ordered[NAMED_ARGUMENTS]
     if order_arguments(self, args, count, <tuple>names, ordered):
         return call(<PyObject*>self, ordered, self.arg_count, NULL)
-    return call_with_names_carefully(self, args, count, <tuple>names)
+    return call_with_checked_names(self, args, count, <tuple>names)
 
 
 cdef bint order_arguments(Function self, PyObject** args, Py_ssize_t count, tuple names, PyObject** out_args) except -1:
@@ -302,21 +302,21 @@ cdef bint order_arguments(Function self, PyObject** args, Py_ssize_t count, tupl
     args: `count` positional arguments, then the values of the keywords `names`. Return False, with `out_args`
     undefined, unless every argument is given exactly once and there is no other keyword.
     """
-    cdef Py_ssize_t i, place
-    if not pyd_flag(&self.has_places) or self.arg_count > NAMED_ARGUMENTS or count + len(names) != self.arg_count:
+    cdef Py_ssize_t i, position
+    if not pyd_flag(&self.has_positions) or self.arg_count > NAMED_ARGUMENTS or count + len(names) != self.arg_count:
         return False
     for i in range(self.arg_count):
         out_args[i] = args[i] if i < count else NULL
     for i in range(len(names)):
-        found = self.places.get(names[i])
-        place = -1 if found is None else found  # also -1 if several arguments have the name
-        if place < count or out_args[place] != NULL or names[i] == OUT or names[i] == WORKERS:
+        found = self.positions.get(names[i])
+        position = -1 if found is None else found  # also -1 if several arguments have the name
+        if position < count or out_args[position] != NULL or names[i] == OUT or names[i] == WORKERS:
             return False
-        out_args[place] = args[count + i]
+        out_args[position] = args[count + i]
     return True
 
 
-cdef object call_with_names_carefully(Function self, PyObject** args, Py_ssize_t count, tuple names):
+cdef object call_with_checked_names(Function self, PyObject** args, Py_ssize_t count, tuple names):
     """Call with any keywords: arguments by name, which may be wrong, `out` and `workers`. args: as of call()."""
     cdef Py_ssize_t i
     cdef dict named = {}

@@ -27,7 +27,7 @@ cdef enum:
 cdef class KernelCall:
     """Base class of kernels written in Python: calls of the compiled CPU function of a kernel with NumPy arrays.
 
-    Subclasses define two methods. `call_carefully(args)` makes the calls before `bind`, and those with another number
+    Subclasses define two methods. `call_unbound(args)` makes the calls before `bind`, and those with another number
     or type of arguments. `explained(error)` returns the exception to raise for a KernelError or an InvalidArgumentError
     of the function.
     """
@@ -45,7 +45,7 @@ cdef class KernelCall:
             function: Callable that takes the arguments and, as `out`, those of them that it writes: one, or a tuple.
             written: Position of the argument that it writes, from 0, or a sequence of positions.
             count: Number of arguments.
-            views: Positions of the arguments that are arrays. Calls with anything else there are `call_carefully`.
+            views: Positions of the arguments that are arrays. Calls with anything else there are `call_unbound`.
         """
         cdef unsigned int mask = 0
         for view in views:
@@ -70,12 +70,12 @@ cdef class KernelCall:
         cdef PyObject* arguments[STACK_ARGUMENTS]
         cdef Py_ssize_t i, count = PyTuple_GET_SIZE(args)
         if not pyd_flag(&self.is_bound) or count != self.count or count >= STACK_ARGUMENTS:  # `out` needs an entry
-            self.call_carefully(args)
+            self.call_unbound(args)
             return
         for i in range(count):
             arguments[i] = <PyObject*>PyTuple_GET_ITEM(args, i)
             if self.views >> i & 1 and not Py_IS_TYPE(arguments[i], &PyArray_Type):
-                self.call_carefully(args)
+                self.call_unbound(args)
                 return
         written = self.written
         out = args[written] if type(written) is int else tuple([args[index] for index in <tuple>written])

@@ -9,24 +9,24 @@ cdef extern from *:
     #define pyd_lock(lock) PyMutex_Lock(lock)
     #define pyd_unlock(lock) PyMutex_Unlock(lock)
     // Takes what only one thread may have. 0: another one has it.
-    static inline int pyd_claim(int* place) { return !__atomic_exchange_n(place, 1, __ATOMIC_ACQUIRE); }
-    static inline void pyd_disclaim(int* place) { __atomic_store_n(place, 0, __ATOMIC_RELEASE); }
+    static inline int pyd_claim(int* address) { return !__atomic_exchange_n(address, 1, __ATOMIC_ACQUIRE); }
+    static inline void pyd_disclaim(int* address) { __atomic_store_n(address, 0, __ATOMIC_RELEASE); }
     // What was written before a flag was set is there for who has seen the flag.
-    static inline int pyd_flag(int* place) { return __atomic_load_n(place, __ATOMIC_ACQUIRE); }
-    static inline void pyd_set_flag(int* place) { __atomic_store_n(place, 1, __ATOMIC_RELEASE); }
+    static inline int pyd_flag(int* address) { return __atomic_load_n(address, __ATOMIC_ACQUIRE); }
+    static inline void pyd_set_flag(int* address) { __atomic_store_n(address, 1, __ATOMIC_RELEASE); }
     // Takes a pointer, once.
-    static inline void* pyd_take(void** place) { return __atomic_exchange_n(place, (void*)0, __ATOMIC_ACQ_REL); }
-    static inline void pyd_count(Py_ssize_t* place, Py_ssize_t by) { __atomic_add_fetch(place, by, __ATOMIC_RELAXED); }
+    static inline void* pyd_take(void** address) { return __atomic_exchange_n(address, (void*)0, __ATOMIC_ACQ_REL); }
+    static inline void pyd_count(Py_ssize_t* sum, Py_ssize_t by) { __atomic_add_fetch(sum, by, __ATOMIC_RELAXED); }
     #else
     typedef char pyd_lock_t;
     static inline void pyd_lock(pyd_lock_t* lock) { (void)lock; }
     static inline void pyd_unlock(pyd_lock_t* lock) { (void)lock; }
-    static inline int pyd_claim(int* place) { return *place ? 0 : (*place = 1); }
-    static inline void pyd_disclaim(int* place) { *place = 0; }
-    static inline int pyd_flag(int* place) { return *place; }
-    static inline void pyd_set_flag(int* place) { *place = 1; }
-    static inline void* pyd_take(void** place) { void* taken = *place; *place = (void*)0; return taken; }
-    static inline void pyd_count(Py_ssize_t* place, Py_ssize_t by) { *place += by; }
+    static inline int pyd_claim(int* address) { return *address ? 0 : (*address = 1); }
+    static inline void pyd_disclaim(int* address) { *address = 0; }
+    static inline int pyd_flag(int* address) { return *address; }
+    static inline void pyd_set_flag(int* address) { *address = 1; }
+    static inline void* pyd_take(void** address) { void* taken = *address; *address = (void*)0; return taken; }
+    static inline void pyd_count(Py_ssize_t* sum, Py_ssize_t by) { *sum += by; }
     #endif
     #endif
     """
@@ -34,9 +34,9 @@ cdef extern from *:
         pass
     void pyd_lock(pyd_lock_t* lock) noexcept nogil
     void pyd_unlock(pyd_lock_t* lock) noexcept nogil
-    bint pyd_claim(int* place) noexcept nogil
-    void pyd_disclaim(int* place) noexcept nogil
-    bint pyd_flag(int* place) noexcept nogil
-    void pyd_set_flag(int* place) noexcept nogil
-    void* pyd_take(void** place) noexcept nogil
-    void pyd_count(Py_ssize_t* place, Py_ssize_t by) noexcept nogil
+    bint pyd_claim(int* address) noexcept nogil
+    void pyd_disclaim(int* address) noexcept nogil
+    bint pyd_flag(int* address) noexcept nogil
+    void pyd_set_flag(int* address) noexcept nogil
+    void* pyd_take(void** address) noexcept nogil
+    void pyd_count(Py_ssize_t* sum, Py_ssize_t by) noexcept nogil

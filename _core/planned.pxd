@@ -37,7 +37,7 @@ cdef class PlannedFunction(PublicFunction):
     cdef uint32_t dims_count, scalar_count, tensor_results
     cdef size_t frame_words
     cdef bint simple             # the only result is a tensor
-    cdef bint careful            # some elements must be packed or unpacked, so that every call needs a Binding
+    cdef bint has_packed_elements  # of an argument or result: every call needs a Binding, which packs or unpacks them
     cdef Value* args
     cdef Value* outs
 

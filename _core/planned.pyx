@@ -54,7 +54,7 @@ cdef class PlannedFunction(PublicFunction):
                 self.args[i].descr = <PyObject*>(<ElementType>self.arg_types[i]).dtype
                 self.args[i].rank, self.args[i].dims_offset = value.rank, offset
                 # Elements of less than 8 bits must be packed first, so that no call can use arrays as they are.
-                self.careful = self.careful or (<ElementType>self.arg_types[i]).packed
+                self.has_packed_elements = self.has_packed_elements or (<ElementType>self.arg_types[i]).packed
                 offset += value.rank
             else:
                 self.scalar_count += 1
@@ -63,7 +63,7 @@ cdef class PlannedFunction(PublicFunction):
             if value.kind == 0:
                 self.outs[i].descr = <PyObject*>(<ElementType>self.result_types[i]).dtype
                 self.outs[i].rank, self.outs[i].tied = value.rank, value.tied
-                self.careful = self.careful or (<ElementType>self.result_types[i]).packed
+                self.has_packed_elements = self.has_packed_elements or (<ElementType>self.result_types[i]).packed
                 self.tensor_results += 1
         self.simple = self.result_count == 1 and self.tensor_results == 1
         # See lay_out(): a result has an address and a scalar.

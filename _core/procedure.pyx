@@ -13,8 +13,8 @@ from pydispatch._core.binding cimport (
     check_apart,
     input_array,
     output_array,
-    place,
     take_array,
+    value_text,
     value_type,
     wrong_scalar,
 )
@@ -258,7 +258,7 @@ cdef class Procedure(PublicFunction):
                 if array.ndim != self.result_ranks[i]:
                     raise InvalidArgumentError(
                         f"@{self.name}: out {i}: expected an array of rank {self.result_ranks[i]}, got {array.ndim}")
-            arrays[i] = take_array(place(self.name, "out", i, None), "a writable, contiguous array", array)
+            arrays[i] = take_array(value_text(self.name, "out", i, None), "a writable, contiguous array", array)
         check_apart(self.name, arrays)
         return list(out)
 

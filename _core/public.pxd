@@ -13,9 +13,9 @@ cdef class PublicFunction:
     cdef uint32_t arg_count, result_count
     cdef tuple arg_types, arg_names, arg_dims            # dims: None of a number
     cdef tuple result_types, result_names, result_ranks  # rank: None of a number
-    cdef dict places       # name -> number of the argument, -1 where several have it; None before the first keyword
+    cdef dict positions    # name -> position of the argument, -1 where several have it; None before the first keyword
     cdef object interface  # an Interface, made when somebody asks
-    cdef int has_places, is_described  # both stay from then on
+    cdef int has_positions, is_described  # both stay from then on
 
     # Reads names and types. ArtifactError for a type that NumPy does not have.
     cdef int describe(self, Module module, uint32_t index, const pyd_program_function_t* info) except -1

@@ -119,27 +119,28 @@ cdef class PublicFunction:
         args: the first ones, by position. named: the others, by name. Raise InvalidArgumentError for a name that is
         unknown or belongs to several arguments, and for an argument that is missing or given twice.
         """
-        cdef Py_ssize_t i, place, count = len(args)
-        if not pyd_flag(&self.has_places):
-            places = {}
+        cdef Py_ssize_t i, position, count = len(args)
+        if not pyd_flag(&self.has_positions):
+            positions = {}
             for i, name in enumerate(self.arg_names):
-                places[name] = -1 if name in places else i  # -1: several arguments have the name
+                positions[name] = -1 if name in positions else i  # -1: several arguments have the name
             with cython.critical_section(self):
-                if self.places is None:
-                    self.places = places
-                    pyd_set_flag(&self.has_places)
+                if self.positions is None:
+                    self.positions = positions
+                    pyd_set_flag(&self.has_positions)
         values = list(args) + [None] * (<Py_ssize_t>self.arg_count - count)
         given = [i < count for i in range(len(values))]
         for name, value in named.items():
             if name == "out":  # handled by calls before they get here
                 raise InvalidArgumentError(f"@{self.name}: 'out' is given to a call or to prepare, not here")
-            place = self.places.get(name, -2)
-            if place < 0:
-                raise self.wrong_name(name, place == -1)
-            if place < count or place >= self.arg_count:
+            position = self.positions.get(name, -2)
+            if position < 0:
+                raise self.wrong_name(name, position == -1)
+            if position < count or position >= self.arg_count:
                 raise InvalidArgumentError(
-                    f"@{self.name}: argument {place} '{name}' is given twice, by position and by name: {self.usage()}")
-            values[place], given[place] = value, True
+                    f"@{self.name}: argument {position} '{name}' is given twice, by position and by name: "
+                    + self.usage())
+            values[position], given[position] = value, True
         if not all(given):
             missing = [
                 f"'{self.arg_names[i]}'" if self.arg_names[i] else str(i) for i in range(len(given)) if not given[i]]
@@ -174,9 +175,9 @@ cdef class PublicFunction:
     cdef object wrong_name(self, str name, bint is_ambiguous):
         """Return the error for a keyword that names no argument, or several of them if `is_ambiguous`."""
         if is_ambiguous:
-            places = [str(i) for i in range(self.arg_count) if self.arg_names[i] == name]
+            positions = [str(i) for i in range(self.arg_count) if self.arg_names[i] == name]
             return InvalidArgumentError(
-                f"@{self.name}: arguments {' and '.join(places)} are all named '{name}'; give them by position: "
+                f"@{self.name}: arguments {' and '.join(positions)} are all named '{name}'; give them by position: "
                 + self.usage())
         import difflib
 

@@ -32,12 +32,12 @@ ROWS = 8
 class Argument:
     """An argument that each request supplies, in contrast to constants.
 
-    place: position among the function's arguments, from 0. text: how errors name it, such as "@f: argument 0 'x'".
+    position: index among the function's arguments, from 0. text: how errors name it, such as "@f: argument 0 'x'".
     name: "" if it has none. tail: all sizes but the first, None for a dynamic size; an argument that is a number has
     None in place of the tuple.
     """
 
-    place: int
+    position: int
     text: str
     name: str
     dtype: np.dtype[Any]
@@ -68,12 +68,12 @@ class Stacking:
             for i, value in enumerate(inputs)
             if i not in self._constants
         ]  # fmt: skip
-        stacked = {a.place: inputs[a.place].shape or () for a in self.arguments if a.tail is not None}
+        stacked = {a.position: inputs[a.position].shape or () for a in self.arguments if a.tail is not None}
         if not stacked:
             raise self._cannot_batch("no argument is a tensor that is given by requests")
-        for place, shape in stacked.items():
+        for position, shape in stacked.items():
             if not shape:
-                raise self._cannot_batch(f"argument {place} has no dimension 0; give it in constants=")
+                raise self._cannot_batch(f"argument {position} has no dimension 0; give it in constants=")
         sizes = {shape[0] for shape in stacked.values()}
         fixed = {size for size in sizes if isinstance(size, int)}
         if fixed and len(sizes) > 1:
@@ -102,16 +102,16 @@ class Stacking:
         Raise InvalidArgumentError for a name or position that does not exist or is given twice.
         """
         names = [value.name for value in self._function.inputs]
-        places: dict[int, Any] = {}
+        by_position: dict[int, Any] = {}
         for key, value in constants.items():
-            place = key if isinstance(key, int) else names.index(key) if names.count(key) == 1 else -1
-            if not 0 <= place < len(names) or place in places:
+            position = key if isinstance(key, int) else names.index(key) if names.count(key) == 1 else -1
+            if not 0 <= position < len(names) or position in by_position:
                 raise InvalidArgumentError(
                     f"@{self.name}: constants: expected the names or positions of different arguments, got {key!r}: "
                     f"{self._text}"
                 )
-            places[place] = value
-        return places
+            by_position[position] = value
+        return by_position
 
     def _cannot_batch(self, why: str) -> InvalidArgumentError:
         """Return the error for a function that cannot be batched, with the reason."""
@@ -139,8 +139,8 @@ class Stacking:
         count: rows of all requests together. Copies of the first row fill a fixed batch size.
         """
         arguments: list[Any] = [None] * (len(self.arguments) + len(self._constants))
-        for place, value in self._constants.items():
-            arguments[place] = value
+        for position, value in self._constants.items():
+            arguments[position] = value
         missing = self.fixed - count if self.fixed else 0
         for i, argument in enumerate(self.arguments):
             value = rows[0][i]
@@ -153,7 +153,7 @@ class Stacking:
                 value = stacked
             else:
                 value = np.ascontiguousarray(value)
-            arguments[argument.place] = value
+            arguments[argument.position] = value
         return arguments
 
     def _check_results(self, returned: Any, count: int) -> tuple[np.ndarray, ...]:

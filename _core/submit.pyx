@@ -174,7 +174,7 @@ cdef Task start(Function function, tuple args, object out, object priority, obje
     if lease.words == NULL:
         raise MemoryError()
     function.lay_out(lease.words, frame)
-    if out is None and not function.careful and gather_plain(function, PySequence_Fast_ITEMS(args), frame):
+    if out is None and not function.has_packed_elements and gather_plain(function, PySequence_Fast_ITEMS(args), frame):
         plan = plan_of(function, frame)
         task.made = fresh_results(function, plan, frame)
     else:
@@ -246,7 +246,7 @@ cdef class BatchTask(Task):
 
     cdef object collect(self):
         # The new arrays are the values already if no call has a Binding or other results than one tensor.
-        if self.function.simple and not self.function.careful and Binding not in map(type, self.made):
+        if self.function.simple and not self.function.has_packed_elements and Binding not in map(type, self.made):
             return self.with_refused(self.made)
         return self.with_refused([self.value_at(i) for i in range(self.count)])
 
@@ -325,7 +325,7 @@ cdef class Batch:
         cdef pyd_batch_item_t* item = &self.items.items[self.count]
         function.check_count(len(args))
         function.lay_out(self.items.words + self.count * <size_t>(function.frame_words + 1), &frame)
-        if not function.careful and gather_plain(function, PySequence_Fast_ITEMS(args), &frame):
+        if not function.has_packed_elements and gather_plain(function, PySequence_Fast_ITEMS(args), &frame):
             plan = plan_of(function, &frame)
             results = fresh_results(function, plan, &frame)
         else:

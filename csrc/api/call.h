@@ -61,7 +61,7 @@ void pyd_api_call_unbind(pyd_api_call_t* call);
 void pyd_api_call_copy_in(const pyd_api_call_t* call);
 void pyd_api_call_copy_out(const pyd_api_call_t* call);
 // Reads the interrupt that a caller gave, which may be NULL, into |*out_interrupt|. (handle.c)
-pyd_status_t pyd_api_interrupt_of(const char* function, const pyd_api_interrupt_t* given,
+pyd_status_t pyd_api_interrupt_of(const char* function, const pyd_api_interrupt_t* interrupt,
                                   pyd_interrupt_t* out_interrupt);
 
 // procedure.c

@@ -48,27 +48,28 @@ pyd_status_t pyd_api_device_lend_thread(pyd_api_device_t* device, const pyd_api_
   return pyd_status_annotate(status, "device_lend_thread: %s", pyd_status_text(status));
 }
 
-pyd_status_t pyd_api_read_device_options(const pyd_api_device_options_t* given, pyd_sched_options_t* out_options,
+pyd_status_t pyd_api_read_device_options(const pyd_api_device_options_t* options, pyd_sched_options_t* out_options,
                                          pyd_allocator_t* out_allocator) {
   *out_options = (pyd_sched_options_t){.spin_us = -1};  // -1: adaptive
   *out_allocator = (pyd_allocator_t){0};
-  if (!given) return PYD_STATUS_OK;
+  if (!options) return PYD_STATUS_OK;
   // Callers of the first version of the structure end before |allocator|.
-  if (given->struct_size < offsetof(pyd_api_device_options_t, allocator)) {
+  if (options->struct_size < offsetof(pyd_api_device_options_t, allocator)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                            "device_create: the options have a struct_size of %zu; set it to "
                            "sizeof(pyd_api_device_options_t), which is %zu",
-                           given->struct_size, sizeof(*given));
+                           options->struct_size, sizeof(*options));
   }
-  if (given->lends_threads > 1) {
+  if (options->lends_threads > 1) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "device_create: lends_threads is 0 or 1, got %u",
-                           given->lends_threads);
+                           options->lends_threads);
   }
-  out_options->workers = given->workers;
-  out_options->threads =
-      (pyd_sched_threads_t){given->lends_threads, given->on_thread_start, given->on_thread_stop, given->context};
-  return given->struct_size >= sizeof(*given) ? pyd_allocator_read("device_create", given->allocator, out_allocator)
-                                              : PYD_STATUS_OK;
+  out_options->workers = options->workers;
+  out_options->threads = (pyd_sched_threads_t){options->lends_threads, options->on_thread_start,
+                                               options->on_thread_stop, options->context};
+  return options->struct_size >= sizeof(*options)
+             ? pyd_allocator_read("device_create", options->allocator, out_allocator)
+             : PYD_STATUS_OK;
 }
 
 uint32_t pyd_api_device_workers(const pyd_api_device_t* device) {

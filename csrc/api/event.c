@@ -71,33 +71,33 @@ static pyd_status_t refuse_after(const char* function, uint32_t index) {
 }
 
 // Reads and checks the options of a submission, which may be NULL.
-static pyd_status_t read_options(const char* function, const pyd_api_submit_t* given,
+static pyd_status_t read_options(const char* function, const pyd_api_submit_t* options,
                                  pyd_submit_options_t* out_options) {
   // By pyd_api_priority_t.
   static const uint32_t kPriorities[] = {PYD_PRIORITY_NORMAL, PYD_PRIORITY_HIGH, PYD_PRIORITY_LOW};
   *out_options = (pyd_submit_options_t){.priority = PYD_PRIORITY_NORMAL};
-  if (!given) return PYD_STATUS_OK;
+  if (!options) return PYD_STATUS_OK;
   // Callers of the first version of the structure end before |workers|.
-  if (given->struct_size < offsetof(pyd_api_submit_t, workers)) {
+  if (options->struct_size < offsetof(pyd_api_submit_t, workers)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                            "%s: the options have a struct_size of %zu; set it to sizeof(pyd_api_submit_t), "
                            "which is %zu",
-                           function, given->struct_size, sizeof(*given));
+                           function, options->struct_size, sizeof(*options));
   }
-  if (given->priority > PYD_API_PRIORITY_LOW) {
+  if (options->priority > PYD_API_PRIORITY_LOW) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: there is no priority %u; pyd_api_priority_t has them",
-                           function, given->priority);
+                           function, options->priority);
   }
-  if (given->after_count && !given->after) return pyd_api_null(function, "after");
-  for (uint32_t i = 0; i < given->after_count; ++i) {
-    if (!given->after[i]) return refuse_after(function, i);
+  if (options->after_count && !options->after) return pyd_api_null(function, "after");
+  for (uint32_t i = 0; i < options->after_count; ++i) {
+    if (!options->after[i]) return refuse_after(function, i);
   }
-  out_options->priority = kPriorities[given->priority];
-  out_options->after = given->after;
-  out_options->after_count = given->after_count;
-  out_options->on_done = given->on_done;
-  out_options->context = given->context;
-  if (given->struct_size >= sizeof(*given)) out_options->workers = given->workers;
+  out_options->priority = kPriorities[options->priority];
+  out_options->after = options->after;
+  out_options->after_count = options->after_count;
+  out_options->on_done = options->on_done;
+  out_options->context = options->context;
+  if (options->struct_size >= sizeof(*options)) out_options->workers = options->workers;
   return PYD_STATUS_OK;
 }
 

@@ -11,15 +11,15 @@ bool pyd_api_drop(atomic_uint* references) {
   return atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
 }
 
-pyd_status_t pyd_api_interrupt_of(const char* function, const pyd_api_interrupt_t* given,
+pyd_status_t pyd_api_interrupt_of(const char* function, const pyd_api_interrupt_t* interrupt,
                                   pyd_interrupt_t* out_interrupt) {
   // The structure has had no other version yet, so a smaller size is an error and no older caller.
-  if (given->size < sizeof(*given) || !given->is_wanted) {
+  if (interrupt->size < sizeof(*interrupt) || !interrupt->is_wanted) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                            "%s: the interrupt has %s; set its size to sizeof(pyd_api_interrupt_t) and its "
                            "is_wanted to a function",
-                           function, given->size < sizeof(*given) ? "too small a size" : "no function to ask");
+                           function, interrupt->size < sizeof(*interrupt) ? "too small a size" : "no function to ask");
   }
-  *out_interrupt = (pyd_interrupt_t){given->is_wanted, given->context};
+  *out_interrupt = (pyd_interrupt_t){interrupt->is_wanted, interrupt->context};
   return PYD_STATUS_OK;
 }

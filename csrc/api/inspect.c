@@ -45,15 +45,15 @@ pyd_status_t pyd_api_program_executable(const pyd_api_program_t* program, uint32
                 index, pyd_api_program_executable_count(program), "executable");
   if (!pyd_ok(status)) return status;
   const pyd_program_executable_t* found = pyd_program_executable(program->program, index);
-  pyd_api_executable_t made = {.name = text_of(found->name), .variant_count = found->variant_count};
-  const pyd_executable_t* linked = pyd_program_linked_executable(program->program, index, &made.variant);
+  pyd_api_executable_t executable = {.name = text_of(found->name), .variant_count = found->variant_count};
+  const pyd_executable_t* linked = pyd_program_linked_executable(program->program, index, &executable.variant);
   if (linked) {  // a variant for this machine has been loaded
     const pyd_library_t* library = pyd_executable_library(linked);
-    made.export_count = library->exports.count;
-    made.import_count = library->imports.count;
-    made.imports = library->imports.symbols;
+    executable.export_count = library->exports.count;
+    executable.import_count = library->imports.count;
+    executable.imports = library->imports.symbols;
   }
-  hand_out(&made, sizeof(made), out_executable);
+  hand_out(&executable, sizeof(executable), out_executable);
   return PYD_STATUS_OK;
 }
 
@@ -86,20 +86,20 @@ static pyd_api_command_t describe(const pyd_plan_t* plan, uint32_t index) {
   const pyd_program_t* program = pyd_plan_program(plan);
   pyd_command_info_t info;
   pyd_plan_command(plan, index, &info);
-  pyd_api_command_t made = {.kind = info.kind, .region = info.region};
+  pyd_api_command_t command = {.kind = info.kind, .region = info.region};
   if (info.kind == PYD_COMMAND_DISPATCH) {
-    made.executable = text_of(pyd_program_executable(program, info.executable)->name);
-    made.name = text_of(info.name);
-    if (!info.is_empty) memcpy(made.grid, info.grid, sizeof(made.grid));
+    command.executable = text_of(pyd_program_executable(program, info.executable)->name);
+    command.name = text_of(info.name);
+    if (!info.is_empty) memcpy(command.grid, info.grid, sizeof(command.grid));
   } else if (info.kind == PYD_COMMAND_CUSTOM) {
-    made.name = text_of(pyd_program_command(program, info.command)->name);
+    command.name = text_of(pyd_program_command(program, info.command)->name);
   }
   for (uint32_t i = 0; i < info.slot_count && !info.is_empty; ++i) {  // one slot per bound range
     pyd_command_slot_t slot;
     pyd_plan_command_slot(plan, index, i, &slot);
-    made.bytes += slot.length;
+    command.bytes += slot.length;
   }
-  return made;
+  return command;
 }
 
 pyd_status_t pyd_api_call_command(const pyd_api_call_t* call, uint32_t index, pyd_api_command_t* out_command) {
@@ -107,8 +107,8 @@ pyd_status_t pyd_api_call_command(const pyd_api_call_t* call, uint32_t index, py
   pyd_status_t status = check_out("call_command", out_command ? &out_command->struct_size : NULL, sizeof(*out_command),
                                   index, pyd_api_call_command_count(call), "command");
   if (!pyd_ok(status)) return status;
-  pyd_api_command_t made = describe(call->plan, index);
-  hand_out(&made, sizeof(made), out_command);
+  pyd_api_command_t command = describe(call->plan, index);
+  hand_out(&command, sizeof(command), out_command);
   return PYD_STATUS_OK;
 }
 

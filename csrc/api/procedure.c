@@ -87,12 +87,12 @@ pyd_status_t pyd_api_procedure_route(pyd_api_call_t* call) {
 
 // Runs the procedure. Results of the run before are freed only if this one succeeds.
 pyd_status_t pyd_api_procedure_run(pyd_api_call_t* call, const pyd_interrupt_t* interrupt) {
-  pyd_invocation_t* made;
+  pyd_invocation_t* invocation;
   pyd_api_call_copy_in(call);
   pyd_status_t status =
-      pyd_procedure_call(call->entry->program->state, call->entry->index, call->inputs, interrupt, &made);
+      pyd_procedure_call(call->entry->program->state, call->entry->index, call->inputs, interrupt, &invocation);
   if (!pyd_ok(status)) return status;
   pyd_invocation_free(call->last);
-  call->last = made;
+  call->last = invocation;
   return copy_results(call);
 }

@@ -81,18 +81,18 @@ pyd_status_t pyd_api_program_make(pyd_api_device_t* device, const pyd_program_t*
   *out_program = NULL;
   pyd_carve_t block = {/* base */ NULL, sizeof(pyd_api_program_t), /* alignment */ sizeof(uint64_t)};
   copy_functions(&block, program, state != NULL, NULL);
-  pyd_api_program_t* made = pyd_allocate(&device->allocator, block.size);
-  if (!made) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a program's %zu bytes", block.size);
-  atomic_init(&made->references, 1);
-  made->size = block.size;
-  made->device = device;
-  made->program = program;
-  made->state = state;
-  made->owner = owner;
-  block = (pyd_carve_t){(uint8_t*)made, sizeof(*made), sizeof(uint64_t)};
-  copy_functions(&block, program, state != NULL, made);
+  pyd_api_program_t* created = pyd_allocate(&device->allocator, block.size);
+  if (!created) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a program's %zu bytes", block.size);
+  atomic_init(&created->references, 1);
+  created->size = block.size;
+  created->device = device;
+  created->program = program;
+  created->state = state;
+  created->owner = owner;
+  block = (pyd_carve_t){(uint8_t*)created, sizeof(*created), sizeof(uint64_t)};
+  copy_functions(&block, program, state != NULL, created);
   pyd_api_retain(&device->references);
-  *out_program = made;
+  *out_program = created;
   return PYD_STATUS_OK;
 }
 

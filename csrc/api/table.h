@@ -19,10 +19,10 @@ typedef struct pyd_api_owner_s {
 // On failure |owner| stays with the caller. |device| is retained.
 pyd_status_t pyd_api_device_make(pyd_sched_t* sched, pyd_pool_t* pool, pyd_api_owner_t owner,
                                  pyd_api_device_t** out_device);
-// Reads the options of a device that owns its threads and its pool. INVALID_ARGUMENT names what is wrong in |given|,
+// Reads the options of a device that owns its threads and its pool. INVALID_ARGUMENT names what is wrong in |options|,
 // which may be NULL.
 // |*out_allocator| is for its pool, all zero for the system's memory.
-pyd_status_t pyd_api_read_device_options(const pyd_api_device_options_t* given, pyd_sched_options_t* out_options,
+pyd_status_t pyd_api_read_device_options(const pyd_api_device_options_t* options, pyd_sched_options_t* out_options,
                                          pyd_allocator_t* out_allocator);
 // Checks that the options name exactly one source.
 pyd_status_t pyd_api_check_load(const char* function, const pyd_api_load_t* options);

@@ -9,7 +9,7 @@
 
 typedef struct reader_s {
   pyd_json_t json;
-  pyd_manifest_t* made;  // the result so far
+  pyd_manifest_t* manifest;  // the result so far
 } reader_t;
 
 // Marks a member of an object, a bit of its own, in |seen|. A member that was seen already is a fault.
@@ -64,7 +64,7 @@ static void read_alignment(reader_t* r, pyd_manifest_variant_t* out) {
 
 // Reads the names of the CPU features that a variant requires. They become one range of the manifest's list.
 static void read_requirements(reader_t* r, pyd_manifest_variant_t* out) {
-  pyd_manifest_t* m = r->made;
+  pyd_manifest_t* m = r->manifest;
   pyd_json_list_t list = {false};
   pyd_string_t text;
   out->first_requirement = m->requirement_count;
@@ -78,7 +78,7 @@ static void read_requirements(reader_t* r, pyd_manifest_variant_t* out) {
 // Reads, for each export of a variant, the function of contracts.bin that says which elements the export reads and
 // writes: its index, or null. They become one range of the manifest's list.
 static void read_contracts(reader_t* r, pyd_manifest_variant_t* out) {
-  pyd_manifest_t* m = r->made;
+  pyd_manifest_t* m = r->manifest;
   pyd_json_list_t list = {false};
   out->has_contracts = true;  // also for an empty list
   out->first_contract = m->contract_count;
@@ -158,14 +158,14 @@ static void read_variant(reader_t* r) {
   need(r, seen, NAME | MEMBER | FORMAT | ALIGNMENT | REQUIRES | IMPORTS,
        "a variant with name, member, format, alignment, requires and imports");
   pyd_manifest_variant_t* added =
-      pyd_json_grow(&r->json, (void**)&r->made->variants, &r->made->variant_count, sizeof(*added));
+      pyd_json_grow(&r->json, (void**)&r->manifest->variants, &r->manifest->variant_count, sizeof(*added));
   if (added) *added = v;
 }
 
 // Reads one executable with its variants, which are consecutive in the manifest.
 static void read_executable(reader_t* r) {
   enum { NAME = 1, VARIANTS = 2, EXPORTS = 4 };
-  pyd_manifest_executable_t e = {.first_variant = r->made->variant_count};
+  pyd_manifest_executable_t e = {.first_variant = r->manifest->variant_count};
   pyd_json_list_t list = {false}, variants = {false};
   pyd_string_t key;
   uint32_t seen = 0;
@@ -182,9 +182,9 @@ static void read_executable(reader_t* r) {
     }
   }
   need(r, seen, NAME | VARIANTS | EXPORTS, "an executable with name, exports and variants");
-  e.variant_count = r->made->variant_count - e.first_variant;
+  e.variant_count = r->manifest->variant_count - e.first_variant;
   pyd_manifest_executable_t* added =
-      pyd_json_grow(&r->json, (void**)&r->made->executables, &r->made->executable_count, sizeof(*added));
+      pyd_json_grow(&r->json, (void**)&r->manifest->executables, &r->manifest->executable_count, sizeof(*added));
   if (added) *added = e;
 }
 
@@ -248,7 +248,8 @@ static void read_function(reader_t* r) {
     }
   }
   need(r, seen, NAME | SIGNATURE, "a function with name and signature");
-  pyd_string_t* added = pyd_json_grow(&r->json, (void**)&r->made->functions, &r->made->function_count, sizeof(*added));
+  pyd_string_t* added =
+      pyd_json_grow(&r->json, (void**)&r->manifest->functions, &r->manifest->function_count, sizeof(*added));
   if (added) *added = name;
 }
 
@@ -262,7 +263,7 @@ static int compare_strings(const void* a, const void* b) {
 
 // Sorts the names of functions, and refuses equal ones. They are not hashed: the author of the file chooses them.
 static void sort_functions(reader_t* r) {
-  pyd_manifest_t* m = r->made;
+  pyd_manifest_t* m = r->manifest;
   if (m->function_count) qsort(m->functions, m->function_count, sizeof(*m->functions), compare_strings);
   for (uint32_t i = 1; i < m->function_count; ++i) {
     if (compare_strings(&m->functions[i - 1], &m->functions[i]) == 0)
@@ -356,7 +357,7 @@ pyd_status_t pyd_manifest_read(pyd_span_t bytes, pyd_manifest_t* out_manifest) {
   }
   if (bytes.size) memcpy(out_manifest->text, bytes.data, bytes.size);
   // The parser decodes strings in place, so it works on a copy.
-  reader_t r = {.json = {.text = out_manifest->text, .size = bytes.size}, .made = out_manifest};
+  reader_t r = {.json = {.text = out_manifest->text, .size = bytes.size}, .manifest = out_manifest};
   read_all(&r);
   if (!r.json.fault) return PYD_STATUS_OK;
   pyd_status_t status =

@@ -5,20 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-pyd_status_t pyd_allocator_read(const char* function, const pyd_allocator_t* given, pyd_allocator_t* out_allocator) {
+pyd_status_t pyd_allocator_read(const char* function, const pyd_allocator_t* allocator,
+                                pyd_allocator_t* out_allocator) {
   *out_allocator = (pyd_allocator_t){0};
-  if (!given) return PYD_STATUS_OK;
-  if (given->struct_size < sizeof(*given)) {
+  if (!allocator) return PYD_STATUS_OK;
+  if (allocator->struct_size < sizeof(*allocator)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                            "%s: the allocator has a struct_size of %zu; set it to sizeof(pyd_allocator_t), "
                            "which is %zu",
-                           function, given->struct_size, sizeof(*given));
+                           function, allocator->struct_size, sizeof(*allocator));
   }
-  if (!given->allocate || !given->release) {
+  if (!allocator->allocate || !allocator->release) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: the allocator has no function to %s", function,
-                           given->allocate ? "release" : "allocate");
+                           allocator->allocate ? "release" : "allocate");
   }
-  *out_allocator = *given;
+  *out_allocator = *allocator;
   return PYD_STATUS_OK;
 }
 

@@ -7,9 +7,9 @@
 
 enum { PYD_ALLOCATOR_ALIGNMENT = 64 };
 
-// |*out_allocator| is |given|, all zero for NULL. INVALID_ARGUMENT, which begins with |function|, for a structure that
-// is incomplete.
-pyd_status_t pyd_allocator_read(const char* function, const pyd_allocator_t* given, pyd_allocator_t* out_allocator);
+// Copies |allocator| to |*out_allocator|, which is all zero for NULL. INVALID_ARGUMENT, which begins with |function|,
+// for a structure that is incomplete.
+pyd_status_t pyd_allocator_read(const char* function, const pyd_allocator_t* allocator, pyd_allocator_t* out_allocator);
 
 // An |allocator| that is NULL or all zero is the C library's memory. The bytes are at a multiple of
 // PYD_ALLOCATOR_ALIGNMENT when they come from an allocator, and of what malloc promises otherwise. NULL when there is

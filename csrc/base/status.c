@@ -88,13 +88,13 @@ static struct pyd_status_payload_s* heap_of(pyd_status_t status) {
 
 // Returns a new node with a copy of |text|; NULL without memory.
 static name_t* make_name(pyd_status_name_t kind, const char* text, size_t length) {
-  name_t* made = malloc(sizeof(*made) + length + 1);
-  if (!made) return NULL;
-  made->next = NULL;
-  made->kind = kind;
-  memcpy(made->text, text, length);
-  made->text[length] = 0;
-  return made;
+  name_t* node = malloc(sizeof(*node) + length + 1);
+  if (!node) return NULL;
+  node->next = NULL;
+  node->kind = kind;
+  memcpy(node->text, text, length);
+  node->text[length] = 0;
+  return node;
 }
 
 pyd_status_t pyd_status_annotate(pyd_status_t status, const char* format, ...) {
@@ -124,11 +124,11 @@ pyd_status_t pyd_status_annotate(pyd_status_t status, const char* format, ...) {
 
 pyd_status_t pyd_status_add_name(pyd_status_t status, pyd_status_name_t kind, const char* name, size_t length) {
   struct pyd_status_payload_s* payload = heap_of(status);
-  name_t* made = payload ? make_name(kind, name, length) : NULL;
-  if (!made) return status;  // success, a constant, or no memory: names only help the reader
+  name_t* node = payload ? make_name(kind, name, length) : NULL;
+  if (!node) return status;  // success, a constant, or no memory: names only help the reader
   name_t** end = &payload->names;
   while (*end) end = &(*end)->next;
-  *end = made;
+  *end = node;
   return status;
 }
 

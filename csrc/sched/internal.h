@@ -128,7 +128,7 @@ typedef struct pyd_sched_thread_s {
   uint64_t last_idle;                     // when it was last idle, in ticks
   bool has_slept;                         // since |last_idle|
   uint64_t worth_spinning, worth_waking;  // its own estimates, in picoseconds, of the shared values of pyd_sched_t
-  pyd_placement_t place;
+  pyd_placement_t placement;
 } pyd_sched_thread_t;
 
 // Queued tasks: one FIFO list per priority.

@@ -96,72 +96,74 @@ static bool find_cpus(const pyd_sched_thread_t* thread, uint32_t here, const pyd
 // thread is pinned to another CPU of its scheduler instead, for good. If the program has changed the mask of a pinned
 // thread, it stays as it is.
 static bool change_mask(pyd_sched_thread_t* thread, uint32_t here) {
-  pyd_placement_t* place = &thread->place;
+  pyd_placement_t* placement = &thread->placement;
   const bool is_pinned = thread->sched->cpus != NULL;
   pyd_cpu_set_t chosen;
-  if (!pyd_affinity_get(&place->thread, &place->allowed)) return false;
-  if (is_pinned && !pyd_cpu_set_is_equal(&place->allowed, &place->moved_to)) return false;
-  if (!find_cpus(thread, here, is_pinned ? &thread->sched->pinned : &place->allowed, &chosen)) return false;
-  if (!pyd_affinity_set(&place->thread, &chosen)) return false;
-  place->moved_to = chosen;
+  if (!pyd_affinity_get(&placement->thread, &placement->allowed)) return false;
+  if (is_pinned && !pyd_cpu_set_is_equal(&placement->allowed, &placement->moved_to)) return false;
+  if (!find_cpus(thread, here, is_pinned ? &thread->sched->pinned : &placement->allowed, &chosen)) return false;
+  if (!pyd_affinity_set(&placement->thread, &chosen)) return false;
+  placement->moved_to = chosen;
   return !is_pinned;
 }
 
 // Sets the state to CHANGING, which locks the mask. Returns false if another thread is changing the mask or has moved
 // the thread already, or if the thread has left the pool.
-static bool begin_change(pyd_placement_t* place) {
+static bool begin_change(pyd_placement_t* placement) {
   uint32_t old = PYD_PLACEMENT_OWN_MASK;
-  return atomic_compare_exchange_strong_explicit(&place->state, &old, PYD_PLACEMENT_CHANGING, memory_order_acquire,
+  return atomic_compare_exchange_strong_explicit(&placement->state, &old, PYD_PLACEMENT_CHANGING, memory_order_acquire,
                                                  memory_order_relaxed);
 }
 
 // Unlocks the mask. |is_moved|: the thread has to restore its own mask when it runs next.
-static void end_change(pyd_placement_t* place, bool is_moved) {
-  atomic_store_explicit(&place->state, is_moved ? PYD_PLACEMENT_MOVED : PYD_PLACEMENT_OWN_MASK, memory_order_release);
+static void end_change(pyd_placement_t* placement, bool is_moved) {
+  atomic_store_explicit(&placement->state, is_moved ? PYD_PLACEMENT_MOVED : PYD_PLACEMENT_OWN_MASK,
+                        memory_order_release);
 }
 
 // Moves another thread away from CPU |here|, where the calling thread runs. A pool thread that opens a job of its own
 // is not moved.
 static void move_away(pyd_sched_thread_t* thread, uint32_t here) {
-  pyd_placement_t* place = &thread->place;
-  if (!begin_change(place)) return;
-  end_change(place, !pthread_equal(place->thread.handle, pthread_self()) && change_mask(thread, here));
+  pyd_placement_t* placement = &thread->placement;
+  if (!begin_change(placement)) return;
+  end_change(placement, !pthread_equal(placement->thread.handle, pthread_self()) && change_mask(thread, here));
 }
 
 // Restores the mask of the calling thread if another thread has changed it.
-static void restore_mask(pyd_placement_t* place) {
-  if (atomic_load_explicit(&place->state, memory_order_acquire) != PYD_PLACEMENT_MOVED) return;
+static void restore_mask(pyd_placement_t* placement) {
+  if (atomic_load_explicit(&placement->state, memory_order_acquire) != PYD_PLACEMENT_MOVED) return;
   pyd_cpu_set_t now;  // differs from |moved_to| if the program has set a mask meanwhile, which is then left alone
-  if (pyd_affinity_get(&place->thread, &now) && pyd_cpu_set_is_equal(&now, &place->moved_to))
-    pyd_affinity_set(&place->thread, &place->allowed);
-  end_change(place, false);
+  if (pyd_affinity_get(&placement->thread, &now) && pyd_cpu_set_is_equal(&now, &placement->moved_to))
+    pyd_affinity_set(&placement->thread, &placement->allowed);
+  end_change(placement, false);
 }
 
 // ---- called by pool threads
 
 void pyd_placement_enter(pyd_sched_thread_t* self) {
   pyd_sched_t* sched = self->sched;
-  self->place.thread = pyd_thread_self();
+  self->placement.thread = pyd_thread_self();
   if (sched->cpus) {
-    self->place.moved_to = (pyd_cpu_set_t){{0}};
-    pyd_cpu_set_add(&self->place.moved_to, sched->cpus[self->worker]);
-    pyd_affinity_set(&self->place.thread, &self->place.moved_to);  // fails if the process may no longer use the CPU
+    self->placement.moved_to = (pyd_cpu_set_t){{0}};
+    pyd_cpu_set_add(&self->placement.moved_to, sched->cpus[self->worker]);
+    pyd_affinity_set(&self->placement.thread,
+                     &self->placement.moved_to);  // fails if the process may no longer use the CPU
   }
-  end_change(&self->place, false);
+  end_change(&self->placement, false);
   pyd_placement_record(self);
 }
 
 void pyd_placement_leave(pyd_sched_thread_t* self) {
   occupy(self, PYD_PLACEMENT_NONE);
-  pyd_placement_t* place = &self->place;
+  pyd_placement_t* placement = &self->placement;
   uint32_t old = PYD_PLACEMENT_OWN_MASK;
   // Waits until no other thread changes the mask, and restores the mask if it was changed. In the child of a fork the
   // entry was reset to GONE, and the thread does not exist any more.
-  for (uint32_t pass = 1; !atomic_compare_exchange_weak_explicit(&place->state, &old, PYD_PLACEMENT_GONE,
+  for (uint32_t pass = 1; !atomic_compare_exchange_weak_explicit(&placement->state, &old, PYD_PLACEMENT_GONE,
                                                                  memory_order_acquire, memory_order_relaxed) &&
                           old != PYD_PLACEMENT_GONE;
        ++pass) {
-    restore_mask(place);
+    restore_mask(placement);
     pyd_back_off(pass, 1);  // while another thread changes the mask
     old = PYD_PLACEMENT_OWN_MASK;
   }
@@ -171,34 +173,34 @@ void pyd_placement_record(pyd_sched_thread_t* self) {
   if (!self->sched->places_threads) return;
   const uint32_t cpu = pyd_affinity_cpu();
   if (atomic_load_explicit(&self->sched->occupied[index_of(self)], memory_order_relaxed) == cpu) return;
-  atomic_store_explicit(&self->place.cpu, cpu, memory_order_relaxed);
+  atomic_store_explicit(&self->placement.cpu, cpu, memory_order_relaxed);
   occupy(self, cpu);
-  self->place.is_checked = false;  // the thread has migrated: another thread may compute on the new CPU
+  self->placement.is_checked = false;  // the thread has migrated: another thread may compute on the new CPU
 }
 
 void pyd_placement_sleep(pyd_sched_thread_t* self) {
-  restore_mask(&self->place);
+  restore_mask(&self->placement);
   occupy(self, PYD_PLACEMENT_NONE);
 }
 
 void pyd_placement_awake(pyd_sched_thread_t* self) {
-  restore_mask(&self->place);
+  restore_mask(&self->placement);
   pyd_placement_record(self);
 }
 
 void pyd_placement_check(pyd_sched_thread_t* self, const pyd_sched_slot_t* slot) {
   if (!self->sched->places_threads) return;
   pyd_placement_awake(self);
-  uint32_t here = atomic_load_explicit(&self->place.cpu, memory_order_relaxed);
+  uint32_t here = atomic_load_explicit(&self->placement.cpu, memory_order_relaxed);
   bool is_shared = atomic_load_explicit(&slot->cpu, memory_order_relaxed) == here;
   // The scan of all threads is made once per CPU; only the caller of this job is compared each time.
-  if (!is_shared && !self->place.is_checked) is_shared = any_occupied(self, is_same, &here);
-  self->place.is_checked = true;
-  if (!is_shared || !begin_change(&self->place)) return;
-  end_change(&self->place, change_mask(self, here));  // the system migrates the thread before this returns
-  restore_mask(&self->place);
+  if (!is_shared && !self->placement.is_checked) is_shared = any_occupied(self, is_same, &here);
+  self->placement.is_checked = true;
+  if (!is_shared || !begin_change(&self->placement)) return;
+  end_change(&self->placement, change_mask(self, here));  // the system migrates the thread before this returns
+  restore_mask(&self->placement);
   pyd_placement_record(self);
-  self->place.is_checked = true;  // if another thread has moved to the same CPU, that thread moves away by itself
+  self->placement.is_checked = true;  // if another thread has moved to the same CPU, that thread moves away by itself
 }
 
 // ---- called by wakers and callers
@@ -215,7 +217,7 @@ static bool may_be_pulled(const pyd_sched_thread_t* thread) {
 void pyd_placement_before_wake(pyd_sched_thread_t* thread) {
   const uint32_t here = thread->sched->places_threads ? pyd_affinity_cpu() : PYD_AFFINITY_UNKNOWN;
   if (here == PYD_AFFINITY_UNKNOWN) return;
-  uint32_t last = atomic_load_explicit(&thread->place.cpu, memory_order_relaxed);
+  uint32_t last = atomic_load_explicit(&thread->placement.cpu, memory_order_relaxed);
   // Nothing to do for a thread that slept briefly and whose CPU is neither the waker's nor taken by another thread.
   if (!may_be_pulled(thread) && last != here && !any_occupied(thread, is_same, &last)) return;
   move_away(thread, here);

@@ -27,8 +27,8 @@ static void reset_thread(pyd_sched_t* sched, uint32_t index) {
   thread->is_taken = false;
   thread->destroys_sched = false;
   thread->has_slept = false;
-  atomic_init(&thread->place.state, PYD_PLACEMENT_GONE);
-  atomic_init(&thread->place.cpu, PYD_PLACEMENT_NONE);
+  atomic_init(&thread->placement.state, PYD_PLACEMENT_GONE);
+  atomic_init(&thread->placement.cpu, PYD_PLACEMENT_NONE);
   atomic_init(&sched->occupied[index], PYD_PLACEMENT_NONE);
   // Picoseconds of work from which sharing it with a spinning thread pays, and from which waking one does: constants in
   // nanoseconds until the thread has measured delays.

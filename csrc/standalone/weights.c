@@ -9,8 +9,8 @@
 
 typedef struct reader_s {
   pyd_json_t json;
-  pyd_weights_t* made;  // the result so far
-  pyd_span_t elements;  // the file after its header: data_offsets count from its begin
+  pyd_weights_t* weights;  // the result so far
+  pyd_span_t elements;     // the file after its header: data_offsets count from its begin
 } reader_t;
 
 // Returns the element type for its name in safetensors: numerical type << 24 | bits, as in docs/program.md. 0: programs
@@ -34,9 +34,9 @@ static uint32_t dtype_of(pyd_string_t name) {
 static void read_shape(reader_t* r, pyd_weight_t* tensor) {
   pyd_json_list_t list = {false};
   uint64_t size;
-  tensor->first_dim = r->made->dims_count;
+  tensor->first_dim = r->weights->dims_count;
   while (pyd_json_element(&r->json, &list) && pyd_json_number(&r->json, &size)) {
-    int64_t* added = pyd_json_grow(&r->json, (void**)&r->made->dims, &r->made->dims_count, sizeof(*added));
+    int64_t* added = pyd_json_grow(&r->json, (void**)&r->weights->dims, &r->weights->dims_count, sizeof(*added));
     if (added) *added = (int64_t)size;
     if (added && ++tensor->rank > PYD_PROGRAM_MAX_RANK) pyd_json_refuse(&r->json, "a shape of up to 32 sizes");
   }
@@ -76,12 +76,12 @@ static void read_tensor(reader_t* r, pyd_string_t name) {
   }
   if (seen != (DTYPE | SHAPE | OFFSETS)) pyd_json_refuse(&r->json, "a tensor with dtype, shape and data_offsets");
   uint64_t bytes;
-  const int64_t* dims = tensor.rank && r->made->dims ? r->made->dims + tensor.first_dim : NULL;
+  const int64_t* dims = tensor.rank && r->weights->dims ? r->weights->dims + tensor.first_dim : NULL;
   // The size is checked only if it is known, which it is not after a fault and for a type that programs do not have.
   bool fits = r->json.fault || !tensor.dtype ||
               (pyd_tensor_bytes(tensor.dtype, tensor.rank, dims, &bytes) && bytes == tensor.data.size);
   if (!fits) pyd_json_refuse(&r->json, "as many bytes as the tensor has");
-  pyd_weight_t* added = pyd_json_grow(&r->json, (void**)&r->made->tensors, &r->made->count, sizeof(*added));
+  pyd_weight_t* added = pyd_json_grow(&r->json, (void**)&r->weights->tensors, &r->weights->count, sizeof(*added));
   if (added) *added = tensor;
 }
 
@@ -114,7 +114,7 @@ pyd_status_t pyd_weights_read(pyd_span_t file, pyd_weights_t* out_weights) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a header of %llu bytes", (unsigned long long)length);
   memcpy(out_weights->text, header, (size_t)length);
   reader_t r = {.json = {.text = out_weights->text, .size = (size_t)length},
-                .made = out_weights,
+                .weights = out_weights,
                 .elements = {file.data + 8 + length, file.size - 8 - (size_t)length}};
   read_all(&r);
   if (!r.json.fault) return PYD_STATUS_OK;

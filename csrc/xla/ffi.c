@@ -116,18 +116,19 @@ typedef struct side_s {
   const char* function;                  // its name, for messages
   const pyd_api_value_t* const* values;  // as declared: |count| of them
   uint32_t count;
-  const pyd_xla_values_t* given;  // as passed, perhaps another number of them until check_count() has succeeded
+  const pyd_xla_values_t* passed;  // as passed, perhaps another number of them until check_count() has succeeded
 } side_t;
 
-static const pyd_xla_buffer_t* buffer_of(const side_t* side, uint32_t i) { return side->given->items[i]; }
+static const pyd_xla_buffer_t* buffer_of(const side_t* side, uint32_t i) { return side->passed->items[i]; }
 
 // Checks that XLA passes as many values as the function declares.
 static pyd_status_t check_count(const side_t* side) {
-  if (side->given->count != (int64_t)side->count) {
+  if (side->passed->count != (int64_t)side->count) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s has %u %ss, got %lld", side->function, side->count,
-                           side->what, (long long)side->given->count);
+                           side->what, (long long)side->passed->count);
   }
-  if (side->count && (!side->given->kinds || !side->given->items)) return bad_frame("a list of buffers without memory");
+  if (side->count && (!side->passed->kinds || !side->passed->items))
+    return bad_frame("a list of buffers without memory");
   return PYD_STATUS_OK;
 }
 
@@ -135,7 +136,7 @@ static pyd_status_t check_count(const side_t* side) {
 static pyd_status_t check_buffer(const side_t* side, uint32_t i) {
   const pyd_api_value_t* value = side->values[i];
   const pyd_xla_buffer_t* buffer = buffer_of(side, i);
-  if (side->given->kinds[i] != PYD_XLA_BUFFER || !buffer || !HAS(pyd_xla_buffer_t, buffer, dims)) {
+  if (side->passed->kinds[i] != PYD_XLA_BUFFER || !buffer || !HAS(pyd_xla_buffer_t, buffer, dims)) {
     return bad_frame("a kind of value");
   }
   pyd_xla_dtype_t dtype = pyd_xla_dtype(value->dtype);
@@ -172,12 +173,12 @@ static pyd_status_t check_side(const side_t* side) {
 static pyd_status_t check_sizes(const side_t* results, const pyd_api_call_t* call) {
   for (uint32_t i = 0; i < results->count; ++i) {
     const int64_t* dims = pyd_api_call_result_dims(call, i);  // NULL for a scalar
-    const int64_t* given = buffer_of(results, i)->dims;
+    const int64_t* buffer_dims = buffer_of(results, i)->dims;
     for (uint32_t axis = 0; dims && axis < results->values[i]->rank; ++axis) {
-      if (dims[axis] == given[axis]) continue;
+      if (dims[axis] == buffer_dims[axis]) continue;
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                              "@%s: result %u has %lld elements along axis %u, its buffer %lld", results->function, i,
-                             (long long)dims[axis], axis, (long long)given[axis]);
+                             (long long)dims[axis], axis, (long long)buffer_dims[axis]);
     }
   }
   return PYD_STATUS_OK;
@@ -237,15 +238,15 @@ static pyd_status_t call_target(pyd_target_t* target, const pyd_xla_frame_t* fra
   pyd_status_t status = check_side(&arguments);
   if (pyd_ok(status)) status = check_side(&results);
   if (!pyd_ok(status)) return status;
-  pyd_target_argument_t inline_arguments[kInline], *given = inline_arguments;
-  if (fn->argument_count > kInline && !(given = malloc(fn->argument_count * sizeof(*given)))) {
+  pyd_target_argument_t inline_arguments[kInline], *passed = inline_arguments;
+  if (fn->argument_count > kInline && !(passed = malloc(fn->argument_count * sizeof(*passed)))) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %u arguments of @%s", fn->argument_count, fn->name);
   }
   for (uint32_t i = 0; i < fn->argument_count; ++i) {
-    given[i] = (pyd_target_argument_t){buffer_of(&arguments, i)->data, buffer_of(&arguments, i)->dims};
+    passed[i] = (pyd_target_argument_t){buffer_of(&arguments, i)->data, buffer_of(&arguments, i)->dims};
   }
-  status = run(target, given, &results);
-  if (given != inline_arguments) free(given);
+  status = run(target, passed, &results);
+  if (passed != inline_arguments) free(passed);
   return status;
 }
 

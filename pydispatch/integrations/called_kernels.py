@@ -160,7 +160,7 @@ class Kernel(KernelCall, KernelSource):
 
         return launch
 
-    def call_carefully(self, args: tuple[Any, ...]) -> None:
+    def call_unbound(self, args: tuple[Any, ...]) -> None:
         """Run the kernel over its own grid on arguments of any kind.
 
         `KernelCall` uses this for the first call, and for later ones with anything else than arrays in host memory.

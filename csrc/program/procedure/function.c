@@ -154,12 +154,12 @@ static pyd_status_t make_results(const run_t* run, pyd_state_lease_t lease) {
 // scalars, which are read from the call.
 static void set_outputs(const run_t* run, pyd_state_lease_t lease) {
   for (uint32_t i = 0; i < run->fn->info.result_count; ++i) {
-    pyd_tensor_t* made = run->frame->new_results[i];
+    pyd_tensor_t* result = run->frame->new_results[i];
     run->frame->new_results[i] = NULL;
     if (run->outputs[i] == PYD_NONE) {
-      pyd_tensor_release(made);
-    } else if (made) {
-      pyd_cell_set_tensor(&run->frame->slots[run->outputs[i]], made);
+      pyd_tensor_release(result);
+    } else if (result) {
+      pyd_cell_set_tensor(&run->frame->slots[run->outputs[i]], result);
     } else {
       pyd_cell_set_word(&run->frame->slots[run->outputs[i]], pyd_call_scalar_result(lease.call, i));
     }
