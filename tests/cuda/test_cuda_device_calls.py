@@ -392,6 +392,40 @@ def test_a_closed_device_releases_its_context(fake: FakeDriver) -> None:
     assert fake.devices[0].retained == before - 1
 
 
+def test_the_last_buffer_of_a_closed_device_releases_its_context(fake: FakeDriver) -> None:
+    a, b = given(2, 10)
+    fresh = pd.device("cuda:0?check=1")
+    function = fresh.load(mixed()).mixed_invocation
+    x, y = fresh.upload(a), function(a, b)
+    before = fake.devices[0].retained
+    fresh.close()
+    np.testing.assert_array_equal(y.numpy(), b * (a * b))
+    np.testing.assert_array_equal(x.numpy(), a)
+    del x
+    assert fake.devices[0].retained == before
+    del y
+    assert fake.devices[0].retained == before - 1
+
+
+def test_a_closed_device_releases_constants_of_live_programs(fake: FakeDriver) -> None:
+    fresh = pd.device("cuda:0?check=1")
+    weights = np.arange(1 << 14, dtype=np.float32)
+    tensor = f"tensor<{weights.size}xf32>"
+    text = f"""func.func @f(%x: {tensor}) -> {tensor} {{
+        %w = arith.constant dense<"0x{weights.tobytes().hex()}"> : {tensor}
+        %y = arith.addf %x, %w : {tensor}
+        return %y : {tensor}
+    }}"""
+    program = fresh.load(pd.compile(text, targets="cuda"))
+    np.testing.assert_array_equal(program.f(weights).numpy(), 2 * weights)
+    assert fresh.memory()["live_blocks"] == 1
+    before = fake.devices[0].retained
+    fresh.close()
+    assert fake.devices[0].retained == before - 1
+    with pytest.raises(pd.DeviceUnavailableError, match="cuda:0 was closed"):
+        program.f(weights)
+
+
 def test_arrays_without_dimensions(device: Any) -> None:
     buffer = device.upload(np.float32(3))
     assert buffer.shape == () and buffer.numpy() == 3

@@ -16,6 +16,7 @@ from pydispatch._core.trace import Kind
 from pydispatch.errors import DeviceUnavailableError, KernelError
 from pydispatch.runtime.accelerators import context as base
 from pydispatch.runtime.accelerators import traced
+from pydispatch.runtime.accelerators.closing import Closing
 from pydispatch.runtime.accelerators.context import HostMemory, view_of
 from pydispatch.runtime.devices.cuda import driver as cuda
 from pydispatch.runtime.devices.cuda.memory import Block, StreamOrderedPool
@@ -74,7 +75,7 @@ class StepName(NamedTuple):
     export: str | None = None
 
 
-class Context(base.Context):
+class Context(Closing, base.Context):
     """CUDA device. All work is enqueued on `stream`, in the order of the calls.
 
     `lock` is held while operations that belong together are enqueued. On the device, `stream` and the default stream of
@@ -107,6 +108,7 @@ class Context(base.Context):
         self.transfers = base.Transfers()
         self.is_poisoned = poison_requested()
         self.lock = threading.RLock()
+        super().__init__()
         self.recent_launches: deque[tuple[str, tuple[StepName, ...]]] = deque(maxlen=_RECENT_LAUNCHES)
         self.device = self.check(driver.cuDeviceGet(index), f"cuDeviceGet({index})")
         self.attributes = self._device_attributes()
@@ -243,6 +245,9 @@ class Context(base.Context):
 
     def release(self, block: Block) -> None:
         self.pool.release(block)
+        if self._is_closed:
+            self.pool.unused_borrowed.clear()  # no work is in flight
+            self._destroy_if_unused()
 
     # Moving bytes
 
@@ -361,7 +366,8 @@ class Context(base.Context):
             destroy(handle)
 
     def close(self) -> None:
-        """Wait for work in flight, and refuse further work. Unless buffers are live, release the device."""
+        """Wait for work in flight, and refuse further work. Programs lose their kernels and constants. Buffers keep
+        their content; the device is released after the last one."""
         with self.lock:
             if self.is_shut:
                 return
@@ -371,8 +377,10 @@ class Context(base.Context):
             for module in list(self.modules):
                 module.destroy()
             self._borrowed_until.clear()  # no work is in flight: releases these blocks
-            if self.pool.stats()["live_blocks"] == 0:
-                self._destroy()
+            self.release_programs()
+
+    def _pools(self) -> tuple[StreamOrderedPool]:
+        return (self.pool,)
 
     def _destroy(self) -> None:
         """Destroy all driver objects; no block is in use."""

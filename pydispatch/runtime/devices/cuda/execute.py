@@ -64,6 +64,8 @@ class CudaExecutor(Executor):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
+        with context.lock:
+            context.executors.add(self)
         self.modules = Modules(context)
         self.names: dict[int, str] = {}
         self.alignment = 1

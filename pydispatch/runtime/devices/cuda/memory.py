@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from typing import Any, Protocol
 
@@ -72,7 +73,8 @@ class StreamOrderedPool(BlockPool[Block]):
     granule = GRANULE
 
     def __init__(self, context: Owner) -> None:
-        super().__init__()
+        # Reentrant: while a thread holds it, garbage collection may release the last buffer of a closed device.
+        super().__init__(threading.RLock())
         self.context = context
         driver = self.driver = context.driver
         self.unused_borrowed: deque[Block] = deque()  # not referenced any more, but work in flight may use them
