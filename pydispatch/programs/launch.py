@@ -32,6 +32,11 @@ def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[Any] | None
             raise trace.fail(f"kernel '{kernel.name}' takes {len(kernel.passed)} arguments ({names}), got {len(args)}")
         has_grid_arguments = grid is not None
         lowered, function = function_of_kernel(trace, kernel, has_grid_arguments)
+        if lowered.prints:
+            raise trace.fail(
+                f"kernel '{kernel.name}' prints, which kernels in programs do not",
+                "leave print out, or call the kernel outside of the program",
+            )
         types = list(function.function_type.inputs)
         values = [_value(trace, kernel, index, argument, types[index]) for index, argument in enumerate(args)]
         for argument in grid or ():  # further arguments of the function, of i64

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
 
 import pydispatch as pd
 
-Vector = Annotated[pd.View, pd.f32["n"]]
+Line = pd.f32["n"]
+Vector = Annotated[pd.View, Line]
 
 
 @pd.kernel(workgroup=2, grid=1)
@@ -37,3 +38,18 @@ def test_other_devices_print_nothing() -> None:
     device = pd.device("ptx-interpreter")
     with pytest.raises(pd.InvalidArgumentError, match="kernel 'shown' prints, which it does on CPUs only"):
         shown.checked()(device.upload(np.zeros(2, np.float32)))
+
+
+def test_programs_refuse_kernels_that_print() -> None:
+    """Also where they are differentiated: no line is printed once more for the gradients."""
+    checked = shown.checked()
+
+    @pd.program
+    def total(x: Line) -> Any:
+        y = x.copy()
+        checked(y)
+        return y.sum()
+
+    for program in (total, pd.grad(total)):
+        with pytest.raises(pd.CompileError, match="kernel 'shown' prints, which kernels in programs do not"):
+            program(np.ones(2, np.float32))
