@@ -13,6 +13,7 @@ from pydispatch.faults import faults_as_internal_errors
 from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.frontends.torch import fx
 from pydispatch.frontends.torch.archive import Model
+from pydispatch.frontends.torch.frontend import NamedProgram
 from pydispatch.frontends.torch.json_value import ProgramFault
 from pydispatch.frontends.torch.nodes import CONVERSIONS
 from pydispatch.frontends.torch.read import module_of
@@ -24,6 +25,7 @@ from pydispatch.frontends.torch.schema import (
     Symbolic,
     ValueName,
 )
+from pydispatch.integrations.exported_sizes import size_names
 from pydispatch.integrations.torch_views import computed, is_node, shared_roots
 from pydispatch.packages import importing
 from pydispatch.runtime.device import device
@@ -61,7 +63,7 @@ def from_torch(
         raise InvalidArgumentError(
             f"keywords: expected a dict of example arguments by name, got {type(keywords).__name__}"
         )
-    program = model
+    program, names = model, dict[str, str]()
     if isinstance(model, torch.nn.Module):
         try:
             inspect.signature(model.forward).bind(*args, **(keywords or {}))
@@ -71,6 +73,8 @@ def from_torch(
                 "give a tuple of them, as in from_torch(model, (x,))"
             ) from None
         program = torch.export.export(model, tuple(args), dict(keywords or {}), dynamic_shapes=dynamic_shapes)
+        if dynamic_shapes is not None:
+            names = size_names(program, model, args, keywords or {}, dynamic_shapes)
     elif not isinstance(model, torch.export.ExportedProgram):
         raise InvalidArgumentError(
             f"model: expected a torch.nn.Module or an ExportedProgram, got {type(model).__name__}"
@@ -79,7 +83,7 @@ def from_torch(
         raise InvalidArgumentError("args: an exported program knows its arguments; give them where it is exported")
     # Operators without a conversion are decomposed into others.
     table = {op: f for op, f in torch.export.default_decompositions().items() if not _has_conversion(op)}
-    return compile_tuned(program.run_decompositions(table), **options)
+    return compile_tuned(NamedProgram(program.run_decompositions(table), names), **options)
 
 
 def _has_conversion(operator: Any) -> bool:

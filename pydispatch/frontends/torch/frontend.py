@@ -6,7 +6,7 @@ import copy
 import io
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,19 @@ from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch.errors import CompileError
 from pydispatch.frontends.source import Frontend, ReadOptions
+
+
+@dataclass(frozen=True)
+class NamedProgram:
+    """Exported program and the names of its sizes.
+
+    Attributes:
+        program: The `torch.export.ExportedProgram`.
+        size_names: Names that the user gave sizes (`torch.export.Dim`), by their symbols in the program.
+    """
+
+    program: Any
+    size_names: Mapping[str, str]
 
 
 class TorchFrontend(Frontend):
@@ -25,7 +38,9 @@ class TorchFrontend(Frontend):
     suffixes = (".pt2",)
 
     def reads_object(self, source: object) -> bool:
-        """Return whether an object is an `ExportedProgram`, without import of PyTorch."""
+        """Return whether an object is an `ExportedProgram`, without import of PyTorch, or a `NamedProgram`."""
+        if isinstance(source, NamedProgram):
+            return True
         return type(source).__module__ == "torch.export.exported_program" and type(source).__name__ == "ExportedProgram"
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
@@ -36,7 +51,10 @@ class TorchFrontend(Frontend):
         if isinstance(source, Path):
             return module_of(archive.read(source), str(source), options)
         name = "exported program"
-        return module_of(archive.read(_saved(source, name), name), name, options)
+        named = source if isinstance(source, NamedProgram) else NamedProgram(source, {})
+        model = archive.read(_saved(named.program, name), name)
+        program = replace(model.program, size_names=named.size_names)
+        return module_of(replace(model, program=program), name, options)
 
     def operators(self) -> Mapping[str, Iterable[str]]:
         """Return the names of the supported operators."""

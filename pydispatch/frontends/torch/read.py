@@ -124,7 +124,7 @@ class _Program:
             if meta is None:  # a number
                 inputs.append(Input(name, I64, shape=()))
                 continue
-            inputs.append(Input(name, meta.dtype, tuple(_size(n, name, d) for d, n in enumerate(meta.sizes))))
+            inputs.append(Input(name, meta.dtype, tuple(self._size(n, name, d) for d, n in enumerate(meta.sizes))))
         arguments: list[Any] = []
         sizes: list[tuple[str, SizeText, Size]] = []  # (message with {a} for the run-time size, declared size, size)
         for tensor, spec, name in zip(self.b.begin(inputs), user_inputs, names, strict=True):
@@ -165,7 +165,17 @@ class _Program:
             clamped = minimum(clamped, limits.most)
         # Within the range, clamping changes nothing.
         expected = f"at least {limits.least or 0}" + ("" if limits.most is None else f" and at most {limits.most}")
-        self.b.require_equal(size, clamped, f"{what}; the size {name} is {expected}")
+        shown = self.program.size_names.get(name, name)
+        self.b.require_equal(size, clamped, f"{what}; the size {shown} is {expected}")
+
+    def _size(self, size: SizeText, name: str, axis: int) -> int | str:
+        """Return a declared size for `Input`: a number, or the name that the user gave it, else that of its symbol; for
+        other expressions, a name composed of those of the argument and the axis.
+        """
+        if isinstance(size, int):
+            return size
+        symbol = symbol_name(size)
+        return f"{name}_size{axis}" if symbol is None else self.program.size_names.get(symbol, symbol)
 
     def _bind_symbol(self, declared_size: SizeText, size: Size) -> None:
         """Bind the symbol of a size in the file, if it is a single symbol that is not bound yet."""
@@ -239,15 +249,6 @@ def _name(spec: GraphInput) -> str:
     """Return the name of an input in the graph."""
     assert isinstance(spec.argument, ValueName)
     return spec.argument.name
-
-
-def _size(size: SizeText, name: str, axis: int) -> int | str:
-    """Return a declared size for `Input`: a number, or the name of its symbol; for other expressions, a name composed
-    of those of the argument and the axis.
-    """
-    if isinstance(size, int):
-        return size
-    return symbol_name(size) or f"{name}_size{axis}"
 
 
 def _unused(name: str, names: dict[str, Tensor]) -> str:

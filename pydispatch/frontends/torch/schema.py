@@ -6,7 +6,8 @@ constants, names of values, and lists of both. A value is an input of the graph 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Union
 
 from pydispatch.graph.dtypes import DType
@@ -174,6 +175,7 @@ class ExportedProgram:
         guards: Conditions on sizes, as code of Python, that the exporter assumed.
         names: Names of the model's arguments; empty if the file does not state them.
         torch_version: Version of PyTorch that exported the model; "unknown" if the file does not state it.
+        size_names: Names that the user gave sizes (`torch.export.Dim`), by their symbols. Files do not state them.
     """
 
     graph: ExportedGraph
@@ -183,3 +185,4 @@ class ExportedProgram:
     guards: tuple[str, ...]
     names: tuple[str, ...]
     torch_version: str
+    size_names: Mapping[str, str] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -89,6 +90,32 @@ def test_from_torch_exports_a_module() -> None:
         x = torch.randn(n, 5, 16)
         with torch.no_grad():
             check(program, [x], [model(x)])
+
+
+class _Scaled(nn.Module):
+    def forward(self, x: Tensor, pair: tuple[Tensor, Tensor], *, offsets: dict[str, Tensor]) -> Tensor:
+        return x @ pair[0] + pair[1] + offsets["row"]
+
+
+def test_sizes_have_the_names_of_dims() -> None:
+    rows, columns = torch.export.Dim("rows", min=2, max=9), torch.export.Dim("columns", min=3)
+    x, pair, offsets = torch.randn(4, 6), (torch.randn(6, 5), torch.randn(5)), {"row": torch.randn(4, 5)}
+    by_name = {
+        "x": {0: rows}, "pair": ({1: columns}, (columns,)), "offsets": {"row": {0: rows, 1: columns}},
+    }  # fmt: skip
+    for sizes in (by_name, tuple(by_name.values())):
+        artifact = pd.from_torch(_Scaled(), (x, pair), {"offsets": offsets}, dynamic_shapes=sizes)
+        program = pd.device("local-sync").load(artifact)
+        shapes = [value.shape for value in program.main.inputs]
+        assert shapes == [("rows", 6), (6, "columns"), ("columns",), ("rows", "columns")]
+        check(program, [x, *pair, offsets["row"]], [_Scaled()(x, pair, offsets=offsets)])
+        x10, row10 = np.ones((10, 6), np.float32), np.ones((10, 5), np.float32)
+        with pytest.raises(pd.InvalidArgumentError, match="the size rows is at least 2 and at most 9"):
+            program.main(x10, *map(np.asarray, pair), row10)
+    unnamed = pd.from_torch(nn.Linear(6, 3), (x,), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
+    assert re.fullmatch(r"s\d+", str(pd.device("local-sync").load(unnamed).main.inputs[0].shape[0]))
+    taken = pd.from_torch(nn.Linear(6, 3), (x,), dynamic_shapes=({0: torch.export.Dim("input")},))
+    assert pd.device("local-sync").load(taken).main.inputs[0].shape[0] != "input", "the name of the argument"
 
 
 def test_from_torch_says_what_it_takes() -> None:
