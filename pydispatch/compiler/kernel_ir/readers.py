@@ -7,7 +7,6 @@ from itertools import islice
 from operator import attrgetter
 from typing import TypeVar, cast
 
-from xdsl.dialects import gpu
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
@@ -65,6 +64,8 @@ def integer(op: Operation, name: str, default: int | None = None) -> int:
 
 def gpu_dimension(op: Operation) -> int:
     """Return the dimension that an operation of the gpu dialect names: 0, 1 or 2 for x, y or z."""
+    from xdsl.dialects import gpu  # programs for CPUs have no such operations
+
     dimension = attribute(op, "dimension")
     assert isinstance(dimension, gpu.DimensionAttr)
     return "xyz".index(dimension.data.value)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from xdsl.dialects import affine, arith, memref, scf
+from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineSetAttr, ArrayAttr, IntegerAttr
 from xdsl.ir import Operation, Region, SSAValue
 from xdsl.ir.affine import (
@@ -23,6 +23,9 @@ from pydispatch.compiler.kernel_ir.build import TRUTH, Build, Index, known
 from pydispatch.compiler.kernel_ir.expand.rule import Rule
 from pydispatch.compiler.kernel_ir.readers import affine_map, attribute, bound_groups, integer, integers
 from pydispatch.errors import CompileError
+
+if TYPE_CHECKING:
+    from xdsl.dialects import affine
 
 FLOOR, CEIL, MOD = AffineBinaryOpKind.FloorDiv, AffineBinaryOpKind.CeilDiv, AffineBinaryOpKind.Mod
 """Divisions of affine expressions: quotients rounded down and up, and the remainder that is not negative."""
@@ -129,7 +132,7 @@ def _moved(region: Region, terminator: type[Operation]) -> Region:
 
 def _for(build: Build, op: Operation) -> list[SSAValue]:
     """Expand an `affine.for`: the lower bound is the maximum of its map's results, the upper bound the minimum."""
-    loop = cast(affine.ForOp, op)
+    loop = cast("affine.ForOp", op)
     lower = _most(build, _results(build, affine_map(op, "lowerBoundMap"), loop.lowerBoundOperands))
     upper = _least(build, _results(build, affine_map(op, "upperBoundMap"), loop.upperBoundOperands))
     bounds = [build.value(part) for part in (lower, upper, integer(op, "step"))]
