@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
+from pydispatch.compiler.driver.pipeline import compile_to
 
 AXES = {(0, 1): "()", (0,): "(b)", (1,): "(a)"}
 
@@ -144,3 +145,24 @@ func.func @f(%a: tensor<2x1x4096xf32>, %b: tensor<2x4096x512xf32>) -> tensor<2x1
     a, b = random.standard_normal((2, 1, 4096), np.float32), random.standard_normal((2, 4096, 512), np.float32)
     plan = check(text, a.astype(np.float64) @ b, a, b)
     assert len([line for line in plan if "dispatch" in line]) == 1, plan
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "n", "cpu", "parts"),
+    [
+        (1, 784, 512, "sapphirerapids", 8), (2, 512, 512, "sapphirerapids", 4), (3, 784, 512, "sapphirerapids", 0),
+        (1, 2048, 128, "sapphirerapids", 0), (1, 511, 512, "sapphirerapids", 0), (1, 784, 512, "znver4", 0),
+        (1, 784, 512, "x86-64-v4", 0),
+    ],
+)  # fmt: skip
+def test_workers_share_matrices_that_cores_wait_for(m: int, k: int, n: int, cpu: str, parts: int) -> None:
+    """One or two rows times a matrix of 1 MiB go in parts where the cache after the second-level one is slow."""
+    text = str(compile_to("dispatches", product(m, k, n), targets="cpu", cpu=cpu))
+    assert (f"tensor<{parts}x{k // parts}x{n}xf32>" in text) if parts else text.count("flow.dispatch @") == 1
+
+
+def test_shared_matrices() -> None:
+    """The sums of parts are those of the product, on the CPU that has the parts and on others."""
+    random = np.random.default_rng(4)
+    a, b = random.standard_normal((1, 784), dtype=np.float32), random.standard_normal((784, 512), dtype=np.float32)
+    check(product(1, 784, 512), a.astype(np.float64) @ b, a, b)

@@ -227,6 +227,14 @@ def test_weights_of_linear_layers_are_packed_for_few_rows(rows: int, k: int, n: 
     assert is_packed(pd.compile(product(rows, k, n, "f32", True, True), targets="cpu"))
 
 
+@pytest.mark.parametrize(
+    ("k", "cpu", "packed"), [(784, "sapphirerapids", True), (384, "sapphirerapids", False), (300, "znver5", False)]
+)
+def test_workers_share_panels_that_cores_wait_for(k: int, cpu: str, packed: bool) -> None:
+    """A row times a matrix of 1 MiB that is in the cache reads panels where the next cache is slow."""
+    assert is_packed(pd.compile(product(1, k, 512, "f32", False, True), targets="cpu", cpu=cpu)) == packed
+
+
 def test_a_constant_that_two_products_read_is_packed_once() -> None:
     text = product(8, 100, 2080, "f32", False, True)
     second = text[text.index("func.func") :].replace("@f", "@g")

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.kernels.matmul.cpu.plan import ASSUMED_ROWS
-from pydispatch.compiler.kernels.matmul.cpu.problem import pays_in_place_b
+from pydispatch.compiler.kernels.matmul.cpu.problem import pays_in_place_b, shares_factor
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.matmul.panels import PANEL_BYTES
@@ -66,7 +66,8 @@ def packing_pays(contraction: Contraction, type_: TensorType[Attribute], size: i
     prefetches_rows = all(level.model.prefetch_stride >= level.model.page for level in levels)
     if columns * size <= FEW_PANELS * PANEL_BYTES and (prefetches_rows or not exceeds_cache):
         return False
-    if (rows is not None and rows > FEW_ROWS) or exceeds_cache:
+    is_shared = all(shares_factor(level, total) for level in levels)  # panels are parts that are read in order
+    if (rows is not None and rows > FEW_ROWS) or exceeds_cache or is_shared:
         return True
     # The factor fits the L2 cache. With one or two rows it is left unpacked; a dynamic number is assumed to be many.
     pays_in_place = [

@@ -36,6 +36,7 @@ from pydispatch.compiler.host.contract_program import contract_program
 from pydispatch.compiler.host.program import schedule
 from pydispatch.compiler.kernels.legality import space_of, why_not
 from pydispatch.compiler.kernels.matmul.chain import Chain
+from pydispatch.compiler.kernels.matmul.cpu.problem import shares_factor
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
 from pydispatch.compiler.normalize import normalize
 from pydispatch.compiler.outline.asserts import report_asserts
@@ -232,7 +233,10 @@ class Pipeline:
         most_tensors, most_operands = min(limits, default=MOST_TENSORS), min(limits, default=MOST_BINDINGS)
         legality = Legality(why_apart, space_of, most_tensors=most_tensors, most_operands=most_operands)
         choose_convolutions = None if self.chooser is None else partial(self.chooser.choose_convolutions, self)
-        return form_dispatches(self.module, legality, self.options.reassociate, functions, patches=choose_convolutions)
+        return form_dispatches(
+            self.module, legality, self.options.reassociate, functions, patches=choose_convolutions,
+            shares=lambda size: bool(self._cpu_levels) and all(shares_factor(cpu, size) for cpu in self._cpu_levels),
+        )  # fmt: skip
 
     def _rewrite(self, phase: str) -> None:
         """Apply the rewrites of the options, and those of extensions, that belong to a phase."""

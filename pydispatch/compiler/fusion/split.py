@@ -1,15 +1,17 @@
 """Splitting of large reductions with few results into two: partial results in parallel, and a reduction of these.
 
-How a reduction is split depends only on its sizes, so that results do not depend on the number of workers.
+How a reduction is split depends only on its sizes and the CPUs that are compiled for, so that results do not depend on
+the number of workers.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, cast
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import FixedBitwidthType, TensorType
 from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
@@ -52,6 +54,9 @@ PARTS_OF_PRODUCTS = range(16, 7, -1)
 # Products that stream a matrix argument with contiguous columns (`_result_rows_if_matrix_is_streamed`).
 MOST_ROWS, FEWEST_READ = 8, 1 << 19
 """Maximum number of rows of the result, and minimum number of elements of the matrix."""
+MOST_SHARED_ROWS, FEWEST_SHARED_COLUMNS, SHARED_PARTS = 2, 256, range(8, 3, -1)
+"""Maximum number of rows, minimum number of columns, and numbers of parts of a product by a smaller matrix that workers
+share. With 128 columns one worker takes 1.15 times as long (Intel Xeon with AMX)."""
 FEWEST_STEPS = 96
 """Minimum number of steps along K in each part."""
 
@@ -60,17 +65,29 @@ MOST_IN_RUN, FEWEST_RUNS = 64, 64
 """Maximum number of elements of a run, and minimum number of runs."""
 
 
-def split_reductions(function: Operation, reassociate: bool = True) -> None:
+Shares = Callable[[int], bool]
+"""Function that returns whether workers share the reading of a matrix of so many bytes."""
+
+
+def never(matrix_bytes: int) -> bool:
+    """Return that workers do not share the reading of a matrix, which is the default."""
+    return False
+
+
+def split_reductions(function: Operation, reassociate: bool = True, shares: Shares = never) -> None:
     """Split the reductions of a host function in place where this gives more parallel work, or longer runs of memory.
 
-    reassociate: whether floats may be added in another order.
+    Args:
+        function: The host function.
+        reassociate: Whether floats may be added in another order.
+        shares: Returns whether a few rows times a matrix of so many bytes are split, so that workers share its reading.
     """
     for op in list(walk(function)):
         if op.name == "linalg.generic" and op.parent is not None:  # an earlier split may have replaced it
-            _split_reduction(cast(GenericOp, op), reassociate)
+            _split_reduction(cast(GenericOp, op), reassociate, shares)
 
 
-def _split_reduction(op: GenericOp, reassociate: bool) -> None:
+def _split_reduction(op: GenericOp, reassociate: bool, shares: Shares) -> None:
     """Split one reduction if the operation that combines two values allows it and its sizes make it worthwhile.
 
     One of its loops becomes two, over parts and over the steps of a part. A first generic computes a result for each
@@ -85,14 +102,14 @@ def _split_reduction(op: GenericOp, reassociate: bool) -> None:
     if (inner := _innermost_loop_of_short_runs(op)) is not None:
         # Whole rows are reduced first, and the innermost loop afterwards; the first reduction may be split once more.
         op = _split_off(op, combine, identity, inner)
-    choice = _choose_split_loop(op)
+    choice = _choose_split_loop(op, shares)
     if choice is None:
         return
     loop, parts = choice
     generic = structured(op)
     remainder = generic.extent(loop) % parts
     if remainder:
-        _peel_remainder(op, loop, remainder, reassociate)  # splits the remaining steps by another call
+        _peel_remainder(op, loop, remainder, reassociate, shares)  # splits the remaining steps by another call
         return
     inputs: list[SSAValue] = []
     new_maps: list[AffineMap] = []
@@ -185,7 +202,7 @@ def _split_off(op: GenericOp, combine: Operation, identity: Any, inner: int) -> 
     return cast(GenericOp, partials.owner)
 
 
-def _peel_remainder(op: GenericOp, loop: int, remainder: int, reassociate: bool) -> None:
+def _peel_remainder(op: GenericOp, loop: int, remainder: int, reassociate: bool, shares: Shares) -> None:
     """Peel the last `remainder` steps of `loop` off a reduction, and split the steps before them.
 
     The peeled steps are a reduction that runs first; its result is the initial value of the reduction that is split.
@@ -195,7 +212,7 @@ def _peel_remainder(op: GenericOp, loop: int, remainder: int, reassociate: bool)
     peeled = _partial_reduction(op, loop, divisible, remainder, op.outputs[0])
     main = _partial_reduction(op, loop, first=0, count=divisible, output=peeled.results[0])
     replace_op(op, main.results[0])
-    _split_reduction(main, reassociate)
+    _split_reduction(main, reassociate, shares)
 
 
 def _partial_reduction(op: GenericOp, loop: int, first: int, count: int, output: SSAValue) -> GenericOp:
@@ -240,7 +257,7 @@ def combiner(op: GenericOp) -> Operation | None:
     return combine if accumulator in combine.operands and combine.results[0].uses.get_length() == 1 else None
 
 
-def _choose_split_loop(op: GenericOp) -> tuple[int, int] | None:
+def _choose_split_loop(op: GenericOp, shares: Shares) -> tuple[int, int] | None:
     """Return the loop to split and the number of parts; None if the reduction is too small or has no suitable loop.
 
     The number of parts need not divide the loop's size.
@@ -263,10 +280,14 @@ def _choose_split_loop(op: GenericOp) -> tuple[int, int] | None:
     is_long_product = results <= MOST_PRODUCTS and steps >= max(LONG, TIMES_RESULTS * results) and is_contraction(op)
     rows = _result_rows_if_matrix_is_streamed(generic, results) if is_contraction(op) else 0
     matrix_elements = results * steps // rows if rows else 0
-    streams_rows = 0 < rows <= MOST_ROWS and matrix_elements >= FEWEST_READ  # a few rows times a large matrix
+    is_large = 0 < rows <= MOST_ROWS and matrix_elements >= FEWEST_READ
+    has_shared_sizes = 0 < rows <= MOST_SHARED_ROWS and results >= rows * FEWEST_SHARED_COLUMNS
+    is_shared = has_shared_sizes and not is_large and shares(matrix_elements * _element_bytes(generic))
+    streams_rows = is_large or is_shared  # a few rows times a matrix
     if not loops or results == 0 or not (has_few_results or has_few_columns or is_long_product or streams_rows):
         return None
-    part_counts = PARTS if has_few_results or has_few_columns else PARTS_OF_PRODUCTS  # in descending order
+    product_parts = SHARED_PARTS if is_shared else PARTS_OF_PRODUCTS
+    part_counts = PARTS if has_few_results or has_few_columns else product_parts  # in descending order
     most_parts = part_counts[0]
     fewest_steps = FEWEST_STEPS if streams_rows else 1  # in each part, so that reading the matrix outweighs the sums
     # At least two steps for each of the most parts.
@@ -279,6 +300,13 @@ def _choose_split_loop(op: GenericOp) -> tuple[int, int] | None:
         return None
     parts = next((p for p in part_counts if sizes[splittable[0]] >= p * fewest_steps), None)  # leaves a remainder
     return None if parts is None else (splittable[0], parts)
+
+
+def _element_bytes(generic: Structured) -> int:
+    """Return the bytes of an element of the result, which those of the factors of a product do not exceed."""
+    type_ = generic.outputs[0].type
+    assert isinstance(type_, TensorType)
+    return type_.element_type.size if isinstance(type_.element_type, FixedBitwidthType) else 0
 
 
 def _in_columns(generic: Structured) -> bool:

@@ -24,7 +24,7 @@ from pydispatch.compiler.fusion.narrow import narrow_operations
 from pydispatch.compiler.fusion.prepack import prepack_columns
 from pydispatch.compiler.fusion.simplify import simplify
 from pydispatch.compiler.fusion.spatial_dims import collapse_spatial_dims
-from pydispatch.compiler.fusion.split import split_reductions
+from pydispatch.compiler.fusion.split import Shares, never, split_reductions
 from pydispatch.compiler.fusion.transposed_bytes import transpose_before_widening
 from pydispatch.compiler.kernels.legality import space_of, why_not
 from pydispatch.compiler.kernels.wide_sums import widen_sums
@@ -54,6 +54,7 @@ def form_dispatches(
     reassociate: bool = True,
     functions: Sequence[Operation] | None = None,
     patches: Decide | None = None,
+    shares: Shares = never,
 ) -> list[FusionReport]:
     """Form the dispatches of every host function and initializer of `module` in place.
 
@@ -66,6 +67,7 @@ def form_dispatches(
         functions: The functions to change; None for all.
         patches: Decides for each convolution whether it becomes a product of patches of its image; None for the
             heuristic of `convert_convolutions_to_products`.
+        shares: Returns whether workers share the reading of a matrix of so many bytes, see `split_reductions`.
 
     Returns:
         A report for each function.
@@ -87,7 +89,7 @@ def form_dispatches(
             continue
         former = Former(
             function=op, name=name, legality=legality, known_executables=known_executables, reassociate=reassociate,
-            patches=patches,
+            patches=patches, shares=shares,
         )  # fmt: skip
         former.run()
         for executable in former.executables:
@@ -107,6 +109,7 @@ class Former:
         known_executables: Those created so far in the module, to share equal executables.
         reassociate: Whether sums of floats may be regrouped.
         patches: Decides which convolutions become products of im2col matrices; None for the heuristic.
+        shares: Decides which products by a matrix are split so that workers share its reading.
         executables: Executables of the dispatches, in order.
     """
 
@@ -116,6 +119,7 @@ class Former:
     known_executables: KnownExecutables = field(default_factory=KnownExecutables)
     reassociate: bool = True
     patches: Decide | None = None
+    shares: Shares = never
     executables: list[flow.ExecutableOp] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -127,7 +131,7 @@ class Former:
         simplify(self.function)
         if self.reassociate:
             widen_sums(self.function)
-        split_reductions(self.function, self.reassociate)
+        split_reductions(self.function, self.reassociate, self.shares)
         convert_convolutions_to_products(self.function, self.patches)
         transpose_before_widening(self.function)
         collapse_spatial_dims(self.function)

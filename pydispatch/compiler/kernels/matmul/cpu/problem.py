@@ -170,6 +170,22 @@ PREFETCHING_BANDWIDTH = 16
 rows. Zen 4, panels in memory, with and without prefetches of blocks: 1x768x2048 of bf16 96 and 95 us, of f32 186 and
 183; 2x768x2048 of f32 204 and 178; 1x768x2048 of bf16 in small pages 134 and 115."""
 
+SHARED_BYTES = 1 << 20
+"""Bytes of a factor B from which on one or two rows of A are cut into workgroups where cores wait for B. Each worker
+then has its part in its own second-level cache when B is used again: 1x784x512 and 1x512x512 in turns take 80 us as one
+workgroup each; as parts along K 26 us with two workers and 81 with one, in panels 17 and 79 (Intel Xeon with AMX)."""
+
+
+def shares_factor(level: Level, factor_bytes: int) -> bool:
+    """Return whether products of one or two rows by a B of so many bytes are cut into workgroups to share its reading.
+
+    A core then waits for B: the cache after the second-level one is slow, and other cores' second-level caches have
+    room for their parts.
+    """
+    model = level.model
+    is_slow = model.bandwidth < PREFETCHING_BANDWIDTH
+    return is_slow and factor_bytes >= SHARED_BYTES and model.l2.bytes_per_core >= SHARED_BYTES
+
 
 def prefetch_distance(level: Level, mr: int, row_bytes: int) -> int:
     """Return how many bytes ahead of its reads a block of mr rows prefetches contiguous rows of B of `row_bytes` bytes.
