@@ -57,6 +57,7 @@ def test_each_function_is_built_once() -> None:
             r"calls 'malloc', which is defined nowhere \(a GPU's driver may have it\)",
         ),
         ("lop3.b32 %r1, %r1, %r1, %r1, 0fFF800000;", "", "has no integer as its table"),
+        ("{ .reg .b16 %h<4>; add.cc.u16 %h1, %h1, %h2; }", "", "add.cc.u16 .* is not known"),
         ("{ .reg .pred %p<4>; setp.lt.and.u32 %p1, %r1, %r2; }", "", "has 3 operands, expected 4"),
         ("{ .reg .pred %p<4>; setp.lt.u32 %p1, %r1, %r2, %p2; }", "", "has 4 operands, expected 3"),
         ("{ .reg .pred %p<4>; set.lt.or.u32.u32 %r1, %r1, %r2; }", "", "has 3 operands, expected 4"),

@@ -10,10 +10,11 @@ threads return, exit, wait or go to different blocks.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from pydispatch.formats.ptx.module import Immediate, Instruction, Not, PtxFunction, PtxSymbol, Register
+from pydispatch.formats.ptx.module import Immediate, Instruction, Not, Operand, PtxFunction, PtxSymbol, Register
 from pydispatch.runtime.simulators.ptx.barriers import Reduction, Waiting
 from pydispatch.runtime.simulators.ptx.batch import Batch
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder
@@ -141,6 +142,38 @@ def _trap(builder: FunctionBuilder, instruction: Instruction, function: PtxFunct
     return lambda label, after: end
 
 
+class _BarReduction(NamedTuple):
+    """Reduction of bar.red.
+
+    Attributes:
+        function: "popc", "and" or "or".
+        predicate: Slot of the predicate that is reduced.
+        result: Index of the register of the result among those of the function.
+    """
+
+    function: str
+    predicate: int
+    result: int
+
+
+class _BarrierOperands(NamedTuple):
+    """Operands of a barrier instruction.
+
+    Attributes:
+        instruction: The instruction, for faults.
+        waits: Whether threads wait at the barrier; those of bar.arrive do not.
+        barrier: Slot of the number of the barrier.
+        thread_count: Slot of the number of threads that the barrier waits for; None: all of the block.
+        reduction: Reduction of bar.red; None for other instructions.
+    """
+
+    instruction: Instruction
+    waits: bool
+    barrier: int
+    thread_count: int | None
+    reduction: _BarReduction | None
+
+
 def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
     """Build bar{.cta}.sync a{, b}; .arrive a, b; .red.popc.u32 d, a{, b}, {!}p; .red.and.pred p, a{, b}, {!}q.
 
@@ -150,62 +183,69 @@ def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFu
     kinds = [m for m in instruction.modifiers if m in ("sync", "arrive", "red")]
     if len(kinds) != 1 or any(m not in (*_BARRIER_WORDS, kinds[0]) for m in instruction.modifiers):
         builder.fail(instruction)
-    kind = kinds[0]
     operands = list(builder.operands(instruction, 1, most=4))
-    result = value = None  # bar.red: register of the result, and slot of the predicate that it reduces
-    operation = ""
-    if kind == "red":
-        operation = next((m for m in instruction.modifiers if m in ("popc", "and", "or")), "")
-        if len(operands) < 3 or not operation:
+    reduction = None
+    if kinds == ["red"]:
+        if len(operands) < 3:
             builder.fail(instruction, "has too few operands")
-        target = operands.pop(0)
-        value = builder.source(instruction, operands.pop(), BOOL)
-        builder.target(instruction, target, "u32" if operation == "popc" else "pred")
-        result = builder.storage(target.name) if isinstance(target, Register) else None
-        if result is None:
-            builder.fail(instruction, "has no register for its result")
+        reduction = _bar_reduction(builder, instruction, target=operands.pop(0), predicate=operands.pop())
     barrier = operands[0]
     if isinstance(barrier, Immediate) and not 0 <= barrier.value <= 15:
         builder.fail(instruction, f"names barrier {barrier.value}; 15 is the last")
-    barrier_number = builder.source(instruction, barrier, "u32")
+    slot = builder.source(instruction, barrier, "u32")
     count = builder.source(instruction, operands[1], "u32") if len(operands) > 1 else None
+    barrier_operands = _BarrierOperands(instruction, kinds != ["arrive"], slot, count, reduction)
+    return lambda label, after: _barrier_end(barrier_operands, after)
 
-    def make(label: Label, after: int) -> End:
-        """Return the closure that arrives at the barrier. after: the block of code that follows it."""
 
-        def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
-            """Return the next block of code of the group, or -1 if its threads wait.
+def _bar_reduction(
+    builder: FunctionBuilder, instruction: Instruction, target: Operand | None, predicate: Operand | None
+) -> _BarReduction:
+    """Return the reduction of bar.red. target, predicate: its first and its last operand."""
+    function = next((m for m in instruction.modifiers if m in ("popc", "and", "or")), "")
+    if not function:
+        builder.fail(instruction, "has too few operands")
+    slot = builder.source(instruction, predicate, BOOL)
+    builder.target(instruction, target, "u32" if function == "popc" else "pred")
+    result = builder.storage(target.name) if isinstance(target, Register) else None
+    if result is None:
+        builder.fail(instruction, "has no register for its result")
+    return _BarReduction(function, slot, result)
 
-            A group of all living threads does not wait. bar.arrive counts its threads and goes on. All others leave
-            their frame until as many threads have arrived as the barrier needs.
-            """
-            barriers = batch.barriers
-            # A barrier of all threads that no other thread has arrived at opens at once. This starts a new epoch, by
-            # which race detection orders accesses.
-            if barriers.is_unused and count is None and value is None and group.size == batch.living:
-                batch.epochs += 1
-                return after
-            regs = frame.regs
-            chosen_barrier, needed = regs[barrier_number], None if count is None else regs[count]
-            if kind == "arrive":
-                barriers.arrive(frame, instruction, chosen_barrier, needed, wait=None)
-                return after
-            group.release_frame()
-            # `arrive` sets the thread blocks (slots) and barriers of the waiting threads.
-            wait = Waiting(
-                group.activation, after, group.positions(), slots=None, barrier_numbers=None, instruction=instruction
-            )
-            if value is not None:
-                assert result is not None
-                values = np.broadcast_to(regs[value], frame.n).copy()
-                result_store = frame.code.store_of[result]  # index of the array that has the register `result`
-                wait.reduction = Reduction(operation, values, store=result_store)
-            barriers.arrive(frame, instruction, chosen_barrier, needed, wait)
-            return -1
 
-        return end
+def _barrier_end(operands: _BarrierOperands, after: int) -> End:
+    """Return the closure that arrives at a barrier. after: the block of code that follows the barrier."""
+    instruction, waits, barrier, count, reduction = operands
 
-    return make
+    def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
+        """Return the next block of code of the group, or -1 if its threads wait.
+
+        A group of all living threads does not wait. bar.arrive counts its threads and goes on. All others leave their
+        frame until as many threads have arrived as the barrier needs.
+        """
+        barriers = batch.barriers
+        # A barrier of all threads that no other thread has arrived at opens at once. This starts a new epoch, by
+        # which race detection orders accesses.
+        if barriers.is_unused and count is None and reduction is None and group.size == batch.living:
+            batch.epochs += 1
+            return after
+        regs = frame.regs
+        barrier_numbers, needed = regs[barrier], None if count is None else regs[count]
+        if not waits:
+            barriers.arrive(frame, instruction, barrier_numbers, needed, wait=None)
+            return after
+        group.release_frame()
+        # `arrive` sets the thread blocks (slots) and barriers of the waiting threads.
+        wait = Waiting(
+            group.activation, after, group.positions(), slots=None, barrier_numbers=None, instruction=instruction
+        )
+        if reduction is not None:
+            values = np.broadcast_to(regs[reduction.predicate], frame.n).copy()
+            wait.reduction = Reduction(reduction.function, values, store=frame.code.store_of[reduction.result])
+        barriers.arrive(frame, instruction, barrier_numbers, needed, wait)
+        return -1
+
+    return end
 
 
 _BARRIER_WORDS = ("cta", "aligned", "popc", "and", "or", "u32", "pred")

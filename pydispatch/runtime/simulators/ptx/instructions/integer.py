@@ -7,7 +7,7 @@ destination and the sources; `builder.fail` refuses an instruction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,6 +80,8 @@ def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
     first such instruction of a function declares.
     """
     type_ = instruction.modifiers[-1]
+    if SIZES[type_] < np.dtype(np.uint32).itemsize:  # sums with the carry, uint32, have the type of the operands
+        builder.fail(instruction)
     dtype = UNSIGNED[SIZES[type_]]
     if builder.storage(CARRY) is None:
         builder.declare(CARRY, dtype_of("u32"))
@@ -106,7 +108,7 @@ def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
         left = regs[factors[0]]
         if len(factors) == 2:
             left = multiply(left, regs[factors[1]]).view(dtype)
-        regs[d][...], carries = combine(left, regs[addend], regs[carry_in].astype(dtype))
+        regs[d][...], carries = combine(left, regs[addend], regs[carry_in])
         if carry_out >= 0:
             regs[carry_out][...] = carries
 
@@ -114,14 +116,20 @@ def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _sum(left: Any, right: Any, carry: Any) -> tuple[Any, Any]:
-    """Return left + right + carry, which wraps, and whether it does. The arguments are unsigned, of one dtype."""
+    """Return left + right + carry, which wraps, and whether it does.
+
+    left, right: unsigned integers of one dtype. carry: uint32.
+    """
     partial = left + right
     total = partial + carry
     return total, (partial < left) | (total < partial)  # a sum that wraps is less than its operands
 
 
 def _difference(left: Any, right: Any, borrow: Any) -> tuple[Any, Any]:
-    """Return left - right - borrow, which wraps, and whether it does. The arguments are unsigned, of one dtype."""
+    """Return left - right - borrow, which wraps, and whether it does.
+
+    left, right: unsigned integers of one dtype. borrow: uint32.
+    """
     partial = left - right
     return partial - borrow, (left < right) | (partial < borrow)
 
@@ -207,11 +215,7 @@ def _divide(builder: FunctionBuilder, instruction: Instruction) -> Step:
     type_ = integer_type(builder, instruction)
     d, a, b = builder.bind(instruction, type_, type_, type_)
     is_remainder = instruction.opcode == "rem"
-    divide: Callable[[Any, Any], Any]
-    if type_.startswith("s"):
-        divide = _truncated_remainder if is_remainder else _truncated_quotient
-    else:
-        divide = np.remainder if is_remainder else np.floor_divide
+    is_signed, divide_unsigned = type_.startswith("s"), np.remainder if is_remainder else np.floor_divide
     dtype = dtype_of(type_)
 
     def step(regs: list[Any]) -> None:
@@ -220,7 +224,7 @@ def _divide(builder: FunctionBuilder, instruction: Instruction) -> Step:
         is_zero = right == 0
         if is_zero.any():
             right = np.where(is_zero, dtype.type(1), right)  # any divisor; these results are replaced below
-        result = divide(left, right)
+        result = _divide_signed(left, right, is_remainder) if is_signed else divide_unsigned(left, right)
         if is_zero.any():
             result = np.where(is_zero, left if is_remainder else ~dtype.type(0), result)
         regs[d][...] = result
@@ -228,28 +232,25 @@ def _divide(builder: FunctionBuilder, instruction: Instruction) -> Step:
     return step
 
 
-def _magnitude(value: Any) -> Any:
-    """Return the absolute values of signed integers as unsigned ones, which represent that of the minimum too."""
-    return np.where(value < 0, -value, value).view(UNSIGNED[value.dtype.itemsize])
-
-
-def _with_sign(magnitude: Any, is_negative: Any) -> Any:
-    """Return unsigned integers as signed ones, negated where `is_negative` holds."""
-    dtype = magnitude.dtype
-    return np.where(is_negative, dtype.type(0) - magnitude, magnitude).view(SIGNED[dtype.itemsize])
-
-
-def _truncated_quotient(left: Any, right: Any) -> Any:
-    """Return the quotients of signed integers, rounded toward zero; NumPy rounds toward minus infinity.
+def _divide_signed(left: Any, right: Any, is_remainder: bool) -> Any:
+    """Return quotients of signed integers, rounded toward zero, or the remainders, which have the sign of `left`.
 
     The quotient of the minimum and -1, which exceeds the type, is the minimum.
+
+    Args:
+        left: Dividends.
+        right: Divisors of the same dtype, none of them 0.
+        is_remainder: Whether to return the remainders.
     """
-    return _with_sign(_magnitude(left) // _magnitude(right), (left < 0) ^ (right < 0))
-
-
-def _truncated_remainder(left: Any, right: Any) -> Any:
-    """Return the remainders of signed integers for quotients rounded toward zero: they have the sign of `left`."""
-    return _with_sign(_magnitude(left) % _magnitude(right), left < 0)
+    # Magnitudes are divided, because NumPy divides toward minus infinity. That of the minimum fits only the unsigned
+    # type.
+    unsigned = UNSIGNED[left.dtype.itemsize]
+    dividend_is_negative, divisor_is_negative = left < 0, right < 0
+    dividend = np.where(dividend_is_negative, -left, left).view(unsigned)
+    divisor = np.where(divisor_is_negative, -right, right).view(unsigned)
+    result = dividend % divisor if is_remainder else dividend // divisor
+    is_negative = dividend_is_negative if is_remainder else dividend_is_negative ^ divisor_is_negative
+    return np.where(is_negative, unsigned.type(0) - result, result).view(left.dtype)
 
 
 def _unary(builder: FunctionBuilder, instruction: Instruction) -> Step:

@@ -10,6 +10,7 @@ import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Step
+from pydispatch.runtime.simulators.ptx.elements import dtype_of
 from pydispatch.runtime.simulators.ptx.registry import handles
 
 # vavrg adds 1 to a sum of 0 or more before it is halved, so that an average of x.5 rounds away from zero.
@@ -27,7 +28,8 @@ class _PackedOperation:
         compute: The operation on two arrays of int64.
         lanes: Parts of a word, 4 or 2.
         a, b: Slots of the words whose parts are combined.
-        a_is_signed, b_is_signed: Whether their parts are signed.
+        a_type, b_type: Types of their parts.
+        part: Unsigned type of a part.
         limits: Range of a part of the result for .sat; None: the low bits of the result.
     """
 
@@ -35,30 +37,24 @@ class _PackedOperation:
     lanes: int
     a: int
     b: int
-    a_is_signed: bool
-    b_is_signed: bool
+    a_type: np.dtype[Any]
+    b_type: np.dtype[Any]
+    part: np.dtype[Any]
     limits: tuple[int, int] | None
 
     def results(self, regs: list[Any]) -> Any:
         """Return the result of each part, int64 [threads, lanes]."""
         n = regs[FRAME_SLOT].n
-        result = self.compute(
-            self._parts(regs[self.a], n, self.a_is_signed), self._parts(regs[self.b], n, self.b_is_signed)
-        )
+        result = self.compute(self._parts(regs[self.a], n, self.a_type), self._parts(regs[self.b], n, self.b_type))
         return result if self.limits is None else np.clip(result, *self.limits)
 
     def pack(self, results: Any) -> Any:
         """Return the words whose parts have the low bits of results [threads, lanes], uint32 [threads]."""
-        return np.ascontiguousarray(results.astype(f"u{self._part_bytes}")).view(np.uint32)[:, 0]
+        return np.ascontiguousarray(results.astype(self.part)).view(np.uint32)[:, 0]
 
-    @property
-    def _part_bytes(self) -> int:
-        return 4 // self.lanes
-
-    def _parts(self, words: Any, n: int, is_signed: bool) -> Any:
+    def _parts(self, words: Any, n: int, part_type: np.dtype[Any]) -> Any:
         """Return the parts of the words of n threads, int64 [n, lanes]."""
-        values = np.array(np.broadcast_to(words, n))
-        return values.view(f"{'i' if is_signed else 'u'}{self._part_bytes}").astype(np.int64).reshape(n, self.lanes)
+        return np.array(np.broadcast_to(words, n)).view(part_type).astype(np.int64).reshape(n, self.lanes)
 
 
 @handles(*(f"{name}{lanes}" for name in _OPERATIONS for lanes in (2, 4)))
@@ -71,15 +67,15 @@ def video(builder: FunctionBuilder, instruction: Instruction) -> Step:
     types = [m for m in instruction.modifiers if m not in ("sat", "add")]
     if len(types) != 3 or any(type_ not in ("u32", "s32") for type_ in types):
         builder.fail(instruction)
-    d_is_signed, a_is_signed, b_is_signed = (type_ == "s32" for type_ in types)
     d, a, b, c = builder.bind(instruction, "u32", "u32", "u32", "u32")
     lanes = int(instruction.opcode[-1])
     bits = 32 // lanes
-    limits = (-(1 << bits - 1), (1 << bits - 1) - 1) if d_is_signed else (0, (1 << bits) - 1)
-    operation = _PackedOperation(
-        _OPERATIONS[instruction.opcode[:-1]], lanes, a, b, a_is_signed, b_is_signed,
-        limits if "sat" in instruction.modifiers else None,
-    )  # fmt: skip
+    d_type, a_type, b_type = (dtype_of(f"{type_[0]}{bits}") for type_ in types)
+    limits = None
+    if "sat" in instruction.modifiers:
+        limits = int(np.iinfo(d_type).min), int(np.iinfo(d_type).max)
+    compute = _OPERATIONS[instruction.opcode[:-1]]
+    operation = _PackedOperation(compute, lanes, a, b, a_type, b_type, dtype_of(f"u{bits}"), limits)
 
     def pack(regs: list[Any]) -> None:
         """Store the results of the parts as the parts of d."""
