@@ -126,6 +126,26 @@ def test_programs_that_mean_nothing(line: str, result: str, message: str) -> Non
     assert "^" in str(error.value)
 
 
+OPERANDS = {
+    "add": ("%a, %b", "A, B"), "divide": ("%b, %a", "B, A"), "power": ("%a, %b", "A, B"), "atan2": ("%a, %b", "A, B"),
+    "clamp": ("%a, %a, %b", "A, A, B"), "select": ("%p, %a, %b", "tensor<3x4xi1>, A, B"),
+}  # fmt: skip
+"""Elementwise operation -> its operands, and their types."""
+
+
+@pytest.mark.parametrize("operation", OPERANDS)
+@pytest.mark.parametrize("shape", ["3x1", "1x4", "1x1", "3x5", "?x1"])
+def test_operands_of_other_sizes_are_not_broadcast(operation: str, shape: str) -> None:
+    operands, types = OPERANDS[operation]
+    text = f"""func.func @main(%a: A, %b: B, %p: tensor<3x4xi1>) -> A {{
+      %0 = "stablehlo.{operation}"({operands}) : ({types}) -> A
+      return %0 : A
+    }}"""
+    text = re.sub(r"\bA\b", "tensor<3x4xf32>", re.sub(r"\bB\b", f"tensor<{shape}xf32>", text))
+    with pytest.raises(CompileError, match=f"'stablehlo.{operation}' of .*: the sizes differ"):
+        pd.compile(text)
+
+
 def test_a_region_that_is_too_large() -> None:
     text = """func.func @main(%x: tensor<4xf32>) -> tensor<f32> {
       %c = stablehlo.constant dense<0.0> : tensor<f32>

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 from xdsl.ir import Operation
@@ -155,22 +156,27 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
 # -- on tensors
 
 
-def _check_ranks(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> None:
-    """Raise CompileError unless all operands have the same rank; `select` and `clamp` also accept scalars.
+def _check_shapes(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> None:
+    """Raise CompileError unless all operands have the same shape; `select` and `clamp` also accept scalars.
 
-    Without this check operands of lower rank would be broadcast as in NumPy, which StableHLO does not do. Sizes are not
-    compared here.
+    Without this check operands of lower rank or of size 1 would be broadcast as in NumPy, which StableHLO does not do.
+    Sizes that are unknown at compile time are not compared here.
     """
     accepts_scalars = op.name in ("stablehlo.select", "stablehlo.clamp")
     checked = [x for x in operands if not (accepts_scalars and x.rank == 0)]
-    for x in checked[1:]:
-        if x.rank != checked[0].rank:
-            raise tracer.b.fail(f"'{op.name}' of {checked[0]} and {x}: the ranks differ")
+    for a, b in combinations(checked, 2):
+        if a.rank != b.rank:
+            raise tracer.b.fail(f"'{op.name}' of {a} and {b}: the ranks differ")
+        if any(isinstance(m, int) and isinstance(n, int) and m != n for m, n in zip(a.shape, b.shape, strict=True)):
+            raise tracer.b.fail(
+                f"'{op.name}' of {a} and {b}: the sizes differ",
+                "no size is broadcast, not even 1: stablehlo.broadcast_in_dim repeats elements",
+            )
 
 
 def _emit_elementwise(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Tensor:
     """Apply the function on elements that SCALAR_FUNCTIONS has for an operation to tensors."""
-    _check_ranks(tracer, op, *operands)
+    _check_shapes(tracer, op, *operands)
     function = SCALAR_FUNCTIONS[op.name]
     return ew.apply(tracer.b, lambda s, *arguments: function(s, op, *arguments), *operands)
 
@@ -182,7 +188,7 @@ def _foldable(
 
     fold: `ew.unary` or `ew.binary`. name: the function that it applies.
     """
-    _check_ranks(tracer, op, *operands)
+    _check_shapes(tracer, op, *operands)
     return fold(tracer.b, name, *operands)
 
 
@@ -192,7 +198,7 @@ def _guarded(name: str, tracer: StablehloTracer, op: Operation, x: Tensor, y: Te
     name: "div" or "rem". Floats, and integers with known positive divisors, use the instruction as it is; other
     integers and complex numbers use the formula that GUARDED has for the operation.
     """
-    _check_ranks(tracer, op, x, y)
+    _check_shapes(tracer, op, x, y)
     # Symbolic divisors are computed from sizes of tensors, and are taken to be positive.
     is_positive = y.known is not None and (y.is_symbolic or (y.known > 0).all())
     if x.dtype.is_float or (x.dtype.is_integer and is_positive):
@@ -202,7 +208,7 @@ def _guarded(name: str, tracer: StablehloTracer, op: Operation, x: Tensor, y: Te
 
 def _compare_tensors(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor) -> Tensor:
     """Compare elements of tensors of one shape."""
-    _check_ranks(tracer, op, x, y)
+    _check_shapes(tracer, op, x, y)
     return _compared_tensors(tracer, op, x, y)
 
 
@@ -219,7 +225,7 @@ def _compared_tensors(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tens
 
 def _clamp_tensors(tracer: StablehloTracer, op: Operation, low: Tensor, x: Tensor, high: Tensor) -> Tensor:
     """Limit elements to [low, high]. If all are constants, `ew.binary` evaluates them at compile time."""
-    _check_ranks(tracer, op, low, x, high)
+    _check_shapes(tracer, op, low, x, high)
     if all(tensor.known is not None for tensor in (low, x, high)):
         return ew.binary(tracer.b, "min", ew.binary(tracer.b, "max", x, low), high)
     return _emit_elementwise(tracer, op, low, x, high)
@@ -227,7 +233,7 @@ def _clamp_tensors(tracer: StablehloTracer, op: Operation, low: Tensor, x: Tenso
 
 def _select_tensors(tracer: StablehloTracer, op: Operation, condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """Return elements of a where the condition is true, else of b; a constant scalar condition chooses one of them."""
-    _check_ranks(tracer, op, condition, a, b)
+    _check_shapes(tracer, op, condition, a, b)
     if condition.numbers is not None and condition.numbers.size and condition.rank == 0:
         return a if condition.numbers.reshape(-1)[0] else b
     return ew.select(tracer.b, condition, a, b)
