@@ -173,7 +173,8 @@ rows. Zen 4, panels in memory, with and without prefetches of blocks: 1x768x2048
 SHARED_BYTES = 1 << 20
 """Bytes of a factor B from which on one or two rows of A are cut into workgroups where cores wait for B. Each worker
 then has its part in its own second-level cache when B is used again: 1x784x512 and 1x512x512 in turns take 80 us as one
-workgroup each; as parts along K 26 us with two workers and 81 with one, in panels 17 and 79 (Intel Xeon with AMX)."""
+workgroup each; as parts along K 26 us with two workers and 81 to 89 with one, in panels 17 and 79 (Intel Xeon with
+AMX)."""
 
 
 def shares_factor(level: Level, factor_bytes: int) -> bool:
