@@ -89,6 +89,7 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a row is assigned to": (_through_a_row, (F,)),
     "a view follows": (_after, (F,)),
     "a plus sign gives a new array": (_assigned_after(lambda x: +x), (F,)),
+    "clip without limits gives a new array": (_assigned_after(lambda x: np.clip(x, None, None)), (F,)),
     "nan_to_num of integers gives a new array": (_assigned_after(np.nan_to_num), (I,)),
     "flip along no axis": (lambda x: np.flip(x, ()) + x, (F,)),
     "numbers of NumPy have types": (lambda x: x * np.float64(2) + x ** np.float64(2), (F,)),

@@ -193,10 +193,10 @@ def invert(trace: Trace, a: Any, dtype: Any = None) -> Array:
 
 def clip(trace: Trace, a: Any, a_min: Any = None, a_max: Any = None, **named: Any) -> Array:
     """Limit elements to a range; an end that is None has no limit. `min` and `max` are other names of `a_min` and
-    `a_max`.
+    `a_max`. The result is a copy without limits, too.
     """
     low, high = named.get("min", a_min), named.get("max", a_max)
-    result = a
+    result = Array(trace, trace.tensor_of(a)) if low is None and high is None else a
     if low is not None:
         result = np.maximum(result, low)
     return np.minimum(result, high) if high is not None else result
