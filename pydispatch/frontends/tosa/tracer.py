@@ -93,9 +93,7 @@ class TosaTracer(trace.MlirTracer):
         both. dtype: the type of a zero point from an attribute.
         """
         if index < len(inputs):
-            is_one_number = all(not isinstance(n, Expr) and n == 1 for n in inputs[index].shape)
-            is_constant = inputs[index].known is not None
-            if not is_constant and not is_one_number:
+            if any(isinstance(n, Expr) or n != 1 for n in inputs[index].shape):
                 raise self.b.fail(f"the {name} is {inputs[index]}, expected one number")
             return inputs[index]
         value = op.properties.get(name)

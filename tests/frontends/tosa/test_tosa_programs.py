@@ -181,6 +181,13 @@ func.func @main(%x: !f, %i: !i, %n: tensor<1xi32>) {{
 REFUSED = {
     "operands": ("%0 = tosa.add %x : (!f) -> !f", "1 operand(s) are given, expected 2"),
     "results": ("%0:2 = tosa.abs %x : (!f) -> (!f, !f)", "2 result(s) are given"),
+    "zero points": (
+        "%z = tosa.const {values = dense<[1, 2, 3]> : tensor<3xi8>} : () -> tensor<3xi8>\n"
+        "  %q = tosa.const {values = dense<1> : tensor<1x2x2x3xi8>} : () -> tensor<1x2x2x3xi8>\n"
+        "  %0 = tosa.avg_pool2d %q, %z, %z {acc_type = i32, kernel = array<i64: 2, 2>, pad = array<i64: 0, 0, 0, 0>, "
+        "stride = array<i64: 1, 1>} : (tensor<1x2x2x3xi8>, tensor<3xi8>, tensor<3xi8>) -> tensor<1x1x1x3xi8>",
+        "the input_zp is i8[3], expected one number",
+    ),
     "word": (
         "%0 = tosa.maximum %x, %x {nan_mode = NEVER} : (!f, !f) -> !f",
         "unknown nan_mode 'NEVER', expected PROPAGATE or IGNORE",
