@@ -35,6 +35,7 @@ from pydispatch.compiler.emit.llvm.ops import (
     weights,
 )
 from pydispatch.compiler.emit.llvm.platform import Platform
+from pydispatch.compiler.kernel_ir.edge_vectors import separate_edge_vectors
 from pydispatch.compiler.kernel_ir.expand.expand import expand
 from pydispatch.compiler.kernel_ir.expand.integers import TargetIntegers, expand_integers
 from pydispatch.compiler.kernel_ir.full_loops import separate_full_loops
@@ -100,6 +101,7 @@ def emit_module(
             scan_in_vectors(function)
             separate_full_loops(function)
             separate_full_tiles(function)
+            separate_edge_vectors(function)
         split_index_sets(function)  # parallel loops are split at the edges of conditions on their index
         # has_word_counts: the machine uses the low 32 bits of a shift count
         expand_integers(function, TargetIntegers(has_word_counts=platform.has_word_counts))

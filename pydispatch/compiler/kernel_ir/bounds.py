@@ -1,0 +1,172 @@
+"""Bounds of invocations: the conditions of a loop that compare its counter, and where all of them hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+
+from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, known
+from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
+from pydispatch.compiler.kernel_ir.vector_loops import LANES
+from pydispatch.ir.core.walk import is_defined_outside, walk
+from pydispatch.ir.op_info import info_of
+
+_MIRRORED = {"slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle"}
+"""Predicate of a comparison -> that of the comparison with exchanged operands."""
+
+_HOISTED = (
+    arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.IndexCastOp, arith.CmpiOp, arith.AndIOp, arith.ConstantOp
+)  # fmt: skip
+"""Operations that are moved before a loop if their operands are defined before it; none of them can fail."""
+
+_WORKGROUP_ID = "hal.interface.workgroup.id"
+"""Operation that is moved before a loop, too."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Comparison `start + counter PREDICATE limit` with the counter of a loop.
+
+    Attributes:
+        comparison: The operation.
+        predicate: Predicate of the comparison with the sum on the left: "slt", "sle", "sgt" or "sge".
+        start: Loop-invariant part of the sum.
+        limit: Loop-invariant value.
+    """
+
+    comparison: arith.CmpiOp
+    predicate: str
+    start: Index
+    limit: Index
+
+
+def is_plain(op: Operation) -> bool:
+    """Return whether an operation is a load, a store, a branch, a terminator or pure."""
+    if isinstance(op, memref.LoadOp | memref.StoreOp | scf.IfOp | scf.YieldOp | scf.ReduceOp):
+        return isinstance(op, scf.IfOp) or not op.regions
+    return not op.regions and (info_of(op).is_pure or op.name == _WORKGROUP_ID)
+
+
+def hoist_invariants(entry: Entry, loop: scf.ParallelOp) -> None:
+    """Move integer arithmetic and comparisons whose operands are defined before a loop to before it.
+
+    The counters of axes with one invocation are 0.
+    """
+    block = loop.body.block
+    for counter in block.args[:-1]:
+        counter.replace_all_uses_with(entry.constant(0, INDEX))
+    parent = loop.parent
+    assert parent is not None
+    for op in list(walk(block)):
+        is_invariant = all(is_defined_outside(operand, block) for operand in op.operands)
+        if is_invariant and (isinstance(op, _HOISTED) or op.name == _WORKGROUP_ID):
+            op.detach()
+            parent.insert_op_before(op, loop)
+
+
+def conditions_of(block: Block) -> Iterator[SSAValue]:
+    """Yield the values whose conjunctions are the conditions of the branches in a block, at any depth."""
+    for op in walk(block):
+        pending = [op.cond] if isinstance(op, scf.IfOp) else []
+        while pending:
+            value = pending.pop()
+            if isinstance(value, OpResult) and isinstance(value.op, arith.AndIOp):
+                pending += value.op.operands
+            else:
+                yield value
+
+
+def bounds_of(entry: Entry, loop: scf.ParallelOp) -> Iterator[Bound]:
+    """Yield the conditions of branches of a loop that compare its counter plus a start with a limit.
+
+    A comparison of constants, such as one of the number of the invocation, is no bound of an array.
+    """
+    block, build = loop.body.block, Build.before(entry, loop)
+    for condition in dict.fromkeys(conditions_of(block)):
+        comparison = condition.owner
+        if not isinstance(comparison, arith.CmpiOp) or not isinstance(comparison.lhs.type, IndexType):
+            continue
+        predicate = INT_PREDICATES[comparison.predicate.value.data]
+        if predicate not in _MIRRORED:
+            continue
+        for value, limit, name in (
+            (comparison.lhs, comparison.rhs, predicate),
+            (comparison.rhs, comparison.lhs, _MIRRORED[predicate]),
+        ):
+            if not is_defined_outside(limit, block):
+                continue
+            start = _start(build, value, block)
+            if start is not None and not (isinstance(start, int) and isinstance(known(limit), int)):
+                yield Bound(comparison, name, start, known(limit))
+
+
+def _start(build: Build, value: SSAValue, block: Block) -> Index | None:
+    """Return `start` if a value is `start` plus the last counter of the loop with this body; None otherwise."""
+    if value is block.args[-1]:
+        return 0
+    if isinstance(value.owner, arith.AddiOp):
+        for left, right in (value.owner.operands, reversed(value.owner.operands)):
+            if is_defined_outside(right, block):
+                start = _start(build, left, block)
+                return None if start is None else _sum(build, start, known(right))
+    elif isinstance(value.owner, arith.SubiOp) and is_defined_outside(value.owner.rhs, block):
+        start = _start(build, value.owner.lhs, block)
+        return None if start is None else difference_of(build, start, known(value.owner.rhs))
+    return None
+
+
+def range_inside(build: Build, high: Index, bounds: list[Bound], invariant: list[SSAValue]) -> tuple[Index, SSAValue]:
+    """Return where the invocations begin for which all conditions hold, and their number, both multiples of `LANES`.
+
+    Bounds are computed modulo 2^64, and then tested: that a bound holds for the first and the last of the invocations,
+    and that the compared sum does not wrap around between them. The number is 0 if a test or an invariant condition
+    fails.
+    """
+    first: Index = 0
+    stop = high
+    for bound in bounds:
+        edge = difference_of(build, bound.limit, bound.start)
+        if bound.predicate in ("sgt", "sge"):
+            first = build.most(first, _sum(build, edge, 1 if bound.predicate == "sgt" else 0))
+        else:
+            stop = build.least(stop, _sum(build, edge, 1 if bound.predicate == "sle" else 0))
+    begin, end = first, build.most(stop, 0)  # `stop` is at most `high`
+    if begin != 0:
+        begin = build.most(build.least(begin, high), 0)
+        begin = build.times(build.divide(build.plus(begin, LANES - 1), LANES)[0], LANES)
+    end = build.times(build.divide(end, LANES)[0], LANES)
+    last = build.minus(end, 1)
+    tests = [*invariant, build.compare("slt", begin, end)]
+    for bound in bounds:
+        lowest, highest = _sum(build, begin, bound.start), _sum(build, last, bound.start)
+        tests.append(build.compare("sle", lowest, highest))
+        tests += [build.compare(bound.predicate, value, bound.limit) for value in (lowest, highest)]
+    holds, *others = tests
+    for test in others:
+        holds = build.let(arith.AndIOp(holds, test))
+    return begin, build.select(holds, build.minus(end, begin), 0)
+
+
+def _sum(build: Build, lhs: Index, rhs: Index) -> Index:
+    """Return the sum of two indices modulo 2^64."""
+    if isinstance(lhs, int) and isinstance(rhs, int):
+        return _wrapped(lhs + rhs)
+    if rhs == 0 or lhs == 0:
+        return lhs if rhs == 0 else rhs
+    return build.arithmetic(arith.AddiOp, (build.value(lhs), build.value(rhs)), INDEX)
+
+
+def difference_of(build: Build, lhs: Index, rhs: Index) -> Index:
+    """Return the difference of two indices modulo 2^64."""
+    if isinstance(lhs, int) and isinstance(rhs, int):
+        return _wrapped(lhs - rhs)
+    return lhs if rhs == 0 else build.arithmetic(arith.SubiOp, (build.value(lhs), build.value(rhs)), INDEX)
+
+
+def _wrapped(value: int) -> int:
+    """Return the signed 64-bit integer that is congruent to `value` modulo 2^64."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
