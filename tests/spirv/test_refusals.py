@@ -20,8 +20,8 @@ from pydispatch.errors import CompileError  # noqa: E402
 from pydispatch.ir import parse  # noqa: E402
 
 ONLY_CPU = {
-    "pyd.contract", "pyd.transpose", "pyd.prefetch", "pyd.prefix_scan", "pyd.unpack", "pyd.configure_tiles",
-    "pyd.release_tiles", "scf.parallel", "scf.forall", "memref.copy",
+    "pyd.contract", "pyd.transpose", "pyd.prefetch", "pyd.prefix_scan", "pyd.splice", "pyd.unpack",
+    "pyd.configure_tiles", "pyd.release_tiles", "scf.parallel", "scf.forall", "memref.copy",
 }  # fmt: skip
 """Rows of the LLVM emitter that this one has none for: docs/kernel-ir.md says on the CPU only, or kernel_ir/simt has
 made plain loops of them."""

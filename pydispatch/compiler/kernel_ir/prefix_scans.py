@@ -54,7 +54,7 @@ def scan_in_vectors(function: FuncOp) -> None:
     Loops stay as they are where the vectors would exceed the stack.
     """
     entry, read_only = Entry(function), read_only_memrefs(function)
-    allocated_bytes = _stack_bytes(function)
+    allocated_bytes = stack_bytes(function)
     for loop in [op for op in walk(function) if isinstance(op, scf.ForOp)]:
         scan = _find_scan(loop, read_only)
         if scan is None:
@@ -65,7 +65,7 @@ def scan_in_vectors(function: FuncOp) -> None:
         _emit_vectors(Build.before(entry, loop), loop, scan)
 
 
-def _stack_bytes(function: FuncOp) -> int:
+def stack_bytes(function: FuncOp) -> int:
     """Return the bytes of the stack that the operations of a function allocate."""
     total = 0
     for op in walk(function):

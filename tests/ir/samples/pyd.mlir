@@ -63,5 +63,6 @@ func.func @unpacked(%w: memref<3x24x8xi4>, %terms: memref<2x24xf32>, %y: memref<
 
 func.func @scanned(%start: i32, %block: memref<16xi32>) -> i32 {
   %last = pyd.prefix_scan "arith.addi" %start, %block : i32, memref<16xi32>
+  pyd.splice %block, %block, %block first = 3 : i64 : memref<16xi32>, memref<16xi32>, memref<16xi32>
   return %last : i32
 }

@@ -29,6 +29,7 @@ from pydispatch.compiler.emit.llvm.ops import (
     prefetch,
     prefix_scan,
     scf,
+    splice,
     tile_registers,
     transpose,
     views,
@@ -46,12 +47,13 @@ from pydispatch.compiler.kernel_ir.prefix_scans import scan_in_vectors
 from pydispatch.compiler.kernel_ir.private_arrays import unroll_loops_over_private_arrays
 from pydispatch.compiler.kernel_ir.rows import lowerings_of
 from pydispatch.compiler.kernel_ir.strided import take_steps_together
+from pydispatch.compiler.kernel_ir.workgroup_vectors import keep_arrays_in_registers
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
 SUBJECTS = (
     arith, conversions, divide, math, memref, atomics, views, scf, parallel, calls, hal, contract, tile_registers,
-    transpose, prefetch, prefix_scan, weights,
+    transpose, prefetch, prefix_scan, splice, weights,
 )  # fmt: skip
 """Modules whose `ROWS` are the lowerings for CPUs."""
 
@@ -101,6 +103,8 @@ def emit_module(
             scan_in_vectors(function)
             separate_full_loops(function)
             separate_full_tiles(function)
+            if "avx512f" in platform.features:
+                keep_arrays_in_registers(function)
             separate_edge_vectors(function)
         split_index_sets(function)  # parallel loops are split at the edges of conditions on their index
         # has_word_counts: the machine uses the low 32 bits of a shift count

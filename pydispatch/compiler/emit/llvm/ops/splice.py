@@ -1,0 +1,31 @@
+"""pyd.splice: one shuffle of two vectors."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.ir import Operation
+
+from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.llvm.ops.blocks import address, load, shuffled
+from pydispatch.compiler.emit.llvm.types import memory_type_of
+from pydispatch.compiler.kernel_ir.types import alignment
+from pydispatch.ir.dialects.pyd.splice import SpliceOp
+
+
+def _splice(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `pyd.splice`: two loads of all elements, a shuffle and a store."""
+    splice = cast(SpliceOp, op)
+    low, high, into = map(emitter.memref, (splice.low, splice.high, splice.into))
+    if any(line.strides[0] != 1 for line in (low, high, into)):
+        raise emitter.error("pyd.splice needs lines that are contiguous")
+    (size,), first = into.sizes, splice.first.value.data
+    assert isinstance(size, int)
+    type_ = f"<{size} x {memory_type_of(into.element)}>"
+    vectors = load(emitter, low, type_, 0), load(emitter, high, type_, 0)
+    vector = shuffled(emitter, type_, *vectors, range(first, first + size))
+    access = f"align {alignment(into.element)}{emitter.access_metadata(into)}"
+    emitter.body.emit(f"store {type_} {vector}, ptr {address(emitter, into, 0)}, {access}")
+
+
+ROWS: dict[str, Lowering] = {"pyd.splice": _splice}
