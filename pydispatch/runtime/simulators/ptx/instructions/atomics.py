@@ -6,13 +6,13 @@ threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pydispatch.formats.ptx.module import SIZES, Instruction, Operand, Vector
-from pydispatch.runtime.simulators.ptx.addresses import memory_operand
+from pydispatch.runtime.simulators.ptx.addresses import MemoryOperand, memory_operand
 from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.elements import UNSIGNED, dtype_of
 from pydispatch.runtime.simulators.ptx.instructions.small import bits16, from_bf16, joined, parts_of
@@ -29,6 +29,21 @@ _UFUNCS: dict[str, np.ufunc] = {
 }  # fmt: skip
 Update = Callable[[Any, list[Any]], Any]
 """Function (old values of elements, operands) → their new values, one per thread; the elements are different ones."""
+
+
+class AtomicOperation(NamedTuple):
+    """Operation of atom and red on elements of memory.
+
+    Attributes:
+        dtype: Type of an element.
+        update: The operation on one element of each thread.
+        associative_ufunc: The operation as a ufunc of two values, which NumPy applies repeatedly to one element; None
+            if there is none.
+    """
+
+    dtype: np.dtype[Any]
+    update: Update
+    associative_ufunc: np.ufunc | None
 
 
 def _half_add(type_: str) -> Update:
@@ -91,14 +106,14 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     dtype = dtype_of(type_)
     if operation in ("exch", "cas"):  # these move and compare bits
         dtype = UNSIGNED[dtype.itemsize]
-    update = _update(builder, instruction, operation, type_)
-    # NumPy applies it repeatedly to one element. Halves are computed by their bits, for which there is no ufunc.
-    associative_ufunc = _UFUNCS.get(operation) if not type_.startswith(("f16", "bf16")) else None
+    # Halves are computed by their bits, for which there is no ufunc.
+    ufunc = _UFUNCS.get(operation) if not type_.startswith(("f16", "bf16")) else None
+    atomic_operation = AtomicOperation(dtype, _update(builder, instruction, operation, type_), ufunc)
     operands = list(builder.operands(instruction, 2, most=5))
     result = operands.pop(0) if instruction.opcode == "atom" else None
     address = operands.pop(0)
     if vector:
-        return _vector(builder, instruction, result, address, operands[0], dtype, update, associative_ufunc)
+        return _vector(builder, instruction, result, address, operands[0], atomic_operation)
     value_count = 2 if operation == "cas" else 1  # compare and swap: the value to compare with, and the new one
     values = operands[:value_count]
     if len(values) < value_count:
@@ -106,23 +121,51 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     sources = [builder.source(instruction, value, dtype) for value in values]
     target = builder.target(instruction, result, dtype) if instruction.opcode == "atom" else -1  # red has no result
     resolve = memory_operand(builder, instruction, address, dtype.itemsize, write=True, atomic=True)
+    if result is None and ufunc is not None:
+        return _in_any_order(resolve, dtype, ufunc, sources[0])  # such an operation has one operand
+    return _in_thread_order(resolve, atomic_operation, sources, target if result is not None else -1)
+
+
+def _in_any_order(resolve: MemoryOperand, dtype: np.dtype[Any], ufunc: np.ufunc, source: int) -> Step:
+    """Return the closure that updates an element per thread, in any order, as its old value is not needed.
+
+    Args:
+        resolve: Function that returns the accesses to the elements.
+        dtype: Type of an element.
+        ufunc: The operation, which is associative.
+        source: Slot of the operand.
+    """
     log2_size = dtype.itemsize.bit_length() - 1  # by which byte offsets are shifted to indices of elements
-    needs_old_value = instruction.opcode == "atom" and result is not None
 
     def step(regs: list[Any]) -> None:
-        """Update an element per thread, in the order of threads unless the operation is associative and its old value
-        is not needed.
-        """
+        values = np.broadcast_to(regs[source], regs[FRAME_SLOT].n)
+        for access in resolve(regs):
+            elements, index = access.memory.views[dtype], access.offsets >> log2_size
+            ufunc.at(elements, index, access.select_threads(values))
+
+    return step
+
+
+def _in_thread_order(resolve: MemoryOperand, operation: AtomicOperation, sources: Sequence[int], target: int) -> Step:
+    """Return the closure that updates an element per thread, in the order of threads.
+
+    Args:
+        resolve: Function that returns the accesses to the elements.
+        operation: The operation.
+        sources: Slots of the operands.
+        target: Slot of the old value that a thread sees; -1 if it is not stored.
+    """
+    dtype = operation.dtype
+    log2_size = dtype.itemsize.bit_length() - 1  # by which byte offsets are shifted to indices of elements
+
+    def step(regs: list[Any]) -> None:
         n = regs[FRAME_SLOT].n
         operands = [np.broadcast_to(regs[source], n) for source in sources]
         for access in resolve(regs):
             own_operands = [access.select_threads(values) for values in operands]
             elements, index = access.memory.views[dtype], access.offsets >> log2_size
-            if associative_ufunc is not None and not needs_old_value:
-                associative_ufunc.at(elements, index, own_operands[0])  # such an operation has one operand
-                continue
-            old = in_order(elements, index, own_operands, update, associative_ufunc)
-            if needs_old_value:
+            old = in_order(elements, index, own_operands, operation)
+            if target >= 0:
                 access.assign_threads(regs[target], old)
 
     return step
@@ -130,7 +173,7 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 def _vector(
     builder: FunctionBuilder, instruction: Instruction, result: Operand | None, address: Operand | None,
-    values: Operand | None, dtype: np.dtype[Any], update: Update, associative_ufunc: np.ufunc | None,
+    values: Operand | None, operation: AtomicOperation,
 ) -> Step:  # fmt: skip
     """Build the closure of an atomic operation on vectors, as red.global.add.v4.f32 [a], {…}, element by element.
 
@@ -140,12 +183,11 @@ def _vector(
         result: Registers of the old values; None if they are not stored.
         address: Address of the first element.
         values: Registers of the operands.
-        dtype: Type of an element.
-        update: The operation on one element.
-        associative_ufunc: The operation as a ufunc, as of `in_order`; None if there is none.
+        operation: The operation on one element.
     """
     if not isinstance(values, Vector):
         builder.fail(instruction, "has no {…} of values")
+    dtype = operation.dtype
     sources = [builder.source(instruction, one, dtype) for one in values.items]
     targets = [builder.target(instruction, one, dtype) for one in result.items] if isinstance(result, Vector) else []
     resolve = memory_operand(builder, instruction, address, dtype.itemsize * len(sources), write=True, atomic=True)
@@ -158,14 +200,14 @@ def _vector(
             elements, first_index = access.memory.views[dtype], access.offsets >> log2_size
             for k, source in enumerate(sources):
                 own_values = access.select_threads(np.broadcast_to(regs[source], n))
-                old = in_order(elements, first_index + k, [own_values], update, associative_ufunc)
+                old = in_order(elements, first_index + k, [own_values], operation)
                 if targets:
                     access.assign_threads(regs[targets[k]], old)
 
     return step
 
 
-def in_order(elements: Any, index: Any, operands: list[Any], update: Update, associative_ufunc: np.ufunc | None) -> Any:
+def in_order(elements: Any, index: Any, operands: list[Any], operation: AtomicOperation) -> Any:
     """Update elements one thread after the other, and return the old value that each thread sees.
 
     Threads are grouped by their element. The first thread of each group updates, then the second of each, and so on, so
@@ -175,10 +217,9 @@ def in_order(elements: Any, index: Any, operands: list[Any], update: Update, ass
         elements: A memory as an array of elements, which is updated in place.
         index: Index in `elements` of the element that each thread updates, int64 [threads].
         operands: For each operand, its values, [threads].
-        update: The operation.
-        associative_ufunc: The operation as a ufunc of two values, which is faster where many threads update an element;
-            None if there is none.
+        operation: The operation; its ufunc, if it has one, is faster where many threads update an element.
     """
+    _, update, associative_ufunc = operation
     order = np.argsort(index, kind="stable")  # threads, grouped by element
     sorted_index = index[order]
     is_first_of_element = np.concatenate(([True], sorted_index[1:] != sorted_index[:-1]))

@@ -16,7 +16,7 @@ from pydispatch.runtime.simulators.ptx.addresses import memory_operand
 from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.elements import BOOL
 from pydispatch.runtime.simulators.ptx.frame import Frame
-from pydispatch.runtime.simulators.ptx.instructions.atomics import in_order
+from pydispatch.runtime.simulators.ptx.instructions.atomics import AtomicOperation, in_order
 from pydispatch.runtime.simulators.ptx.memory import MemoryAccess
 from pydispatch.runtime.simulators.ptx.registry import handles
 
@@ -128,7 +128,7 @@ def arrival(
     slot = builder.source(instruction, count, "u32") if count is not None else builder.constant(np.uint32(1))
     target = builder.target(instruction, result, "u64") if result is not None else -1  # -1: no token is returned
     resolve = memory_operand(builder, instruction, address, _WORD.itemsize, write=True, atomic=True)
-    update = _leave if drop else _arrive
+    operation = AtomicOperation(_WORD, _leave if drop else _arrive, associative_ufunc=None)
 
     def step(regs: list[Any]) -> None:
         """Update the barrier words thread by thread, and return their old values."""
@@ -136,7 +136,7 @@ def arrival(
         for access in resolve(regs):
             words, index = access.memory.views[_WORD], access.offsets >> _LOG2_WORD_BYTES
             counts = access.select_threads(np.broadcast_to(regs[slot], n)).astype(np.uint64)
-            old = in_order(words, index, [counts], update, associative_ufunc=None)
+            old = in_order(words, index, [counts], operation)
             if target >= 0:
                 access.assign_threads(regs[target], old)
             if regs[FRAME_SLOT].batch.races is not None:
