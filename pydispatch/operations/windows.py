@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from xdsl.dialects import arith, tensor
+from xdsl.dialects import arith
 from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
@@ -13,15 +13,11 @@ from pydispatch.graph.dtypes import BOOL, I64, DType
 from pydispatch.graph.sizes import Expr, Shape, Size, maximum
 from pydispatch.graph.values import Tensor
 from pydispatch.operations.convolutions import Window, window_sizes
-from pydispatch.operations.indexing import CoordinateBuilder, with_an_element
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.reductions import Combine, least
 from pydispatch.operations.scalars import Scalars, scalars_of
 from pydispatch.operations.shapes import scalar_parts
 from pydispatch.operations.slicing import pad, slice_
-
-Select = Callable[[Scalars, Scalar, Scalar], Scalar]
-"""Function select(scalars, element selected so far, next element) -> whether the former stays selected."""
 
 
 def reduce_windows(
@@ -232,140 +228,3 @@ def sum_over_windows(
         input_dilations=(1, 1, *window.strides), around=around, window_axes=range(2, 2 + spatial),
     )  # fmt: skip
     return builder.as_shape(sums, (*x.shape[:2], *sizes))
-
-
-def select_and_scatter(
-    builder: Builder, x: Tensor, source: Tensor, start: Tensor, kernel: Sequence[Size], window: Window, select: Select,
-    combine: Callable[[Scalars, Scalar, Scalar], Scalar],
-) -> Tensor:  # fmt: skip
-    """Combine each element of `source` into the element of x's shape that `select` selects in its window over x.
-
-    `start` is the initial value of all elements of the result. `window` has no dilation, and `source` one element per
-    window. `select` and `combine` emit select(scalars, best, element), whether `best` stays selected, and
-    combine(scalars, running value, element).
-
-    The first pass records the selected index of each window; the second combines, for each element, the windows that
-    selected it.
-    """
-    chosen = _selected_positions(builder, x, source.shape, kernel, window, select)
-    rank = x.rank
-    window_extent = builder.empty(x.dtype.element, kernel)  # not read: an input that states the sizes of the loops
-    loops = 2 * rank
-    loops_in_window = AffineMap(loops, 0, tuple(AffineExpr.dimension(rank + d) for d in range(rank)))
-    to_result = AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in range(rank)))
-    shape = tuple(builder.index(n) for n in x.shape)
-    window_counts = [builder.index(n) for n in source.shape]
-    chosen, source = with_an_element(builder, chosen), with_an_element(builder, source)
-    last_window = [builder.index(n - 1) for n in source.shape]
-    lows = [builder.index(n) for n in window.low]
-    chosen_positions, sources = builder.value(chosen), builder.parts(source)
-
-    def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        """Combine the source of a window with the running element if the window selected it.
-
-        The loops are over the positions in the result, then over the steps in a window. `args` are an element of the
-        input that only states sizes, which is not read, and the running element.
-        """
-        p = CoordinateBuilder(block, [])
-        _of_window_extent, *running_parts = args
-        running = Scalar(x.dtype, tuple(running_parts))
-        at, valid = [], _true(p)  # index of the window along each axis, and whether there is such a window
-        for d in range(rank):
-            position_in_x, offset_in_window = p.loop_index(d), p.loop_index(rank + d)
-            begin = p.minus(p.plus(position_in_x, lows[d]), offset_in_window)
-            window_index, exists = _window_that_begins_at(p, begin, window.strides[d], window_counts[d])
-            valid = p.add_op(arith.AndIOp(valid, exists))
-            at.append(p.clamped(window_index, last_window[d]))
-        index = p.add_op(tensor.ExtractOp(chosen_positions, at, I64.element))
-        here = p.add_op(arith.IndexCastOp(_flat(p, [p.loop_index(d) for d in range(rank)], shape), I64.element))
-        taken = p.add_op(arith.AndIOp(valid, p.add_op(arith.CmpiOp(index, here, "eq"))))
-        element = Scalar(x.dtype, tuple(p.add_op(tensor.ExtractOp(part, at, x.dtype.element)) for part in sources))
-        return list(p.select(Scalar(BOOL, (taken,)), combine(p, running, element), running).parts)
-
-    outputs = [(builder.splat(value, x.shape), to_result) for value in scalar_parts(builder, start)]
-    parallel = [n < rank for n in range(loops)]
-    results = builder.generic([(window_extent, loops_in_window)], outputs, parallel=parallel, body=body)
-    return builder.wrap(x.dtype, x.shape, *results)
-
-
-def _window_that_begins_at(
-    p: CoordinateBuilder, begin: SSAValue, stride: int, count: SSAValue
-) -> tuple[SSAValue, SSAValue]:
-    """Return the index along an axis of the window that begins at a position, and an i1: whether there is one.
-
-    begin: position in the padded axis. stride: distance of windows. count: number of windows.
-    """
-    step = p.index_constant(stride)
-    index = p.add_op(arith.DivSIOp(begin, step))
-    exact = p.add_op(arith.CmpiOp(p.times(index, step), begin, "eq"))
-    is_not_before = p.add_op(arith.CmpiOp(begin, p.index_constant(0), "sge"))
-    is_before_end = p.add_op(arith.CmpiOp(index, count, "slt"))
-    is_inside = p.add_op(arith.AndIOp(is_not_before, is_before_end))
-    return index, p.add_op(arith.AndIOp(exact, is_inside))
-
-
-def _selected_positions(
-    builder: Builder, x: Tensor, out: Shape, kernel: Sequence[Size], window: Window, select: Select
-) -> Tensor:
-    """Return the row-major index in x of the element that each window selects; -1 for an empty window.
-
-    A loop runs over the windows and over the elements of a window, and carries the best element so far and its index.
-    out: number of windows along each axis. select: select(p, best, element) is whether the best element stays.
-    """
-    rank = x.rank
-    loops = 2 * rank
-    window_extent = builder.empty(x.dtype.element, kernel)  # not read: an input that states the sizes of the loops
-    loops_in_window = AffineMap(loops, 0, tuple(AffineExpr.dimension(rank + d) for d in range(rank)))
-    to_result = AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in range(rank)))
-    shape = [builder.index(n) for n in x.shape]
-    padding_before = [builder.index(n) for n in window.low]
-    readable = with_an_element(builder, x)  # x, or one element if x is empty: clamped reads are in bounds
-    last_position = [builder.index(n - 1) for n in readable.shape]
-    parts_of_x = builder.parts(readable)
-
-    def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        """Replace (best, its index) by an element of the window unless `select` returns that the best one stays.
-
-        The loops are over the windows along each axis, then over the positions in a window.
-        `args` are an element of `window_extent`, the parts of the best element so far, and its index; -1 for none yet.
-        """
-        p = CoordinateBuilder(block, [])
-        best, chosen_index = Scalar(x.dtype, tuple(args[1:-1])), Scalar(I64, (args[-1],))
-        # Coordinates of the element, whether they are inside of x, and coordinates that are safe to read.
-        position_in_x, valid, clamped = [], _true(p), []
-        for d in range(rank):
-            first = p.times(p.loop_index(d), p.index_constant(window.strides[d]))
-            position = p.minus(p.plus(first, p.loop_index(rank + d)), padding_before[d])
-            is_inside = p.add_op(arith.AndIOp(p.add_op(arith.CmpiOp(position, p.index_constant(0), "sge")),
-                                              p.add_op(arith.CmpiOp(position, shape[d], "slt"))))  # fmt: skip
-            valid = p.add_op(arith.AndIOp(valid, is_inside))
-            position_in_x.append(position)
-            clamped.append(p.clamped(position, last_position[d]))
-        element = Scalar(
-            x.dtype, tuple(p.add_op(tensor.ExtractOp(part, clamped, x.dtype.element)) for part in parts_of_x)
-        )
-        here = Scalar(I64, (p.add_op(arith.IndexCastOp(_flat(p, position_in_x, shape), I64.element)),))
-        is_first = p.compare("lt", chosen_index, p.const(0, I64))
-        best_stays = select(p, best, element)
-        is_preferred = p.binary("or", is_first, p.unary("not", best_stays))
-        taken = p.binary("and", Scalar(BOOL, (valid,)), is_preferred)  # padding is never selected
-        return [*p.select(taken, element, best).parts, p.select(taken, here, chosen_index).value]
-
-    starts = [*(builder.scalar_constant(0, x.dtype) for _ in parts_of_x), builder.scalar_constant(-1, I64)]
-    outputs = [(builder.splat(start, out), to_result) for start in starts]
-    parallel = [n < rank for n in range(loops)]
-    *_, chosen = builder.generic([(window_extent, loops_in_window)], outputs, parallel=parallel, body=body)
-    return builder.wrap(I64, out, chosen)
-
-
-def _true(coords: CoordinateBuilder) -> SSAValue:
-    """Return a true constant."""
-    return coords.const(value=True, dtype=BOOL).value
-
-
-def _flat(coords: CoordinateBuilder, at: Sequence[SSAValue], shape: Sequence[SSAValue]) -> SSAValue:
-    """Return the row-major index of the element with these coordinates."""
-    total = coords.index_constant(0)
-    for position, size in zip(at, shape, strict=True):
-        total = coords.plus(coords.times(total, size), position)
-    return total

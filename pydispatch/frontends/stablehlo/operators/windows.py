@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import windows
+from pydispatch.operations import window_selection, windows
 from pydispatch.operations.convolutions import Window
 from pydispatch.operations.reductions import Combine
 
@@ -71,7 +71,7 @@ def _select_and_scatter(tracer: StablehloTracer, op: Operation, x: Tensor, sourc
     low, high = tracer.padding(op, rank)
     window = Window(strides, low, high, dilations=(1,) * rank)
     select, scatter = (tracer.scalar_function(region) for region in op.regions)
-    return windows.select_and_scatter(
+    return window_selection.select_and_scatter(
         tracer.b, x, source, start, kernel, window,
         lambda s, best, element: select(s, [best, element])[0],
         lambda s, running, element: scatter(s, [running, element])[0],
