@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.registry import ONNX
@@ -201,6 +202,57 @@ def _rnn(
     return _recurrent(call, x, w, r, bias, lengths, [h], gates=1, cell=cell)
 
 
+@dataclass(frozen=True)
+class _GruCell:
+    """Cell of a GRU in one direction.
+
+    The weights and biases of the gates are those of the update gate and the reset gate, one after the other.
+
+    Attributes:
+        call: The node.
+        gate_activation: Activation of both gates.
+        state_activation: Activation of the candidate, from which the new state is interpolated.
+        gate_weights: Recurrence weights of the gates, [2 * hidden, hidden].
+        gate_bias: Recurrence bias of the gates; None without biases.
+        candidate_weights: Recurrence weights of the candidate, [hidden, hidden].
+        candidate_bias: Recurrence bias of the candidate; None without biases.
+        resets_product: Whether the reset gate scales the product of the old state with the weights of the candidate,
+            instead of the old state.
+    """
+
+    call: NodeCall
+    gate_activation: Activation
+    state_activation: Activation
+    gate_weights: Tensor
+    gate_bias: Tensor | None
+    candidate_weights: Tensor
+    candidate_bias: Tensor | None
+    resets_product: bool
+
+    def step(self, inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
+        """Return the new hidden state, from the inputs times their weights and the old state."""
+        b, f = self.call.b, self.gate_activation
+        (old,) = states
+        # What the inputs and the old state contribute to the arguments of both gates.
+        update, reset, candidate = _split_gates(self.call, inputs, count=3)
+        own_product = _recurrent_product(self.call, old, self.gate_weights, self.gate_bias)
+        own_update, own_reset = _split_gates(self.call, own_product, count=2)
+        update_gate = formula(b, lambda u, v: f(u + v), update, own_update)
+        reset_gate = formula(b, lambda u, v: f(u + v), reset, own_reset)
+        new = self._new_state(candidate, reset_gate, old)
+        return [formula(b, lambda k, u, v: (1.0 - k) * u + k * v, update_gate, new, old)]
+
+    def _new_state(self, candidate: Tensor, reset_gate: Tensor, old: Tensor) -> Tensor:
+        """Return the candidate for the new state. candidate: what the inputs contribute to its argument."""
+        b, g = self.call.b, self.state_activation
+        if self.resets_product:
+            hidden_part = _recurrent_product(self.call, old, self.candidate_weights, self.candidate_bias)
+            return formula(b, lambda u, k, v: g(u + k * v), candidate, reset_gate, hidden_part)
+        reset_state = elementwise.binary(b, "mul", reset_gate, old)
+        hidden_part = _recurrent_product(self.call, reset_state, self.candidate_weights, self.candidate_bias)
+        return formula(b, lambda u, v: g(u + v), candidate, hidden_part)
+
+
 @ONNX.converts("GRU")
 def _gru(
     call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
@@ -213,45 +265,78 @@ def _gru(
     resets_product = call.flag("linear_before_reset")
 
     def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
-        """Return the step of direction n, which has the activations f (of gates) and g (of the new state).
-
-        `weights` are the recurrence weights of the update gate, the reset gate and the new state, in this order along
-        axis 0; own_bias is their bias, None without biases. The reset gate scales the old state before its product
-        with the weights, or the product (`resets_product`).
-        """
-        f, g = functions[n]
+        """Return the step of direction n, with its recurrence weights and their bias (None without biases)."""
         hidden = r.shape[2]
-        gate_weights = slicing.slice_axis(call.b, weights, axis=0, start=0, limit=hidden + hidden)
-        candidate_weights = slicing.slice_axis(call.b, weights, axis=0, start=hidden + hidden, limit=weights.shape[0])
-        gate_biases = candidate_bias = None
+        gate_weights, candidate_weights = _split_rows(call, weights, hidden + hidden)
+        gate_bias = candidate_bias = None
         if own_bias is not None:
-            gate_biases = slicing.slice_axis(call.b, own_bias, axis=0, start=0, limit=hidden + hidden)
-            candidate_bias = slicing.slice_axis(
-                call.b, own_bias, axis=0, start=hidden + hidden, limit=own_bias.shape[0]
-            )
-
-        def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
-            """Return the new hidden state, from the inputs times their weights and the old state."""
-            old = states[0]
-            # What the inputs and the old state contribute to the arguments of both gates.
-            update, reset, candidate = _split_gates(call, inputs, count=3)
-            own_update, own_reset = _split_gates(
-                call, _recurrent_product(call, old, gate_weights, gate_biases), count=2
-            )
-            update_gate = formula(call.b, lambda u, v: f(u + v), update, own_update)
-            reset_gate = formula(call.b, lambda u, v: f(u + v), reset, own_reset)
-            if resets_product:
-                hidden_part = _recurrent_product(call, old, candidate_weights, candidate_bias)
-                new = formula(call.b, lambda u, k, v: g(u + k * v), candidate, reset_gate, hidden_part)
-            else:
-                reset_state = elementwise.binary(call.b, "mul", reset_gate, old)
-                hidden_part = _recurrent_product(call, reset_state, candidate_weights, candidate_bias)
-                new = formula(call.b, lambda u, v: g(u + v), candidate, hidden_part)
-            return [formula(call.b, lambda k, u, v: (1.0 - k) * u + k * v, update_gate, new, old)]
-
-        return step
+            gate_bias, candidate_bias = _split_rows(call, own_bias, hidden + hidden)
+        f, g = functions[n]
+        return _GruCell(call, f, g, gate_weights, gate_bias, candidate_weights, candidate_bias, resets_product).step
 
     return _recurrent(call, x, w, r, bias, lengths, [h], gates=3, cell=cell)
+
+
+def _split_rows(call: NodeCall, t: Tensor, count: Size) -> tuple[Tensor, Tensor]:
+    """Return the first `count` elements of t along axis 0, and the others."""
+    return (
+        slicing.slice_axis(call.b, t, axis=0, start=0, limit=count),
+        slicing.slice_axis(call.b, t, axis=0, start=count, limit=t.shape[0]),
+    )
+
+
+@dataclass(frozen=True)
+class _LstmCell:
+    """Cell of an LSTM in one direction.
+
+    Attributes:
+        call: The node.
+        gate_activation: Activation of the gates.
+        cell_activation: Activation of what is added to the cell state.
+        output_activation: Activation of the cell state, which the output gate scales.
+        weights: Recurrence weights of the gates input, output and forget and of the new cell state, one after the
+            other, [4 * hidden, hidden].
+        bias: Recurrence bias, [4 * hidden]; None without biases.
+        peepholes: Weights of the cell state for the gates input, output and forget; None if these do not read it.
+        is_coupled: Whether the forget gate is 1 minus the input gate.
+    """
+
+    call: NodeCall
+    gate_activation: Activation
+    cell_activation: Activation
+    output_activation: Activation
+    weights: Tensor
+    bias: Tensor | None
+    peepholes: Sequence[Tensor] | None
+    is_coupled: bool
+
+    def step(self, inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
+        """Return the new hidden state and cell state, from the inputs times their weights and the old states."""
+        b, g, k = self.call.b, self.cell_activation, self.output_activation
+        hidden, cell_state = states
+        input_part, output_part, forget_part, cell_part = zip(
+            _split_gates(self.call, inputs, count=4),
+            _split_gates(self.call, _recurrent_product(self.call, hidden, self.weights, self.bias), count=4),
+            strict=True,
+        )
+        input_gate = self._gate(*input_part, cell_state, peephole=0)
+        if self.is_coupled:
+            forget_gate = formula(b, lambda v: 1.0 - v, input_gate)
+        else:
+            forget_gate = self._gate(*forget_part, cell_state, peephole=2)
+        new = formula(b, lambda i, u, v, s, j: i * g(u + v) + j * s, input_gate, *cell_part, cell_state, forget_gate)
+        output_gate = self._gate(*output_part, new, peephole=1)
+        return [formula(b, lambda o, s: o * k(s), output_gate, new), new]
+
+    def _gate(self, u: Tensor, v: Tensor, cell_state: Tensor, peephole: int) -> Tensor:
+        """Return a gate: the activation of u + v, or of u + v + cell_state * peephole weights.
+
+        u and v are what the input and the old hidden state contribute. peephole: index of the gate among the peepholes.
+        """
+        b, f = self.call.b, self.gate_activation
+        if self.peepholes is None:
+            return formula(b, lambda a, e: f(a + e), u, v)
+        return formula(b, lambda a, e, s, p: f(a + e + s * p), u, v, cell_state, self.peepholes[peephole])
 
 
 @ONNX.converts("LSTM")
@@ -265,46 +350,12 @@ def _lstm(
     of the cell state for the gates input, output and forget, in this order.
     """
     functions = _activations(call, ["Sigmoid", "Tanh", "Tanh"], _direction_count(call))
-    coupled = call.flag("input_forget")
+    is_coupled = call.flag("input_forget")
 
     def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
-        """Return the step of direction n, which has the activations f (of gates), g (of the new cell state) and k (of
-        the output).
-
-        `weights` are the recurrence weights of the gates input, output and forget and of the new cell state; own_bias
-        is their bias, None without biases. With `coupled` the forget gate is 1 minus the input gate.
-        """
+        """Return the step of direction n, with its recurrence weights and their bias (None without biases)."""
         f, g, k = functions[n]
-        peeps = _split_gates(call, row(call.b, peepholes, n), count=3) if peepholes is not None else None
-
-        def gate(u: Tensor, v: Tensor, inner: Tensor, peep: int) -> Tensor:
-            """Return f(u + v), or f(u + v + inner * peephole weights) if there are peepholes.
-
-            u and v are what the input and the old hidden state contribute, `inner` is a cell state, and `peep` is the
-            index of the gate among the peepholes.
-            """
-            if peeps is None:
-                return formula(call.b, lambda a, e: f(a + e), u, v)
-            return formula(call.b, lambda a, e, s, p: f(a + e + s * p), u, v, inner, peeps[peep])
-
-        def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
-            """Return the new hidden state and cell state, from the inputs times their weights and the old states."""
-            hidden, cell_state = states
-            input_part, output_part, forget_part, cell_part = zip(
-                _split_gates(call, inputs, count=4),
-                _split_gates(call, _recurrent_product(call, hidden, weights, own_bias), count=4),
-                strict=True,
-            )
-            input_gate = gate(*input_part, cell_state, peep=0)
-            forget_gate = (
-                formula(call.b, lambda v: 1.0 - v, input_gate) if coupled else gate(*forget_part, cell_state, peep=2)
-            )
-            new = formula(
-                call.b, lambda i, u, v, s, j: i * g(u + v) + j * s, input_gate, *cell_part, cell_state, forget_gate
-            )
-            output_gate = gate(*output_part, new, peep=1)
-            return [formula(call.b, lambda o, s: o * k(s), output_gate, new), new]
-
-        return step
+        own_peepholes = None if peepholes is None else _split_gates(call, row(call.b, peepholes, n), count=3)
+        return _LstmCell(call, f, g, k, weights, own_bias, own_peepholes, is_coupled).step
 
     return _recurrent(call, x, w, r, bias, lengths, [h, state], gates=4, cell=cell)

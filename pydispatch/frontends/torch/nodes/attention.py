@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pydispatch.frontends.torch.nodes.activations import gelu, relu
 from pydispatch.frontends.torch.nodes.products import linear
 from pydispatch.frontends.torch.registry import converts
@@ -99,23 +101,60 @@ def _attention_mask(builder: Builder, mask: Tensor | None, mask_type: int | None
     return shapes.expand_dims(builder, visible, new_axes) if mask.rank == 2 else visible
 
 
-def _multi_head_attention(
-    builder: Builder, inputs: tuple[Tensor, Tensor, Tensor], embed_dim: int, num_head: int, qkv_weight: Tensor,
-    qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None,
-) -> Tensor:  # fmt: skip
-    """Return multi-head attention of queries, keys and values [batch, length, features], with its projections.
+@dataclass(frozen=True)
+class _MultiHeadAttention:
+    """Multi-head attention of queries, keys and values [batch, length, features], with its projections.
 
-    inputs: query, key and value. embed_dim: their number of features. qkv_weight, qkv_bias: the projections of the
-    three, one after the other along axis 0. proj_weight, proj_bias: that of the result. mask: see `_attention_mask`.
+    Attributes:
+        features: Number of features of queries, keys and values.
+        heads: Number of heads.
+        qkv_weight, qkv_bias: Projections of queries, keys and values, one after the other along axis 0.
+        proj_weight, proj_bias: Projection of the result.
+        mask: Mask of the scores, see `_attention_mask`; None if each query sees all keys.
     """
-    sizes = [embed_dim] * 3
-    weights, biases = (slicing.split(builder, x, axis=0, sizes=sizes) for x in (qkv_weight, qkv_bias))
-    q, k, v = (
-        attention.split_heads(builder, linear(builder, x, w, bias), num_head)
-        for x, w, bias in zip(inputs, weights, biases, strict=True)
-    )
-    heads, _ = attention.attend(builder, q, k, v, [] if mask is None else [mask])
-    return linear(builder, attention.join_heads(builder, heads), proj_weight, proj_bias)
+
+    features: int
+    heads: int
+    qkv_weight: Tensor
+    qkv_bias: Tensor
+    proj_weight: Tensor
+    proj_bias: Tensor
+    mask: Tensor | None
+
+    def attend(self, builder: Builder, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """Return the attention of queries to keys and values."""
+        sizes = [self.features] * 3
+        weights, biases = (slicing.split(builder, x, axis=0, sizes=sizes) for x in (self.qkv_weight, self.qkv_bias))
+        queries, keys, values = (
+            attention.split_heads(builder, linear(builder, x, weight, bias), self.heads)
+            for x, weight, bias in zip((query, key, value), weights, biases, strict=True)
+        )
+        masks = [] if self.mask is None else [self.mask]
+        heads, _ = attention.attend(builder, queries, keys, values, masks)
+        return linear(builder, attention.join_heads(builder, heads), self.proj_weight, self.proj_bias)
+
+
+@dataclass(frozen=True)
+class _FeedForward:
+    """Two linear layers with an activation between them, as in the layers of transformers.
+
+    Attributes:
+        weight_1, bias_1: The first layer.
+        weight_2, bias_2: The second layer.
+        uses_gelu: Whether the activation is gelu, else relu.
+    """
+
+    weight_1: Tensor
+    bias_1: Tensor
+    weight_2: Tensor
+    bias_2: Tensor
+    uses_gelu: bool
+
+    def feed(self, builder: Builder, x: Tensor) -> Tensor:
+        """Return the result of the second layer for the input x of the first."""
+        inner = linear(builder, x, self.weight_1, self.bias_1)
+        active = gelu(builder, inner) if self.uses_gelu else relu(builder, inner)
+        return linear(builder, active, self.weight_2, self.bias_2)
 
 
 @converts("aten._native_multi_head_attention")
@@ -125,12 +164,9 @@ def native_multi_head_attention(
     average_attn_weights: bool = True, mask_type: int | None = None,
 ) -> tuple[Tensor, None]:  # fmt: skip
     """Convert multi-head attention. The second result, the attention weights, is not computed."""
-    inputs = (query, key, value)
-    mask_ = _attention_mask(builder, mask, mask_type)
-    result = _multi_head_attention(
-        builder, inputs, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask_
-    )
-    return result, None
+    scores_mask = _attention_mask(builder, mask, mask_type)
+    layer = _MultiHeadAttention(embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, scores_mask)
+    return layer.attend(builder, query, key, value), None
 
 
 @converts("aten._transformer_encoder_layer_fwd")
@@ -162,25 +198,17 @@ def transformer_encoder_layer(
     norm_first: whether the input of attention, and that of the network, is normalized (layer normalization), rather
     than the sums after them. Parameters with 1 and 2 are those of the first and of the second normalization or layer.
     """
-    attention_mask = _attention_mask(builder, mask, mask_type)
+    scores_mask = _attention_mask(builder, mask, mask_type)
+    heads = _MultiHeadAttention(embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, scores_mask)
+    network = _FeedForward(ffn_weight_1, ffn_bias_1, ffn_weight_2, ffn_bias_2, use_gelu)
 
     def norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """Return the layer normalization along the last axis."""
         return normalization.layer_norm(builder, x, [x.rank - 1], weight, bias, eps)[0]
 
-    def attend(x: Tensor) -> Tensor:
-        """Return multi-head attention of a sequence to itself."""
-        return _multi_head_attention(
-            builder, (x, x, x), embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, attention_mask
-        )
-
-    def feed(x: Tensor) -> Tensor:
-        """Return the two linear layers of the network, with an activation between them."""
-        inner = linear(builder, x, ffn_weight_1, ffn_bias_1)
-        return linear(builder, gelu(builder, inner) if use_gelu else relu(builder, inner), ffn_weight_2, ffn_bias_2)
-
     if norm_first:
-        x = ew.binary(builder, "add", src, attend(norm(src, norm_weight_1, norm_bias_1)))
-        return ew.binary(builder, "add", x, feed(norm(x, norm_weight_2, norm_bias_2)))
-    x = norm(ew.binary(builder, "add", src, attend(src)), norm_weight_1, norm_bias_1)
-    return norm(ew.binary(builder, "add", x, feed(x)), norm_weight_2, norm_bias_2)
+        normalized = norm(src, norm_weight_1, norm_bias_1)
+        x = ew.binary(builder, "add", src, heads.attend(builder, normalized, normalized, normalized))
+        return ew.binary(builder, "add", x, network.feed(builder, norm(x, norm_weight_2, norm_bias_2)))
+    x = norm(ew.binary(builder, "add", src, heads.attend(builder, src, src, src)), norm_weight_1, norm_bias_1)
+    return norm(ew.binary(builder, "add", x, network.feed(builder, x)), norm_weight_2, norm_bias_2)
