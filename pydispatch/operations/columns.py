@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import arith, tensor
 from xdsl.ir import SSAValue
 
 from pydispatch.graph.builder import Builder
-from pydispatch.graph.dtypes import BOOL
+from pydispatch.graph.dtypes import BOOL, DType
 from pydispatch.graph.sizes import Size, is_static, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import convolutions, elementwise, normalization, reductions
@@ -16,6 +17,72 @@ from pydispatch.operations.convolutions import Window
 from pydispatch.operations.indexing import CoordinateBuilder
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Windows of images as columns, [n, channels * elements of a window, windows], and their positions in the images.
+
+    Attributes:
+        dtype: Type of the elements.
+        values: The columns.
+        area: Number of elements of a window.
+        kernel: Number of elements of a window along each spatial axis.
+        counts: Number of windows along each spatial axis.
+        strides: Distances of windows.
+        padding_before: Positions before the image.
+        dilations: Distances of neighbouring elements of a window.
+    """
+
+    dtype: DType
+    values: SSAValue
+    area: SSAValue
+    kernel: Sequence[SSAValue]
+    counts: Sequence[SSAValue]
+    strides: Sequence[SSAValue]
+    padding_before: Sequence[SSAValue]
+    dilations: Sequence[SSAValue]
+
+    def term(self, scalars: Scalars) -> Scalar:
+        """Return the term of index k of an element of the image: that of one window, or 0.
+
+        It is element k of the window whose element k is at this position of the image. The loops are n, channel, one
+        for each spatial axis, k.
+        """
+        coords = CoordinateBuilder(scalars.block, [])
+        batch, channel, k = coords.loop_index(0), coords.loop_index(1), coords.loop_index(2 + len(self.kernel))
+        row = coords.plus(coords.times(channel, self.area), k)
+        column, exists = self._column(coords, k)
+        taken = coords.add_op(tensor.ExtractOp(self.values, [batch, row, column], self.dtype.element))
+        return coords.select(Scalar(BOOL, (exists,)), Scalar(self.dtype, (taken,)), coords.const(0, self.dtype))
+
+    def _column(self, coords: CoordinateBuilder, k: SSAValue) -> tuple[SSAValue, SSAValue]:
+        """Return the row-major index of the window whose element k is at this position.
+
+        The second result is an i1: whether there is such a window. There is none if it would begin between strides or
+        outside of the padding. The index is then that of another window, since the element is read even if it is not
+        used.
+        """
+        zero, one, remaining = coords.index_constant(0), coords.index_constant(1), k
+        exists = coords.const(value=True, dtype=BOOL).value
+        column, column_step = zero, one  # column_step: distance of the columns of neighbouring windows along axis d
+        for d in reversed(range(len(self.kernel))):
+            offset = coords.add_op(arith.RemSIOp(remaining, self.kernel[d]))
+            remaining = coords.add_op(arith.DivSIOp(remaining, self.kernel[d]))
+            padded_position = coords.plus(coords.loop_index(2 + d), self.padding_before[d])
+            begin = coords.minus(padded_position, coords.times(offset, self.dilations[d]))
+            # Index of the window along axis d, if it begins there: `begin` must be a multiple of the stride.
+            window_index = coords.add_op(arith.DivSIOp(begin, self.strides[d]))
+            for holds in (
+                arith.CmpiOp(begin, zero, "sge"),
+                arith.CmpiOp(coords.times(window_index, self.strides[d]), begin, "eq"),
+                arith.CmpiOp(window_index, self.counts[d], "slt"),
+            ):
+                exists = coords.add_op(arith.AndIOp(exists, coords.add_op(holds)))
+            last = coords.minus(self.counts[d], one)
+            column = coords.plus(column, coords.times(coords.clamped(window_index, last), column_step))
+            column_step = coords.times(column_step, self.counts[d])
+        return column, exists
 
 
 def image_of_columns(
@@ -45,43 +112,8 @@ def image_of_columns(
     kernel_values, count_values, strides, lows, dilations = (
         [builder.index(n) for n in sizes] for sizes in (kernel, counts, window.strides, window.low, window.dilations)
     )
-    source = builder.value(x)
-
-    def element(scalars: Scalars) -> Scalar:
-        """Return the term of index k of an element of the image: that of one window, or 0.
-
-        It is element k of the window whose element k is at this position of the image. There is none if the window
-        would begin between strides or outside of the padding. The loops are n, channel, one for each spatial axis, k.
-        """
-        coords = CoordinateBuilder(scalars.block, [])
-        batch, channel, k = coords.loop_index(0), coords.loop_index(1), coords.loop_index(2 + rank)
-        zero, remaining = coords.index_constant(0), k
-        row = coords.plus(coords.times(channel, area_value), k)
-        is_inside: SSAValue | None = None
-        # `column` is the window's row-major index; `column_step` the distance of neighbouring windows along axis d.
-        column, column_step = zero, coords.index_constant(1)
-        for d in reversed(range(rank)):
-            offset = coords.add_op(arith.RemSIOp(remaining, kernel_values[d]))
-            remaining = coords.add_op(arith.DivSIOp(remaining, kernel_values[d]))
-            begin = coords.minus(coords.plus(coords.loop_index(2 + d), lows[d]), coords.times(offset, dilations[d]))
-            # Index of the window along axis d, if it begins there: `begin` must be a multiple of the stride.
-            window_index = coords.add_op(arith.DivSIOp(begin, strides[d]))
-            for holds in (
-                arith.CmpiOp(begin, zero, "sge"),
-                arith.CmpiOp(coords.times(window_index, strides[d]), begin, "eq"),
-                arith.CmpiOp(window_index, count_values[d], "slt"),
-            ):
-                condition = coords.add_op(holds)
-                is_inside = condition if is_inside is None else coords.add_op(arith.AndIOp(is_inside, condition))
-            last = coords.minus(count_values[d], coords.index_constant(1))
-            # Clamped, since the element is read even if it is not used.
-            column = coords.plus(column, coords.times(coords.clamped(window_index, last), column_step))
-            column_step = coords.times(column_step, count_values[d])
-        assert is_inside is not None
-        taken = coords.add_op(tensor.ExtractOp(source, [batch, row, column], x.dtype.element))
-        return coords.select(Scalar(BOOL, (is_inside,)), Scalar(x.dtype, (taken,)), coords.const(0, x.dtype))
-
+    columns = _Columns(x.dtype, builder.value(x), area_value, kernel_values, count_values, strides, lows, dilations)
     shape = (x.shape[0], channels, *sizes, area)
-    (terms,) = elementwise.apply_several(builder, element, shape=shape)
+    (terms,) = elementwise.apply_several(builder, columns.term, shape=shape)
     wide = elementwise.convert(builder, terms, normalization.wide(x.dtype))
     return elementwise.convert(builder, reductions.reduce(builder, "add", wide, [2 + rank]), x.dtype)

@@ -14,7 +14,7 @@ from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.graph.builder import Builder
-from pydispatch.graph.dtypes import I64
+from pydispatch.graph.dtypes import I64, DType
 from pydispatch.graph.sizes import Expr, Shape, Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations.elementwise import MOST_FOLDED_ELEMENTS, broadcast_shape
@@ -215,28 +215,64 @@ def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes
     batch_loops = [d for d in range(rank) if d not in axes.offset_dims]
     loop_of_batch_dim = dict(zip(indices_batch_dims, batch_loops, strict=True))
     loop_of_slice_dim = dict(zip(slice_dims, axes.offset_dims, strict=True))
-    columns = _coordinates(builder, indices, axes, loop_of_batch_dim, rank)
-    last_start = {d: builder.index(x.shape[d] - sizes[d]) for d in axes.start_index_map}
-    sources = builder.parts(x)
-
-    def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        """Return an element of the result: that of x at the start of its slice plus its offset in the slice."""
-        p = CoordinateBuilder(block, [Scalar(indices.dtype, (a,)) for a in args[: len(columns)]])
-        at = {
-            d: p.loop_index(loop_of_slice_dim[d]) if d in loop_of_slice_dim else p.index_constant(0)
-            for d in range(x.rank)
-        }
-        for d, batch_dim in zip(axes.batching_dims, axes.indices_batching_dims, strict=True):
-            at[d] = p.loop_index(loop_of_batch_dim[batch_dim])
-        for d, coordinate in zip(axes.start_index_map, p.elements, strict=True):
-            begin = p.clamped(p.index_of(p.convert(coordinate, I64)), last_start[d])
-            at[d] = p.plus(begin, at[d]) if d in loop_of_slice_dim else begin
-        position = [at[d] for d in range(x.rank)]
-        return [p.add_op(tensor.ExtractOp(source, position, x.dtype.element)) for source in sources]
-
+    coordinates = _coordinates(builder, indices, axes, loop_of_batch_dim, rank)
+    slices = _GatheredSlices(
+        dtype=x.dtype,
+        sources=builder.parts(x),
+        rank=x.rank,
+        index_dtype=indices.dtype,
+        axes_of_coordinates=axes.start_index_map,
+        last_start={d: builder.index(x.shape[d] - sizes[d]) for d in axes.start_index_map},
+        loop_of_slice_dim=loop_of_slice_dim,
+        loop_of_batching_dim={
+            d: loop_of_batch_dim[batch_dim]
+            for d, batch_dim in zip(axes.batching_dims, axes.indices_batching_dims, strict=True)
+        },
+    )
     identity = AffineMap.identity(rank)
-    outputs = [(builder.empty(x.dtype.element, shape), identity) for _ in sources]
-    return builder.wrap(x.dtype, shape, *builder.generic(columns, outputs, parallel=[True] * rank, body=body))
+    outputs = [(builder.empty(x.dtype.element, shape), identity) for _ in slices.sources]
+    results = builder.generic(coordinates, outputs, parallel=[True] * rank, body=slices.body)
+    return builder.wrap(x.dtype, shape, *results)
+
+
+@dataclass(frozen=True)
+class _GatheredSlices:
+    """Slices of a tensor at coordinates that the operands of a loop nest are; each axis of the result is a loop.
+
+    Attributes:
+        dtype: Type of the elements.
+        sources: The tensor, or its parts if its elements are composed of several values.
+        rank: Number of axes of the tensor.
+        index_dtype: Type of the coordinates.
+        axes_of_coordinates: Axis of the tensor that each coordinate is along.
+        last_start: Such an axis → largest coordinate of a slice inside of the tensor.
+        loop_of_slice_dim: Axis of the tensor that slices have too → loop along it.
+        loop_of_batching_dim: Axis of the tensor along which each slice has the index of its batch → loop along it.
+    """
+
+    dtype: DType
+    sources: Sequence[SSAValue]
+    rank: int
+    index_dtype: DType
+    axes_of_coordinates: Sequence[int]
+    last_start: Mapping[int, SSAValue]
+    loop_of_slice_dim: Mapping[int, int]
+    loop_of_batching_dim: Mapping[int, int]
+
+    def body(self, block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
+        """Return an element of the result: that of the tensor at the start of its slice plus the offset in it."""
+        p = CoordinateBuilder(block, [Scalar(self.index_dtype, (a,)) for a in args[: len(self.axes_of_coordinates)]])
+        at = {
+            d: p.loop_index(self.loop_of_slice_dim[d]) if d in self.loop_of_slice_dim else p.index_constant(0)
+            for d in range(self.rank)
+        }
+        for d, loop in self.loop_of_batching_dim.items():
+            at[d] = p.loop_index(loop)
+        for d, coordinate in zip(self.axes_of_coordinates, p.elements, strict=True):
+            begin = p.clamped(p.index_of(p.convert(coordinate, I64)), self.last_start[d])
+            at[d] = p.plus(begin, at[d]) if d in self.loop_of_slice_dim else begin
+        position = [at[d] for d in range(self.rank)]
+        return [p.add_op(tensor.ExtractOp(source, position, self.dtype.element)) for source in self.sources]
 
 
 def _slice_at(
