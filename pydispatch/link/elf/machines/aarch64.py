@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pydispatch.link.elf.machines.relocation import Formula, Machine, Rule, fields, nothing, word
+from pydispatch.link.elf.machines.relocation import BitField, Formula, Machine, Rule, fields, nothing, word
 
-_ADR = ((0, 2, 29), (2, 19, 5))
-"""Immediate fields of ADR and ADRP: lowest bit in the value, number of bits, lowest bit in the instruction."""
+_ADR = (BitField(0, 2, 29), BitField(2, 19, 5))
+"""Immediate fields of ADR and ADRP."""
 
 
 def _page(content: bytearray, offset: int, value: int) -> None:
@@ -18,14 +18,14 @@ _put_page = fields("I", 21, _ADR)
 
 def _low(scale: int) -> Rule:
     """Return the rule of a load or store whose unsigned 12-bit page offset counts units of 1 << scale bytes."""
-    offset_field = (scale, 12 - scale, 10)  # first bit in the value, number of bits, first bit in the instruction
+    offset_field = BitField(low=scale, width=12 - scale, at=10)
     put = fields("I", bits=12, parts=(offset_field,), scale=scale, signed=False)
     name = f"R_AARCH64_LDST{8 << scale}_ABS_LO12_NC"
     return Rule(name, Formula.LOW, lambda content, offset, value: put(content, offset, value & 0xFFF))
 
 
-_add = fields("I", 12, ((0, 12, 10),), signed=False)
-_load = fields("I", 12, ((3, 9, 10),), scale=3, signed=False)
+_add = fields("I", 12, (BitField(0, 12, 10),), signed=False)
+_load = fields("I", 12, (BitField(3, 9, 10),), scale=3, signed=False)
 
 MACHINE = Machine(
     number=183,
@@ -36,16 +36,16 @@ MACHINE = Machine(
         257: Rule("R_AARCH64_ABS64", Formula.ADDRESS, word("Q")),
         260: Rule("R_AARCH64_PREL64", Formula.RELATIVE, word("q")),
         261: Rule("R_AARCH64_PREL32", Formula.RELATIVE, word("i")),
-        273: Rule("R_AARCH64_LD_PREL_LO19", Formula.RELATIVE, fields("I", 21, ((2, 19, 5),), scale=2)),
+        273: Rule("R_AARCH64_LD_PREL_LO19", Formula.RELATIVE, fields("I", 21, (BitField(2, 19, 5),), scale=2)),
         274: Rule("R_AARCH64_ADR_PREL_LO21", Formula.RELATIVE, fields("I", 21, _ADR)),
         275: Rule("R_AARCH64_ADR_PREL_PG_HI21", Formula.PAGES, _page),
         276: Rule("R_AARCH64_ADR_PREL_PG_HI21_NC", Formula.PAGES, _page),
         277: Rule("R_AARCH64_ADD_ABS_LO12_NC", Formula.LOW, lambda c, offset, value: _add(c, offset, value & 0xFFF)),
         278: _low(0),
-        279: Rule("R_AARCH64_TSTBR14", Formula.RELATIVE, fields("I", 16, ((2, 14, 5),), scale=2)),
-        280: Rule("R_AARCH64_CONDBR19", Formula.RELATIVE, fields("I", 21, ((2, 19, 5),), scale=2)),
-        282: Rule("R_AARCH64_JUMP26", Formula.RELATIVE, fields("I", 28, ((2, 26, 0),), scale=2)),
-        283: Rule("R_AARCH64_CALL26", Formula.RELATIVE, fields("I", 28, ((2, 26, 0),), scale=2)),
+        279: Rule("R_AARCH64_TSTBR14", Formula.RELATIVE, fields("I", 16, (BitField(2, 14, 5),), scale=2)),
+        280: Rule("R_AARCH64_CONDBR19", Formula.RELATIVE, fields("I", 21, (BitField(2, 19, 5),), scale=2)),
+        282: Rule("R_AARCH64_JUMP26", Formula.RELATIVE, fields("I", 28, (BitField(2, 26, 0),), scale=2)),
+        283: Rule("R_AARCH64_CALL26", Formula.RELATIVE, fields("I", 28, (BitField(2, 26, 0),), scale=2)),
         284: _low(1),
         285: _low(2),
         286: _low(3),

@@ -7,9 +7,10 @@ G the address of the symbol's entry in the global offset table (GOT).
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import NamedTuple
 
 Put = Callable[[bytearray, int, int], None]
 """Function (content, offset, value) that encodes a value in the bytes of a section at an offset. Raises ValueError with
@@ -88,20 +89,43 @@ def word(layout: str) -> Put:
     return put
 
 
-def fields(layout: str, bits: int, parts: tuple[tuple[int, int, int], ...], scale: int = 0, signed: bool = True) -> Put:
+class BitField(NamedTuple):
+    """Bits of a value that are stored as a field of an instruction.
+
+    Attributes:
+        low: Lowest bit in the value.
+        width: Number of bits.
+        at: Lowest bit in the instruction.
+    """
+
+    low: int
+    width: int
+    at: int
+
+    @property
+    def mask(self) -> int:
+        """Bits of the instruction that the field occupies."""
+        return ((1 << self.width) - 1) << self.at
+
+    def encode(self, value: int) -> int:
+        """Return the bits of the instruction for a value."""
+        return value >> self.low << self.at & self.mask
+
+
+def fields(layout: str, bits: int, parts: Sequence[BitField], scale: int = 0, signed: bool = True) -> Put:
     """Return a function that encodes a value into the immediate fields of an instruction.
 
     Args:
         layout: `struct` format of the little-endian instruction, such as "I".
         bits: Number of bits of the value.
-        parts: Triples (lowest bit in the value, number of bits, lowest bit in the instruction), one per field.
+        parts: The fields.
         scale: Number of low bits of the value that must be zero.
         signed: Whether the value must fit a signed number of `bits` bits; else its high bits are ignored.
 
     Returns:
         A function that raises ValueError if the value does not fit or is misaligned.
     """
-    mask = sum(((1 << count) - 1) << at for _, count, at in parts)  # bits of the instruction that the fields occupy
+    mask = sum(part.mask for part in parts)
 
     def put(content: bytearray, offset: int, value: int) -> None:
         """Store the parts of a value in the fields of an instruction; raise ValueError if it does not fit."""
@@ -110,8 +134,7 @@ def fields(layout: str, bits: int, parts: tuple[tuple[int, int, int], ...], scal
         if value & ((1 << scale) - 1):
             raise ValueError(f"{value:#x} is no multiple of {1 << scale}")
         (old,) = struct.unpack_from("<" + layout, content, offset)
-        # Each part: lowest bit in the value, number of bits, lowest bit in the instruction.
-        immediates = sum((value >> low & ((1 << count) - 1)) << at for low, count, at in parts)
+        immediates = sum(part.encode(value) for part in parts)
         struct.pack_into("<" + layout, content, offset, old & ~mask | immediates)
 
     return put

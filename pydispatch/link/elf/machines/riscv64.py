@@ -6,7 +6,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from pydispatch.link.elf.machines.relocation import Formula, Machine, Put, Rule, fields, nothing, word
+from pydispatch.link.elf.machines.relocation import BitField, Formula, Machine, Put, Rule, fields, nothing, word
 
 _DOUBLE_FLOAT_AND_COMPRESSED = 0x5
 
@@ -19,9 +19,9 @@ def _high_20_bits(value: int) -> int:
     return value + 0x800 >> 12
 
 
-_U = fields("I", 20, ((0, 20, 12),))
-_I = fields("I", 12, ((0, 12, 20),), signed=False)
-_S = fields("I", 12, ((0, 5, 7), (5, 7, 25)), signed=False)
+_U = fields("I", 20, (BitField(0, 20, 12),))
+_I = fields("I", 12, (BitField(0, 12, 20),), signed=False)
+_S = fields("I", 12, (BitField(0, 5, 7), BitField(5, 7, 25)), signed=False)
 
 
 def _upper(content: bytearray, offset: int, value: int) -> None:
@@ -72,10 +72,19 @@ def _symbol_difference_rules() -> dict[int, Rule]:
     return rules
 
 
-_BRANCH = ((11, 1, 7), (1, 4, 8), (5, 6, 25), (12, 1, 31))
-_JAL = ((12, 8, 12), (11, 1, 20), (1, 10, 21), (20, 1, 31))
-_RVC_BRANCH = ((5, 1, 2), (1, 2, 3), (6, 2, 5), (3, 2, 10), (8, 1, 12))
-_RVC_JUMP = ((5, 1, 2), (1, 3, 3), (7, 1, 6), (6, 1, 7), (10, 1, 8), (8, 2, 9), (4, 1, 11), (11, 1, 12))
+_BRANCH = (BitField(11, 1, 7), BitField(1, 4, 8), BitField(5, 6, 25), BitField(12, 1, 31))
+_JAL = (BitField(12, 8, 12), BitField(11, 1, 20), BitField(1, 10, 21), BitField(20, 1, 31))
+_RVC_BRANCH = (BitField(5, 1, 2), BitField(1, 2, 3), BitField(6, 2, 5), BitField(3, 2, 10), BitField(8, 1, 12))
+_RVC_JUMP = (
+    BitField(5, 1, 2),
+    BitField(1, 3, 3),
+    BitField(7, 1, 6),
+    BitField(6, 1, 7),
+    BitField(10, 1, 8),
+    BitField(8, 2, 9),
+    BitField(4, 1, 11),
+    BitField(11, 1, 12),
+)
 
 MACHINE = Machine(
     number=243,
