@@ -1,6 +1,8 @@
-"""Convolutional networks as ONNX files, as PyTorch exports them, here and in onnxruntime: python bench/networks.py
+"""Convolutional networks as ONNX files, as PyTorch exports them, here, in onnxruntime and in OpenVINO
 
-Channels come first, norms are folded into filters and biases, weights are drawn by a seed. Both systems read the same
+    python bench/networks.py [--only NAME...] [--workers 1 2] [--json FILE]
+
+Channels come first, norms are folded into filters and biases, weights are drawn by a seed. All systems read the same
 file; one process for each number of workers, contenders alternate with pauses, the least times count.
 """
 
@@ -14,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +24,9 @@ import numpy as np
 from report.figures import OURS, Figures, Row, parser, table
 
 METHOD = (
-    "Batch 1, 224x224, channels first, weights in the file, which both read. Least times; contenders alternate, with "
-    "pauses, since threads of some spin after a call. With one worker the process keeps to one core and its CPU time "
-    "counts."
+    "Batch 1, 224x224, channels first, weights in the file, which all read; OpenVINO computes in f32. Least times; "
+    "contenders alternate, with pauses, since threads of some spin after a call. With one worker the process keeps to "
+    "one core and its CPU time counts."
 )
 PAUSE = 0.05
 """Seconds between contenders: threads of onnxruntime spin for a while after their last call."""
@@ -155,6 +158,7 @@ def child(path: Path, workers: int, seconds: float) -> dict[str, Any]:
 
     import pydispatch as pd
     from pydispatch.bench.measure import measure
+    from pydispatch.bench.peers import openvino
 
     x = np.random.default_rng(1).standard_normal((1, 3, 224, 224), dtype=np.float32)
     program = pd.device(f"cpu?workers={workers}").load(pd.compile(path, targets="cpu", cpu="native"))
@@ -163,7 +167,10 @@ def child(path: Path, workers: int, seconds: float) -> dict[str, Any]:
     options.intra_op_num_threads = workers
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     (wanted,) = session.run(None, {"x": x})
-    contenders = {OURS: call, "onnxruntime": lambda: session.run(None, {"x": x})}
+    contenders: dict[str, Callable[[], Any]] = {OURS: call, "onnxruntime": lambda: session.run(None, {"x": x})}
+    with suppress(ModuleNotFoundError):
+        request = openvino.compiled(path, workers).create_infer_request()
+        contenders["openvino"] = lambda: request.infer([x], share_inputs=True, share_outputs=True)
     clock = time.process_time if workers == 1 else time.perf_counter
     seconds_of = {samples.name: samples.least for samples in measure(contenders, seconds, pause=PAUSE, clock=clock)}
     return {"seconds": seconds_of, "difference": float(np.abs(call() - wanted).max() / np.abs(wanted).max())}

@@ -26,6 +26,7 @@ from report.figures import OURS, ROOF, Figures, Row, parser, rows_of, table
 
 import pydispatch as pd
 from pydispatch.bench.measure import Call, measure
+from pydispatch.bench.peers import openvino
 
 SHAPES = [(512, 512, 512), (128, 768, 3072), (8, 1024, 1024), (1, 2048, 2048)]
 WINDOWS = [(56, 64, 64, 3, 1), (28, 128, 128, 3, 1), (14, 256, 256, 3, 1), (56, 64, 256, 1, 1), (14, 1024, 256, 1, 1)]
@@ -145,14 +146,9 @@ def openvino_call(model: bytes, x: Array, workers: int, group_size: int) -> Call
     group_size: activations that it quantizes together for products with weights of few bits; 0 keeps them in f32.
     """
     try:
-        import openvino
-    except ImportError:
+        request = openvino.compiled(model, workers, group_size).create_infer_request()
+    except ModuleNotFoundError:
         return None
-    core = openvino.Core()
-    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": workers, "INFERENCE_PRECISION_HINT": "f32",
-               "DYNAMIC_QUANTIZATION_GROUP_SIZE": group_size}  # fmt: skip
-    try:
-        request = core.compile_model(core.read_model(model), "CPU", options).create_infer_request()
     except RuntimeError as error:
         print(f"OpenVINO cannot compile the model: {str(error)[-200:]}")
         return None

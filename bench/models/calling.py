@@ -1,17 +1,19 @@
-"""What a call of a compiled model costs, here, with IREE, JAX and onnxruntime, side by side in one process."""
+"""What a call of a compiled model costs, here, with IREE, JAX, onnxruntime and OpenVINO, in one process."""
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pydispatch.bench.measure import measure as measured
-from pydispatch.bench.peers import iree
+from pydispatch.bench.peers import iree, openvino
 from pydispatch.bench.program import difference
 
 
@@ -34,7 +36,7 @@ def measure(name: str, small: bool, workers: int, folder: Path, seconds: float) 
     if workers == 1:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     import jax
-    from exported import onnx_session
+    from exported import NotExported, Session, onnx_model
     from programs import PAUSE
     from works import models
 
@@ -68,15 +70,30 @@ def measure(name: str, small: bool, workers: int, folder: Path, seconds: float) 
         peer = iree.Module(module, "local-sync" if workers == 1 else "local-task")
         figures["iree difference"] = differs(peer.function("main")(*arguments), expected)
         contenders["iree"] = peer.raw("main", *arguments)
-    session = onnx_session(model, workers)
-    if session is not None:
+    with suppress(NotExported):
+        exported = onnx_model(model)
+        session = Session(exported, model.inputs, workers)
         figures["onnxruntime difference"] = differs(session.results(), expected)
         contenders["onnxruntime"] = session.call
+        if (request := _openvino(exported.SerializeToString(), workers)) is not None:
+            figures["openvino difference"] = differs(openvino.results(request, model.inputs), expected)
+            contenders["openvino"] = lambda: request.infer(list(model.inputs), share_inputs=True, share_outputs=True)
     clock = time.process_time if workers == 1 else time.perf_counter
     figures["seconds"] = {
         samples.name: samples.least for samples in measured(contenders, seconds, pause=PAUSE, clock=clock)
     }
     return figures
+
+
+def _openvino(model: bytes, workers: int) -> Any:
+    """Return a request of an ONNX model to OpenVINO; None if it is not installed or cannot compile the model."""
+    try:
+        return openvino.compiled(model, workers).create_infer_request()
+    except ModuleNotFoundError:
+        return None
+    except RuntimeError as error:
+        print(f"OpenVINO cannot compile the model: {str(error)[-200:]}", file=sys.stderr)
+        return None
 
 
 def differs(actual: Any, expected: Sequence[Any]) -> float:

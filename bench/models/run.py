@@ -1,9 +1,9 @@
-"""Measures the models here, with IREE, JAX and onnxruntime, and prints a line for each as soon as it is known.
+"""Measures the models here, with IREE, JAX, onnxruntime and OpenVINO, and prints a line for each.
 
     python bench/models/run.py [--only NAME...] [--workers 1 2] [--small] [--json FILE]
 
-Needs an interpreter with JAX, onnx, onnxruntime and IREE's compiler and runtime. Every model is compiled by both sides
-from the same StableHLO; one process for each number of workers calls it.
+Needs an interpreter with JAX, onnx, onnxruntime and IREE's compiler and runtime; OpenVINO is optional. Every
+model is compiled by both sides from the same StableHLO; one process for each number of workers calls it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ from pydispatch.formats.artifact.artifact import Artifact
 
 METHOD = (
     "Calls: least times; contenders alternate, with pauses, since threads of some spin after a call; with one worker "
-    "the process keeps to one core and its CPU time counts. Weights are arguments; constants for onnxruntime, which is "
-    "compared with ours with constants. Compiling: processes, without a cache (cold) and with what that left (warm)."
+    "the process keeps to one core and its CPU time counts. Weights are arguments; constants for onnxruntime and "
+    "OpenVINO (in f32), which are compared with ours with constants. Compiling: processes, without a cache (cold) and "
+    "with what that left (warm)."
 )
 
 
@@ -70,7 +71,7 @@ def rows(name: str, figures: dict[str, Any]) -> list[Row]:
     model_rows = []
     for workers, calls in figures["calls"].items():
         for who, value in calls["seconds"].items():
-            against = CONSTANT if who == "onnxruntime" else OURS  # onnxruntime has constant weights, too
+            against = CONSTANT if who in ("onnxruntime", "openvino") else OURS  # their weights are constants, too
             model_rows.append(Row("a call", who, value, size=name, workers=int(workers), against=against))
     for state, who in (("cold", OURS), ("warm", OURS), ("iree", "iree")):
         if (cost := figures["compile"][state]) is not None:

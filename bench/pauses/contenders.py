@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from pydispatch.bench.peers import openvino
+
 Call = Callable[[], object]
 
 # Models in ONNX's textual syntax; values between <> after the results are weights.
@@ -77,12 +79,8 @@ def _onnxruntime(built: Any, workers: int) -> Callable[[], Call]:
 
 
 def _openvino(built: Any, workers: int) -> Callable[[], Call]:
-    import openvino
-
     x = argument(built)
-    core = openvino.Core()
-    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": workers, "INFERENCE_PRECISION_HINT": "f32"}
-    compiled = core.compile_model(core.read_model(built.SerializeToString()), "CPU", options)
+    compiled = openvino.compiled(built.SerializeToString(), workers)
 
     def caller() -> Call:
         request = compiled.create_infer_request()

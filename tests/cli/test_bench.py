@@ -129,7 +129,7 @@ def test_iree(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--peer=tvm"], "--peer=tvm: expected names of iree, onnxruntime, got 'tvm'"),
+        (["--peer=tvm"], "--peer=tvm: expected names of iree, onnxruntime, openvino, got 'tvm'"),
         (["--peer=iree"], "it does not read '{addf}'; give it a file of its own: --peer=iree=FILE with a .mlir or"),
         (["--seconds=0"], "--seconds=0: expected more than 0"),
         (["--items=-1"], "--items=-1: expected more than 0"),
@@ -145,13 +145,14 @@ def test_refused(words: list[str], message: str, files: dict[str, str], capsys: 
     assert message.format(**files) in capsys.readouterr().err
 
 
-def test_a_peer_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["onnxruntime", "openvino"])
+def test_a_peer_that_is_not_there(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     model = tmp_path / "model.onnx"
     model.write_bytes(b"")
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    monkeypatch.setitem(sys.modules, name, None)
     question = peer.Question(model, "main", [], 1, tmp_path)
-    with pytest.raises(pd.InvalidArgumentError, match="onnxruntime is not installed: pip install onnxruntime"):
-        peer.contender("onnxruntime", question)
+    with pytest.raises(pd.InvalidArgumentError, match=f"{name} is not installed: pip install {name}"):
+        peer.contender(name, question)
 
 
 def test_statistics() -> None:
