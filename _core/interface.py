@@ -21,7 +21,10 @@ Shape = tuple[int | str, ...]
 
 
 class _UnquotedText(str):
-    """Text whose repr has no quotes, for annotations in a signature."""
+    """Text whose repr has no quotes: the annotation of an argument or result in `inspect.signature`.
+
+    `str(signature)` and `help` show the repr of annotations, and so show `float32[n]` instead of `'float32[n]'`.
+    """
 
     __slots__ = ()
 
@@ -88,7 +91,10 @@ class Interface:
 
     @cached_property
     def _returns(self) -> str | None:
-        """Text of the result types, such as `float32[n]` or `(float32[n], int32)`; None without results."""
+        """Text of the result types, such as `float32[n]` or `(float32[n], int32)`; None without results.
+
+        It is the return annotation of the signature, where it must not be in quotes.
+        """
         if not self.outputs:
             return None
         texts = [repr(value) for value in self.outputs]

@@ -37,7 +37,10 @@ cdef class Observer:
         self.plans = {}
 
     cdef int note(self, const pyd_plan_t* plan, const pyd_command_time_t* times) except -1:
-        """Record one run of a plan: a function for some sizes and numbers. times: of each command of the plan."""
+        """Record one run of a plan, which is a function prepared for certain sizes and numbers.
+
+        times: begin and end of each command of the plan.
+        """
         cdef const pyd_program_function_t* info = pyd_plan_function_info(plan)
         cdef uint32_t i, scalar_count
         cdef const uint64_t* scalars = pyd_plan_scalars(plan, &scalar_count)
@@ -45,10 +48,10 @@ cdef class Observer:
             pyd_plan_function(plan),
             (<const char*>pyd_plan_dims(plan))[:8 * info.dims_count] if info.dims_count else b"",
             (<const char*>scalars)[:8 * scalar_count] if scalar_count else b"")
-        found = self.plans.get(key)
-        if found is None:
-            found = self.plans[key] = plan_data(plan, info), lines_of(plan), []
-        found[2].append([(times[i].begin, times[i].end) for i in range(pyd_plan_command_count(plan))])
+        recorded = self.plans.get(key)  # (PlanData, descriptions of the commands, times of each run)
+        if recorded is None:
+            recorded = self.plans[key] = plan_data(plan, info), lines_of(plan), []
+        recorded[2].append([(times[i].begin, times[i].end) for i in range(pyd_plan_command_count(plan))])
         return 0
 
 

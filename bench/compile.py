@@ -3,10 +3,14 @@ extra.
 
     python bench/compile.py [--only TEXT] [--rounds 3] [--no-peer] [--phases]
 
-Programs are made from seeds. Cold has an empty cache; warm the one that the cold run left, with the program itself;
-changed the same without it, so that the code of dispatches is all that is found. Wall time depends on what
-else the machine does, CPU time (of all processes together) less so; --phases says where the time goes, with LLVM in the
-same process.
+Programs are made from seeds. There are three states of the cache of compiled code:
+
+- cold: it is empty.
+- warm: it has what the cold run stored, the compiled program among it.
+- changed: it has the code of the program's dispatches, but not the program, as after a change elsewhere in it.
+
+Wall time depends on what else the machine does, CPU time (of all processes together) less so. --phases prints the time
+of each phase, with LLVM in the same process.
 """
 
 from __future__ import annotations
@@ -246,6 +250,8 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--no-peer", dest="peer", action="store_false")
     arguments.add_argument("--phases", action="store_true")
+    # Options of processes that this script starts: `--inside SOURCE OUTPUT` prints the phases of compiling SOURCE,
+    # `--write PROGRAM FILE` writes the MLIR text of a program.
     arguments.add_argument("--inside", nargs=2, help=argparse.SUPPRESS)
     arguments.add_argument("--write", nargs=2, help=argparse.SUPPRESS)
     args = arguments.parse_args()
@@ -257,8 +263,9 @@ def main() -> None:
         Path(file).write_text(PROGRAMS[name]())
         return
     method = (
-        "Medians of processes that alternate, with all that they start. Cold has an empty cache, warm what that left, "
-        "changed the same without the program itself, so that only the code of dispatches is found. For any CPU."
+        "Medians of processes that alternate, each with the processes that it starts. A cold one has an empty cache, "
+        "a warm one the cache that the cold one left. A changed one has this cache without the compiled program: it "
+        "finds only the code of dispatches. For any CPU."
     )
     figures = Figures("Compiling", method)
     with tempfile.TemporaryDirectory() as folder:

@@ -11,6 +11,8 @@ import numpy as np
 from pydispatch.bench.peers import openvino
 
 Call = Callable[[], object]
+"""The call that is measured. A contender's `start` returns a function that returns a Call to each caller, see
+`Contender.start`; hence two lambdas where callers share all objects."""
 
 # Models in ONNX's textual syntax; values between <> after the results are weights.
 WORKS = {
@@ -69,6 +71,7 @@ def _pydispatch(device: str) -> Callable[[Any, int], Callable[[], Call]]:
 
 
 def _onnxruntime(built: Any, workers: int) -> Callable[[], Call]:
+    """Start ONNX Runtime on the ONNX model `built`, with `workers` threads."""
     import onnxruntime
 
     x = argument(built)
@@ -79,6 +82,7 @@ def _onnxruntime(built: Any, workers: int) -> Callable[[], Call]:
 
 
 def _openvino(built: Any, workers: int) -> Callable[[], Call]:
+    """Start OpenVINO on the ONNX model `built`, with `workers` threads. Each caller has an inference request."""
     x = argument(built)
     compiled = openvino.compiled(built.SerializeToString(), workers)
 
@@ -90,9 +94,12 @@ def _openvino(built: Any, workers: int) -> Callable[[], Call]:
 
 
 def _openblas(built: Any, workers: int) -> Callable[[], Call]:
+    """Start NumPy's OpenBLAS on the ONNX model `built`, whose only node is a product.
+
+    workers is ignored: the number of threads comes from OPENBLAS_NUM_THREADS.
+    """
     from onnx import numpy_helper
 
-    # The only node is a product; the number of threads comes from OPENBLAS_NUM_THREADS.
     x, w = argument(built), numpy_helper.to_array(built.graph.initializer[0])
     return lambda: lambda: x @ w
 

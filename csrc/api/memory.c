@@ -18,8 +18,9 @@ static pyd_status_t refuse_layout(const char* why) {
   return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s", kImport, why);
 }
 
-// Computes the strides in bytes, and of |out| the range of addresses that the elements are in and whether they are in
-// row-major order. |element|: bytes of one. info->strides are in elements; NULL: row-major order.
+// Computes the layout of a tensor with the sizes |dims| from info->strides, in elements; NULL: row-major order.
+// |element|: bytes of an element. Writes the strides in bytes to |out_strides|, and three fields of |out|: |lowest| and
+// |extent|, the range of addresses of the elements, and |is_dense|, whether they are in row-major order.
 static pyd_status_t measure(const pyd_api_memory_info_t* info, const int64_t* dims, int64_t element,
                             int64_t* out_strides, pyd_api_memory_t* out) {
   int64_t below = 0, above = 0;  // byte offsets of the lowest and the highest element from out->first

@@ -52,6 +52,7 @@ pyd_status_t pyd_dl_open(const char* path, void** out_handle) {
   return PYD_STATUS_OK;
 }
 
+// Fails: Windows loads libraries from files only. The caller puts the name of the library before the message.
 pyd_status_t pyd_dl_open_bytes(pyd_span_t file, void** out_handle) {
   (void)file;
   *out_handle = NULL;

@@ -229,7 +229,7 @@ pyd_status_t pyd_program_constant_data(const pyd_program_t* program, uint32_t in
 // one address.
 void* pyd_program_allocate(pyd_program_t* program, size_t count, size_t size);
 
-// The fields of a DISPATCH record in the pool.
+// The fields of a DISPATCH record in the pool, which is a sequence of words in this order.
 typedef struct pyd_dispatch_view_s {
   uint32_t export_reg;
   const uint32_t* grid;  // 3 registers
@@ -241,7 +241,8 @@ typedef struct pyd_dispatch_view_s {
 
 // Reads the DISPATCH record that begins at |record|, which the verifier has accepted or whose extent it has checked.
 static inline pyd_dispatch_view_t pyd_dispatch_view(const uint32_t* record) {
-  pyd_dispatch_view_t view = {record[0], record + 1, record[4], record + 5, 0, NULL};
+  pyd_dispatch_view_t view = {
+      .export_reg = record[0], .grid = record + 1, .constant_count = record[4], .constants = record + 5};
   view.binding_count = record[5 + view.constant_count];
   view.bindings = record + 6 + view.constant_count;
   return view;

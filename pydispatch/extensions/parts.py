@@ -165,8 +165,11 @@ class Extensions:
         self._add("subcommand", name, place)
 
     def _add(self, kind: str, name: str, place: str, dialects: tuple[str, ...] = ()) -> None:
-        """Append a part. Raise ExtensionError if another part of the kind has the name, except for kinds without names,
-        and passes, whose name is the phase."""
+        """Append a part. Raise ExtensionError if another part of the kind has the same name.
+
+        Names need not be unique for kinds whose parts have no name (""), and for passes: their name is the phase in
+        which they run.
+        """
         for other in self._parts.get(kind, []) if name and kind != "pass" else []:
             if other.name == name:
                 raise ExtensionError(f"{kind} '{name}' is both in {other.owner} ({other.place}) and in {self._owner} "

@@ -44,13 +44,15 @@ class StepArgument(Protocol):
 
 
 class StepFunction(Protocol):
-    """A function `prefill` or `decode`. `prepare` binds arrays, and returns a function without arguments that runs it
-    on their contents at that time and writes its result to `out`.
-    """
+    """A function `prefill` or `decode`, which computes a step of the generation: one call of the program."""
 
     @property
     def inputs(self) -> Sequence[StepArgument]: ...
-    def prepare(self, *args: Any, out: Any) -> Callable[[], Any]: ...
+    def prepare(self, *args: Any, out: Any) -> Callable[[], Any]:
+        """Bind the arrays `args` as arguments and `out` as result, and return a function without arguments.
+
+        A call of it runs the step on the contents that the arrays have at that time, and writes the result to `out`.
+        """
 
 
 class GeneratingProgram:

@@ -35,12 +35,15 @@ class Phases(LoopBounds):
         self._statics = statics
 
     def lower(self, environment: Mapping[str, Entity]) -> list[str]:
-        """Return the lines of the kernel's body, without those that precede it (`prologue`).
+        """Return the lines of the kernel's body. They do not include the lines of `prologue`, which precede them.
 
-        If all statements belong to one phase, no variable outlives a parallel loop. Otherwise a variable that other
-        phases read is computed again in each of them if its expression reads only parameters, ids and other such
-        variables (a formula), computed once after the loop if it is the same for all invocations (uniform), or else
-        stored for each invocation (spilled).
+        A phase is the statements between two barriers or other collectives. It becomes a parallel loop over the
+        invocations. If the kernel has more than one phase, a variable that later phases read must outlive the loop of
+        its phase. It does so in one of three ways:
+
+        - A formula is computed again in each phase. Its expression reads only parameters, ids and other formulas.
+        - A uniform variable is computed once, after the loop. It is the same for all invocations.
+        - A spilled variable, which is any other, is stored in memory for each invocation.
 
         environment: the entities that parameters stand for, by name.
         """

@@ -269,6 +269,7 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
     def row_of_vectors(index: Size, tensors: list[Tensor]) -> list[Tensor]:
         """Return the vectors with row j = n - 1 - index computed from the rows below it, which were computed before.
 
+        The only tensor of `tensors` and of the result is x, the vectors: x[i, k] is the element i of vector k.
         It solves row j of (t - value) x = 0 for each eigenvalue at once: the element of vector k is minus the sum of
         t[j, i] * x[i, k] over i > j, divided by t[j, j] - value[k].
         """
@@ -297,12 +298,14 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
         new = formula(builder, element, total, pivot, values, row_index)
 
         def stored(old: Element, new: Element, row_index: Element) -> Element:
-            """Return an element of the vectors with the new row at its index; divide each vector so that it does not
-            overflow. `new` has one element for each vector.
+            """Return an element of x after row j is replaced by the new row: `old` is the element before.
+
+            `new` is the element of the new row in the same column, of the same vector. All elements of a vector are
+            divided by its magnitude if that is above 1: vectors have any length, and must not overflow.
             """
-            growth = new.unary("abs").max(1.0)
-            chosen = old.position(axis=1, dtype=I64).is_equal(row_index).where(new, old)
-            return (chosen.real / growth).with_imag(chosen.imag / growth)
+            divisor = new.unary("abs").max(1.0)
+            combined = old.position(axis=1, dtype=I64).is_equal(row_index).where(new, old)
+            return (combined.real / divisor).with_imag(combined.imag / divisor)
 
         return [formula(builder, stored, x, new, row_index)]
 

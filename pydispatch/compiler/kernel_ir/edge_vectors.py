@@ -80,11 +80,11 @@ def _emit_vectors(build: Build, loop: scf.ParallelOp, bounds: list[Bound]) -> No
     """Replace a loop by one over vectors, in which those inside of the bounds have no comparisons with them."""
     block, high = loop.body.block, known(loop.upperBound[-1])
     invariant = [value for value in dict.fromkeys(conditions_of(block)) if is_defined_outside(value, block)]
-    begin, length = range_inside(build, high, bounds, invariant)
+    begin, length = range_inside(build, high, bounds, invariant)  # of the invocations for which all comparisons hold
     truth = build.let(arith.ConstantOp(BoolAttr.from_bool(True)))
 
     def vector(inner: Build, first: SSAValue, is_inside: bool) -> None:
-        """Emit the invocations from `first` on."""
+        """Emit the vector of `LANES` invocations from `first` on; without comparisons with bounds if `is_inside`."""
         body = Block(arg_types=[INDEX])
         lanes = inner.inside(body)
         invocation = lanes.value(lanes.plus(first, body.args[0]))
@@ -106,11 +106,12 @@ def _emit_vectors(build: Build, loop: scf.ParallelOp, bounds: list[Bound]) -> No
 
     def step(inner: Build, first: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit the branch between the versions of a vector. The loop carries no values, so that `carried` is empty."""
-        branches = Block(), Block()
-        is_inside = inner.compare("ult", difference_of(inner, first, begin), length)
-        inner.op(scf.IfOp(is_inside, [], Region(branches[0]), Region(branches[1])))
-        for branch, inside in zip(map(inner.inside, branches), (True, False), strict=True):
-            vector(branch, first, inside)
+        bodies = Block(), Block()
+        # As unsigned numbers: a vector before `begin` has a negative difference, which is larger than any length.
+        condition = inner.compare("ult", difference_of(inner, first, begin), length)
+        inner.op(scf.IfOp(condition, [], Region(bodies[0]), Region(bodies[1])))
+        for branch, is_inside in zip(map(inner.inside, bodies), (True, False), strict=True):
+            vector(branch, first, is_inside)
             branch.end()
         return []
 

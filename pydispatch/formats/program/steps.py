@@ -18,7 +18,7 @@ class Step(IntEnum):
     READ = 5  # scalar slot = element of a tensor
     LOAD = 6  # slot = global
     STORE = 7  # global = slot, when the call succeeds
-    OBSERVE = 8  # pass values to a check
+    OBSERVE = 8  # record one or two values for a check
     DROP = 9  # release the value of a slot
     RETURN = 10
     CONSTANT = 11  # tensor slot = constant of the program
@@ -29,9 +29,11 @@ class Step(IntEnum):
 
 
 class CheckKind(IntEnum):
-    """Assertion of the `check` dialect, named after its operation.
+    """Assertion of the `check` dialect about one value or two, named after its operation.
 
-    The operations that compare with a constant have no kind: an OBSERVE step passes the constant as the second value.
+    Operations such as `check.expect_eq_const`, which compare a value with a constant, have no kind of their own. They
+    have the kind of the comparison of two values; the second one is a constant of the program. The step
+    `Step.OBSERVE` records the values when the procedure runs, and they are compared after the call.
     """
 
     EXPECT_TRUE = 0

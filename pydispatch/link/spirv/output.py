@@ -18,7 +18,9 @@ from pydispatch.formats.spirv.names import Decoration, Op, Storage
 from pydispatch.formats.spirv.parts import SpirvParts
 from pydispatch.link.spirv.library import EXPORT
 
-MAX_WORDS = 1 << 24  # of a linked module: copies for many sets of buffers must not exhaust memory
+MAX_WORDS = 1 << 24
+"""Upper bound of the size of a linked module. Functions of libraries are copied for each set of buffers that a kernel
+passes to them, and the copies must not exhaust memory."""
 _LINKAGE_CAPABILITY = 5
 _MODES_WITH_IDS = (37, 38, 39)
 """Execution modes whose operands are ids: SubgroupsPerWorkgroupId, LocalSizeId, LocalSizeHintId."""

@@ -125,7 +125,7 @@ def link(data: bytes, libraries: Sequence[WgslLibrary], absent: Collection[str],
     # Symbol → the first library that defines it, with its index, and the function.
     sources: dict[str, tuple[int, WgslLibrary, Declaration]] = {}
     imports = [_parsed(match) for match in _IMPORT.finditer(text)]
-    queries = _AVAILABLE.findall(text)
+    queries = _AVAILABLE.findall(text)  # (symbol, name) of each question whether a library defines the symbol
     symbols = dict.fromkeys([*(entry.symbol for entry in imports), *(symbol for symbol, _ in queries)])
     for symbol in symbols:
         for index, library in enumerate(libraries):
@@ -149,9 +149,9 @@ def link(data: bytes, libraries: Sequence[WgslLibrary], absent: Collection[str],
             output.define(f"const {name} = {'true' if symbol in sources else 'false'};")
 
     def without_import(match: re.Match[str]) -> str:
-        """Return what replaces the comment of an import or query: itself if unresolved, else a comment with the symbol.
+        """Return what replaces a comment `// import SYMBOL as ...` or `// available SYMBOL as ...`.
 
-        An unresolved comment is retained for a later link.
+        A resolved symbol leaves the comment `// SYMBOL`. The comment of an unresolved one is retained for a later link.
         """
         return match.group() if match.group(1) in unresolved else f"// {match.group(1)}"
 

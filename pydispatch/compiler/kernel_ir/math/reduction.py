@@ -22,8 +22,9 @@ Quadrant: TypeAlias = tuple[Pair, Word]
 TWO_OVER_PI_BITS = 1280
 """Bits of the integer `TWO_OVER_PI`, all after the binary point."""
 
-MOST_CHOSEN = 16
-"""Words of a table that are chosen from rather than read: a table is memory of every invocation."""
+MOST_SELECTED_WORDS = 16
+"""Maximum size of a table of words that is compiled to constants and select operations. A larger one is an array that
+code indexes. The array is in the memory of each invocation, but a select operation takes time for each word."""
 
 
 def _words(at: Word, width: int) -> list[Word]:
@@ -34,7 +35,7 @@ def _words(at: Word, width: int) -> list[Word]:
     count = 21 if width == 64 else 9  # as many words as the largest exponent needs
     mask = (1 << width) - 1
     values = [0, *((TWO_OVER_PI >> (TWO_OVER_PI_BITS - width * index)) & mask for index in range(1, count))]
-    if count > MOST_CHOSEN:
+    if count > MOST_SELECTED_WORDS:  # read them from an array
         signed = [value - (value >> 63 << 64) for value in values]  # as attributes have integers
         type_ = IntegerType(64)
         return [Word(at.body, (at + later).element_of("two_over_pi", signed, type_)) for later in range(4)]

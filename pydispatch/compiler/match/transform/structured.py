@@ -188,8 +188,10 @@ def _require_reduction(root: Operation, structure: Structured, position: int) ->
 
 
 def _require_contraction(root: Operation, structure: Structured, names: list[str]) -> None:
-    """Reject the operation `root`, viewed as `structure`, if its body does not yield `names[-1]` of a `names[0]`:
-    ["arith.mulf", "arith.addf"] requires a sum of a product.
+    """Reject the operation `root`, viewed as `structure`, unless its body ends with the two operations of `names`.
+
+    `names` is (multiplication, addition), such as ["arith.mulf", "arith.addf"]: the body must yield the result of the
+    addition, and an operand of the addition must be the result of the multiplication.
     """
     assert structure.body is not None and structure.body.last_op is not None
     multiply, add = names[0], names[-1]

@@ -22,7 +22,8 @@ from pydispatch.ir.dialects.linalg.structure import Structure
 def _fft(op: Operation, build: Build) -> None:
     """Replace one stage of a Fourier transform by butterflies on the halves of each block.
 
-    The last dimension is viewed as [blocks, 2, half]; stage s has halves of 2^(s - 1) elements.
+    The last dimension is viewed as three: [blocks, 2, half], with halves of 2^(s - 1) elements in stage s. Dimensions
+    before it are a batch of transforms. A butterfly computes an element of each half of a block from two elements.
     """
     assert isinstance(op, FftOp)
     stage, type = op.stage, op.outputs[0].type
@@ -36,14 +37,18 @@ def _fft(op: Operation, build: Build) -> None:
         build.replace(*op.outputs)
         return
     blocks = TensorType(type.element_type, [*shape[:-1], shape[-1] // (2 * half), 2, half])
-    rank = len(shape) + 2
+    rank = len(shape) + 2  # dimensions of the view, each of which has a loop
     groups = [[d] for d in range(rank - 3)] + [[rank - 3, rank - 2, rank - 1]]
     real, imaginary = (build.expand(value, blocks, groups) for value in op.outputs)
     # Inputs are the stage and, perhaps, the real and imaginary parts of the factors.
     factors = list(op.inputs[1:]) or _factors(build, half, type.element_type)
 
     def read(*last: int | AffineExpr) -> AffineMap:
-        """Return the map of a read: outer dimensions and block are the loops; `last` are half and index in the half."""
+        """Return the map from the loops to the indices of an element that is read.
+
+        `last` are its last two indices: the half, and the index in the half. The others, of the batch and the block,
+        are those of the loops.
+        """
         first = tuple(AffineExpr.dimension(d) for d in range(rank - 2))
         rest = tuple(AffineExpr.constant(e) if isinstance(e, int) else e for e in last)
         return AffineMap(rank, 0, first + rest)
@@ -73,7 +78,7 @@ def _fft(op: Operation, build: Build) -> None:
 
 
 def _factors(build: Build, half: int, element: Attribute) -> list[SSAValue]:
-    """Return exp(-pi i j / half) for each j of half a block: the real and the imaginary parts."""
+    """Return the factors exp(-pi i j / half), one for each index j in half a block: their real and imaginary parts."""
     angles = [-pi * j / half for j in range(half)]
     type = TensorType(element, [half])
     return [build.floats([part(angle) for angle in angles], type) for part in (cos, sin)]

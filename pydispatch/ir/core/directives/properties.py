@@ -25,7 +25,11 @@ from pydispatch.ir.core.directives.base import directive, for_every_format
 
 @directive
 class _Property(CustomDirective):
-    """Base of directives for one property, which may decide whether an optional group is printed (its anchor)."""
+    """Base of directives for one property, which may decide whether an optional group is printed (its anchor).
+
+    Attributes:
+        value: The property; `value.set(state, ...)` sets it for the operation that is parsed.
+    """
 
     value: AttributeVariable
 
@@ -43,6 +47,7 @@ class TypeValue(CustomDirective):
     value: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the type, and set the property to it."""
         self.value.set(state, parser.parse_type())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
@@ -85,6 +90,7 @@ class Index(_Property):
     """Directive for an integer of type index. The type may be present in the text and is not printed."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the integer, and set the property to it."""
         self.value.set(state, syntax.parse_integer_attr(parser, IndexType()))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
@@ -119,6 +125,7 @@ class Word(_Property):
     """Directive for a string property that is written without quotes."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse an identifier, and set the property to its text."""
         self.value.set(state, StringAttr(parser.parse_identifier()))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:

@@ -67,6 +67,7 @@ class PropertyList(CustomDirective):
         pass
 
     def is_present(self, op: IRDLOperation) -> bool:
+        """Return that nothing is to be printed."""
         return False
 
 
@@ -74,7 +75,7 @@ class PropertyList(CustomDirective):
 class Sizes(PropertyList):
     """Directive for `<workgroup_size = [64, 1, 1], subgroup_size = 32, workgroup_local_memory = 1024>`.
 
-    All are optional; the fields are the three properties in this order.
+    Each of these properties is optional; `workgroup`, `subgroup` and `memory` are the variables that hold them.
     """
 
     workgroup: AttributeVariable
@@ -82,6 +83,7 @@ class Sizes(PropertyList):
     memory: AttributeVariable
 
     def is_present(self, op: IRDLOperation) -> bool:
+        """Return whether the angle brackets are printed: the operation has at least one of the properties."""
         return any(variable.is_present(op) for variable in (self.workgroup, self.subgroup, self.memory))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:

@@ -126,9 +126,10 @@ class ResultOnly(TypeSignature):
     """Type syntax `T` for an operation without operands."""
 
     def parse(self, parser: Parser, operand_count: int) -> Types:
+        """Parse the type of the result, or a signature `() -> T`."""
         if opens_signature(parser):
             return super().parse(parser, operand_count)
-        return Types((), [parser.parse_type()])
+        return Types((), [parser.parse_type()])  # no operand types, and one result type
 
     def print(self, printer: Printer, op: Operation) -> None:
         printer.print_attribute(op.result_types[0])

@@ -43,7 +43,7 @@ class InterpretedKernel:
 
     Attributes:
         executable, export: Names of its executable and export.
-        entry: The kernel in the simulated device.
+        entry: The kernel in the simulated device, which `launch` of the device takes.
         block: Invocations of a thread block along x, y and z.
         shared_bytes: Dynamic shared memory of a block.
         pack: Returns the bytes of the kernel's parameters for (addresses of bindings, constants of all dispatches,
@@ -53,6 +53,7 @@ class InterpretedKernel:
     __slots__ = ("block", "entry", "executable", "export", "pack", "shared_bytes")
 
     def __init__(self, executable: str, kernel_entry: KernelEntry, entry: Any) -> None:
+        """Combine `kernel_entry`, the description of the kernel in the artifact, and `entry`, its loaded function."""
         self.executable, self.export, self.entry = executable, kernel_entry.name, entry
         self.block, self.shared_bytes = kernel_entry.block, kernel_entry.shared
         self.pack = packer_of(kernel_entry).pack

@@ -48,13 +48,14 @@ class Batch(ThreadBatch):
     def __init__(self, launch: Running, first: int, count: int) -> None:
         """Create the batch of `count` thread blocks of a launch, from block `first` on. No thread runs yet."""
         super().__init__(launch, first, count)
-        self._launch = launch  # the object `self.launch`, as the type that counts instructions
+        # The base class has this object as `self.launch`, of the type Launched, which has no count of instructions.
+        self._launch = launch
         self.barriers = Barriers(self, self.make_ready)
         self._ready: dict[GroupKey, ThreadGroup] = {}  # groups that can run
         self._parked: dict[GroupKey, ThreadGroup] = {}  # groups that wait for other threads of their warps
         self._activations: list[Activation] = []  # function calls that have not ended, callers before callees
         self._serial = 0  # number of activations so far, which orders those of one call depth
-        self._blocks_before_yield = _BLOCKS_BEFORE_YIELD  # what a group may run before others get their turn
+        self._blocks_before_yield = _BLOCKS_BEFORE_YIELD  # that a group runs before another gets its turn
         self._is_round_robin_next = False  # whether the next group is the one that has not run for longest
 
     # -- Scheduling ----------------------------------------------------------------------------------------------

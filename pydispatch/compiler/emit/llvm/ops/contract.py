@@ -40,10 +40,14 @@ from pydispatch.ir.dialects.pyd.contract import ContractOp
 from pydispatch.ir.op_info import Cost, info_of
 
 FEW_CONSTANTS = 3
-"""Scalar constants other than 0 that fit into the vector registers which the largest block of sums leaves free."""
+"""Number of scalar constants other than 0 up to which a function's sums stay in registers after a product.
+
+LLVM keeps each constant in a vector register during the product, see `_clobber_vectors`. The largest block of sums has
+28 of the 32 registers of AVX-512. Four remain, and one of them must hold a vector of B, so that three may hold
+constants. A greater number would permit spilled sums; a smaller one passes more sums through memory without need."""
 
 WITHOUT_CONSTANTS = ("math.rsqrt", "math.roundeven")
-"""Functions whose code has no constants."""
+"""Operations that are lowered to code without constants. Those of other `math` functions have about 8."""
 
 
 def _contract(emitter: FunctionEmitter, op: Operation) -> None:

@@ -89,11 +89,11 @@ def lower_block_quantized(
 
 
 class _Position(NamedTuple):
-    """Position of a register block.
+    """Position of a register block: sums of some rows and columns over one block of K, computed at a time.
 
     Attributes:
-        panel, block: Number of the panel, and of the block of K.
-        block_of_chunk: Number of the block of K in the chunk.
+        panel, block: Index of the panel of columns, and of the block of K.
+        block_of_chunk: Index of the block of K in the chunk of blocks whose rows of A are in workgroup memory.
         row: The first row, counted from the workgroup's first.
         column: The first column in the panel.
         first_total: Index of the panel's first sum in the totals.
@@ -109,7 +109,7 @@ class _Position(NamedTuple):
 
 @dataclass(frozen=True)
 class _BlockProducts(PanelWorkgroup):
-    """Emitter of products block by block of K: the sums of a block are scaled, and added to the totals."""
+    """Emitter of products that computes sums over one block of K at a time, scales them and adds them to the totals."""
 
     @cached_property
     def _sums(self) -> SSAValue:
@@ -129,7 +129,7 @@ class _BlockProducts(PanelWorkgroup):
         return self.frame.elements.fresh(i8, self.match.width * self.match.steps_per_block)
 
     def emit(self, build: Builder, panel_group: Index) -> None:
-        """Emit the sums of the panels of group number `panel_group`, and the results from them."""
+        """Emit the sums of the panels in the group with the index `panel_group`, and the results computed from them."""
         sizes = self.sizes
         if not sizes.matrix_steps:
             super().emit(build, panel_group)
@@ -234,7 +234,10 @@ class _BlockProducts(PanelWorkgroup):
             panel_column = inner.plus(j, position.column)
 
             def term(per_block: PerBlock) -> SSAValue:
-                """Return the zero point, scale or offset of this column."""
+                """Return the element of `per_block` for column `panel_column` and the block of K of this product.
+
+                per_block: the zero points, scales or offsets of the weights, one for each column and block of K.
+                """
                 return self._term(inner, per_block, position.panel, position.block, panel_column)
 
             first = inner.plus(j, inner.times(row, digits * width))

@@ -31,10 +31,10 @@ class PanelWorkgroup(ABC):
     Attributes:
         frame: The kernel function, and its inputs and results.
         match: The product.
-        sizes: Its block sizes.
-        outputs: What is stored of its results.
-        conversion: Emits the copy of the rows of A of this workgroup.
-        totals: Buffer of the sums.
+        sizes: Sizes of the blocks and chunks in which it is computed.
+        outputs: The values that are computed from the sums and stored.
+        conversion: Emits the copy of this workgroup's rows of A into workgroup memory.
+        totals: Buffer of the sums over all of K that is done so far, [row][column] for each panel.
     """
 
     frame: Frame
@@ -60,10 +60,11 @@ class PanelWorkgroup(ABC):
         """
 
     def emit(self, build: Builder, panel_group: Index) -> None:
-        """Emit the sums of the panels of group number `panel_group`, and the results from them.
+        """Emit the sums of the panels in the group with the index `panel_group`, and the results computed from them.
 
-        Several chunks of K are the outer loop, so that a chunk of A is copied once for all panels, which have sums of
-        their own. With a single one, each panel is finished at once, and all have their sums in the same memory.
+        If K has several chunks, the loop over them is the outer one, so that a chunk of A is copied once for all
+        panels; each panel has a buffer for its sums. If K is a single chunk, each panel is finished before the next
+        one begins, and all panels use the same memory for their sums.
         """
         match, sizes = self.match, self.sizes
         first = build.times(panel_group, sizes.panels)

@@ -23,8 +23,10 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 
 GREATEST = {1: 127.0, 2: 127.0 * 2**8, 3: 127.0 * (2**16 + 2**8)}
-"""Number of bytes -> the greatest integer that an element becomes. Several signed bytes represent up to 127 more: an
-element times the reciprocal of the unit may be rounded up to 1 more than this."""
+"""Number of digits, signed bytes -> the greatest integer that an element becomes.
+
+An element times the reciprocal of the unit may be rounded up to 1 more than this. Two or three digits represent that
+integer, too: all digits but the lowest are 127 here, and the lowest one, which is 0, may be up to 127."""
 
 ALL_BUT_SIGN = 0x7FFFFFFF
 """Mask of the magnitude in the bits of an f32. Magnitudes compare as integers do."""
@@ -33,7 +35,8 @@ BITS_OF_DIGIT = 8
 """Bits of a digit of an integer: one signed byte."""
 
 LEAST_MAXIMUM = 2.0**-100
-"""Elements of a block are relative to no less than this: the reciprocal of the unit must be finite."""
+"""Lower bound of the largest magnitude of a block, from which its unit is computed: it keeps the reciprocal of the unit
+finite, for a block of zeros, too."""
 
 
 @dataclass(frozen=True)
@@ -65,15 +68,18 @@ class Rows:
 class RowConversion:
     """Emitter of the copy of a workgroup's rows of A into workgroup memory, a chunk of K at a time.
 
+    K is the reduced dimension of the product, and a step of K one of its indices: an element of each row of A. A block
+    is the adjacent steps of K that share a scale of the weights, a chunk several adjacent blocks.
+
     Attributes:
         elements: Tensors of the dispatch function.
-        match: The product, with the number of blocks of K and of their steps.
+        match: The product, with the number of blocks of K, and of steps in a block.
         rows: Rows of A that the workgroup copies.
         digit_count: Signed bytes of the integer that an element becomes, 1 to 3; 0 if elements remain f32.
         first_row: The first of these rows.
         end_row: The number of rows of A.
         repeats_last: Whether rows of the workgroup may be beyond the last one of A: they are copies of it.
-        blocks: Blocks of K of a chunk.
+        blocks: Number of blocks of K in a chunk.
     """
 
     elements: Elements
@@ -87,17 +93,17 @@ class RowConversion:
 
     @property
     def steps(self) -> int:
-        """Steps of K of a chunk."""
+        """Number of steps of K in a chunk: elements of a row that are copied at a time."""
         return self.blocks * self.match.steps_per_block
 
     @property
     def digit_stride(self) -> int:
-        """Bytes between rows of digits. Rows of a power of two would all be in the same cache sets."""
+        """Bytes from a row of digits to the next. If it were a power of two, all rows would share few cache sets."""
         return self.steps + CACHE_LINE_BYTES
 
     @cached_property
     def buffers(self) -> Rows:
-        """The buffers of a chunk."""
+        """The buffers that receive a chunk of the rows."""
         elements, count = self.elements, self.rows * self.blocks
         copy, sums = elements.fresh(f32, self.rows * self.steps), elements.fresh(f32, count)
         if not self.digit_count:

@@ -136,15 +136,16 @@ def _transposed_height(plan: Plan, outputs: Sequence[Output]) -> int:
 
 @dataclass(frozen=True)
 class _Tile:
-    """Emitter of the statements of a tile.
+    """Emitter of the code of a tile: the rows and columns of a product that a workgroup computes.
 
     Attributes:
         frame: The kernel that is emitted, with its tensors and buffers.
-        nest: Its loop nest.
-        products: Emitter of the products of register blocks.
+        nest: Its loop nest: statements, each of which is executed for a region, a range of indices of each dimension.
+        products: Emitter of the products of blocks of `mr` rows by `nr` columns, whose sums fit into vector registers.
         outputs: Values to compute from the sums.
         sums: Buffer of the sums of one block if they stay in registers (`Plan.sums_in_registers`), else of the tile.
-        transposed_height: See `_transposed_height`.
+        transposed_height: Rows of a block that is transposed before its results are stored, with added rows that fill
+            up its last square; 0 if blocks are stored as they are.
     """
 
     frame: Frame
