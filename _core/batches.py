@@ -89,6 +89,7 @@ class _Waiter:
     __slots__ = ("_asyncio_future_blocking", "_context", "_reason", "_wakeup", "loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Create a waiter for a task of `loop`. asyncio accepts it, since `_asyncio_future_blocking` is true."""
         self.loop = loop
         self._asyncio_future_blocking = True
         self._wakeup: Callable[[_Waiter], Any] | None = None  # resumes the task; None once that was scheduled
@@ -135,6 +136,7 @@ class Batch:
     __slots__ = ("call", "count", "deadline", "done", "event", "key", "outcomes", "results", "rows", "size", "waiting")
 
     def __init__(self, key: Key, deadline: float) -> None:
+        """Create an open batch without requests. The class describes the parameters."""
         self.key, self.deadline = key, deadline
         self.rows: list[Row] = []  # arguments of each request; a Row may have several rows of the arrays
         self.count = 0  # rows of all requests together

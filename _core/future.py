@@ -95,6 +95,7 @@ class CallFuture(Future):
         return self._task.cancel()
 
     def __repr__(self) -> str:
+        """Return the type, and the state of the call: cancelled, done or submitted."""
         state = "cancelled" if self.cancelled() else "done" if self.done() else "submitted"
         return f"<{type(self).__name__}: {state}>"
 

@@ -190,6 +190,7 @@ class Profile(list[Timing]):
         self, timings: Iterable[Timing], call: float | None = None, outside: float | None = None,
         peak: Peak | None = None, caches: str | None = None,
     ) -> None:  # fmt: skip
+        """Create a profile of some timings. The class describes the other parameters."""
         super().__init__(timings)
         self.call, self.outside, self._peak, self.caches = call, outside, peak, caches
 
@@ -263,6 +264,7 @@ class Profile(list[Timing]):
         return last
 
     def __str__(self) -> str:
+        """Return the table of the commands, in aligned columns, with the summary as the last line."""
         rows = self._rows()
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
         lines = ["  ".join([*map(str.rjust, row, widths), row[-1]]) for row in rows]

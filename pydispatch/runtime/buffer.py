@@ -149,6 +149,7 @@ class Buffer:
         return (1, 0)  # (kDLCPU, device 0), since the capsule is of an array in CPU memory
 
     def __len__(self) -> int:
+        """Return the size of dimension 0. Raise TypeError for a buffer without dimensions."""
         if not self.shape:
             raise TypeError("len() of a buffer without dimensions")
         return self.shape[0]
@@ -160,6 +161,7 @@ class Buffer:
         return self.numpy().tolist()
 
     def __repr__(self) -> str:
+        """Return the shape, element type and device. Elements are left out: reading them waits for the device."""
         sizes = "".join(f"{size}x" for size in self.shape)
         return f"<pydispatch.Buffer {sizes}{self.element.name} on {self.device}>"
 
@@ -231,6 +233,7 @@ class HostMemory:
     """Memory of the process, whose address is a multiple of 64; implements `Memory`."""
 
     def __init__(self, device_name: str, size: int) -> None:
+        """Allocate `size` bytes without initializing them. Raise OutOfMemoryError if that fails."""
         self.device_name, self.size = device_name, size
         try:
             allocation = np.empty(size + 64, np.uint8)  # 64 more, to begin at a multiple of 64
@@ -253,6 +256,7 @@ class _ArrayInterface:
     """Exposes the memory of a buffer as bytes to NumPy. Arrays over it keep this object, and so the buffer, alive."""
 
     def __init__(self, owner: Buffer, view: memoryview) -> None:
+        """Describe the memory of `owner` as an array of bytes. view: that memory, of which the address is read."""
         self._owner = owner
         address = np.frombuffer(view, np.uint8).__array_interface__["data"][0] if view.nbytes else 0
         is_read_only = False

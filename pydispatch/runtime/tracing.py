@@ -129,6 +129,7 @@ class Trace:
             write("trace", self.path, _file(self.tracks, self.without_track).encode())
 
     def __enter__(self) -> Self:
+        """Start tracing; return this trace."""
         self.start()
         return self
 
@@ -166,6 +167,7 @@ class _Clock:
     """
 
     def __init__(self, began: tuple[int, int], ended: tuple[int, int]) -> None:
+        """Determine the nanoseconds of a tick. The class describes the parameters."""
         (self.ticks, self.begin), (end_ticks, self.end) = began, ended
         self.scale = (self.end - self.begin) / max(1, end_ticks - self.ticks)  # nanoseconds of a tick
 

@@ -380,6 +380,7 @@ class Artifact:
         return content
 
     def __repr__(self) -> str:
+        """Return the names of the functions and the number of executables."""
         names = ", ".join(self.functions)
         return f"<pydispatch.Artifact: functions {names or 'none'}; {len(self.executables)} executables>"
 

@@ -135,7 +135,7 @@ class Identity(NamedTuple):
     """Target identification in the header of an ELF file of any class and byte order.
 
     `file_class` is 1 for 32 bits and 2 for 64 bits. `order` is 1 for little endian and 2 for big endian. `type` and
-    `machine` are the numbers in TYPES and MACHINES.
+    `machine` are the numbers in TYPES and MACHINES. `osabi` and `abi_version` are EI_OSABI and EI_ABIVERSION.
     """
 
     file_class: int

@@ -56,6 +56,7 @@ class Encoder:
     """
 
     def __init__(self, program: ProgramTables) -> None:
+        """Begin with a header of zeros, in which `records` stores the offsets of the tables."""
         self.program = program
         self.words: list[int] = [0] * HEADER_WORDS
         self.functions = {id(f): i for i, f in enumerate(program.functions)}

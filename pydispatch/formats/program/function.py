@@ -103,6 +103,7 @@ class ProgramFunction:
     """
 
     def __init__(self, program: References, name: str, signature: str = "", public: bool = True) -> None:
+        """Create a function without commands, in region 0. The class describes the parameters."""
         self.program = program
         self.name, self.signature, self.public = name, signature, public
         self.arguments: list[FunctionArgument] = []

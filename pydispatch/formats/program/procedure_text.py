@@ -30,6 +30,7 @@ class ProcedureText:
     """
 
     def __init__(self, program: Records, functions: Sequence[str]) -> None:
+        """Create a printer. The pool is empty until `render` reads that of its procedure."""
         self.program, self.functions = program, functions
         self.pool: list[int] = []
 

@@ -13,9 +13,10 @@ class References:
     """
 
     def __init__(self) -> None:
+        """Create empty tables."""
         self.text = bytearray()
         self.queries: list[tuple[str, str, int]] = []
-        self._offsets: dict[bytes, int] = {}
+        self._offsets: dict[bytes, int] = {}  # bytes of a string → their offset in `text`
 
     def string(self, text: str) -> tuple[int, int]:
         """Intern a string and return its (offset, length), in bytes of UTF-8."""

@@ -77,7 +77,12 @@ class HostOperand:
 
 @dataclass(frozen=True)
 class HostCommand:
-    """Host command that functions call: code in Python or C, which the host runs between dispatches."""
+    """Host command that functions call: code in Python or C, which the host runs between dispatches.
+
+    Attributes:
+        name: Name by which the code is registered on a device.
+        operands: Operands in order.
+    """
 
     name: str
     operands: tuple[HostOperand, ...]
@@ -101,6 +106,7 @@ class ProgramTables(References):
     """
 
     def __init__(self) -> None:
+        """Create a program with empty tables."""
         super().__init__()
         self.executables: list[ProgramExecutable] = []
         self.exports: list[ExportEntry] = []

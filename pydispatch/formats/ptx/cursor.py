@@ -51,6 +51,7 @@ class Cursor:
     """
 
     def __init__(self, source: Words) -> None:
+        """Create a cursor at the first token of a text."""
         self.source, self.words, self.at = source, source.words, 0
         self.literals: dict[str, int | float | None] = {}
 

@@ -113,7 +113,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class PtxLabel:
-    """Label in a function body."""
+    """Label in a function body, and its line in the text, from 1."""
 
     name: str
     line: int

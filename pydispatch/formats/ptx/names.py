@@ -51,6 +51,7 @@ class _Scope:
     __slots__ = ("cache", "names", "ranges")
 
     def __init__(self) -> None:
+        """Create a scope without declarations."""
         self.names: dict[str, Operand] = {}
         self.ranges: dict[str, RegisterRange] = {}
         self.cache: dict[str, Operand | None] = {}

@@ -24,6 +24,7 @@ class DeclarationCursor(Cursor):
     """
 
     def __init__(self, source: Words) -> None:
+        """Create a cursor at the first token of a text."""
         super().__init__(source)
         self.filled = 0
 

@@ -93,6 +93,7 @@ class _ModuleChecker:
     """
 
     def __init__(self, declared: SpirvDeclarations) -> None:
+        """Begin before the first instruction. `fail(index of a word, message)` returns the error to raise."""
         self.declared, self.tables, self.fail = declared, declared.tables, declared.fail
         self.section = 0
         self.function: SpirvFunction | None = None

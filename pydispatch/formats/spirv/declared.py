@@ -73,6 +73,7 @@ class SpirvDeclarations:
     """
 
     def __init__(self, tables: SpirvTables) -> None:
+        """Begin without declarations. `fail(index of a word, message)` returns the error to raise."""
         self.tables, self.fail = tables, tables.fail
         self.types: dict[int, tuple[int, list[int]]] = {}
         self.values: dict[int, int] = {}

@@ -174,6 +174,7 @@ class _TablesReader:
     """
 
     def __init__(self, tables: SpirvTables) -> None:
+        """Begin outside of functions. `fail(index of a word, message)` returns the error to raise."""
         self.tables, self.fail = tables, tables.fail
         self.function: list[SpirvInstruction] | None = None
         self.has_memory_model = False

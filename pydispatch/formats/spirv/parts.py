@@ -94,6 +94,7 @@ class _PartsReader:
     """
 
     def __init__(self, parts: SpirvParts) -> None:
+        """Begin outside of functions. `fail(index of a word, message)` returns the error to raise."""
         self.parts, self.fail = parts, parts.tables.fail
         self.types: dict[int, int] = {}
         self.defined: set[int] = set()

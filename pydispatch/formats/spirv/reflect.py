@@ -147,6 +147,7 @@ class _Walker:
     """
 
     def __init__(self, tables: SpirvTables) -> None:
+        """Create a collector that knows no sizes yet."""
         self.tables, self.what = tables, tables.what
         self.sizes: dict[tuple[int, bool], int] = {}
 

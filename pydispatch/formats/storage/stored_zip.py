@@ -17,6 +17,7 @@ class ZipFault(ValueError):
     """
 
     def __init__(self, message: str, compressed: str = "") -> None:
+        """Create the error. The class describes `compressed`."""
         super().__init__(message)
         self.compressed = compressed
 
@@ -25,6 +26,7 @@ class _Bytes(io.RawIOBase):
     """Seekable stream over a memoryview, without a copy. `at` is the offset of the next byte to read."""
 
     def __init__(self, data: memoryview) -> None:
+        """Create a stream at the first byte of `data`."""
         self.data = data
         self.at = 0
 

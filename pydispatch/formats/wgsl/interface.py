@@ -48,6 +48,7 @@ class WgslFeatures(frozenset[str]):
     limits: Mapping[str, int]
 
     def __new__(cls, names: Iterable[str], limits: Mapping[str, int]) -> WgslFeatures:
+        """Create the set. A frozenset takes its elements here, since `__init__` cannot add any."""
         instance = super().__new__(cls, names)
         instance.limits = limits
         return instance

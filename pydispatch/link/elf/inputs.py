@@ -144,6 +144,7 @@ class Object:
     """
 
     def __init__(self, label: str, data: bytes, names: SymbolTable, machine: int) -> None:
+        """Read the object. Raise LinkError for a broken file, another machine, and a file that is not relocatable."""
         self.label, self._names = label, names
         self.parts: dict[int, InputSection] = {}
         self.symbols: list[LinkSymbol] = []

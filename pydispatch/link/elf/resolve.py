@@ -33,6 +33,7 @@ class UndefinedError(LinkError):
     """
 
     def __init__(self, undefined: Sequence[tuple[str, str]]) -> None:
+        """Create the error, whose message lists the symbols with the objects that refer to them."""
         self.undefined = tuple(undefined)
         super().__init__("undefined symbols: " + ", ".join(f"'{name}' (referenced by {by})" for name, by in undefined))
 
@@ -50,6 +51,7 @@ class Loading:
     """
 
     def __init__(self, machine: int, exports: Sequence[str]) -> None:
+        """Begin without objects; the exports are undefined symbols, for which lazy objects are loaded."""
         self.names = SymbolTable()
         self.objects: list[Object] = []
         self._machine = machine

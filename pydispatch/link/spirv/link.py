@@ -91,6 +91,7 @@ class _SpirvLinker:
     """
 
     def __init__(self, kernel: SpirvParts, libraries: Sequence[SpirvLibrary]) -> None:
+        """Begin with an output that has the kernels' globals; no import is bound yet."""
         self.kernel, self.libraries, self.out = kernel, libraries, SpirvOutput(kernel)
         self.copiers: dict[int, FunctionCopier] = {}
         self.bound: dict[tuple[int, tuple[int, ...]], int] = {}

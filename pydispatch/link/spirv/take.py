@@ -59,6 +59,7 @@ class FunctionCopier:
     """
 
     def __init__(self, library: SpirvLibrary, out: SpirvOutput) -> None:
+        """Create a copier that has copied nothing. The class describes the parameters."""
         self.library, self.parts, self.out = library, library.parts, out
         self.map: dict[int, int] = {}
         self.copies: dict[FunctionCopy, int] = {}
@@ -264,6 +265,7 @@ class _Writer:
     """
 
     def __init__(self, copier: FunctionCopier, copy: FunctionCopy, id: int) -> None:
+        """Begin a copy. The class describes the parameters."""
         self.copier, self.copy, self.id = copier, copy, id
         self.function = copier.parts.functions[copy.function]
         self.ids: dict[int, int] = {}

@@ -40,6 +40,7 @@ class WgslOutput:
     """
 
     def __init__(self, kernel: WgslModule) -> None:
+        """Begin with the kernel's declarations, whose names no copy may have."""
         self.kernel = kernel  # the importing module
         self._names = {token.text for token in kernel.tokens if token.kind == "name"}  # names that the output has
         self._names_of_copies: dict[_Copy, str] = {}  # copy → its name in the output

@@ -35,6 +35,7 @@ class Closing:
     is_forked = False
 
     def __init__(self) -> None:
+        """Create an open device without programs, and register it for forked children, which replace its lock."""
         _contexts.add(self)
         self.executors: weakref.WeakSet[Any] = weakref.WeakSet()
         self.recordings: weakref.WeakSet[Any] = weakref.WeakSet()

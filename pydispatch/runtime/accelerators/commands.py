@@ -25,6 +25,7 @@ class CommandExecutor:
     """
 
     def __init__(self, inner: Executor, calls: HostCalls) -> None:
+        """Create the executor, and make `calls` available to the executor of the device plans, too."""
         self.inner, self.calls = inner, calls
         self.raised: dict[int, BaseException] = {}
         inner.calls = calls

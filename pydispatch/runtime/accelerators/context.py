@@ -36,6 +36,7 @@ class Transfers:
     """Thread-safe counters of copies between the process and a device."""
 
     def __init__(self) -> None:
+        """Create counters of the copies in each direction and of their bytes, at 0."""
         self._lock = threading.Lock()
         self._counts = dict.fromkeys(("to_device", "to_device_bytes", "from_device", "from_device_bytes"), 0)
 
@@ -141,6 +142,7 @@ class DeviceMemory:
         self.context, self.block, self.size = context, block, size
 
     def __del__(self) -> None:
+        """Release the block to its pool."""
         if hasattr(self, "size"):  # a signal handler's exception can leave __init__ anywhere
             self.context.release(self.block)
 
@@ -149,6 +151,7 @@ class DeviceMemory:
         return str(self.context.name)
 
     def view(self) -> memoryview | None:
+        """Wait for work on the block, and return its bytes in use; None if the CPU cannot access them."""
         view: memoryview | None = self.context.view(self.block, self.size)
         return view
 

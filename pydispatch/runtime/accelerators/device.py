@@ -57,6 +57,7 @@ class AcceleratorDevice(MakesBuffers, Device):
     """A GPU, or an interpreter that runs its kernels on the CPU. Its programs take and return `pydispatch.Buffer`."""
 
     def __init__(self, name: str, context: Context, dialect: Dialect) -> None:
+        """Create the device of an open context, such as "vulkan:0", without libraries and host commands."""
         self.name = self.spec = name
         self._context: Any = context
         self._dialect = dialect  # language of its kernels, such as PTX or SPIR-V
@@ -208,6 +209,7 @@ class _Linker:
         self, executor: Executor, supplied: dict[str, tuple[bytes, str]], resolution: Resolution,
         registry: Registry | None, synchronous: dict[int, bool],
     ) -> None:  # fmt: skip
+        """Create a linker that has linked no executable. The class describes the parameters."""
         self.executor, self.supplied, self.resolution = executor, supplied, resolution
         self.registry, self.synchronous = registry, synchronous
 
@@ -275,6 +277,7 @@ class AcceleratorProgram(Program):
     `program.f.profile(a, b)` measures each dispatch.
     """
 
+    # Classes of its functions without and with control flow; a device with special ones overrides them.
     FUNCTION: type[AcceleratorFunction] = AcceleratorFunction
     PROCEDURE: type[AcceleratorProcedure] = AcceleratorProcedure
 
@@ -282,6 +285,10 @@ class AcceleratorProgram(Program):
         self, module: Module, name: str, device: AcceleratorDevice, executor: Executor, imports: Any,
         state: State | None = None,
     ) -> None:  # fmt: skip
+        """Create the program; `Program` describes the parameters that it has, too.
+
+        The executor is set first, because `Program` creates the functions, which get it.
+        """
         self._device, self._executor = device, executor
         super().__init__(module, name, imports, state)
 

@@ -83,6 +83,7 @@ class Executor(ABC):
     """
 
     def __init__(self, context: Context) -> None:
+        """Create an executor without executables and constants on an open device."""
         self.context: Any = context
         self.constants: list[memoryview] = []
         self.derivations: Derivations | None = None
@@ -327,6 +328,7 @@ class _UnfixedRun:
     def __init__(
         self, executor: Executor, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]
     ) -> None:
+        """Bind the memory, constants and fill patterns of the first runs."""
         self.executor, self.record = executor, record
         self.update(blocks, constants, fill_patterns)
 

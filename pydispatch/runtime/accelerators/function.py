@@ -40,6 +40,7 @@ class AcceleratorFunction(Submitted, Callee):
     """
 
     def __init__(self, module: Module, index: int, executor: Executor) -> None:
+        """Create function `index` of a module. executor: runs its plans."""
         self._core = DeviceFunction(module, index, Buffer)
         context = executor.context
         # Devices with `convert` also take arrays of other libraries.

@@ -127,6 +127,7 @@ class OperandBuffer(Buffer):
     __slots__ = ("is_written",)
 
     def __init__(self, memory: OperandMemory, shape: tuple[int, ...], operand: HostOperand) -> None:
+        """Create an operand. operand: its element type and access, as the program states them."""
         super().__init__(memory, shape, type_of(operand.dtype), memory.size)
         self.is_written = operand.access is not Access.READ
 
@@ -170,6 +171,7 @@ class HostCalls:
     """
 
     def __init__(self, commands: Sequence[LinkedCommand], names: dict[int, str]) -> None:
+        """Create a caller; no thread runs a command yet. The class describes the parameters."""
         self.commands, self.names = commands, names
         self._inside: set[int] = set()  # ids of the threads that run a command
 

@@ -106,6 +106,7 @@ class Libraries:
     """The libraries of one device."""
 
     def __init__(self, dialect: Dialect) -> None:
+        """Create an empty set of libraries. dialect: the language of their code."""
         self.dialect = dialect
         self._added: list[tuple[int, int, Library]] = []  # (priority, id, library); ids count registrations from 1
         self._next_id = 1
@@ -161,6 +162,7 @@ class Resolution:
     """
 
     def __init__(self, dialect: Dialect, libraries: Sequence[Library]) -> None:
+        """Create a resolver that has linked no executable. dialect: the language of the kernels."""
         self.dialect, self.libraries = dialect, list(libraries)
         self.imports: list[Import] = []
 

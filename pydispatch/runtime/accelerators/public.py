@@ -29,7 +29,7 @@ class _Documentation:
 class Callee:
     """Function of a program as its callers see it: names, types and sizes of its arguments and results."""
 
-    _context: Any
+    _context: Any  # the open device, which subclasses set
 
     def __init__(self, public: PublicFunction, device_name: str) -> None:
         """public: the function in the C core, which has its names, types and documentation."""
@@ -37,6 +37,7 @@ class Callee:
         self.name, self.signature, self.__name__ = public.name, public.signature, public.name
 
     def __init_subclass__(cls) -> None:
+        """Replace the docstring of a new subclass by a `_Documentation`."""
         super().__init_subclass__()
         # help() of a function shows that function's own arguments and results.
         cls.__doc__ = _Documentation(cls.__doc__ or "")  # type: ignore[assignment]

@@ -26,8 +26,9 @@ class RecordingCache(Generic[R]):
     """
 
     def __init__(self, capacity: int) -> None:
+        """Create an empty cache of at most `capacity` recordings."""
         self.capacity = capacity
-        self._recordings: OrderedDict[Any, R] = OrderedDict()
+        self._recordings: OrderedDict[Any, R] = OrderedDict()  # by key; the most recently used one is last
 
     def __len__(self) -> int:
         return len(self._recordings)
@@ -54,6 +55,7 @@ class RecordingExecutor(Executor, Generic[R]):
     """Recordings of one plan: enough for double-buffered loops over a few inputs and outputs."""
 
     def __init__(self, context: Any) -> None:
+        """Create the executor, and register it with its device, which calls `forget` when it is closed."""
         super().__init__(context)
         with context.lock:
             context.executors.add(self)

@@ -50,6 +50,7 @@ class CallThread:
     """
 
     def __init__(self) -> None:
+        """Start the thread."""
         self._calls: SimpleQueue[tuple[int, _Call] | None] = SimpleQueue()
         self.pending: dict[Future, None] = {}
         arguments = self._calls, self.pending
@@ -150,7 +151,7 @@ def thread_of(owner: object) -> CallThread:
 class Submitted:
     """Mixin that adds asynchronous submission to a callable, with the methods that functions on the CPU have."""
 
-    _executor: Any
+    _executor: Any  # of the program; its functions share the thread of `thread_of`
     _keeps_order = False
     """Whether calls run in the order of submission even if their priorities differ."""
     __call__: Callable[..., Any]

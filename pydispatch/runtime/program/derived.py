@@ -25,6 +25,7 @@ class Shared:
     """
 
     def __init__(self, module: Module, file: ArtifactFile) -> None:
+        """Create the constants of a loaded program, none of which is computed yet."""
         self.file, self.memory = file, Derived(module)
         self.blocks: dict[int, Any] = {}
         self.lock = threading.Lock()
@@ -37,6 +38,8 @@ class Sharing:
     """
 
     def __init__(self) -> None:
+        """Create an empty registry."""
+        # (size and checksums of an artifact, its variants) → constants
         self._known: weakref.WeakValueDictionary[Hashable, Shared] = weakref.WeakValueDictionary()
         self._lock = threading.Lock()
 

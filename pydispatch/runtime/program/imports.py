@@ -62,6 +62,7 @@ class Import:
         return "\n".join(dict.fromkeys(signature.prototype for signature in self.signatures))
 
     def __str__(self) -> str:
+        """Return a line of text: the symbol, what calls it, its provider, and the queried providers."""
         provider = self.provider or "nobody (optional)"
         searched = f", searched: {', '.join(self.searched)}" if self.searched else ""
         return f"{self.symbol} of @{self.executable} ({', '.join(self.exports) or 'no dispatch'}): {provider}{searched}"
@@ -163,6 +164,7 @@ class Registry:
     """
 
     def __init__(self) -> None:
+        """Create an empty registry."""
         from pydispatch._core.plugin import Manager
 
         self.manager: Manager = Manager()

@@ -44,6 +44,10 @@ class _Arrays(dict[str, Tensor]):
     path = "arrays"  # in place of the path of a ParameterFile, for messages
 
     def __init__(self, scope: str, arrays: Mapping[str, Any]) -> None:
+        """View arrays as tensors. Raise InvalidArgumentError for one that is not contiguous.
+
+        scope: namespace of the parameters, for messages. arrays: by the names in it.
+        """
         import numpy as np
 
         super().__init__()

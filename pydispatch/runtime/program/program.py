@@ -162,9 +162,11 @@ class Program:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Close the program at the end of a `with` block; an exception of the block is propagated."""
         self.close()
 
     def __repr__(self) -> str:
+        """Return the name of the artifact, the names of the functions, and whether the program is closed."""
         state = " (closed)" if self._module.closed else ""
         return f"<pydispatch.Program {self._name!r}{state}: {', '.join(self._functions) or 'no functions'}>"
 

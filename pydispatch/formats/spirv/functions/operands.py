@@ -28,6 +28,7 @@ class FunctionChecker:
     """
 
     def __init__(self, declared: SpirvDeclarations, function: SpirvFunction, has_unknown_instructions: bool) -> None:
+        """Begin a function without values. `fail(index of a word, message)` returns the error to raise."""
         self.declared, self.function, self.has_unknown_instructions = declared, function, has_unknown_instructions
         self.fail = declared.fail
         self.values: dict[int, int] = {}

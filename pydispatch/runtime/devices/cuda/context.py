@@ -244,6 +244,7 @@ class Context(Closing, base.Context):
         return self.pool.acquire(size)
 
     def release(self, block: Block) -> None:
+        """Release a block to the pool; the last one of a closed device destroys the device."""
         self.pool.release(block)
         if self._is_closed:
             self.pool.unused_borrowed.clear()  # no work is in flight

@@ -29,6 +29,7 @@ class Log:
     """
 
     def __init__(self, driver: Any) -> None:
+        """Create empty buffers of `_LOG_BYTES` bytes, and the options that pass them to the compiler."""
         kind = driver.CUjit_option
         self.error, self.info = bytearray(_LOG_BYTES), bytearray(_LOG_BYTES)
         self.options = [

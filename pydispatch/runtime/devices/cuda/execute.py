@@ -49,6 +49,7 @@ class PlanState:
     __slots__ = ("function", "graphs", "is_empty", "single")
 
     def __init__(self, function: str, single: Dispatch | None, is_empty: bool) -> None:
+        """Create the state of a plan, without graphs. The class describes the parameters."""
         self.function, self.single, self.is_empty = function, single, is_empty
         self.graphs: RecordingCache[Graph] = RecordingCache(MAX_GRAPHS)
 
@@ -63,6 +64,7 @@ class CudaExecutor(Executor):
     """
 
     def __init__(self, context: Context) -> None:
+        """Create an executor without kernels; `context` calls `forget` on it when the device is closed."""
         super().__init__(context)
         with context.lock:
             context.executors.add(self)
@@ -260,6 +262,7 @@ class Fixed:
     def __init__(
         self, executor: CudaExecutor, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]
     ) -> None:
+        """Bind the memory of the first runs, and build the graph, except on a checked device."""
         self.executor, self.record, self.context = executor, record, executor.context
         self.run_arguments: tuple[list[int], bytes, list[int]]  # (addresses, constants, fill patterns), set by update()
         self.graph: Graph | None = None  # built by update(), except on a checked device

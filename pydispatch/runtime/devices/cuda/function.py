@@ -33,6 +33,7 @@ class CudaFunction(AcceleratorFunction):
     """
 
     def __init__(self, module: Module, index: int, executor: Executor) -> None:
+        """Create function `index` of a module, and give the executor its name, for messages."""
         super().__init__(module, index, executor)
         cuda_executor: CudaExecutor = executor  # type: ignore[assignment]
         cuda_executor.names[index] = self.name

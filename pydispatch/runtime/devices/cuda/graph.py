@@ -134,5 +134,6 @@ class Graph:
             self.context.garbage.append((self.context.driver.cuGraphExecDestroy, executable))
 
     def __del__(self) -> None:
+        """Hand the instantiated graph, if there is one, to the context's garbage."""
         if getattr(self, "executable", None) is not None:
             self._forget()

@@ -73,6 +73,7 @@ class StreamOrderedPool(BlockPool[Block]):
     granule = GRANULE
 
     def __init__(self, context: Owner) -> None:
+        """Create a memory pool of the driver that retains all freed memory until `trim`."""
         # Reentrant: while a thread holds it, garbage collection may release the last buffer of a closed device.
         super().__init__(threading.RLock())
         self.context = context

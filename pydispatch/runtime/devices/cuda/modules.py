@@ -34,6 +34,7 @@ class CudaKernel:
     __slots__ = ("block", "executable", "export", "function", "packer", "shared")
 
     def __init__(self, executable: str, function: Any, entry: KernelEntry) -> None:
+        """Create a kernel. function: its CUfunction. entry: the description of the kernel in the artifact."""
         self.executable, self.export, self.function = executable, entry.name, function
         self.block, self.shared = entry.block, entry.shared
         self.packer = packer_of(entry)
@@ -53,12 +54,14 @@ class Modules:
     """
 
     def __init__(self, context: Context) -> None:
+        """Create an empty set of kernels; `context` calls `destroy` on it when the device is closed."""
         self.kernels: dict[tuple[int, int], CudaKernel] = {}
         self.handles: list[Any] = []
         self.context = context
         context.modules.add(self)
 
     def __del__(self) -> None:
+        """Hand the modules to the context's garbage."""
         if hasattr(self, "context"):  # a signal handler's exception can leave __init__ anywhere
             self.destroy()
 

@@ -31,6 +31,7 @@ class Block:
     __slots__ = ("address", "is_borrowed", "number", "size")
 
     def __init__(self, address: int, size: int, is_borrowed: bool) -> None:
+        """Create a block. The class describes the parameters."""
         self.address = self.number = address
         self.size, self.is_borrowed = size, is_borrowed
 
@@ -50,6 +51,7 @@ class Context(base.Context):
     """
 
     def __init__(self, name: str, capability: tuple[int, int], races: bool) -> None:
+        """Create a device without allocations and modules. name: for messages, such as "ptx-interpreter"."""
         self.name, self.capability = name, capability
         self.races = races
         self.machine = Machine(capability, races=races)
@@ -97,23 +99,28 @@ class Context(base.Context):
             self.released_modules.popleft().free()
 
     def upload(self, block: Block, source: base.HostMemory, size: int) -> None:
+        """Copy `size` bytes of host memory to the start of a block."""
         with self.lock:
             self.memory.view(block.address, size)[:] = np.frombuffer(view_of(source, size), np.uint8)
 
     def copy_out(self, block: Block, target: base.HostMemory, size: int, at: int = 0) -> None:
+        """Copy `size` bytes from byte `at` of a block to host memory."""
         with self.lock:
             view_of(target, size, writable=True)[:] = self.memory.view(block.address + at, size).data
         self.transfers.add("from_device", size)
 
     def copy(self, source: Block, target: Block, size: int, at: int = 0, to: int = 0) -> None:
+        """Copy `size` bytes from byte `at` of a block to byte `to` of another block."""
         with self.lock:
             self.memory.view(target.address + to, size)[:] = self.memory.view(source.address + at, size)
 
     def view(self, block: Block, size: int) -> memoryview | None:
+        """Return the first `size` bytes of a block, which are memory of this process."""
         with self.lock:
             return self.memory.view(block.address, size).data
 
     def require_usable(self) -> None:
+        """Raise DeviceUnavailableError if the device is closed; a simulated device is never lost."""
         if self.closed:
             raise DeviceUnavailableError(f"{self.name} was closed")
 
@@ -127,9 +134,11 @@ class Context(base.Context):
             }  # fmt: skip
 
     def trim(self) -> None:
+        """Free the blocks and modules that are queued for release."""
         with self.lock:
             self._free_released()
 
     def close(self) -> None:
+        """Wait for a running call, which holds the lock, and refuse further work. Live buffers keep their content."""
         with self.lock:
             self.closed = True

@@ -74,5 +74,6 @@ class PtxInterpreterDevice(AcceleratorDevice):
         }
 
     def __repr__(self) -> str:
+        """Return the name of the device and its compute capability."""
         major, minor = self._context.capability
         return f"<pydispatch device {self.name!r}, compute capability {major}.{minor}>"

@@ -87,11 +87,13 @@ class Executor(execute.Executor):
     """
 
     def __init__(self, context: Context) -> None:
+        """Create an executor without kernels."""
         super().__init__(context)
         self.kernels: dict[tuple[int, int], InterpretedKernel] = {}
         self.loaded: list[Loaded] = []
 
     def __del__(self) -> None:
+        """Queue the modules for release. They are not freed here, because a launch may be running."""
         if hasattr(self, "loaded"):  # a signal handler's exception can leave __init__ anywhere
             self.context.released_modules.extend(self.loaded)
 

@@ -89,8 +89,9 @@ class Arena:
     """Owner of C structures that point at each other: cffi frees a structure when Python does not reference it."""
 
     def __init__(self) -> None:
+        """Create an arena without structures."""
         self.ffi, self.lib = binding()
-        self.retained: list[Any] = []
+        self.retained: list[Any] = []  # the C structures and arrays
 
     def new(self, kind: str, /, **fields: Any) -> Any:
         """Return a pointer to a zeroed structure of the C type `kind` with `fields` set.

@@ -277,11 +277,13 @@ class Context(Closing, base.Context):
     # Memory
 
     def allocate(self, size: int) -> Block:
+        """Return a block of at least `size` bytes. Raise DeviceUnavailableError in a forked child process."""
         if self.is_forked:
             self.require_own_process()
         return self.pool.acquire(size)
 
     def forget_locks(self) -> None:
+        """Replace the locks of the device and its pools in a forked child: a thread of the parent may hold them."""
         super().forget_locks()
         for pool in self._pools():
             pool.lock = threading.Lock()
@@ -350,6 +352,7 @@ class Context(Closing, base.Context):
             return
 
         def prepare() -> RecordedBuffer:
+            """Record the copy; `run` calls this under the lock."""
             recorder = CommandBufferRecorder(self)
             recorder.copy(source, at, target, to, size)
             return recorder.finish()

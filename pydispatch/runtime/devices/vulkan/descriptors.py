@@ -19,6 +19,7 @@ class Descriptors:
     """Descriptor pools of a context. A new pool is created when the others are full. Used under the context's lock."""
 
     def __init__(self, context: LogicalDevice) -> None:
+        """Begin without pools: the first sets that are allocated create one."""
         self.context = context
         self.pools: list[Any] = []
 

@@ -35,10 +35,12 @@ class Executor(RecordingExecutor[RecordedBuffer]):
     """Executor of one program; owns its pipelines and constants."""
 
     def __init__(self, context: Context) -> None:
+        """Create an executor without pipelines and constants on an open device."""
         super().__init__(context)
         self.executables = Executables(context)
 
     def forget(self) -> None:
+        """Release the memory of constants, and the pipelines, because the device was closed."""
         super().forget()
         self.executables.release()
 
@@ -138,6 +140,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         context, ffi = self.context, self.context.ffi
 
         def prepare() -> RecordedBuffer:
+            """Record the plan with timestamps; `Context.run` calls this under the lock."""
             with traced.span(Kind.SUBMIT):
                 return self.record(record, blocks, constants, fill_patterns, timed=True)
 

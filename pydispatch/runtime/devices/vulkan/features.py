@@ -99,6 +99,7 @@ class Features:
     """
 
     def __init__(self, instance: Instance, device: Any) -> None:
+        """Query a VkPhysicalDevice, and fill the structures that enable the wanted features that it has."""
         self.instance, self.device = instance, device
         ffi, lib = instance.ffi, instance.lib
         self.arena = api.Arena()

@@ -32,6 +32,7 @@ class Chunk:
     __slots__ = ("address", "buffer", "free", "memory", "size")
 
     def __init__(self, buffer: Any, memory: Any, size: int, address: int) -> None:
+        """Create a chunk that is free from end to end. The class describes the parameters."""
         self.buffer, self.memory, self.size, self.address = buffer, memory, size, address
         self.free: list[tuple[int, int]] = [(0, size)]
 
@@ -76,6 +77,7 @@ class Block:
     __slots__ = ("buffer", "chunk", "number", "offset", "pointer", "pool", "size")
 
     def __init__(self, pool: ChunkPool, chunk: Chunk, offset: int, size: int, ordinal: int) -> None:
+        """Create a block at an offset of a chunk. ordinal: the block's `number`."""
         self.pool, self.chunk, self.offset, self.size, self.number = pool, chunk, offset, size, ordinal
         self.buffer = chunk.buffer
         self.pointer = pool.ffi.cast("char*", chunk.address + offset) if chunk.address else None

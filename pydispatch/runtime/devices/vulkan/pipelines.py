@@ -76,6 +76,7 @@ class Executables:
     """
 
     def __init__(self, context: LogicalDevice) -> None:
+        """Create an empty set of kernels."""
         self.kernels: dict[tuple[int, int], VulkanKernel] = {}
         self.modules: list[Any] = []
         self.layouts: dict[tuple[int, int], tuple[Any, Any]] = {}
@@ -325,6 +326,10 @@ class Executables:
         self.kernels, self.modules, self.layouts = {}, [], {}
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        """Hand the driver objects to the context's garbage.
+
+        is_finalizing: a default argument, which remains valid when the interpreter ends and `sys` is empty.
+        """
         # When the interpreter ends, the modules of Python are empty, and the process ends the device.
         if not is_finalizing() and hasattr(self, "context"):  # a signal handler's exception can leave __init__ anywhere
             self.release()

@@ -63,6 +63,7 @@ class CommandBufferRecorder:
     """
 
     def __init__(self, context: LogicalDevice) -> None:
+        """Begin a command buffer, after the driver objects in the context's garbage are destroyed."""
         self.context, self.ffi, self.calls = context, context.ffi, context.calls
         self.arena = api.Arena()  # owner of the structures that the recorded calls read
         if context.garbage:

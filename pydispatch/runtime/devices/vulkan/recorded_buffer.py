@@ -33,6 +33,7 @@ class RecordedBuffer:
     __slots__ = ("__weakref__", "blocks", "buffer", "context", "epoch", "queries", "sets", "submission", "watches")
 
     def __init__(self, context: LogicalDevice, buffer: Any) -> None:
+        """Own a command buffer; `context` calls `release` on the recording when the device is closed."""
         self.sets: list[tuple[Any, Any, int]] = []
         self.blocks: list[Block] = []
         self.queries: Any = None
@@ -67,6 +68,10 @@ class RecordedBuffer:
                 self.context.release(block)
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        """Release the resources of the recording.
+
+        is_finalizing: a default argument, which remains valid when the interpreter ends and `sys` is empty.
+        """
         # When the interpreter ends, the modules of Python are empty, and the process ends the device.
         if not is_finalizing() and hasattr(self, "buffer"):  # a signal handler's exception can leave __init__ anywhere
             self.release()

@@ -35,6 +35,7 @@ class Spirv:
     def link(
         self, module: bytes, libraries: Sequence[SpirvLibrary], optional: Collection[str], where: str
     ) -> LinkedSpirv:
+        """Link a SPIR-V module with the library functions that it imports; see `libraries.Dialect.link`."""
         return spirv_link.link(module, libraries, optional, where)
 
 

@@ -41,6 +41,7 @@ class Adapter:
     """
 
     def __init__(self, handle: Any) -> None:
+        """Query the names, limits and features of a WGPUAdapter."""
         ffi, lib = api.binding()
         self.handle = handle
         info = ffi.new("WGPUAdapterInfo*")
@@ -52,7 +53,7 @@ class Adapter:
         lib.wgpuAdapterInfoFreeMembers(info[0])
         native = ffi.new("WGPUNativeLimits*", {"chain": {"sType": api.NATIVE_LIMITS}})
         self.supported_limits = ffi.new("WGPULimits*", {"nextInChain": ffi.addressof(native, "chain")})
-        self._native = native
+        self._native = native  # `supported_limits` points to it; cffi frees it without this reference
         lib.wgpuAdapterGetLimits(handle, self.supported_limits)
         self.limits = limits_of(self.supported_limits)
         feature_codes = FEATURES | OPTIONAL_FEATURES

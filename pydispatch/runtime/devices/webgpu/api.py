@@ -58,8 +58,9 @@ class Arena:
     """
 
     def __init__(self) -> None:
+        """Create an arena without structures."""
         self.ffi, self.lib = binding()
-        self.retained: list[Any] = []
+        self.retained: list[Any] = []  # the C structures and arrays
 
     def new(self, kind: str, /, **fields: Any) -> Any:
         """Return a pointer to a zeroed structure of the C type `kind` with `fields` set.
@@ -109,6 +110,7 @@ class Errors:
     """
 
     def __init__(self, name: str) -> None:
+        """Create the mailbox and its callbacks, with which the device is opened afterwards."""
         self.name = name
         self.ffi, self.lib = binding()
         self.box = Mailbox()

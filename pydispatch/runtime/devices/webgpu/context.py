@@ -180,11 +180,13 @@ class Context(Closing, base.Context):
     # Memory
 
     def allocate(self, size: int) -> Block:
+        """Return a block of at least `size` bytes. Raise DeviceUnavailableError in a forked child process."""
         if self.is_forked:
             self.require_own_process()
         return self.pool.acquire(size)
 
     def forget_locks(self) -> None:
+        """Replace the lock of the device and its pools in a forked child: a thread of the parent may hold it."""
         super().forget_locks()
         for pool in self._pools():
             pool.lock = self.lock
@@ -204,6 +206,7 @@ class Context(Closing, base.Context):
             pool.trim()
 
     def upload(self, block: Block, source: base.HostMemory, size: int) -> None:
+        """Copy `size` bytes of host memory to the start of a block, as `write` does."""
         with self.lock:
             self.write(block, self._bytes(source), size)
 

@@ -32,10 +32,12 @@ class Executor(RecordingExecutor[RecordedPlan]):
     """Executor of one program; owns its pipelines and constants."""
 
     def __init__(self, context: Context) -> None:
+        """Create an executor without pipelines and constants on an open device."""
         super().__init__(context)
         self.kernels = Kernels(context)
 
     def forget(self) -> None:
+        """Release the memory of constants, and the pipelines, because the device was closed."""
         super().forget()
         self.kernels.release()
 
@@ -163,6 +165,7 @@ class _Host:
     """
 
     def __init__(self, executor: Executor, function: int, blocks: Blocks, constants: bytes) -> None:
+        """Create the caller for a run of a plan of function number `function`; `executor.calls` is set."""
         assert executor.calls is not None
         self.executor, self.calls, self.arguments = executor, executor.calls, (function, blocks, constants)
 

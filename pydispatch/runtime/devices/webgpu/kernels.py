@@ -77,6 +77,7 @@ class WebGPUKernel:
         bindings: int,
         override_values: Mapping[str, float],
     ) -> None:
+        """Create a kernel without pipelines. bindings: number of bindings of the export."""
         self.executable, self.export, self.module, self.entry = executable, export, module, entry
         # `entry.bindings` has, for each binding that the shader declares, whether it is writable.
         self.read_only = tuple(i in entry.bindings and not entry.bindings[i] for i in range(bindings))
@@ -107,6 +108,7 @@ class Kernels:
     """
 
     def __init__(self, context: LogicalDevice) -> None:
+        """Create an empty set of kernels."""
         self.kernels: dict[tuple[int, int], WebGPUKernel] = {}
         self.handles: list[tuple[Any, Any]] = []
         self.context = context
@@ -117,6 +119,7 @@ class Kernels:
         self.context.garbage.extend(handles)
 
     def __del__(self) -> None:
+        """Hand shaders and pipelines to the garbage of the device."""
         if hasattr(self, "context"):  # a signal handler's exception can leave __init__ anywhere
             self.release()
 

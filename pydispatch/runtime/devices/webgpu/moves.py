@@ -64,6 +64,7 @@ class Moves:
     """Pipelines of copies and fills at any byte, also within one buffer. They are created on first use."""
 
     def __init__(self, context: LogicalDevice) -> None:
+        """Create an empty set of pipelines."""
         self.context = context
         self._pipelines: dict[str, tuple[Any, Any]] = {}  # entry point → (pipeline, bind group layout)
 

@@ -25,6 +25,7 @@ class Pipelines:
     """Factory of compute pipelines, with a cache of their layouts. Used under the context's lock."""
 
     def __init__(self, context: LogicalDevice) -> None:
+        """Create a factory without cached layouts."""
         self.context, self.ffi, self.lib = context, context.ffi, context.lib
         # WGPUBufferBindingType of each binding → WGPUBindGroupLayout
         self._groups: dict[tuple[int, ...], Any] = {}

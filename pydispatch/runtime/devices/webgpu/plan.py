@@ -26,6 +26,7 @@ class Plan(Record):
     __slots__ = ("alignment", "transient_sizes")
 
     def __init__(self, data: PlanData, alignment: int) -> None:
+        """Create the plan of `data`. `alignment` is set first, because the base class moves the transients."""
         self.alignment = alignment
         super().__init__(data)
 

@@ -75,6 +75,7 @@ class PassRecorder:
     """
 
     def __init__(self, context: LogicalDevice) -> None:
+        """Create a recorder whose recording is empty."""
         self.context, self.lib = context, context.lib
         self.recording = RecordedPlan(context)
         self.uniform_bytes = bytearray()

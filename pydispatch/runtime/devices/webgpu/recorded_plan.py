@@ -43,6 +43,7 @@ class RecordedPlan:
     __slots__ = ("__weakref__", "blocks", "context", "groups", "marks", "pieces")
 
     def __init__(self, context: LogicalDevice) -> None:
+        """Create an empty recording; `context` calls `release` on it when the device is closed."""
         self.pieces: list[Any] = []
         self.blocks: list[Block] = []
         self.groups: list[Any] = []
@@ -59,6 +60,7 @@ class RecordedPlan:
             self.context.release(block)
 
     def __del__(self) -> None:
+        """Release the bind groups and blocks of the recording."""
         if hasattr(self, "context"):  # a signal handler's exception can leave __init__ anywhere
             self.release()
 

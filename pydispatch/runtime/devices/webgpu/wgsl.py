@@ -32,4 +32,5 @@ class Wgsl:
     def link(
         self, module: bytes, libraries: Sequence[WgslLibrary], optional: Collection[str], where: str
     ) -> LinkedWgsl:
+        """Link a WGSL module with the library functions that it imports; see `libraries.Dialect.link`."""
         return wgsl_link.link(module, libraries, optional, where)

@@ -40,6 +40,7 @@ class AsyncCopies:
     """
 
     def __init__(self, thread_count: int) -> None:
+        """Begin without pending copies, with group 0 as the current one of each thread."""
         self._groups = np.zeros(thread_count, np.int64)  # index of the current group of each thread
         self._pending: list[_Copy] = []
 

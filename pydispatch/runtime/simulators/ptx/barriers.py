@@ -82,6 +82,7 @@ class Barriers:
     """
 
     def __init__(self, batch: ThreadBatch, make_ready: Callable[[ThreadGroup], None]) -> None:
+        """Create barriers at which no thread has arrived. make_ready: schedules a group of released threads."""
         self._batch, self._make_ready = batch, make_ready
         self.waiting: list[Waiting] = []
         self._arrived = np.zeros((batch.count, _BARRIERS), np.int64)  # number of threads that have arrived

@@ -130,6 +130,7 @@ class FunctionBuilder:
         is_special: Callable[[str], bool],
         functions: Mapping[str, PtxFunction],
     ) -> None:
+        """Declare the registers. The class describes the parameters."""
         self.module = module
         self._is_special = is_special
         self._lines, self.symbols, self.functions = lines, symbols, functions
@@ -335,6 +336,7 @@ class FunctionBuilder:
             prelude, self._prelude = tuple(self._prelude), []
 
             def with_prelude(regs: list[Any]) -> None:
+                """Compute the negated operands, then run the instruction."""
                 for earlier in prelude:
                     earlier(regs)
                 step(regs)

@@ -71,6 +71,7 @@ class _Call:
     """
 
     def __init__(self, builder: FunctionBuilder, instruction: Instruction) -> None:
+        """Assign slots to the operands. Raise ArtifactError for a function that is not declared or not callable."""
         self._instruction = instruction
         results, callee, arguments, _ = parts(instruction)  # the prototype of an indirect call is not needed
         self.result_registers = [_register(builder, instruction, operand) for operand in results]

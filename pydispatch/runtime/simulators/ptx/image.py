@@ -262,6 +262,7 @@ class _SharedLayout:
     """
 
     def __init__(self, module: PtxModule) -> None:
+        """Append each variable to the shared memory of the kernels that use it, those of dynamic size last."""
         self.offsets: dict[str, int] = {}
         self.users: dict[str, list[str]] = {}
         names_of = {f.name: _names(f) for f in module.functions if f.body is not None}

@@ -24,6 +24,7 @@ class Machine:
     """
 
     def __init__(self, capability: tuple[int, int] = (9, 0), races: bool = False) -> None:
+        """Create a machine without allocations. The class describes the parameters."""
         self.capability, self.races = capability, races
         self.memory = GlobalMemory()
         self.steps = 0

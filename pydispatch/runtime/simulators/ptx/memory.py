@@ -41,6 +41,7 @@ class ElementViews(dict[np.dtype[Any], Any]):
     """
 
     def __init__(self, data: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
+        """Begin without views. data: the bytes."""
         super().__init__()
         self._data = data
 
@@ -96,6 +97,7 @@ class Allocation:
         return bool(self.data.flags.writeable) and self.kind != "const"
 
     def __str__(self) -> str:
+        """Return what the range is, its size and its address, for messages."""
         named = f"variable '{self.name}'" if self.name else "allocation"
         return f"{named} of {self.size} bytes at {self.start:#x}"
 
@@ -131,6 +133,7 @@ class GlobalMemory:
     """Global and constant memory of a machine. limit: total bytes that `allocate` may allocate."""
 
     def __init__(self, limit: int = 64 << 30) -> None:
+        """Create memory without allocations. The class describes `limit`."""
         self._limit, self._used = limit, 0
         self._next = FIRST_ADDRESS
         self.initial_shared_byte = 0

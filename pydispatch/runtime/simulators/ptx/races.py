@@ -77,6 +77,7 @@ class _Table:
     """
 
     def __init__(self, size: int) -> None:
+        """Begin without accesses to an allocation of `size` bytes, in the largest granules."""
         self.granule_bytes = _GRANULE_BYTES
         count = -(-size // _GRANULE_BYTES)
         self.writer = np.zeros(count, _ACCESS)
@@ -97,6 +98,7 @@ class RaceDetector:
     """Race detection during one launch; `finish` raises KernelError with the races."""
 
     def __init__(self, launch: Launched) -> None:
+        """Begin a launch, in which no thread has accessed memory."""
         self._launch = launch
         # Identity of an allocation → (it, the last accesses of its bytes).
         self._tables: dict[int, tuple[Allocation, _Table]] = {}

@@ -65,6 +65,7 @@ def _bra(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
     if instruction.guard is None:
 
         def jump(label: Label, after: int) -> End:
+            """Build the closure of the branch, which returns the number of the target for all threads."""
             target = label(name)
             return lambda batch, group, frame: target
 
@@ -117,6 +118,7 @@ def _return(builder: FunctionBuilder, instruction: Instruction, function: PtxFun
     """Build `ret`: the threads return from the function."""
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
+        """Return from the function, and return -1: the group ends."""
         batch.returned(group)
         return -1
 
@@ -127,6 +129,7 @@ def _exit(builder: FunctionBuilder, instruction: Instruction, function: PtxFunct
     """Build `exit`: the threads end, in whatever function."""
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
+        """End the threads, and return -1: the group ends."""
         batch.exited(group)
         return -1
 

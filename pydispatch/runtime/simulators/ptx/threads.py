@@ -52,6 +52,7 @@ class Launched(Protocol):
     """The launch as seen by threads. Sizes are in bytes.
 
     Attributes:
+        grid, block: Number of blocks of the grid, and of threads of a block, in x, y and z.
         threads: Number of threads of a block.
         dynamic_shared: Shared memory of a block whose size the launch states.
         shared_bytes: All shared memory of a block.
@@ -93,6 +94,7 @@ class ThreadBatch:
     """
 
     def __init__(self, launch: Launched, first: int, count: int) -> None:
+        """Create the threads of `count` blocks, with shared memory, and without local memory so far."""
         self.launch = launch
         self.first, self.count = first, count  # blocks of the launch
         self.threads_per_block: int = launch.threads
@@ -128,6 +130,7 @@ class ThreadBatch:
         """
 
         def lanes_of_threads() -> Any:
+            """Compute the numbers; the batch caches them."""
             index_in_block = np.tile(np.arange(self.threads_per_block), self.count)
             return self.block_slots() * (self.warps_per_block * WARP_LANES) + index_in_block
 

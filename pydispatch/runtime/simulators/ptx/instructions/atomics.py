@@ -138,6 +138,7 @@ def _in_any_order(resolve: MemoryOperand, dtype: np.dtype[Any], ufunc: np.ufunc,
     log2_size = dtype.itemsize.bit_length() - 1  # by which byte offsets are shifted to indices of elements
 
     def step(regs: list[Any]) -> None:
+        """Update the elements. `ufunc.at` applies every update of an element that several threads access."""
         values = np.broadcast_to(regs[source], regs[FRAME_SLOT].n)
         for access in resolve(regs):
             elements, index = access.memory.views[dtype], access.offsets >> log2_size
@@ -159,6 +160,7 @@ def _in_thread_order(resolve: MemoryOperand, operation: AtomicOperation, sources
     log2_size = dtype.itemsize.bit_length() - 1  # by which byte offsets are shifted to indices of elements
 
     def step(regs: list[Any]) -> None:
+        """Update the elements, and store their old values if the instruction returns them."""
         n = regs[FRAME_SLOT].n
         operands = [np.broadcast_to(regs[source], n) for source in sources]
         for access in resolve(regs):

@@ -169,6 +169,7 @@ def _setp_of_halves(condition: _Condition, type_: str, a: int, b: int, targets: 
     compare, combine, predicate = condition.compare, condition.combine, condition.predicate
 
     def step(regs: list[Any]) -> None:
+        """Compare the low halves, then the high halves, and store a predicate for each."""
         for target, left, right in zip(targets, parts_of(regs[a], type_), parts_of(regs[b], type_), strict=True):
             result = compare(left, right)
             regs[target][...] = combine(result, regs[predicate]) if combine is not None else result
@@ -213,6 +214,7 @@ def _chosen_number(condition: _Condition, type_: str, result_type: str) -> Calla
     false_value = dtype.type(0)
 
     def compute(left: Any, right: Any, predicate: Any = None) -> Any:
+        """Compare two operands of all threads, and return the true or the false value of each thread."""
         result = compare(unpacked(left, type_), unpacked(right, type_))
         if combine is not None:
             result = combine(result, predicate)
@@ -238,6 +240,7 @@ def _chosen_halves(condition: _Condition, type_: str, true_bits: np.uint16) -> C
     false_bits = np.uint16(0)
 
     def compute(left: Any, right: Any, predicate: Any = None) -> Any:
+        """Compare the halves of two operands, and return both results of each thread in 32 bits."""
         halves = []
         for left_half, right_half in zip(parts_of(left, type_), parts_of(right, type_), strict=True):
             result = compare(left_half, right_half)

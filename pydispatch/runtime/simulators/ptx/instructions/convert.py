@@ -103,6 +103,7 @@ def _clamping(dtype: np.dtype[Any], result_of_nan: Any) -> Callable[[Any], Any]:
     least, exclusive_limit = float(limits.min), float(int(limits.max) + 1)
 
     def clamp(integral: Any) -> Any:
+        """Convert numbers; those beyond a bound of the type become that bound, NaN `result_of_nan`."""
         in_range = (integral >= least) & (integral < exclusive_limit)
         result = np.where(in_range, integral, 0.0).astype(dtype)
         if not in_range.all():

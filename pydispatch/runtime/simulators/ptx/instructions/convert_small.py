@@ -113,6 +113,7 @@ def convert(builder: FunctionBuilder, instruction: Instruction, to: str, source_
         d, a, b = builder.bind(instruction, "u16", "f32", "f32")
 
         def from_singles(regs: list[Any]) -> None:
+            """Narrow two f32 numbers to a pair of f8; the first source is the upper one."""
             upper, lower = (narrow8(np.asarray(regs[slot], np.float64), to, relu) for slot in (a, b))
             regs[d][...] = lower | (upper << np.uint16(8))
 
@@ -121,6 +122,7 @@ def convert(builder: FunctionBuilder, instruction: Instruction, to: str, source_
         d, a = builder.bind(instruction, "u16", "u32")
 
         def from_halves(regs: list[Any]) -> None:
+            """Narrow a pair of f16 to a pair of f8."""
             lower, upper = (narrow8(part.astype(np.float64), to, relu) for part in parts_of(regs[a], source_type))
             regs[d][...] = lower | (upper << np.uint16(8))
 

@@ -93,6 +93,7 @@ def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
         )
 
     def compute(x: Any, y: Any) -> Any:
+        """Add or subtract f32 in `mode`. The f64 sum is rounded to odd, so that the second rounding is right."""
         x, y = x.astype(np.float64), y.astype(np.float64)
         y = -y if minus else y
         exact_sum = exact.with_sign_of_zero_sum(exact.round_to_odd_sum(x, y), x, y, mode)

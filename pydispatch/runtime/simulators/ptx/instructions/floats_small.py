@@ -125,6 +125,7 @@ def _widening(is_bf16: bool, flushes_subnormals: bool) -> Callable[[Any], Any]:
         return from_bf16
 
     def widen(bits: Any) -> Any:
+        """Widen f16 numbers, which are passed as their bits, to f32."""
         half = np.asarray(bits).astype(np.uint16).view(np.float16)
         return (flush(half) if flushes_subnormals else half).astype(np.float32)
 
@@ -142,6 +143,7 @@ def _narrowing(is_bf16: bool, words: set[str]) -> Callable[[Any], Any]:
     flushes_subnormals, saturates, rectifies = "ftz" in words, "sat" in words, "relu" in words
 
     def narrow(result: Any) -> Any:
+        """Apply the modifiers to results in f32, round them, and return their bits."""
         if saturates:
             result = saturate(result)
         if rectifies:

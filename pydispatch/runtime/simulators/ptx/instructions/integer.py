@@ -53,6 +53,7 @@ def _plain(ufunc: Any) -> Any:
             ufunc(regs[a], regs[b], out=regs[d])
 
         def rectified(regs: list[Any]) -> None:
+            """Store the result, with 0 in place of negative numbers."""
             ufunc(regs[a], regs[b], out=regs[d])
             np.maximum(regs[d], 0, out=regs[d])
 

@@ -195,6 +195,7 @@ def hint(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return nothing
 
     def step(regs: list[Any]) -> None:
+        """Report the fence to the race detector, if there is one."""
         races = regs[FRAME_SLOT].batch.races
         if races is not None:
             races.fence(regs[FRAME_SLOT])
