@@ -228,6 +228,7 @@ def timed(seconds: dict[str, float], phase: str, function: Callable[..., Any]) -
     """Return a function that calls `function` and adds the CPU seconds of this thread to `seconds[phase]`."""
 
     def call(*args: Any, **named: Any) -> Any:
+        """Call `function`, and add its CPU seconds to those of the phase."""
         with clock(seconds, phase):
             return function(*args, **named)
 
@@ -245,6 +246,10 @@ def clock(seconds: dict[str, float], phase: str) -> Iterator[None]:
 
 
 def main() -> None:
+    """Compile the chosen programs, and print the costs of each state.
+
+    The hidden options are for child processes: --write NAME FILE writes a program, --inside runs `phases`.
+    """
     arguments = parser(__doc__)
     arguments.add_argument("--only", default="", help="programs whose names have this")
     arguments.add_argument("--rounds", type=int, default=3)

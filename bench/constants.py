@@ -61,6 +61,7 @@ def cases() -> list[tuple[str, str, tuple[int, ...], tuple[int, ...], tuple[int,
 
 
 def main() -> None:
+    """Measure each case with constant weights and with weights as arguments, whose results have to agree."""
     arguments = parser(__doc__)
     arguments.add_argument("--seconds", type=float, default=0.5, help="per contender")
     args = arguments.parse_args()

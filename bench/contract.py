@@ -30,6 +30,7 @@ METHOD = "Least times; contenders alternate in one process, with pauses, since t
 
 
 def main() -> None:
+    """Measure each case, after a comparison of its result with NumPy's, or IREE's where NumPy has no function."""
     arguments = parser(__doc__)
     arguments.add_argument("--workers", type=int, default=1)
     arguments.add_argument("--only", default="", help="cases with this text in their names")

@@ -50,6 +50,7 @@ class Bench:
     """
 
     def __init__(self, device: Any, rounds: int, is_quick: bool) -> None:
+        """Take the device's CUDA context and the functions of its driver."""
         self.device, self.context, self.driver = device, device._context, device._context.driver
         self.rounds, self.is_quick = rounds, is_quick
 
@@ -192,6 +193,7 @@ class Bench:
         """
 
         def clock(call: Callable[[], Any], count: int) -> float:
+            """Return the seconds per call of `count` calls, between two events of PyTorch."""
             first, then = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             torch.cuda.synchronize()
             first.record()
@@ -242,6 +244,10 @@ class Bench:
 
 
 def main() -> None:
+    """Print all measurements of one device.
+
+    --prelude FILE runs a Python file first: tests replace the driver by a stand-in with it.
+    """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--device", default="cuda:0")

@@ -44,6 +44,7 @@ class Idle:
     """
 
     def __init__(self, rows: int, max_tokens: int) -> None:
+        """Create the functions; each sequence has pages for `max_tokens` tokens."""
         self._pages = -(-max_tokens // PAGE_SIZE)  # of a sequence, rounded up
         self._functions = {
             "prefill": self._function(1, CHUNK),
@@ -98,6 +99,7 @@ def with_coroutines(rows: int, steps: int) -> float:
     """Return the CPU seconds of the process for each step, while a coroutine reads the tokens of each sequence."""
 
     async def read(handle: Handle[int]) -> None:
+        """Await the tokens of a sequence until its end."""
         async for _ in handle:
             pass
 
@@ -114,6 +116,7 @@ def with_threads(rows: int, steps: int) -> float:
     """Return the CPU seconds of the process for each step, while a thread reads the tokens of each sequence."""
 
     def read(handle: Handle[int]) -> None:
+        """Read the tokens of a sequence until its end."""
         for _ in handle:
             pass
 
@@ -128,6 +131,7 @@ def with_threads(rows: int, steps: int) -> float:
 
 
 def main() -> None:
+    """Measure steps of 1 to 64 sequences in each way, and print the least CPU times."""
     arguments = parser(__doc__)
     arguments.add_argument("--steps", type=int, default=2000)
     args = arguments.parse_args()

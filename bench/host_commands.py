@@ -62,6 +62,7 @@ def rows(title: str, calls: dict[str, Any], seconds: float) -> list[Row]:
 
 
 def main() -> None:
+    """Build the command in C, then measure on the CPU and, with --vulkan, on the first Vulkan device."""
     arguments = parser(__doc__)
     arguments.add_argument("--seconds", type=float, default=1.0)
     arguments.add_argument("--vulkan", action="store_true")

@@ -11,6 +11,7 @@ from pydispatch.bench.modes import compare
 
 
 def main() -> None:
+    """Measure all ways to dispatch over all sizes, and print the times."""
     arguments = parser(__doc__)
     arguments.add_argument("--seconds", type=float, default=0.2, help="for each way and size")
     args = arguments.parse_args()

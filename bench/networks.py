@@ -43,6 +43,7 @@ class Network:
     """
 
     def __init__(self, batch: int | str = 1) -> None:
+        """Begin with an empty graph; onnx is imported here, as only this class needs it."""
         from onnx import helper, numpy_helper
 
         self.batch = batch
@@ -177,6 +178,7 @@ def child(path: Path, workers: int, seconds: float) -> dict[str, Any]:
 
 
 def main() -> int:
+    """Write each network as a file, measure it here and in onnxruntime. Return 1 if a result is off."""
     arguments = parser(__doc__)
     arguments.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     arguments.add_argument("--seconds", type=float, default=2, help="of calls for each contender")

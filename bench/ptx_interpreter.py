@@ -48,6 +48,7 @@ func.func @generated(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64x
 
 
 def main() -> None:
+    """Measure the calls without and with the search for data races, and print the medians."""
     arguments = parser(__doc__)
     arguments.add_argument("--seconds", type=float, default=0.5, help="of each call")
     args = arguments.parse_args()

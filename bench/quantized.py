@@ -176,6 +176,7 @@ def roof_rows(name: str, model: bytes, x: Array, workers: int, machine: Roof) ->
 
 
 def main() -> None:
+    """Measure each model, and print its rows, the share of differing results, and the roof."""
     arguments = parser(__doc__)
     arguments.add_argument("--workers", type=int, default=1)
     arguments.add_argument("--seconds", type=float, default=0.2, help="of each contender and case")

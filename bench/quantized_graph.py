@@ -24,10 +24,12 @@ class Graph:
     """
 
     def __init__(self, x: Array) -> None:
+        """Begin a graph with the input `x`; weights are drawn with the same seed in each graph."""
         self.x, self.nodes, self.weights = x, list[Any](), list[Any]()
         self.rng = np.random.default_rng(3)
 
     def constant(self, value: Any) -> str:
+        """Add an initializer, and return its name."""
         name = f"c{len(self.weights)}"
         self.weights.append(numpy_helper.from_array(np.asarray(value), name))
         return name

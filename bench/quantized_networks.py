@@ -30,6 +30,7 @@ class Layers:
     """Factor of the scale for each convolution: its results are larger than its inputs by about as much."""
 
     def __init__(self, *shape: int) -> None:
+        """Begin with an input of `shape`, (batch, channels, height, width), quantized with a scale of 0.03."""
         self.g, self.scale = Graph(floats(*shape)), 0.03
         self.channels = shape[1]
         self.name = self.g.pair("x", self.scale, ZERO)

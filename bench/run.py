@@ -85,11 +85,13 @@ def section_load(work: Path, seconds: float) -> Rows:
         arguments.push_ref(array._buffer_view)
 
     def ours() -> None:
+        """Load the artifact, call its function once, and release the program."""
         program = device.load(path)
         program.mixed_invocation(a, b)
         program.close()
 
     def peer() -> None:
+        """Map the module and call its function once; both are released when this function returns."""
         module = rt.VmModule.mmap(config.vm_instance, str(vmfb))
         context = rt.VmContext(config.vm_instance, modules=[hal, module])
         context.invoke(module.lookup_function("mixed_invocation"), arguments, rt.VmVariantList(1))
@@ -113,6 +115,7 @@ def section_compile(work: Path, seconds: float) -> Rows:
     ours = sys.executable, "-m", "pydispatch", "compile", source, "-o", work / "c.pdx"
 
     def uncached() -> None:
+        """Compile in this process with a cache of size 0, that is without one."""
         os.environ["PYDISPATCH_CACHE_SIZE"] = "0"
         try:
             pd.compile(text, targets="cpu")

@@ -46,6 +46,7 @@ def random(*shape: int) -> Array:
 
 
 def matmul(m: int, k: int, n: int) -> Work:
+    """Build a product of [m, k] and [k, n]."""
     text = f"""
 func.func @f(%a: tensor<{m}x{k}xf32>, %b: tensor<{k}x{n}xf32>) -> tensor<{m}x{n}xf32> {{
   %zero = arith.constant 0.0 : f32
@@ -93,6 +94,7 @@ func.func @f(%x: {t}) -> {t} {{
 
 
 def softmax(rows: int, columns: int) -> Work:
+    """Build the softmax of each row."""
     t = f"tensor<{rows}x{columns}xf32>"
     text = f"""
 func.func @f(%x: {t}) -> {t} {{
@@ -103,6 +105,7 @@ func.func @f(%x: {t}) -> {t} {{
 """
 
     def by_numpy(x: Array) -> Array:
+        """Compute the softmax; subtracting the maximum keeps `exp` from overflowing."""
         e = np.exp(x - x.max(axis=1, keepdims=True))
         return e / e.sum(axis=1, keepdims=True)
 
@@ -111,6 +114,7 @@ func.func @f(%x: {t}) -> {t} {{
 
 
 def layer_norm(rows: int, columns: int) -> Work:
+    """Build the layer normalization of rows: a sum, a sum of squared differences, then the result."""
     t, r, c = f"tensor<{rows}x{columns}xf32>", f"tensor<{rows}xf32>", f"tensor<{columns}xf32>"
     text = f"""
 #full = affine_map<(i, j) -> (i, j)>
@@ -157,6 +161,7 @@ func.func @f(%x: {t}, %gamma: {c}, %beta: {c}) -> {t} {{
 """
 
     def by_numpy(x: Array, gamma: Array, beta: Array) -> Array:
+        """Normalize each row, then apply the scale `gamma` and the bias `beta`."""
         d = x - x.mean(axis=1, keepdims=True)
         return d / np.sqrt((d * d).mean(axis=1, keepdims=True) + np.float32(1e-5)) * gamma + beta
 
@@ -207,6 +212,7 @@ func.func @f({", ".join(signature)}) -> {t} {{
 """
 
     def by_numpy(x: Array, *weights: Array) -> Array:
+        """Compute the layers. weights: the weights and the bias of each layer in turn."""
         for w, b in zip(weights[:-2:2], weights[1:-2:2], strict=True):
             x = np.maximum(x @ w + b, 0)
         return x @ weights[-2] + weights[-1]
@@ -231,6 +237,7 @@ func.func @f(%x: {x}, %k: {k}) -> {y} {{
 """
 
     def by_numpy(x: Array, k: Array) -> Array:
+        """Add up nine products of matrices, one for each pixel of the window."""
         y = np.zeros((height * width, filters), np.float32)
         for i in range(3):
             for j in range(3):

@@ -136,6 +136,7 @@ def process_seconds(text: str, folder: Path) -> float:
 
 
 def main() -> None:
+    """Measure in a process for each number of workers; with --child, be one and print its rows as JSON."""
     arguments = parser(__doc__)
     arguments.add_argument("--workers", type=int, nargs="*", default=[1, 2])
     arguments.add_argument("--only", default="", help="works with this text in their names")

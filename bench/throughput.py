@@ -49,6 +49,7 @@ def mlp(batch: int, channels_first: bool) -> Model:
     w = weights((784, 512), (512,), (512, 512), (512,), (512, 10), (10,))
 
     def run(unused: Any, x: Any) -> Any:
+        """Compute the scores of the classes; weights are constants, so that the first parameter is empty."""
         x = jax.nn.relu(x @ w[0] + w[1])
         return jax.nn.relu(x @ w[2] + w[3]) @ w[4] + w[5]
 
@@ -68,6 +69,7 @@ def cnn(batch: int, channels_first: bool) -> Model:
     x = images(batch, 32, 32, 3)
 
     def run(unused: Any, x: Any) -> Any:
+        """Compute the scores of the classes; the convolutions have strides of 1, 2 and 2."""
         for kernel, bias, stride in zip(kernels, biases, (1, 2, 2), strict=False):  # the last bias is that of the head
             k = kernel.transpose(3, 2, 0, 1) if channels_first else kernel
             b = bias.reshape(1, -1, 1, 1) if channels_first else bias
@@ -99,12 +101,14 @@ def contenders(make: Callable[[int, bool], Model], batch: int, folder: Path) -> 
     exported, (rows,) = make(batch, True), model.inputs  # channels first, in ONNX
 
     def ours(workers: int) -> Call:
+        """Load the artifact with `workers` threads, check its result, and return a call into one array."""
         function = pydispatch.device(f"cpu?workers={workers}").load(artifact).main
         out = np.empty_like(expected)
         check("pydispatch", function(rows, out=out), expected)
         return lambda: function(rows, out=out)
 
     def theirs(workers: int) -> Call:
+        """Create a session of onnxruntime with `workers` threads, check its result, and return its call."""
         session = Session(onnx_model(exported), exported.inputs, workers)
         check("onnxruntime", session.results()[0], expected)
         return session.call
@@ -112,6 +116,7 @@ def contenders(make: Callable[[int, bool], Model], batch: int, folder: Path) -> 
     iree.set_workers(CPUS)
 
     def peers(workers: int) -> Call:
+        """Load the module with CPUS threads or, for one worker, on the caller's; check it, and return its call."""
         peer = iree.Module(module, "local-sync" if workers == 1 else "local-task")
         check("iree", np.asarray(peer.function("main")(rows)), expected)
         return peer.raw("main", rows)
@@ -139,6 +144,7 @@ def rate(calls: Sequence[Call], rows: int, seconds: float) -> float:
     barrier = threading.Barrier(len(calls))
 
     def work(k: int) -> None:
+        """Call as thread number k, and count its calls in done[k]."""
         call = calls[k]
         call()  # warms caches up, and is not counted
         barrier.wait()
@@ -174,6 +180,7 @@ def measure(make: Callable[[int, bool], Model], batch: int, seconds: float) -> d
 
 
 def main() -> None:
+    """Measure both models with each batch, and print the rows per second."""
     arguments = parser(__doc__)
     arguments.add_argument("--batches", type=int, nargs="+", default=[1, 16, 250])
     arguments.add_argument("--seconds", type=float, default=2, help="of calls for each contender and way")

@@ -27,6 +27,7 @@ func.func @main(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>) -> tensor<?x4xf32> {
 
 
 def main() -> None:
+    """Measure all ways to call in turns until --seconds have passed, and print them beside the operator."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0)
     args = parser.parse_args()

@@ -114,6 +114,7 @@ class Raw:
     """
 
     def __init__(self, program: Any, steps: list[tuple[Any, list[Any]]], n: int) -> None:
+        """Allocate descriptor sets, record the command buffer, and create the fence."""
         context = self.context = program._device._context
         ffi, calls = context.ffi, context.calls
         arena = self.arena = api.Arena()
@@ -163,6 +164,7 @@ class Raw:
         self.wait, self.reset = extra.vkWaitForFences, extra.vkResetFences
 
     def __call__(self) -> None:
+        """Submit the command buffer, and wait until the device has run it."""
         context = self.context
         context.calls.vkQueueSubmit(context.queue, 1, self.submit, self.fence)
         self.wait(context.handle, 1, self.fences, 1, api.FOREVER)
@@ -310,6 +312,7 @@ def measure_emission() -> None:
     emit_module = functions.emit_module
 
     def recording(module: Any, *arguments: Any, **options: Any) -> bytes:
+        """Keep a copy of the module and the arguments, then call the original function."""
         emissions.append((module.clone(), arguments, options))
         return emit_module(module, *arguments, **options)
 
@@ -336,6 +339,7 @@ def measure_emission() -> None:
 
 
 def main() -> None:
+    """Print the times of calls of 64 and of 4096 elements, of a product, and of emitting code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--device", default="vulkan:0")

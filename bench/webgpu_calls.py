@@ -60,6 +60,7 @@ class Raw:
     """
 
     def __init__(self, program: Any, blocks: list[list[Any]], n: int) -> None:
+        """Create the bind groups of all dispatches, and a uniform buffer with the number of elements."""
         context = self.context = program._device._context
         kernels = program._executor.kernels
         kernel = kernels.kernels[0, 0]
@@ -75,6 +76,7 @@ class Raw:
         self.commands = ffi.new("WGPUCommandBuffer[1]")
 
     def __call__(self) -> None:
+        """Encode all dispatches in one pass, submit them, and wait for the device."""
         context = self.context
         lib, null, constants, count = context.lib, context.ffi.NULL, self.uniform_group, self.count
         encoder = lib.wgpuDeviceCreateCommandEncoder(context.device, null)
@@ -110,7 +112,10 @@ def measure(count: int, n: int, rounds: int, folder: Path) -> None:
     prepared = function.prepare(left, right)
 
     def waited(call: Callable[[], Any]) -> Callable[[], Any]:
+        """Return a call that also waits for the device, as raw calls do."""
+
         def call_and_wait() -> None:
+            """Call, then wait until the device has finished."""
             call()
             device.synchronize()
 
@@ -161,6 +166,7 @@ def measure_emission() -> None:
     emit_module = backend.emit_module
 
     def recording(module: Any, *arguments: Any, **options: Any) -> Any:
+        """Keep a copy of the module and the arguments, then call the original function."""
         emissions.append((module.clone(), arguments, options))
         return emit_module(module, *arguments, **options)
 
@@ -186,6 +192,7 @@ def measure_emission() -> None:
 
 
 def main() -> None:
+    """Run the chosen parts, and print their times."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--parts", nargs="*", default=["calls", "product", "emission"])

@@ -71,6 +71,7 @@ def rows(part: str, folder: Path, milliseconds: int) -> Iterator[Row]:
 
 
 def main() -> None:
+    """Build and run the chosen C programs, and print the rows of each."""
     options = parser(__doc__)
     options.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all without one")
     options.add_argument("--milliseconds", type=int, default=1000, help="for each figure of callers (1000)")

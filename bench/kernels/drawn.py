@@ -46,10 +46,12 @@ class Draw:
         return min(max(rounded, low), high)
 
     def products(self) -> Maker | None:
+        """Draw a product of matrices, with weights stored as [k, n] or transposed."""
         m, k, n, transposed = self.size(1, 600), self.size(1, 5000), self.size(1, 5000), bool(self.rng.integers(2))
         return None if m * k * n > LARGEST else lambda: product("drawn", m, k, n, transposed)
 
     def convolutions(self) -> Maker | None:
+        """Draw a convolution of a square image or, one time in four, of a signal of 8 times the image's side."""
         side, inputs, outputs = self.size(3, 112), self.size(1, 512), self.size(1, 512)
         window, stride = int(self.rng.choice([1, 2, 3, 5, 7])), int(self.rng.choice([1, 1, 2]))
         # line: one spatial dimension, so a signal.
@@ -62,28 +64,33 @@ class Draw:
                                    dilation=dilation)  # fmt: skip
 
     def depthwise(self) -> Maker:
+        """Draw a depthwise convolution, which has a filter for each channel, of a square image."""
         side, channels, window = self.size(5, 112), self.size(4, 600), int(self.rng.choice([3, 5, 7]))
         stride, channels_first = int(self.rng.choice([1, 2])), bool(self.rng.integers(2))
         return lambda: convolution("drawn", (side, side), channels, channels, window, stride,
                                    channels_first=channels_first, groups=channels)  # fmt: skip
 
     def grouped(self) -> Maker:
+        """Draw a convolution of 3x3 with 2 to 32 groups of channels, of a square image."""
         groups, channels, side = int(self.rng.choice([2, 4, 8, 32])), self.size(2, 32), self.size(5, 56)
         channels_first = bool(self.rng.integers(2))
         return lambda: convolution("drawn", (side, side), groups * channels, groups * channels, 3,
                                    channels_first=channels_first, groups=groups)  # fmt: skip
 
     def transposed(self) -> Maker:
+        """Draw a transposed convolution that doubles the side of a square image."""
         side, window = self.size(4, 48), int(self.rng.choice([2, 3, 4]))
         inputs, outputs = self.size(4, 256), self.size(4, 128)
         return lambda: transposed_convolution("drawn", side, inputs, outputs, window, stride=2)
 
     def poolings(self) -> Maker:
+        """Draw the maxima or means of windows of 2x2 or 3x3 with a stride of 2."""
         kind, side, channels = str(self.rng.choice(["max", "mean"])), self.size(8, 112), self.size(3, 600)
         window = int(self.rng.choice([2, 3]))
         return lambda: pooling("drawn", kind, side, channels, window, stride=2)
 
     def reductions(self) -> Maker:
+        """Draw the sum of a tensor with one to three axes over some of them, at least over one."""
         rank = int(self.rng.integers(1, 4))
         # The product of sizes is at most 4e6, whatever the rank; at least one axis is reduced.
         sizes = tuple(self.size(1, int(4e6 ** (1 / rank))) for _ in range(rank))
@@ -91,18 +98,22 @@ class Draw:
         return lambda: reduction("drawn", sizes, axes, "sum")
 
     def rows(self) -> Maker:
+        """Draw the softmax or the layer normalization of rows."""
         make, rows, width = [softmax, layer_norm][self.rng.integers(2)], self.size(1, 2000), self.size(8, 5000)
         return lambda: make(rows, width)
 
     def group_norms(self) -> Maker:
+        """Draw the group normalization of a square image."""
         groups, channels, side = int(self.rng.choice([4, 8, 32])), self.size(2, 32), self.size(4, 64)
         return lambda: group_norm(side, groups * channels, groups)
 
     def gathers(self) -> Maker:
+        """Draw a copy of rows of a table by their indices."""
         rows, width, count = self.size(100, 20000), self.size(1, 2000), self.size(1, 2000)
         return lambda: gather("drawn", rows, width, count)
 
     def attentions(self) -> Maker:
+        """Draw attention of a single query or of several; there are at least as many keys as queries."""
         queries, heads = int(self.rng.choice([1, self.size(2, 400)])), self.size(1, 16)
         width = int(self.rng.choice([32, 64, 80, 128]))
         keys = max(queries, self.size(16, 600))

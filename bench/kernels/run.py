@@ -182,6 +182,7 @@ def faults(name: str, figures: dict[str, Any]) -> list[str]:
 
 
 def main() -> int:
+    """Measure the kernels with each number of workers, and print the losses. Return 1 if a result is off."""
     arguments = parser(__doc__)
     arguments.add_argument("--only", default="", help="kernels with this text in their names")
     arguments.add_argument("--workers", type=int, nargs="+", default=[1, 2])

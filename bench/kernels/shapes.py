@@ -48,6 +48,7 @@ def kernels() -> Makers:
 
 
 def _resnet50() -> Makers:
+    """Yield the convolutions of ResNet-50 in both layouts, its last dense layer, and its poolings."""
     for channels_first in (False, True):
         for size, inputs, outputs, window, stride in RESNET50:
             yield lambda s=size, i=inputs, o=outputs, w=window, t=stride, f=channels_first: convolution(
@@ -58,6 +59,7 @@ def _resnet50() -> Makers:
 
 
 def _mobilenet() -> Makers:
+    """Yield depthwise convolutions of MobileNetV2 in both layouts, and some of its 1x1 convolutions."""
     for channels_first in (False, True):
         for size, channels, stride in MOBILENET:
             yield lambda s=size, c=channels, t=stride, f=channels_first: convolution(
@@ -69,6 +71,7 @@ def _mobilenet() -> Makers:
 
 
 def _products() -> Makers:
+    """Yield products of dense layers of language models, and some with a long inner dimension."""
     # m, k, n: [m, k] times [k, n]. transposed: weights are stored as [n, k].
     for name, m, k, n, transposed in (
         ("bert qkv", 128, 768, 2304, False), ("bert out", 128, 768, 768, False), ("bert up", 128, 768, 3072, False),
@@ -85,6 +88,7 @@ def _products() -> Makers:
 
 
 def _attention() -> Makers:
+    """Yield attention of whole sequences, and of a single query (decode) over all keys so far."""
     yield lambda: attention("attention bert", 128, 128, 12, 64)
     yield lambda: attention("attention gpt2 prefill", 128, 128, 12, 64, causal=True)
     yield lambda: attention("attention gpt2 decode", 1, 512, 12, 64)
@@ -134,6 +138,7 @@ def _rows() -> Makers:
 
 
 def _reductions() -> Makers:
+    """Yield sums and maxima of whole tensors, of rows and of columns; the last ones have dynamic sizes."""
     for sizes, axes in (
         # Odd sizes end in partial vectors.
         ((4096, 1024), (0, 1)), ((1 << 20,), (0,)), ((1000003,), (0,)), ((4096, 1024), (1,)), ((4096, 1024), (0,)),

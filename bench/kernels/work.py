@@ -94,6 +94,7 @@ def convolution(
     x = normal(1, inputs, *size) if channels_first else normal(1, *size, inputs)
 
     def run(p: Tree, x: jax.Array) -> jax.Array:
+        """Convolve `x` with the filters p["w"], padded so that a stride of 1 keeps its size."""
         return lax.conv_general_dilated(
             x, p["w"], (stride,) * len(size), "SAME", rhs_dilation=(dilation,) * len(size), feature_group_count=groups,
             dimension_numbers=(image, kernel, image),
@@ -124,6 +125,7 @@ def pooling(name: str, kind: str, size: int, channels: int, window: int, stride:
     shape, steps = (1, window, window, 1), (1, stride, stride, 1)
 
     def run(_: Tree, x: jax.Array) -> jax.Array:
+        """Compute the maxima of padded windows, or the means of the windows inside the image."""
         if kind == "max":
             return lax.reduce_window(x, -jnp.inf, lax.max, shape, steps, "SAME")
         return lax.reduce_window(x, 0.0, lax.add, shape, steps, "VALID") / window**2
@@ -164,6 +166,7 @@ def softmax(rows: int, width: int) -> Work:
     """Return the softmax of each row."""
 
     def numpy(x: np.ndarray) -> np.ndarray:
+        """Compute the softmax of each row; subtracting the maximum keeps `exp` from overflowing."""
         e = np.exp(x - x.max(-1, keepdims=True))
         return e / e.sum(-1, keepdims=True)
 
@@ -174,11 +177,13 @@ def layer_norm(rows: int, width: int, silu: bool = False) -> Work:
     """Return the layer normalization of each row, with scale and bias. silu: apply SiLU to the result."""
 
     def run(p: Tree, x: jax.Array) -> jax.Array:
+        """Normalize each row with JAX."""
         mean = x.mean(-1, keepdims=True)
         y = (x - mean) * lax.rsqrt(x.var(-1, keepdims=True) + 1e-5) * p["scale"] + p["bias"]
         return jax.nn.silu(y) if silu else y
 
     def numpy(bias: np.ndarray, scale: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Normalize each row with NumPy. Weights are parameters in the order of their names, see `Numpy`."""
         y = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * scale + bias
         return y / (1 + np.exp(-y)) if silu else y
 
@@ -190,6 +195,7 @@ def group_norm(size: int, channels: int, groups: int) -> Work:
     """Return the group normalization, with scale, bias and SiLU, of an image of size x size, channels last."""
 
     def run(p: Tree, x: jax.Array) -> jax.Array:
+        """Normalize each group of channels over all pixels; the variance is E[y * y] - E[y] * E[y]."""
         y = x.reshape(1, size, size, groups, channels // groups)
         mean = y.mean((1, 2, 4), keepdims=True)
         var = jnp.square(y).mean((1, 2, 4), keepdims=True) - jnp.square(mean)
@@ -204,6 +210,7 @@ def lstm_cell(batch: int, inputs: int, width: int) -> Work:
     """Return one step of an LSTM. inputs: features of the input. width: features of the state."""
 
     def run(p: Tree, x: jax.Array, h: jax.Array, cell: jax.Array) -> Any:
+        """Return the new hidden state and cell. p: weights of the input "i" and of the state "h", bias "b"."""
         i, f, g, o = jnp.split(x @ p["i"] + h @ p["h"] + p["b"], 4, -1)
         cell = jax.nn.sigmoid(f) * cell + jax.nn.sigmoid(i) * jnp.tanh(g)
         return jax.nn.sigmoid(o) * jnp.tanh(cell), cell

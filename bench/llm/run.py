@@ -86,6 +86,7 @@ class Model:
     """
 
     def __init__(self, figures: Figures, layers: int, width: int, kind: str, seconds: float) -> None:
+        """Prepare measurements; they run in `measure` and `measure_peer`."""
         self.figures, self.layers, self.width, self.kind, self.seconds = figures, layers, width, kind, seconds
         self.config = config_of(layers, width)
         self.rates = 0.0, 0.0
@@ -149,6 +150,7 @@ class Model:
 
 
 def main() -> None:
+    """Measure the model with each type of weights, here and in the peers; with --job, run `run_job` instead."""
     arguments = parser(__doc__)
     arguments.add_argument("--only", nargs="+", choices=TYPES, default=list(TYPES), help="types of weights")
     arguments.add_argument("--billion", action="store_true", help="16 layers of 2048 features instead of 12 of 768")

@@ -50,6 +50,7 @@ def peers(text: Path) -> int:
 
 
 def main() -> None:
+    """Print the dispatches of each model, ours and IREE's; mark models of which we have more."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", nargs="+", metavar="NAME")

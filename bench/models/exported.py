@@ -42,6 +42,7 @@ class Exporter:
     """
 
     def __init__(self) -> None:
+        """Begin with an empty graph."""
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
         self.names: dict[Any, str] = {}
@@ -114,6 +115,7 @@ class Exporter:
         return self.add("Cast", x, to=helper.np_dtype_to_tensor_dtype(np.dtype(e.params["new_dtype"])))
 
     def _select_n(self, e: Any, which: str, *cases: str) -> str:
+        """Export a choice between two cases: cases[1] where `which` is true, cases[0] elsewhere."""
         if e.outvars[0].aval.dtype == bool:  # onnxruntime has no Where of booleans
             chosen = self.add("And", which, cases[1])
             return self.add("Or", chosen, self.add("And", self.add("Not", which), cases[0]))
@@ -128,6 +130,7 @@ class Exporter:
         return self.add("Transpose", x, perm=list(e.params["permutation"]))
 
     def _broadcast_in_dim(self, e: Any, x: str) -> str:
+        """Export a broadcast: Reshape inserts new axes of size 1, Expand repeats along axes of size 1."""
         shape, old_shape = e.params["shape"], e.invars[0].aval.shape
         aligned = [1] * len(shape)  # the operand's shape with a size of 1 for each new axis, as Expand needs it
         for axis, size in zip(e.params["broadcast_dimensions"], old_shape, strict=True):
@@ -136,6 +139,7 @@ class Exporter:
         return x if list(shape) == aligned else self.add("Expand", x, self.ints(shape))
 
     def _iota(self, e: Any) -> str:
+        """Export indices along one axis, the same for all indices of the other axes, as an initializer."""
         shape, axis = e.params["shape"], e.params["dimension"]
         aligned = [-1 if d == axis else 1 for d in range(len(shape))]
         return self.constant(np.broadcast_to(np.arange(shape[axis], dtype=e.params["dtype"]).reshape(aligned), shape))
@@ -144,10 +148,12 @@ class Exporter:
         return self.add("Concat", *parts, axis=e.params["dimension"])
 
     def _stack(self, e: Any, *parts: str) -> str:
+        """Export a concatenation along a new axis: Unsqueeze of each operand, then Concat."""
         axis = e.params["axis"]
         return self.add("Concat", *(self.add("Unsqueeze", p, self.ints([axis])) for p in parts), axis=axis)
 
     def _slice(self, e: Any, x: str) -> str:
+        """Export a slice of all axes whose bounds and strides are constants."""
         starts, limits = e.params["start_indices"], e.params["limit_indices"]
         strides = e.params["strides"] or (1,) * len(starts)
         return self.add("Slice", x, *map(self.ints, (starts, limits, range(len(starts)), strides)))
@@ -156,6 +162,7 @@ class Exporter:
         return self.add("Split", x, self.ints(e.params["sizes"]), axis=e.params["axis"], outputs=len(e.outvars))
 
     def _top_k(self, e: Any, x: str) -> list[str]:
+        """Export the k largest elements along the last axis; return the names of the elements and their indices."""
         values, indices = self.add("TopK", x, self.ints([e.params["k"]]), axis=-1, outputs=2)
         return [values, self.add("Cast", indices, to=onnx.TensorProto.INT32)]  # ONNX has indices of i64, JAX of i32
 
@@ -169,6 +176,7 @@ class Exporter:
         return self.add("Gather", x, self.add("Squeeze", indices, self.ints([last_axis])), axis=0)
 
     def _dynamic_slice(self, e: Any, x: str, *starts: str) -> str:
+        """Export a slice of constant sizes. starts: names of scalars, one for each axis."""
         sizes = e.params["slice_sizes"]
         begins = [self.add("Cast", self.add("Reshape", s, self.ints([1])), to=onnx.TensorProto.INT64) for s in starts]
         begin = self.add("Concat", *begins, axis=0) if len(begins) > 1 else begins[0]
@@ -210,6 +218,7 @@ class Exporter:
                         num_scan_inputs=len(names) - fixed - carried)  # fmt: skip
 
     def _dot_general(self, e: Any, x: str, y: str) -> str:
+        """Export a product as MatMul of reshaped operands, or as MatMulInteger for two matrices of i8."""
         ((left, right), (left_batch, right_batch)) = e.params["dimension_numbers"]
         a, b = e.invars[0].aval, e.invars[1].aval
         if a.dtype == np.int8:
@@ -249,6 +258,7 @@ class Exporter:
         return x, rows
 
     def _conv_general_dilated(self, e: Any, x: str, w: str) -> str:
+        """Export a convolution as Conv between transpositions from JAX's layouts to channels first and back."""
         p = e.params
         how = p["dimension_numbers"]
         if p["batch_group_count"] != 1 or any(n != 1 for n in p["lhs_dilation"]):
@@ -285,6 +295,7 @@ class Session:
     """A model in onnxruntime with its arguments bound. `call` runs it; `results` runs it and returns the results."""
 
     def __init__(self, model: onnx.ModelProto, inputs: Sequence[np.ndarray], workers: int) -> None:
+        """Load an ONNX model with `workers` threads. inputs: in the order of the graph's inputs."""
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
@@ -302,6 +313,7 @@ class Session:
         self._binding = binding
 
     def results(self) -> list[np.ndarray]:
+        """Run the model, and return copies of its results."""
         self.call()
         return list(self._binding.copy_outputs_to_cpu())
 

@@ -32,6 +32,7 @@ def gpt2_decode(small: bool) -> tuple[Any, ...]:
     }  # fmt: skip
 
     def attend(p: Tree, x: jax.Array, cache: jax.Array, position: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Attend from the token `x`, (1, c), to the cached ones and itself; return the result and the new cache."""
         q, k, v = (split_heads(t, heads) for t in jnp.split(dense(x, p["qkv"]), 3, -1))  # (1, heads, c / heads)
         # cache: keys and values, (2, heads, length, c / heads)
         cache = lax.dynamic_update_slice(cache, jnp.stack([k, v]).transpose(0, 2, 1, 3), (0, 0, position, 0))
@@ -42,6 +43,7 @@ def gpt2_decode(small: bool) -> tuple[Any, ...]:
         return dense(y.reshape(1, c), p["out"]), cache
 
     def run(p: Tree, caches: jax.Array, token: jax.Array, position: jax.Array) -> Any:
+        """Return the logits of the next token and the new caches. position: index of `token` in the sequence."""
         x = p["words"][token] + p["positions"][position]
         new_caches = []
         for layer, b in enumerate(p["blocks"]):
@@ -62,6 +64,7 @@ def gpt2_block(small: bool) -> tuple[Any, ...]:
     c, heads, length = (16, 2, 8) if small else (768, 12, 128)
 
     def run(p: Tree, x: jax.Array) -> jax.Array:
+        """Compute the layer, whose norms precede attention and MLP, of `x`, (batch, length, c)."""
         y = attention(*jnp.split(dense(layer_norm(x, p["norm1"]), p["qkv"]), 3, -1), heads=heads, causal=True)
         x = x + dense(y, p["out"])
         return x + dense(jax.nn.gelu(dense(layer_norm(x, p["norm2"]), p["up"])), p["down"])
@@ -79,6 +82,7 @@ def bert_base_block(small: bool) -> tuple[Any, ...]:
     }  # fmt: skip
 
     def run(p: Tree, x: jax.Array, mask: jax.Array) -> jax.Array:
+        """Compute the layer of `x`, (batch, length, c). mask: (batch, length), 1 for tokens, 0 for padding."""
         q, k, v = (split_heads(dense(x, p[name]), heads).transpose(0, 2, 1, 3) for name in "qkv")
         scores = q @ k.swapaxes(-1, -2) / (c // heads) ** 0.5 + (1 - mask[:, None, None]) * -1e9
         y = (jax.nn.softmax(scores) @ v).transpose(0, 2, 1, 3).reshape(x.shape)
@@ -110,6 +114,7 @@ def llama_block(small: bool) -> tuple[Any, ...]:
         return jnp.concatenate([a * cos - b * sin, a * sin + b * cos], -1)
 
     def run(p: Tree, x: jax.Array) -> jax.Array:
+        """Compute the layer of `x`, (batch, length, c)."""
         y = rms_norm(x, p["norm1"]["scale"])
         q, k, v = split_heads(y @ p["q"], heads), split_heads(y @ p["k"], groups), split_heads(y @ p["v"], groups)
         y = jax.nn.dot_product_attention(rotated(q), rotated(k), v, is_causal=True).reshape(x.shape)
@@ -127,6 +132,7 @@ def mixture_of_experts(small: bool) -> tuple[Any, ...]:
     weights = {"router": f32(c, experts), "up": f32(experts, c, wide), "down": f32(experts, wide, c)}
 
     def run(p: Tree, x: jax.Array) -> jax.Array:
+        """Add up two experts' results for each row of `x`, a token, weighted by the softmax of its scores."""
         share, chosen = lax.top_k(jax.nn.softmax(x @ p["router"]), 2)
         y = jax.nn.gelu(jnp.einsum("td,tkde->tke", x, p["up"][chosen]))
         return jnp.einsum("tk,tke,tked->td", share, y, p["down"][chosen])

@@ -24,6 +24,7 @@ def dense(x: jax.Array, p: Tree) -> jax.Array:
 
 
 def layer_norm(x: jax.Array, p: Tree) -> jax.Array:
+    """Normalize the last axis to a mean of 0 and a variance of 1, then apply the scale and bias of `p`."""
     mean = x.mean(-1, keepdims=True)
     return (x - mean) * lax.rsqrt(x.var(-1, keepdims=True) + 1e-5) * p["scale"] + p["bias"]
 

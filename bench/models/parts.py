@@ -35,6 +35,7 @@ def _mlp(batch: int, sizes: tuple[int, ...], dtype: Any, tolerance: float) -> tu
     weights = jax.tree.map(lambda s: jax.ShapeDtypeStruct(s.shape, dtype), weights)
 
     def run(p: list[Tree], x: jax.Array) -> jax.Array:
+        """Compute the probabilities of the classes for each row of `x`."""
         for layer in p[:-1]:
             x = jax.nn.relu(dense(x, layer))
         return jax.nn.softmax(dense(x, p[-1]))
@@ -59,7 +60,10 @@ def lstm(small: bool) -> tuple[Any, ...]:
     weights = {"i": f32(inputs, 4 * c), "h": f32(c, 4 * c), "b": f32(4 * c)}
 
     def run(p: Tree, x: jax.Array) -> Any:
+        """Return the last (hidden state, cell), and the hidden states of all steps. x: (steps, batch, inputs)."""
+
         def step(carry: tuple[jax.Array, jax.Array], x: jax.Array) -> Any:
+            """Compute a step; return the new state and, as its result, the new hidden state, see `lax.scan`."""
             h, cell = carry
             i, f, g, o = jnp.split(x @ p["i"] + h @ p["h"] + p["b"], 4, -1)
             cell = jax.nn.sigmoid(f) * cell + jax.nn.sigmoid(i) * jnp.tanh(g)
@@ -82,6 +86,7 @@ def conv1d_audio(small: bool) -> tuple[Any, ...]:
         return lax.conv_general_dilated(x, kernel, (stride,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
 
     def run(p: Tree, x: jax.Array) -> jax.Array:
+        """Compute both convolutions of `x`, (batch, length, bands); the second one halves the length."""
         x = jax.nn.gelu(conv(x, p["k1"], 1) + p["b1"])
         return jax.nn.gelu(conv(x, p["k2"], 2) + p["b2"])
 
@@ -109,6 +114,7 @@ def int8_matmul(small: bool) -> tuple[Any, ...]:
     m, k, n = (8, 24, 32) if small else (64, 512, 512)
 
     def run(p: Tree, x: jax.Array) -> jax.Array:
+        """Quantize the rows of `x`, multiply integers, and scale their sums."""
         step = jnp.abs(x).max(-1, keepdims=True) / 127
         y = jnp.round(x / step).astype(jnp.int8)
         total = lax.dot_general(y, p["kernel"], (((1,), (0,)), ((), ())), preferred_element_type=jnp.int32)
@@ -125,6 +131,7 @@ def matmul_chain(small: bool) -> tuple[Any, ...]:
     weights = [f32(*pair) for pair in pairwise(sizes)]
 
     def run(p: list[jax.Array], x: jax.Array) -> jax.Array:
+        """Multiply `x` by one matrix after another, with tanh after each product."""
         for kernel in p:
             x = jnp.tanh(x @ kernel)
         return x

@@ -97,6 +97,7 @@ def faults(name: str, figures: dict[str, Any]) -> list[str]:
 
 
 def main() -> int:
+    """Measure the models and print the figures of each. Return 1 if a result is off."""
     arguments = parser(__doc__)
     arguments.add_argument("--only", nargs="+", metavar="NAME")
     arguments.add_argument("--workers", type=int, nargs="+", default=[1, 2])

@@ -72,6 +72,7 @@ def _resnet(depths: tuple[int, ...], bottleneck: bool, small: bool) -> tuple[Any
     weights = {"stem": conv_weights(7, 3, width), "stages": stages, "head": dense_weights(inputs, classes)}
 
     def run(p: Tree, x: jax.Array) -> jax.Array:
+        """Compute the scores of the classes: first layer, stages of blocks, mean of all pixels, dense layer."""
         x = pool(jax.nn.relu(conv_norm(x, p["stem"], 2)), 3, stride=2)
         for stage, blocks in enumerate(p["stages"]):
             for block, weights in enumerate(blocks):
@@ -95,6 +96,7 @@ def resnet50(small: bool) -> tuple[Any, ...]:
 
 
 def _group_norm(x: jax.Array, p: Tree, groups: int) -> jax.Array:
+    """Normalize each group of channels over all pixels, then apply the scale and bias of `p`."""
     b, h, w, c = x.shape
     y = x.reshape(b, h, w, groups, c // groups)
     mean = y.mean((1, 2, 4), keepdims=True)
@@ -113,6 +115,7 @@ def unet_block(small: bool) -> tuple[Any, ...]:
     }  # fmt: skip
 
     def run(p: Tree, x: jax.Array, time: jax.Array) -> jax.Array:
+        """Compute the block for an image `x`. time: embedding of the time step, (batch, embedded)."""
         y = conv(jax.nn.silu(_group_norm(x, p["norm1"], groups)), p["conv1"]) + p["bias1"]
         y = y + dense(jax.nn.silu(time), p["time"])[:, None, None]
         y = conv(jax.nn.silu(_group_norm(y, p["norm2"], groups)), p["conv2"]) + p["bias2"]
@@ -144,6 +147,7 @@ def _logits(p: Tree, x: jax.Array) -> jax.Array:
 
 @model
 def cnn_batch8(small: bool) -> tuple[Any, ...]:
+    """Small network for digits: the probabilities of the 10 classes for a batch of images."""
     weights, size, batch = _cnn(small)
     return lambda p, x: jax.nn.softmax(_logits(p, x)), weights, (normal(batch, size, size, 1),)
 
@@ -157,6 +161,7 @@ def cnn_training_step(small: bool) -> tuple[Any, ...]:
         return -(jax.nn.one_hot(labels, 10) * jax.nn.log_softmax(_logits(p, x))).sum(-1).mean()
 
     def run(p: Tree, x: jax.Array, labels: jax.Array) -> Any:
+        """Return the loss and the weights after the step."""
         value, gradient = jax.value_and_grad(loss)(p, x, labels)
         return value, jax.tree.map(lambda w, g: w - 0.01 * g, p, gradient)
 
@@ -178,6 +183,7 @@ def vit_tiny(small: bool) -> tuple[Any, ...]:
     }  # fmt: skip
 
     def run(p: Tree, x: jax.Array) -> jax.Array:
+        """Compute the scores of the classes for a batch of images `x`."""
         x = conv(x, p["patches"], patch, "VALID")
         x = jnp.concatenate([p["class"], x.reshape(1, -1, c)], 1) + p["positions"]
         for b in p["blocks"]:

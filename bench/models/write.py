@@ -13,6 +13,7 @@ from works import models
 
 
 def main() -> None:
+    """Write the text of each model and, with --results, its arguments and results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--small", action="store_true", help="few channels and layers")

@@ -61,6 +61,7 @@ def _pydispatch(device: str) -> Callable[[Any, int], Callable[[], Call]]:
     """Return the `start` of a contender. device: its name, in which {workers} stands for the number of workers."""
 
     def start(built: Any, workers: int) -> Callable[[], Call]:
+        """Load the model, and return a function that creates a caller's call; all callers share the program."""
         import pydispatch as pd
 
         x = argument(built)
@@ -87,6 +88,7 @@ def _openvino(built: Any, workers: int) -> Callable[[], Call]:
     compiled = openvino.compiled(built.SerializeToString(), workers)
 
     def caller() -> Call:
+        """Create an inference request, which cannot run twice at a time, and return the call that runs it."""
         request = compiled.create_infer_request()
         return lambda: request.infer({0: x})
 
@@ -118,6 +120,7 @@ def _jax(built: Any, workers: int) -> Callable[[], Call]:
     }
 
     def convolution(x: Any, w: Any) -> Any:
+        """Convolve an image with the filters `w`, both with channels first."""
         # strides of 1, and padding of 1 on each side, as all convolutions of WORKS have
         return jax.lax.conv_general_dilated(x, w, (1, 1), [(1, 1), (1, 1)])
 
@@ -127,6 +130,7 @@ def _jax(built: Any, workers: int) -> Callable[[], Call]:
     }  # fmt: skip
 
     def run(x: Any) -> Any:
+        """Compute the model's result "y" by the JAX function of each node, in order."""
         values = {**weights, "x": x}
         for node in built.graph.node:
             values[node.output[0]] = operators[node.op_type](*(values[name] for name in node.input))

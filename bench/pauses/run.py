@@ -142,6 +142,7 @@ def rows(work: str, setting: Setting, pauses: list[int], seconds: float) -> Iter
 
 
 def main() -> None:
+    """Measure each work in each setting, and print its rows; with --measure, run `measure` in this process."""
     arguments = parser(__doc__)
     arguments.add_argument("--works", nargs="+", choices=WORKS, default=list(WORKS))
     arguments.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))

@@ -85,6 +85,7 @@ def function_of(library: ctypes.CDLL, name: str) -> Call:
     function = library[name]
 
     def call(*args: Any) -> None:
+        """Convert the arguments, and call the C function."""
         operands: list[Any] = []
         for arg in args:
             if isinstance(arg, np.ndarray):
@@ -105,6 +106,7 @@ def with_workers(kernel: Any, work: Work, workers: int) -> Call:
     function = program[kernel.name]
 
     def call(*args: Any) -> None:
+        """Zero our kernel's scratch arrays, then run it with the arrays that it writes as results."""
         for position in work.scratch:
             args[position].fill(0)
         results = [args[index] for index in kernel.written]
@@ -187,6 +189,7 @@ def restoring(call: Call, work: Work) -> Call:
         return call
 
     def restored(*args: Any) -> None:
+        """Copy the original values back, then call."""
         for position in work.restored:
             args[position][...] = work.arguments[position]
         call(*args)
@@ -195,6 +198,7 @@ def restoring(call: Call, work: Work) -> Call:
 
 
 def main() -> None:
+    """Measure the chosen kernels with one and with two workers, and how long ours take to compile."""
     options = parser(__doc__)
     options.add_argument("--only", nargs="+", choices=list(WORKS), default=list(WORKS), metavar="KERNEL")
     options.add_argument("--seconds", type=float, default=0.3, help="for each contender (0.3)")

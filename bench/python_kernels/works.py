@@ -86,6 +86,7 @@ def layer_norm() -> Work:
 
 
 def layer_norm_backward() -> Work:
+    """Build a call of the gradients of a layer norm; the kernel adds to those of scale and bias."""
     rows = floats(2048, 1000), floats(1000), floats(2048, 1000)
     return Work("layer_norm", (*rows, empty(2048, 1000), empty(1000), empty(1000)), restored=(4, 5))
 
@@ -115,6 +116,7 @@ def prefix_sums() -> Work:
 
 
 def prefix_sum() -> Work:
+    """Build a call with integers, whose sums are equal in any order of additions."""
     # Our kernel's scratch: a state for each block of 1 << 14 elements, and a counter that numbers blocks.
     x = integers(0, 100, ELEMENTS)
     blocks, ticket = empty(ELEMENTS // (1 << 14), dtype=np.int32), empty(1, dtype=np.int32)
@@ -122,6 +124,7 @@ def prefix_sum() -> Work:
 
 
 def segmented_sum() -> Work:
+    """Build a call with sorted segments of about 64 elements; the kernel adds to their sums."""
     segments = np.sort(integers(0, ELEMENTS // 64, ELEMENTS))
     return Work("segmented_sum", (floats(ELEMENTS), segments, empty(ELEMENTS // 64)), restored=(2,))
 
@@ -131,6 +134,7 @@ def accelerations() -> Work:
 
 
 def nearest_centre() -> Work:
+    """Build a call with 512 Ki points and 16 centres; the kernel writes the nearest centre and its distance."""
     points, centres = floats(1 << 19, 3), floats(16, 3)
     return Work("nearest_centre", (points, centres, empty(1 << 19, dtype=np.int32), empty(1 << 19)))
 
@@ -144,12 +148,14 @@ def product_with_epilogue() -> Work:
 
 
 def grouped_product() -> Work:
+    """Build a call of three products of different sizes."""
     sizes = (256, 512, 384), (512, 128, 512), (100, 333, 250)
     a, b, y = zip(*((floats(m, k), floats(k, n), empty(m, n)) for m, k, n in sizes), strict=True)
     return Work("grouped_product", (*a, *b, *y))
 
 
 def scaled_product() -> Work:
+    """Build a call with matrices of 8-bit floats that have a scale for each 32 columns of a row."""
     a, b = (floats(512, 512).astype(ml_dtypes.float8_e4m3fn) for _ in range(2))
     # Powers of two, one for each 32 columns of a row.
     a_scales, b_scales = (np.exp2(integers(-9, -5, 512, 16)).astype(np.float32) for _ in range(2))
@@ -157,16 +163,19 @@ def scaled_product() -> Work:
 
 
 def int4_product() -> Work:
+    """Build a call with 4096x4096 weights of 4 bits and a vector."""
     packed = integers(0, 256, 4096, 2048, dtype=np.uint8)  # two weights of 4 bits in a byte, along a row
     return Work("int4_product", (packed, floats(4096, 128), floats(4096), empty(4096)))
 
 
 def int4_matmul() -> Work:
+    """Build a call with 64 rows of f32 and 1024x1024 weights of 4 bits."""
     packed = integers(0, 256, 512, 1024, dtype=np.uint8)  # two weights of 4 bits in a byte, along a column
     return Work("int4_matmul", (floats(64, 1024), packed, floats(32, 1024), empty(64, 1024)))
 
 
 def embedding_bag() -> Work:
+    """Build a call with 4096 bags, each the mean of 32 rows of a table."""
     numbers, starts = integers(0, 1 << 16, 1 << 17, dtype=np.int64), np.arange(0, 1 << 17, 32)
     return Work("embedding_bag", (floats(1 << 16, 64), numbers, starts, empty(len(starts), 64)))
 
@@ -176,11 +185,13 @@ def gathered_rows() -> Work:
 
 
 def scattered_rows() -> Work:
+    """Build a call of the gradient of gathered rows: rows are added to a table, which begins as zeros."""
     table = empty(1 << 15, 256)
     return Work("gathered_rows", (floats(1 << 14, 256), integers(0, 1 << 15, 1 << 14), table))
 
 
 def sparse_product() -> Work:
+    """Build a call with a sparse matrix, in CSR with 0 to 63 elements in a row, and a dense one."""
     counts = integers(0, 64, 4096)
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     columns = integers(0, 4096, int(starts[-1]))
@@ -188,6 +199,7 @@ def sparse_product() -> Work:
 
 
 def connected_components() -> Work:
+    """Build a call with a random graph of as many edges as vertices; each vertex begins as its own parent."""
     vertices = 1 << 17
     edges = integers(0, vertices, vertices, 2)
     arguments = edges, np.arange(vertices, dtype=np.int32)
@@ -216,16 +228,19 @@ def attention_arguments(tokens: int, heads: int = 8, groups: int = 2, size: int 
 
 
 def attention() -> Work:
+    """Build a call with 1024 tokens; the kernel writes the result and the logarithms of the sums."""
     q, k, v, y, _, log_sums = attention_arguments(tokens=1024)
     return Work("flash_attention", (q, k, v, np.zeros_like(y), np.zeros_like(log_sums)))
 
 
 def attention_of_queries() -> Work:
+    """Build a call of the gradient of the queries."""
     arguments = attention_arguments(tokens=1024)
     return Work("flash_attention", (*arguments, np.zeros_like(arguments[0])))
 
 
 def attention_of_keys() -> Work:
+    """Build a call of the gradients of the keys and values."""
     arguments = attention_arguments(tokens=1024)
     return Work("flash_attention", (*arguments, np.zeros_like(arguments[1]), np.zeros_like(arguments[2])))
 

@@ -146,6 +146,7 @@ def filled(document: str, figures: Mapping[str, Machines]) -> str:
     """
 
     def block(match: re.Match[str]) -> str:
+        """Return the replacement of a match of BLOCK: the table, or the old text if nothing was measured."""
         parts = TABLES[match[2]].tables(figures)
         text = "\n".join(part.markdown() for part in parts)
         return f"{match[1]}\n{text}\n{match[4]}" if parts else match[0]

@@ -129,6 +129,7 @@ def write(folder: Path = FOLDER, output: Path = PAGE) -> None:
 
 
 def main() -> int:
+    """Run the chosen benchmarks, then write the page and the documents. Return 1 if a benchmark failed."""
     names = [benchmark.name for benchmark in CATALOG]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(names))

@@ -29,6 +29,7 @@ class Spread:
 
     @staticmethod
     def of(advantages: Sequence[float]) -> Spread:
+        """Return the spread of the advantages over a peer, of which there is at least one."""
         values, last = sorted(advantages), len(advantages) - 1
         low, median, high = (values[round(last * share)] for share in (0.1, 0.5, 0.9))
         return Spread(low, median, high, len(values), sum(value < LOSS for value in values))

@@ -51,6 +51,7 @@ class Table:
     rows: Sequence[Sequence[Cell]]
 
     def markdown(self) -> str:
+        """Return the table as Markdown: heads, the line between, and the rows."""
         lines = [list(self.heads), ["---"] * len(self.heads), *([str(cell) for cell in row] for row in self.rows)]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
@@ -158,6 +159,7 @@ def _columns(rows: Sequence[Row]) -> list[tuple[str, Column]]:
         short = "" if contender == OURS else contender.removeprefix(f"{OURS}, ")
 
         def cell(key: tuple[str, str], contender: str = contender, scale: float = scale) -> Cell:
+            """Return the cell of a line. The defaults bind the values of this contender's iteration."""
             row, comparison = by_contender.get((*key, contender)), compared.get((*key, contender))
             if row is None:
                 return Cell("–")

@@ -127,6 +127,7 @@ class Program:
     """Process of a contender, which runs rounds that its standard input describes, with so many workers."""
 
     def __init__(self, contender: Contender, binary: Path, workers: int) -> None:
+        """Start the contender's program, which waits for rounds on its standard input."""
         self.name = contender.name
         self.process = subprocess.Popen(
             [binary, str(workers), contender.variant], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -148,6 +149,7 @@ class Program:
         return float(answer[0]) * 1e-9
 
     def close(self) -> None:
+        """Close the standard input of the program, which ends it, and wait for that."""
         self.process.communicate()
 
 
@@ -223,6 +225,7 @@ def measured(
 
 
 def main() -> int:
+    """Build the contenders that can be built, and measure all cases with each number of workers."""
     arguments = parser(__doc__)
     arguments.add_argument("--seconds", type=float, default=0.02, help="of a round (0.02)")
     arguments.add_argument("--rounds", type=int, default=5)

@@ -108,12 +108,14 @@ def on_cluster(images: Path, out: Path, groups: list[int], batch: int) -> Iterat
     from pydispatch.integrations.ray import predict
 
     def read_group(row: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the ids and pixels of the row group with the number in `row`, and the number for each image."""
         (group,) = row["item"]
         table = read(images, group)
         columns = {"id": table["id"].to_numpy(), "pixels": pixels_of(table["pixels"])}
         return columns | {"group": np.full(len(table), group)}
 
     def write_groups(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Write the results of the row groups in a block, and return their numbers and the id of this process."""
         # Ray passes whole blocks, each from one read_group() call, unless it has split a large one.
         metadata = pq.ParquetFile(images).metadata
         done = np.unique(rows["group"])
@@ -136,6 +138,7 @@ def on_cluster(images: Path, out: Path, groups: list[int], batch: int) -> Iterat
 
 
 def main() -> None:
+    """Classify the row groups that have no results yet, and print each one that is done."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("images", type=Path)
     parser.add_argument("out", type=Path)

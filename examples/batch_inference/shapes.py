@@ -58,6 +58,7 @@ def write(path: Path, count: int, rows: int, seed: int) -> None:
 
 
 def main() -> None:
+    """Write a file of random images."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("--images", type=int, default=100_000)

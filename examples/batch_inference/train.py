@@ -64,6 +64,7 @@ def accuracy(weights: dict[str, np.ndarray], count: int = 5_000, seed: int = 99)
 
 
 def main() -> None:
+    """Train the model, write its weights, and print its accuracy on images that it has not seen."""
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_name("weights.npz")
     weights = train()
     np.savez(path, **weights)

@@ -30,6 +30,7 @@ def contender(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 @pytest.mark.parametrize("size", SIZES)
 def test_multiply(contender: tuple[Mode, Any, Any], size: int, dispatch_benchmark: Any) -> None:
+    """Measure a product in one of the ways, and compare it with NumPy's; skip sizes that take too long."""
     mode, device, function = contender
     if size > mode.most_elements:
         pytest.skip(f"{size} elements take too long with {mode.name}")

@@ -39,6 +39,7 @@ class Llama:
     """Llama, Qwen 2 (biases of Q, K and V) and Qwen 3 (normalized Q and K)."""
 
     def __init__(self, config: Config, weights: Mapping[str, Array]) -> None:
+        """Take a configuration, whose positions are rotary, and the weights."""
         assert config.rotary is not None
         self.config, self.weights, self.rotary = config, weights, config.rotary
 
@@ -46,6 +47,7 @@ class Llama:
         return embed(self.weights["model.embed_tokens.weight"], tokens)
 
     def projections(self, layer: int, x: Array, positions: Array) -> tuple[Array, Array, Array]:
+        """Return queries and keys with rotary positions, and values; Qwen 3 first normalizes Q and K."""
         name, config = f"model.layers.{layer}", self.config
         x = self._norm(x, f"{name}.input_layernorm")
         queries, keys, values = (
@@ -61,10 +63,12 @@ class Llama:
         return self._linear(attended, f"model.layers.{layer}.self_attn.o_proj")
 
     def mlp(self, layer: int, x: Array) -> Array:
+        """Return the MLP, gated by SiLU, of x after a norm."""
         x = self._norm(x, f"model.layers.{layer}.post_attention_layernorm")
         return self._gated(layer, x, silu)
 
     def scores(self, x: Array) -> Array:
+        """Return the products of x after a norm and the head, or the embedding if they are tied."""
         x = self._norm(x, "model.norm")
         # Tied: the head has the weights of the embedding.
         return self._linear(x, "model.embed_tokens" if self.config.is_tied else "lm_head")
@@ -93,6 +97,7 @@ class Gemma2(Llama):
         return self._norm(super().output(layer, attended), f"model.layers.{layer}.post_attention_layernorm")
 
     def mlp(self, layer: int, x: Array) -> Array:
+        """Return the MLP, gated by GELU, between two norms."""
         x = self._norm(x, f"model.layers.{layer}.pre_feedforward_layernorm")
         return self._norm(self._gated(layer, x, gelu), f"model.layers.{layer}.post_feedforward_layernorm")
 
@@ -108,11 +113,13 @@ class Gpt2:
     """GPT-2: learned positions, LayerNorm, an MLP with GELU, weights stored [in, out]."""
 
     def __init__(self, config: Config, weights: Mapping[str, Array]) -> None:
+        """Take the weights, whose names may begin with "transformer."."""
         self.config, self.weights = config, weights
         # Of all names but lm_head: files of the model without a head omit it.
         self.prefix = "transformer." if "transformer.wte.weight" in weights else ""
 
     def embed(self, tokens: Array, positions: Array) -> Array:
+        """Return the sum of the rows of two tables: of the tokens, and of their positions."""
         token_table, position_table = (self.weights[f"{self.prefix}{name}.weight"] for name in ("wte", "wpe"))
         return embed(token_table, tokens) + embed(position_table, positions)
 
@@ -128,14 +135,17 @@ class Gpt2:
         return self._linear(attended, f"h.{layer}.attn.c_proj")
 
     def mlp(self, layer: int, x: Array) -> Array:
+        """Return the MLP of x after a norm: two layers with GELU between them."""
         inner = gelu(self._linear(self._norm(x, f"h.{layer}.ln_2"), f"h.{layer}.mlp.c_fc"))
         return self._linear(inner, f"h.{layer}.mlp.c_proj")
 
     def scores(self, x: Array) -> Array:
+        """Return the products of x after a norm and the head, or the embedding if they are tied."""
         head = self.weights[f"{self.prefix}wte.weight" if self.config.is_tied else "lm_head.weight"]
         return linear(self._norm(x, "ln_f"), head)
 
     def _norm(self, x: Array, name: str) -> Array:
+        """Apply the LayerNorm whose weight and bias have this name."""
         weight, bias = (self.weights[f"{self.prefix}{name}.{part}"] for part in ("weight", "bias"))
         return layer_norm(x, weight, bias, self.config.epsilon)
 

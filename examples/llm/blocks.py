@@ -35,12 +35,14 @@ class Blocks:
     minima: Array | None = None
 
     def __post_init__(self) -> None:
+        """Make the arrays read-only."""
         for array in self._fields():
             if array is not None:
                 array.flags.writeable = False  # a program then uses it without a copy
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Rows and columns of the weights; bytes of packed ones hold two integers each."""
         rows, *counts = self.stored.shape
         return rows, int(np.prod(counts)) * (2 if self.stored.dtype == np.uint8 else 1)
 

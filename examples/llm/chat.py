@@ -39,6 +39,7 @@ def lines_of(stream: Iterable[str]) -> Iterable[str]:
 
 
 def main() -> int:
+    """Print the answer to each prompt while it is generated. Return 1 if a prompt was refused."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("prompt", nargs="?")
     parser.add_argument("--model", type=Path, default=HERE / "small")

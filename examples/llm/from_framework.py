@@ -32,6 +32,7 @@ def continued(step: Step, prompt: list[int], count: int) -> list[int]:
 
 
 def main() -> int:
+    """Print the prompt with its continuation, by the compiled program or by the framework itself."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("framework", choices=["jax", "transformers", "onnx"])
     parser.add_argument("prompt", nargs="?", default="The compiler")

@@ -30,6 +30,7 @@ def rms_norm(x: Array, weight: Array, epsilon: float) -> Array:
 
 
 def layer_norm(x: Array, weight: Array, bias: Array, epsilon: float) -> Array:
+    """Normalize the features to mean 0 and variance 1, then apply weight and bias."""
     centered = x - np.mean(x, axis=-1, keepdims=True)
     return rms_norm(centered, weight, epsilon) + bias
 

@@ -44,6 +44,7 @@ class Decoder:
         self, config: Config, weights: Mapping[str, Array], *, chunk: int = 64, max_sequences: int = 4,
         max_tokens: int | None = None, page_size: int = 16, num_pages: int | None = None, cache_dtype: Any = np.float32,
     ) -> None:  # fmt: skip
+        """Create the layers, and the states that hold the keys and the values of each layer."""
         self.config, self.architecture = config, architecture_of(config, weights)
         self.chunk, self.max_sequences, self.page_size = chunk, max_sequences, page_size
         self.pages_per_sequence = -(-min(max_tokens or config.max_positions, config.max_positions) // page_size)
@@ -92,6 +93,7 @@ class Decoder:
             top_p: Annotated[Array, factors],
             seeds: Annotated[Array, numbers],
         ) -> Array:
+            """Add the tokens to the cache, and draw the next token of each row; see `Decoder.step`."""
             last = np.maximum(counts - 1, 0)
             x = self.features(tokens, starts, counts, pages)
             scores = self.architecture.scores(x[np.arange(rows), last][:, None])[:, 0]
@@ -110,6 +112,7 @@ class Decoder:
             counts: Annotated[Array, numbers],
             pages: Annotated[Array, pd.i32[rows, self.pages_per_sequence]],
         ) -> Array:
+            """Add the tokens to the cache, and return the scores after each of them."""
             return self.architecture.scores(self.features(tokens, starts, counts, pages))
 
         return all_scores

@@ -28,6 +28,7 @@ class Answers:
         self.engine, self.options = served.engine(), options
 
     def __call__(self, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Submit all prompts of a batch to the engine, and wait for their answers."""
         handles = [self.engine.submit(str(text), wait=True, **self.options) for text in batch["text"]]
         completions = [handle.result() for handle in handles]
         answers = np.array([completion.text for completion in completions], dtype=object)
@@ -46,6 +47,7 @@ def answered(dataset: Any, served: Served, workers: int, **options: Any) -> Any:
 
 
 def main() -> None:
+    """Compile the model, and write the answers to all lines of the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("prompts", type=Path)
     parser.add_argument("out", type=Path)

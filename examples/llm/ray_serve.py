@@ -41,6 +41,7 @@ def deployment(served: Served, name: str, replicas: int, sequences: int) -> serv
 
 
 def main() -> None:
+    """Compile the model, and serve it until the process is stopped."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, default=HERE / "small", help="folder, or a GGUF file")
     parser.add_argument("--replicas", type=int, default=1)

@@ -40,6 +40,7 @@ def sample(scores: Array, positions: Array, temperature: Array, top_k: Array, to
     scaled = scores / np.maximum(temperature, np.float32(SMALLEST_TEMPERATURE))[:, None]
 
     def drawn() -> Array:
+        """Return a token of each row, i32[s], drawn by its integer probability among all of the row."""
         shares = integers(np.exp(scaled - highest(scaled)))
         is_limited = (top_k > 0) | (top_p < 1)
         shares = pd.cond(is_limited.any(), lambda: limited(scaled, shares, top_k, top_p), lambda: shares)
@@ -61,6 +62,7 @@ def limited(scaled: Array, shares: Array, top_k: Array, top_p: Array) -> Array:
     order = ordered(scaled)
 
     def has_k_tokens(bounds: Array) -> Array:
+        """Return for each bound whether at least k tokens have a score at or above it."""
         return (order[:, None] >= bounds[..., None]).sum(axis=-1, dtype=np.int32) >= top_k[:, None]
 
     best = order >= threshold(order, has_k_tokens)
@@ -70,6 +72,7 @@ def limited(scaled: Array, shares: Array, top_k: Array, top_p: Array) -> Array:
     mass = np.clip((total.astype(np.float32) * top_p).astype(np.int32), 1, total)  # the best token remains
 
     def has_mass(bounds: Array) -> Array:
+        """Return for each bound whether the tokens at or above it have the probability `mass` together."""
         above = np.where(order[:, None] >= bounds[..., None], shares[:, None], 0)
         return above.sum(axis=-1, dtype=np.int32) >= mass[:, None]
 

@@ -181,6 +181,7 @@ def failure(error: Exception) -> Response:
 
 
 def main() -> int:
+    """Compile the model, and serve it until the process is stopped."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, default=HERE / "small", help="folder, or a GGUF file")
     parser.add_argument("--device", default="cpu")

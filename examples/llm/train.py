@@ -81,6 +81,7 @@ def train(model: LlamaForCausalLM, tokens: torch.Tensor, steps: int, length: int
 
 
 def main() -> None:
+    """Train tokenizer and model on the documentation, and write the folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--write", type=Path, default=HERE / "small")

@@ -70,6 +70,7 @@ def _tensor(path: Path, name: str, entry: Any, data: Array) -> Array:
 
 
 def _read_only(array: Array) -> Array:
+    """Forbid writing to an array, and return it."""
     array.flags.writeable = False
     return array
 
@@ -99,6 +100,7 @@ class Weights(Mapping[str, Array]):
     """Arrays of a model folder by name, from `model.safetensors`, or from the files that an index lists."""
 
     def __init__(self, folder: str | Path) -> None:
+        """Map the files of a folder. Raise ValueError for an index that names files outside of it."""
         self.folder = Path(folder)
         index = self.folder / "model.safetensors.index.json"
         names = {"model.safetensors"}
@@ -111,6 +113,7 @@ class Weights(Mapping[str, Array]):
             self._arrays |= read_safetensors(file_of(folder, name))
 
     def __getitem__(self, name: str) -> Array:
+        """Return an array. Raise MissingWeightError, whose message names the folder, if there is none."""
         try:
             return self._arrays[name]
         except KeyError:

@@ -8,6 +8,7 @@ import pydispatch as pd
 
 @pd.pattern
 def square_of_difference(a: pd.f32["n"], b: pd.f32["n"]):
+    """Match (a - b) * (a - b) of two vectors of equal size."""
     d = a - b
     return d * d
 

@@ -28,9 +28,10 @@ KERNELS = {"mylib::FastGelu": pd.CustomOperation(GELU, results=lambda x: [x])}
 
 
 class Model:
-    """Collects the nodes and weights of an encoder. Methods that add nodes take and return names of tensors."""
+    """Builder of the nodes and weights of an encoder. Methods that add nodes take and return names of tensors."""
 
     def __init__(self, layers: int, width: int, heads: int, vocabulary: int) -> None:
+        """Add the nodes of all layers, with random weights."""
         self.nodes: list[Any] = []
         self.weights: list[Any] = []
         self.random = np.random.default_rng(0)
@@ -48,6 +49,7 @@ class Model:
         return self.constant(name, array)
 
     def constant(self, name: str, array: np.ndarray[Any, Any]) -> str:
+        """Add an initializer, and return its name."""
         self.weights.append(numpy_helper.from_array(array, name))
         return name
 
@@ -67,10 +69,12 @@ class Model:
         return self.node("Mul", is_hidden, self.constant("far", np.float32([-1e9])))
 
     def dense(self, name: str, x: str, inputs: int, outputs: int) -> str:
+        """Add a dense layer. name: of the layer, with which the names of its weights and nodes begin."""
         product = self.node("MatMul", x, self.weight(f"{name}.weight", (inputs, outputs)), name=f"{name}.matmul")
         return self.node("Add", product, self.weight(f"{name}.bias", (outputs,)), name=f"{name}.add")
 
     def norm(self, name: str, x: str) -> str:
+        """Add a layer normalization of the features."""
         scale = self.constant(f"{name}.weight", np.ones(self.width, np.float32))
         return self.node("LayerNormalization", x, scale, self.weight(f"{name}.bias", (self.width,)), name=name, axis=-1)
 
@@ -81,6 +85,7 @@ class Model:
         return self.node("Transpose", self.node("Reshape", x, shape), perm=order)
 
     def layer(self, name: str, x: str, bias: str) -> str:
+        """Add attention and an MLP; a norm follows each addition of their inputs. bias: of `mask`."""
         wide = self.width
         q, k, v = (self.dense(f"{name}.attention.{part}", x, wide, wide) for part in ("query", "key", "value"))
         scores = self.node("MatMul", self.split(q, [0, 2, 1, 3]), self.split(k, [0, 2, 3, 1]))
@@ -110,6 +115,7 @@ class Model:
 
 
 def main() -> None:
+    """Compile and run the encoder, and compare its result with onnxruntime's."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="two layers of 32 features, 2 heads, 50 words")
     parser.add_argument("--device", default="cpu", help="cpu, vulkan, ...")

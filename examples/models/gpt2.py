@@ -43,6 +43,7 @@ class Block(nn.Module):
     """
 
     def __init__(self, width: int, heads: int) -> None:
+        """Create the layers. width: number of features."""
         super().__init__()
         self.heads = heads
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
@@ -50,6 +51,7 @@ class Block(nn.Module):
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
     def forward(self, x: Tensor, mask: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the features of the new tokens, and keys and values of the earlier and the new ones."""
         batch, length, width = x.shape
         q, k, v = (
             part.view(batch, length, self.heads, width // self.heads).transpose(1, 2)
@@ -66,12 +68,14 @@ class Model(nn.Module):
     """ids [1, new], keys and values [layers, 1, heads, earlier, size] → scores of the next token, keys, values."""
 
     def __init__(self, layers: int, width: int, heads: int, vocabulary: int, context: int) -> None:
+        """Create the layers. width: number of features. context: positions, at most."""
         super().__init__()
         self.words, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
         self.norm = nn.LayerNorm(width)
 
     def forward(self, ids: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Compute the new tokens, each of which attends to the earlier ones, those before it and itself."""
         earlier, new = keys.shape[3], ids.shape[1]
         positions = torch.arange(new) + earlier
         x = self.words(ids) + self.positions(positions)
@@ -99,6 +103,7 @@ def generate(step: Any, prompt: list[int], count: int, empty: np.ndarray[Any, An
 
 
 def main() -> None:
+    """Export and compile the model, generate tokens, and compare them with PyTorch's."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="two layers of 32 features, 2 heads, 50 words")
     parser.add_argument("--device", default="cpu", help="cpu, vulkan, ...")
@@ -122,6 +127,7 @@ def main() -> None:
     program = pd.device(arguments.device).load(artifact)
 
     def reference(*inputs: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+        """Run the model in PyTorch, from and to arrays of NumPy."""
         with torch.no_grad():
             return [t.numpy() for t in model(*map(torch.from_numpy, inputs))]
 

@@ -39,6 +39,7 @@ class Bottleneck(nn.Module):
 
     @nn.compact
     def __call__(self, x: Any) -> Any:
+        """Compute the block for images `x`, [batch, height, width, channels]."""
         y = nn.relu(nn.BatchNorm(use_running_average=True)(nn.Conv(self.features, (1, 1), use_bias=False)(x)))
         y = nn.Conv(self.features, (3, 3), (self.stride, self.stride), use_bias=False)(y)
         y = nn.relu(nn.BatchNorm(use_running_average=True)(y))
@@ -59,6 +60,7 @@ class ResNet(nn.Module):
 
     @nn.compact
     def __call__(self, x: Any) -> Any:
+        """Compute the scores of the classes for images `x`, [batch, height, width, 3]."""
         x = nn.Conv(self.features, (7, 7), (2, 2), [(3, 3), (3, 3)], use_bias=False)(x)
         x = nn.relu(nn.BatchNorm(use_running_average=True)(x))
         x = nn.max_pool(x, (3, 3), (2, 2), [(1, 1), (1, 1)])
@@ -70,6 +72,7 @@ class ResNet(nn.Module):
 
 
 def main() -> None:
+    """Compile and run the network, and compare its result with JAX's."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="two stages of one block, 8 features, 32 x 32 pixels")
     parser.add_argument("--device", default="cpu", help="cpu, vulkan, ...")

@@ -50,6 +50,7 @@ def bitonic_sort(x: Rows, values: Rows, indices: Annotated[pd.View, pd.i32["m", 
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case of rows of 100 elements, many of them equal; NumPy sorts them in a stable way."""
     x = random.integers(-50, 50, (5, 100)).astype(np.float32)
     indices = np.argsort(-x, axis=1, kind="stable")
     operands = x, np.zeros_like(x), np.zeros((5, 100), np.int32)

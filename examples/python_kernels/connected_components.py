@@ -42,6 +42,7 @@ def connected_components(edges: Edges, parents: Annotated[pd.View, pd.i32["n"]])
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case of a random graph; each vertex is expected to have the lowest of its component as root."""
     n = 40
     edges = random.integers(0, n, (30, 2)).astype(np.int32)
     lowest = np.arange(n)  # the lowest vertex of the component of each: the root of its tree
@@ -55,6 +56,7 @@ class Components(Case):
     """The trees depend on the order in which invocations come; their roots do not."""
 
     def compare(self, results: Sequence[Any]) -> None:
+        """Follow all parents up to the roots, and compare those."""
         (parents,) = results
         for _ in parents:
             parents = parents[parents]

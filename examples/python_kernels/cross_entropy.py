@@ -39,6 +39,7 @@ def cross_entropy(x: Rows, labels: Labels, losses: Annotated[pd.View, pd.f32["m"
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case of 9 rows, one of them with a negative label."""
     x = random.standard_normal((9, 150), np.float32) * 4
     labels = random.integers(0, 150, 9).astype(np.int32)
     labels[4] = -1

@@ -29,6 +29,7 @@ def embedding_bag(
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case of five bags, one of them empty."""
     table = random.standard_normal((30, 40), np.float32)
     numbers, starts = random.integers(0, 30, 25), np.array([0, 4, 4, 11, 24])
     bags = [table[part].mean(0) if part.size else np.zeros(40) for part in np.split(numbers, starts[1:])]

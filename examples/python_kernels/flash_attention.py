@@ -87,6 +87,7 @@ def attention_of_keys(
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case of each kernel, with 37 tokens, so that the last block is not full, and shared keys."""
     heads, groups, n = 4, 2, 37
     q, dy = random.standard_normal((2, heads, n, HEAD), np.float32)
     k, v = random.standard_normal((2, groups, n, HEAD), np.float32)

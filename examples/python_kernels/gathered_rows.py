@@ -46,6 +46,7 @@ def scattered_tiles(dy: Gathered, numbers: Numbers, dtable: Table) -> None:
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case of each kernel; one of the numbers is outside of the table."""
     table, numbers = random.standard_normal((11, 45), np.float32), random.integers(0, 11, 20).astype(np.int32)
     dy = random.standard_normal((20, 45), np.float32)
     numbers[3] = 11

@@ -31,6 +31,7 @@ def grouped_product(a: Matrices, b: Matrices, y: Matrices) -> None:
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case of three products, none of which consists of full blocks only."""
     sizes = (20, 30, 40), (50, 7, 16), (3, 33, 5)
     a = [random.standard_normal((m, k), np.float32) for m, k, _ in sizes]
     b = [random.standard_normal((k, n), np.float32) for _, k, n in sizes]

@@ -34,6 +34,7 @@ def int4_matmul(
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case of 64x70 weights, packed so that a byte has two rows of a column."""
     m, k, n = 5, 64, 70
     weights = random.integers(-8, 8, (k, n))
     scales, x = random.random((k // GROUP, n), np.float32), random.standard_normal((m, k), np.float32)

@@ -36,6 +36,7 @@ def int4_product(
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case of 9x128 weights, packed so that a byte has two columns of a row."""
     weights = random.integers(-8, 8, (9, 128))
     scales, x = random.random((9, 128 // GROUP), np.float32), random.standard_normal(128, np.float32)
     stored = (weights + 8).astype(np.uint8)

@@ -52,6 +52,7 @@ def inverses(x: Matrices, y: Matrices) -> None:
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case of matrices with large elements on the other diagonal, so that rows are exchanged."""
     x = random.standard_normal((70, SIZE, SIZE), np.float32) + 3 * np.eye(SIZE, dtype=np.float32)[::-1]
     return [Case(inverses, (x, np.zeros_like(x)), (np.linalg.inv(x.astype(np.float64)),), 1e-3)]
 

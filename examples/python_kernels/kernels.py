@@ -17,6 +17,7 @@ F32 = Annotated[float, pd.f32]
 
 @pd.kernel(workgroup=512)
 def saxpy(a: F32, x: Vector, y: Vector) -> None:
+    """Add a * x to y, an element in each invocation."""
     i = pd.global_id(0)
     if i < x.shape[0]:
         y[i] = a * x[i] + y[i]
@@ -24,6 +25,7 @@ def saxpy(a: F32, x: Vector, y: Vector) -> None:
 
 @pd.kernel(workgroup=256)
 def swish(x: Vector, y: Vector, beta: F32) -> None:
+    """Write x * sigmoid(beta * x) to y, an element in each invocation."""
     i = pd.global_id(0)
     if i >= x.shape[0]:
         return
@@ -64,6 +66,7 @@ def matmul(
     b: Annotated[pd.View, pd.f32["k", "n"]],
     c: Matrix,
 ) -> None:
+    """Compute 16 x 16 elements of c = a @ b in each workgroup, with tiles of a and b in its memory."""
     left = pd.shared((TILE, TILE), pd.f32)
     right = pd.shared((TILE, TILE), pd.f32)
     column, row = pd.global_id(0), pd.global_id(1)
@@ -138,6 +141,7 @@ def prefix_sums(x: Vector, y: Vector) -> None:
 
 
 def main(device: str = "cpu") -> None:
+    """Run each kernel on a device, and compare its result with NumPy's."""
     random = np.random.default_rng(1)
     x, y = random.standard_normal((2, 1000), np.float32)
     a, b = random.standard_normal((50, 70), np.float32), random.standard_normal((70, 30), np.float32)

@@ -29,6 +29,7 @@ def mandelbrot(counts: Annotated[pd.View, pd.i32["m", "n"]], step: Annotated[flo
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case of 17 x 24 points; NumPy counts their steps in complex numbers."""
     del random
     step = 0.125  # a power of two: no rounding in the first steps, so that all devices agree
     rows, columns = np.mgrid[0:17, 0:24].astype(np.float32)

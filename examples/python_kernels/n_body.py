@@ -35,6 +35,7 @@ def accelerations(bodies: Bodies, result: Annotated[pd.View, pd.f32["n", 3]]) ->
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case of 100 bodies, so that the last block is not full."""
     bodies = random.random((100, 4), np.float32)
     wide = bodies.astype(np.float64)
     between = wide[None, :, :3] - wide[:, None, :3]

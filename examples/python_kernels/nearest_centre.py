@@ -38,6 +38,7 @@ def nearest_centre(
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case of 150 random points."""
     points, centres = (
         random.standard_normal((150, SIZE), np.float32),
         random.standard_normal((CENTRES, SIZE), np.float32),

@@ -57,6 +57,7 @@ def expected(n: int, seed: int, stream: int) -> np.ndarray:
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case of 100 counters, after a comparison of `expected` with published words."""
     del random
     published = [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]  # of Random123: counter 0, key 0
     assert expected(1, seed=0, stream=0)[0].tolist() == published

@@ -24,6 +24,7 @@ def product_with_epilogue(
     bias: Annotated[pd.View, pd.f32["n"]],
     y: Annotated[pd.View, pd.f32["m", "n"]],
 ) -> None:
+    """Compute a block of y = leaky_relu(a @ b + bias) in each workgroup."""
     down, across = pd.cdiv(y.shape[0], ROWS), pd.cdiv(y.shape[1], COLUMNS)
     first = pd.group_id(0) // (BAND * across) * BAND
     height = min(down - first, BAND)
@@ -37,6 +38,7 @@ def product_with_epilogue(
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case of six rows of blocks: a whole band and a part of one."""
     a, b = random.standard_normal((170, 40), np.float32), random.standard_normal((40, 70), np.float32)
     bias = random.standard_normal(70, np.float32)
     total = a @ b + bias

@@ -33,6 +33,7 @@ def rotary_embedding(x: Heads, positions: Annotated[pd.View, pd.i32["tokens"]], 
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case of 7 tokens from position 5 on, with 3 heads of 32 elements."""
     x = random.standard_normal((7, 3, 32), np.float32)
     positions = np.arange(5, 12, dtype=np.int32)
     angles = positions[:, None, None] * BASE ** (-np.arange(16) / 16)

@@ -33,6 +33,7 @@ def scaled_product(
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case of 20 and 30 rows with two scales each, which are powers of two."""
     a, b = (random.standard_normal((rows, 64)).astype(ml_dtypes.float8_e4m3fn) for rows in (20, 30))
     scales = [2.0 ** random.integers(-9, -5, (rows, 2)) for rows in (20, 30)]
     wide = [

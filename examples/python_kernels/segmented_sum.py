@@ -44,6 +44,7 @@ def segmented_sum(
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case of 900 elements in up to 50 segments."""
     x, segments = random.standard_normal(900, np.float32), np.sort(random.integers(0, 50, 900)).astype(np.int32)
     sums = np.bincount(segments, x.astype(np.float64), minlength=50)
     return [Case(segmented_sum, (x, segments, np.zeros(50, np.float32)), (sums,), 1e-5)]

@@ -28,6 +28,7 @@ def sparse_product(
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case of a matrix with about a fifth of its elements; NumPy multiplies the dense one."""
     dense = random.standard_normal((20, 30), np.float32) * (random.random((20, 30)) < 0.2)
     b = random.standard_normal((30, 70), np.float32)
     rows, columns = np.nonzero(dense)

@@ -32,6 +32,7 @@ def heat(x: Grid, y: Grid, rate: Annotated[float, pd.f32]) -> None:
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case of 37 x 21 elements, so that the last block is not full."""
     x = random.standard_normal((37, 21), np.float32)
     wide = np.pad(x, 1)
     around = wide[:-2, 1:-1] + wide[2:, 1:-1] + wide[1:-1, :-2] + wide[1:-1, 2:]

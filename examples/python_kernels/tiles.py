@@ -19,6 +19,7 @@ EACH = 1024
 
 @pd.kernel
 def saxpy(a: F32, x: Vector, y: Vector) -> None:
+    """Add a * x to y, EACH elements in a workgroup."""
     i = pd.group_id(0) * EACH
     y[i : i + EACH] = a * x[i : i + EACH] + y[i : i + EACH]
 
@@ -41,6 +42,7 @@ def matmul(
     b: Annotated[pd.View, pd.f32["k", "n"]],
     c: Matrix,
 ) -> None:
+    """Compute 64 x 64 elements of c = a @ b in each workgroup, from tiles that are 32 deep."""
     i, j = pd.group_id(1) * ROWS, pd.group_id(0) * COLUMNS
     total = pd.zeros((ROWS, COLUMNS), pd.f32)
     for k in range(0, a.shape[1], DEPTH):
@@ -74,11 +76,13 @@ def attention(q: Head, k: Keys, v: Keys, y: Head) -> None:
 
 
 def softmax_of(x: Any) -> Any:
+    """Return the softmax of each row, by NumPy."""
     powers = np.exp(x - x.max(1, keepdims=True))
     return powers / powers.sum(1, keepdims=True)
 
 
 def main(device: str = "cpu") -> None:
+    """Run each kernel on a device, and compare its result with NumPy's."""
     random = np.random.default_rng(1)
     x, y = random.standard_normal((2, 3000), np.float32)
     a, b = random.standard_normal((70, 90), np.float32), random.standard_normal((90, 50), np.float32)

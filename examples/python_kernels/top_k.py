@@ -53,6 +53,7 @@ def top_k(
 
 
 def cases(random: np.random.Generator) -> list[Case]:
+    """Return a case of rows with many equal elements; one row has three elements above -inf."""
     x = random.integers(-50, 50, (70, 100)).astype(np.float32)
     x[4, 3:] = -np.inf
     indices = np.argsort(-x, axis=1, kind="stable")[:, :K]

@@ -75,6 +75,7 @@ def center(context: Any, x: Any) -> None:
 
 
 def same(name: str, device: str, actual: Any, expected: Any) -> None:
+    """Raise AssertionError if a result is not as expected, else print that it is right. name: of the example."""
     np.testing.assert_allclose(np.asarray(actual), expected, rtol=1e-5, atol=1e-6, err_msg=name)
     print(f"{name}: right on {device}")
 

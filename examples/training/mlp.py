@@ -23,6 +23,7 @@ Outer = Annotated[np.ndarray, pd.f32[HIDDEN, 1]]
 
 @pd.kernel(workgroup=(16, 4))
 def swish(x: View, y: View) -> None:
+    """Write x * sigmoid(x) to y, an element in each invocation."""
     i, j = pd.global_id(1), pd.global_id(0)
     if i < x.shape[0] and j < x.shape[1]:
         y[i, j] = x[i, j] / (1 + pd.exp(-x[i, j]))

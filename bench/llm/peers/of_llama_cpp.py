@@ -92,6 +92,7 @@ def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
             """Return a step that decodes a token of `count` sequences after HELD others, and forgets it again."""
 
             def step() -> None:
+                """Decode a token of each sequence, then remove it from the cache."""
                 decode(context, [(1, HELD, sequence) for sequence in range(count)])
                 llama_cpp.llama_memory_seq_rm(memory, -1, HELD, -1)  # all sequences, from HELD to the end
 
@@ -101,6 +102,7 @@ def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
             """Return a step that computes a prompt of `length` tokens in sequence 0, after emptying it."""
 
             def step() -> None:
+                """Empty sequence 0, then compute the prompt in it."""
                 llama_cpp.llama_memory_seq_rm(memory, 0, 0, -1)
                 decode(context, [(1, position, 0) for position in range(length)])
 

@@ -15,6 +15,7 @@ SCALE = np.float32(0.25)
 
 @numba.njit(fastmath=True, inline="always")
 def dot(a, b):
+    """Return the dot product of two heads' vectors of 16 elements; inlined into its callers."""
     total = np.float32(0)
     for c in range(16):
         total += a[c] * b[c]

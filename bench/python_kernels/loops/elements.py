@@ -11,12 +11,14 @@ jit = numba.njit(parallel=True, fastmath=True)
 
 @jit
 def saxpy(a, x, y):
+    """Add a * x to y."""
     for i in numba.prange(x.shape[0]):
         y[i] = a * x[i] + y[i]
 
 
 @jit
 def swish(x, y, beta):
+    """Write x * sigmoid(beta * x) to y."""
     for i in numba.prange(x.shape[0]):
         y[i] = x[i] / (np.float32(1) + math.exp(-beta * x[i]))
 

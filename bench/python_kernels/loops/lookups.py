@@ -54,6 +54,7 @@ def sparse_product(starts, columns, values, b, y):
 
 @numba.njit
 def root_of(parents, vertex):
+    """Return the root of a vertex's tree; a root is its own parent."""
     while parents[vertex] != vertex:
         vertex = parents[vertex]
     return vertex

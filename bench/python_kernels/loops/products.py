@@ -10,6 +10,7 @@ jit = numba.njit(parallel=True, fastmath=True)
 
 @jit
 def matmul(a, b, c):
+    """Write the product of a and b to c, a row on one thread."""
     for i in numba.prange(a.shape[0]):
         for j in range(b.shape[1]):
             c[i, j] = 0
@@ -34,6 +35,7 @@ def int4_product(w, scales, x, y):
 
 @jit
 def grouped_product(a, a2, a3, b, b2, b3, y, y2, y3):
+    """Compute three products of different sizes one after another: y = a @ b, y2 = a2 @ b2, y3 = a3 @ b3."""
     matmul(a, b, y)
     matmul(a2, b2, y2)
     matmul(a3, b3, y3)

@@ -53,10 +53,12 @@ class Context(context.Context):
         pass
 
     def copy_in(self, block, source, size):
+        """Copy host memory to the start of a block, and count the transfer."""
         self.transfers.add("to_device", size)
         block.bytes[:size] = np.frombuffer(view_of(source, size), np.uint8)
 
     def copy_out(self, block, target, size, at=0):
+        """Copy bytes of a block, from byte `at` on, to host memory, and count the transfer."""
         self.transfers.add("from_device", size)
         view_of(target, size, writable=True)[:] = block.bytes[at : at + size].data
 
@@ -67,6 +69,7 @@ class Context(context.Context):
         return block.bytes[:size].data
 
     def require_usable(self):
+        """Raise DeviceUnavailableError if the device was closed."""
         if self.closed:
             raise DeviceUnavailableError("toy was closed")
 
@@ -94,10 +97,12 @@ class Executor(execute.Executor):
     """The kernels of one program, by index of the executable and ordinal of the export in it."""
 
     def __init__(self, context):
+        """Begin without kernels; `load` adds those of each executable."""
         super().__init__(context)
         self.kernels = {}
 
     def load(self, executable):
+        """Parse the kernels of an executable, whose code is the text of a module of kernel IR."""
         text = bytes(executable.code).decode()
         for export in executable.exports:
             self.kernels[executable.index, export.ordinal] = Kernel(text, export.name)
@@ -121,6 +126,7 @@ class Executor(execute.Executor):
                 memory(command.target)[:] = memory(command.source).copy()  # they may be ranges of one buffer
 
     def time(self, record, blocks, constants, fill_patterns):
+        """Run the commands of a plan, and return a time of 0 for each."""
         self.run(record, blocks, constants, fill_patterns)
         return [Timing(label(command, "kernel"), 0.0) for command in record.commands]  # it does not measure
 
@@ -132,6 +138,7 @@ class ToyDevice(AcceleratorDevice):
         return Executor(self._context)
 
     def _properties(self):
+        """Return the properties by which the variant of a program is chosen: its format, and no features."""
         return DeviceProperties(
             (self.name,), FORMAT, features=frozenset(), known=frozenset(), processor_data=(0,) * 8, workers=1
         )

@@ -45,6 +45,7 @@ class ReverseOp(IRDLOperation):
     assembly_format = "$source `axis` $axis attr-dict `:` type($source)"
 
     def verify_(self) -> None:
+        """Raise VerifyException if the axis is not one of the operand's."""
         axis, rank = self.axis.value.data, self.source.type.get_num_dims()
         if not 0 <= axis < rank:
             raise VerifyException(f"'toy.reverse': axis {axis} of a tensor with {rank} dimensions")

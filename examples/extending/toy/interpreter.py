@@ -29,6 +29,7 @@ class Kernel:
     """One export: the function of that name in the text of a variant."""
 
     def __init__(self, text: str, name: str) -> None:
+        """Parse a module of kernel IR, and find the function `name` in it."""
         functions = [op for op in ir.parse(text, name).walk() if op.name == "func.func"]
         (self.body,) = [op.regions[0].block for op in functions if op.sym_name.data == name]
 
@@ -51,10 +52,12 @@ class Workgroup:
     """
 
     def __init__(self, id, grid, bindings, constants) -> None:
+        """Begin without values. Arguments are those of `Kernel.run`."""
         self.id, self.grid, self.bindings, self.constants = id, grid, bindings, constants
         self.values: dict[SSAValue, object] = {}
 
     def run(self, block: Block) -> None:
+        """Compute the operations of a block in order, and store their results in `values`."""
         for op in block.ops:
             results = self.compute(op, [self.values[v] for v in op.operands])
             if op.results:
@@ -81,6 +84,7 @@ class Workgroup:
         return np.int64(self.grid[op.dimension.value.data])
 
     def hal_interface_constant_load(self, op, operands):
+        """Return a push constant; its ordinal is the index of its first word."""
         dtype = np.dtype(dtype_of(op.result.type))
         first = op.ordinal.value.data  # a type of 64 bits takes two words
         return self.constants[first : first + dtype.itemsize // 4].view(dtype)[0]
@@ -96,10 +100,12 @@ class Workgroup:
         return data[: int(np.prod(shape)) * dtype.itemsize].view(dtype).reshape(shape)
 
     def memref_load(self, op, operands):
+        """Return the element at the indices, which follow the memory among the operands."""
         memory, *indices = operands
         return memory[tuple(indices)]
 
     def memref_store(self, op, operands):
+        """Write a value, the first operand, to an element of memory."""
         value, memory, *indices = operands
         memory[tuple(indices)] = value
 

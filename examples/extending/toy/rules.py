@@ -24,6 +24,7 @@ class Reverse(TensorOp):
         return Dim(op.source, axis)
 
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Emit the operand's element at size - 1 - index along the axis, and at the same indices along others."""
         axis = op.axis.value.data
         last = build.minus(e.dims(op.source)[axis], 1)
         return e.at(build, op.source, [*indices[:axis], build.minus(last, indices[axis]), *indices[axis + 1 :]])
@@ -41,6 +42,7 @@ class Flatten(View):
         return multiply([Dim(op.source, n) for n in range(len(shape_of(op.source)))])
 
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Emit the operand's element whose indices in row-major order are the only index of the result."""
         return e.at(build, op.source, build.split(indices[0], e.dims(op.source)))
 
 

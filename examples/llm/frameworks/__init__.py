@@ -54,6 +54,7 @@ def steps_with_caches(function: Callable[..., Sequence[Any]], shapes: Sequence[S
     caches: Sequence[Any] = [np.zeros((*shape[:2], 0, shape[3]), np.float32) for shape in shapes]
 
     def step(token: int, position: int) -> Array:
+        """Call the function with the caches, and keep the caches that it returns for the next step."""
         nonlocal caches
         scores, *caches = function(np.array([[token]]), *caches)
         return np.asarray(scores)[0, 0]

@@ -25,6 +25,7 @@ def function_of(config: Config, max_tokens: int) -> Any:
     frequencies = config.rotary.frequencies()
 
     def linear(weights: Any, name: str, x: Any) -> Any:
+        """Multiply the vector `x` by a weight [out, in] in f32, and add the bias if the model has one."""
         product = weights[f"{name}.weight"].astype(jnp.float32) @ x
         bias = weights.get(f"{name}.bias")
         return product if bias is None else product + bias.astype(jnp.float32)
@@ -33,11 +34,13 @@ def function_of(config: Config, max_tokens: int) -> Any:
         return x * jax.lax.rsqrt(jnp.mean(x * x) + config.epsilon) * weights[f"{name}.weight"].astype(jnp.float32)
 
     def rotate(x: Any, position: Any) -> Any:
+        """Rotate pairs of features of `x`, [heads, size], which are size / 2 apart, by the position's angles."""
         low, high = jnp.split(x, 2, axis=-1)
         cosine, sine = jnp.cos(position * frequencies), jnp.sin(position * frequencies)
         return jnp.concatenate([low * cosine - high * sine, high * cosine + low * sine], -1)
 
     def step(weights: Any, token: Any, position: Any, keys: Any, values: Any) -> Any:
+        """Add the token's keys and values to the caches, and compute the scores of the next token."""
         x = weights["model.embed_tokens.weight"][token].astype(jnp.float32)
         is_seen = jnp.arange(max_tokens) <= position
         for layer in range(config.layers):
@@ -66,15 +69,18 @@ def caches_of(config: Config, max_tokens: int) -> tuple[Array, Array]:
 
 
 def compile_decoder(folder: str, max_tokens: int, **options: Any) -> pd.Artifact:
+    """Compile `function_of` with the weights of the folder, see `Framework`."""
     config = read_llama(folder)
     zero, caches = np.int32(0), caches_of(config, max_tokens)
     return pd.from_jax(function_of(config, max_tokens), zero, zero, *caches, params=dict(Weights(folder)), **options)
 
 
 def step_of(program: pd.Program) -> Step:
+    """Return the steps of a program, whose caches are two arrays, see `Framework`."""
     keys, values = (np.zeros(entry.shape, np.float32) for entry in program.main.inputs[2:])  # after token, position
 
     def step(token: int, position: int) -> Array:
+        """Run the program; `out=` has it write the new keys and values to the arrays that it reads."""
         scores, _, _ = program.main(np.int32(token), np.int32(position), keys, values, out=(None, keys, values))
         return np.asarray(scores)
 
@@ -82,10 +88,12 @@ def step_of(program: pd.Program) -> Step:
 
 
 def reference(folder: str, max_tokens: int) -> Step:
+    """Return the steps of `function_of` in JAX, see `Framework`."""
     config = read_llama(folder)
     function, weights, caches = function_of(config, max_tokens), dict(Weights(folder)), caches_of(config, max_tokens)
 
     def step(token: int, position: int) -> Array:
+        """Call the function, and keep the caches that it returns, since those passed are donated to it."""
         nonlocal caches
         scores, *caches = function(weights, token, position, *caches)
         return np.asarray(scores)

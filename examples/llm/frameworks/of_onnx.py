@@ -35,6 +35,7 @@ class Graph:
         return name
 
     def norm(self, x: str, name: str, epsilon: float) -> str:
+        """Add an RMS norm with the weight of that name."""
         weight = self.constant(name, self.weights[f"{name}.weight"].astype(np.float32))
         return self.add("RMSNormalization", x, weight, epsilon=epsilon)
 
@@ -82,6 +83,7 @@ def model_of(folder: str, max_tokens: int) -> onnx.ModelProto:
         return helper.make_tensor_value_info(name, dtype, shape)
 
     def caches(when: str, length: str) -> list[Any]:
+        """Declare the keys and values of each layer in turn. when: "past" or "present". length: of that size."""
         shape = 1, config.kv_heads, length, config.head_size
         return [info(f"{when}_{part}.{i}", *shape) for i in range(config.layers) for part in ("keys", "values")]
 
@@ -100,12 +102,14 @@ def step_of(program: pd.Program) -> Step:
 
 
 def reference(folder: str, max_tokens: int) -> Step:
+    """Return the steps of the model in onnxruntime, see `Framework`."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(model_of(folder, max_tokens).SerializeToString())
     entries = session.get_inputs()
 
     def call(*arrays: Array) -> Any:
+        """Run the session; the arrays are in the order of its inputs."""
         return session.run(None, {entry.name: array for entry, array in zip(entries, arrays, strict=True)})
 
     return steps_with_caches(call, [entry.shape for entry in entries[1:]])

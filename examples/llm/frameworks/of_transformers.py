@@ -16,10 +16,12 @@ class CachedModel(nn.Module):
     """A model of calls (token i64[1, 1], *pasts) -> (scores, *presents), see `steps_with_caches`."""
 
     def __init__(self, folder: str) -> None:
+        """Load the model of a folder in f32, for inference."""
         super().__init__()
         self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
 
     def forward(self, token: Tensor, *pasts: Tensor) -> tuple[Tensor, ...]:
+        """Compute the scores of the next token. pasts and presents: keys and values of each layer in turn."""
         cache = DynamicCache(zip(pasts[::2], pasts[1::2], strict=True))
         output = self.model(token, past_key_values=cache, use_cache=True)
         presents = (part for layer in output.past_key_values.layers for part in (layer.keys, layer.values))
@@ -34,6 +36,7 @@ class CachedModel(nn.Module):
 
 
 def compile_decoder(folder: str, max_tokens: int, **options: Any) -> pd.Artifact:
+    """Export and compile the model for any number of earlier tokens, hence without `max_tokens`."""
     module = CachedModel(folder)
     pasts = tuple(torch.zeros(shape) for shape in module.cache_shapes(2))  # export makes sizes 0 and 1 static
     dynamic_shapes = {"token": None, "pasts": tuple({2: torch.export.Dim.AUTO} for _ in pasts)}
@@ -47,9 +50,11 @@ def step_of(program: pd.Program) -> Step:
 
 
 def reference(folder: str, max_tokens: int) -> Step:
+    """Return the steps of the model in PyTorch, whose caches have no limit of tokens."""
     module = CachedModel(folder)
 
     def call(*arrays: Any) -> Any:
+        """Run the module. The token is an array of NumPy; caches are tensors after the first call."""
         with torch.no_grad():
             return module(*(torch.from_numpy(array) if not isinstance(array, Tensor) else array for array in arrays))
 

@@ -100,6 +100,7 @@ def program(kernels: Array, weights: Array, bias: Array) -> str:
 
 
 def main(folder: str) -> None:
+    """Write the page, its script and the compiled network, with what runs it in a browser, into a folder."""
     site = Path(folder)
     site.mkdir(parents=True, exist_ok=True)
     pd.compile(program(*fit()), targets="webgpu").save(site / "digits.pdx")
