@@ -42,9 +42,9 @@ from pydispatch.ir.op_info import Cost, info_of
 FEW_CONSTANTS = 3
 """Number of scalar constants other than 0 up to which a function's sums stay in registers after a product.
 
-LLVM keeps each constant in a vector register during the product, see `_clobber_vectors`. The largest block of sums has
-28 of the 32 registers of AVX-512. Four remain, and one of them must hold a vector of B, so that three may hold
-constants. A greater number would permit spilled sums; a smaller one passes more sums through memory without need."""
+LLVM keeps each constant in a vector register during the product, see `_clobber_vectors`. The largest block of sums
+leaves 4 of the 32 registers of AVX-512, which constants share with operands: sums were spilled with 4 constants. A
+greater value permits more spilled sums, a smaller one passes more sums through memory without need."""
 
 WITHOUT_CONSTANTS = ("math.rsqrt", "math.roundeven")
 """Operations that are lowered to code without constants. Those of other `math` functions have about 8."""

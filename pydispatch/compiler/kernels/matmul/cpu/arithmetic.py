@@ -62,13 +62,15 @@ class Arithmetic:
 
 
 BYTE_VALUES, LEAST_BYTE = 256, -128
-"""Number of values of a byte, and the least one of a signed byte."""
+"""Number of values that a byte can have, and the least value of a signed byte."""
 
 MATRIX_BYTES = 4
-"""Bytes of a group of steps in matrix registers: a 32-bit word of them, whatever group other instructions take."""
+"""Size in bytes of a group of steps of K in matrix registers: a 32-bit word, even if other instructions of the CPU take
+groups of another size."""
 
 MIN_MATRIX_STEPS = 4
-"""Least groups of K of an instruction on matrix registers that pays: it takes as long for one group as for 16."""
+"""Minimum number of groups of K that an instruction on matrix registers must multiply to pay: it takes as long for one
+group as for 16."""
 
 SIGN_CHOICES = {
     "unsigned by signed": [(True, False), (False, True)],

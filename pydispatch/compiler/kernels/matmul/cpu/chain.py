@@ -33,10 +33,10 @@ from pydispatch.compiler.target.cpu import Machine
 from pydispatch.ir.values import shape_of
 
 MAX_ROWS_BYTES = 128 << 10
-"""Bytes of the rows of a workgroup: half of a small second-level cache, beside packed operands."""
+"""Maximum size of the rows of a workgroup: half of a small second-level cache, which also has packed operands."""
 
 MIN_WORKGROUPS = 8
-"""Least number of workgroups of a kernel, where rows can be cut into so many without cutting register blocks."""
+"""Minimum number of workgroups of a kernel, if the rows have so many register blocks, which are not cut."""
 
 
 @dataclass(frozen=True)

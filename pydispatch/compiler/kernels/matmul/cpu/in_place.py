@@ -20,10 +20,11 @@ from pydispatch.compiler.kernels.matmul.panels import Panels, panels_of
 from pydispatch.compiler.tensor_ops.registry import source_of
 
 MAX_SINGLE_USE_ROWS = 4
-"""Rows of A up to which elements of B are used so rarely that neither regrouping them nor waiting for pages pays."""
+"""Maximum number of rows of A for which elements of B are used too rarely for a packed copy: packing them in groups of
+steps, or from rows in many memory pages, takes longer than it saves."""
 
 HALF_BYTES = 2
-"""Bytes of f16 and bf16."""
+"""Size in bytes of an element of f16 or bf16."""
 
 Sizes = Sequence[int | None]
 """The size of each dimension of a contraction, by its number; None if dynamic."""
@@ -39,7 +40,8 @@ def operand_of(
         contraction: Its contraction.
         is_readable_in_place: See `Operand.is_readable_in_place`.
         rows: Dimension of the contraction that counts the rows of the factor: M for A, K for B; None for no rows.
-        bytes_in_memory: Bytes of an element where it is read, for the distance of rows.
+        bytes_in_memory: Size in bytes of an element in the memory that is read; the distance between rows depends on
+            it.
     """
     row_stride = _row_stride(factor, contraction.tensor_of(factor), rows)
     return Operand(
@@ -53,8 +55,8 @@ def operand_of(
 def _row_stride(factor: Factor, tensor: SSAValue, row_dim: int | None) -> int | None:
     """Return the distance of neighbouring rows of a factor in elements; None without rows or for a dynamic distance.
 
-    `row_dim` is the dimension of the contraction that counts rows. Of several axes of the tensor that it indexes, the
-    first counts.
+    `row_dim` is the dimension of the contraction that counts rows. If it indexes several axes of the tensor, the
+    distance is that along the first one.
     """
     positions = [] if row_dim is None else factor.positions_of(row_dim)
     if row_dim is None or not positions or not isinstance(tensor.type, TensorType):

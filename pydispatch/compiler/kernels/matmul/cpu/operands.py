@@ -18,13 +18,15 @@ from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
 CACHE_LINE_BYTES = 64
-"""Bytes of a cache line, by which rows are padded."""
+"""Size of a cache line in bytes. Rows that would compete for cache sets are padded by a line."""
 
 OVERREAD_ELEMENTS = 2
-"""Elements after a packed copy in rows that vector loads of its last elements may read."""
+"""Number of elements that are allocated after a packed copy in rows: vector loads of its last elements may read
+them."""
 
 CONFLICTING_BYTES = 256
-"""Rows whose length is a multiple of this are padded: few cache sets would hold all of a column."""
+"""Rows of a packed copy whose length in bytes is a multiple of this are padded: otherwise all elements of a column
+would be in few cache sets, and evict each other."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,8 @@ class OperandView:
     Attributes:
         factor: The factor.
         buffer: Memory with its elements.
-        strides: Elements between neighbours along each coordinate of the factor. Where one instruction takes a group of
-            steps of K, columns of a panel are a group apart, and have the stride 1.
+        strides: Distance of neighbours along each coordinate of the factor, in elements. Where one instruction takes a
+            group of steps of K, the columns of a panel are a group apart, and have the stride 1: it counts groups.
         uses_tensor_indices: Whether indices along coordinates count from the beginning of the tensor, as in an
             argument; in a packed copy they count from the first index of the tile.
         panel_stride: Elements from one panel, a few adjacent columns with all their rows, to the next; None where

@@ -28,7 +28,7 @@ from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 
 MIN_TRANSPOSED_SIDE = 4
-"""Rows of the smallest squares that pay to be transposed in registers."""
+"""Side of the smallest squares of elements for which a transposition in registers pays."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class PanelColumn(Position):
     Attributes:
         index: The column of B, counted from the first one of the tile.
         panel: Which panel it is in.
-        column: Its number in the panel.
+        column: Its index in the panel.
         group: Steps of K that are adjacent in the copy, those that one instruction multiplies; 1 without groups.
         is_padding: Whether the column is beyond the edge of B.
     """
@@ -165,7 +165,8 @@ class Packing:
         self._emit_coordinate_loops(build.without_load_motion(), outer=[])
 
     def _extent(self, build: Builder, coordinate: Linear) -> Index:
-        """Return the number of values of a coordinate within the region: i + 2 * j has 9 for extents 5 and 3."""
+        """Return the length of the range of a coordinate in the region: 9 for i + 2 * j with 5 values of i and 3 of
+        j."""
         total: Index = 1
         for dim, times in coordinate.terms:
             total = build.plus(total, build.times(build.minus(self.region.extent(dim), 1), times))

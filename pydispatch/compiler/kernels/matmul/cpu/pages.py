@@ -15,11 +15,12 @@ from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.ir.values import shape_of
 
 MAX_ROWS_OF_PAGES = 8
-"""Rows of A up to which gathered pages are read in place, in blocks as short as pages; for more, packing them pays."""
+"""Maximum number of rows of A for which gathered pages are read in place, by register blocks that do not cross pages.
+For more rows, packing the pages pays."""
 
 MIN_PAGE_STEPS = 64
-"""Steps of K in a page that a register block adds up at once, at least, if the page has so many: shorter chunks of the
-schedule are extended to it."""
+"""Minimum length of a chunk of K, in steps, if a page has at least so many: a shorter chunk of the schedule is extended
+to it. A register block adds up a chunk at a time."""
 
 
 def pages_in_place(

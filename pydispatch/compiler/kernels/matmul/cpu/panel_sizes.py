@@ -22,34 +22,37 @@ from pydispatch.compiler.kernels.matmul.cpu.tiles import (
 from pydispatch.ir.dialects.pyd.tile_registers import MOST_STEPS
 
 F32_BYTES = 4
-"""Bytes of an f32."""
+"""Size of an f32 in bytes."""
 
 MOST_ROWS = 16
-"""Rows of a workgroup that unpacks weights in registers: their elements fit into the second-level cache."""
+"""Maximum number of rows of a workgroup that unpacks weights in registers: their elements fit into the second-level
+cache."""
 
 MOST_BLOCK_ROWS = 4
-"""Most rows of a register block that unpacks weights."""
+"""Maximum height of a register block that unpacks weights."""
 
 ENOUGH_WORKGROUPS, MOST_PANELS = 8, 16
-"""Workgroups that are enough, and most panels of each while there are fewer. A workgroup converts its rows of A, for
-all of its panels: more workgroups convert them for longer than they multiply. Weights of more panels leave the
-second-level cache before the next rows read them. On an AMD EPYC Zen 4, 1x768x768 takes 16 us with 12 workgroups and 8
-with 6; 128x2048x2048 of 4 bits 5.1 ms with 4 panels each and 4.2 with 16, of 8 bits 5.7 ms with 32 and 4.1 with 16."""
+"""Number of workgroups that is enough, and maximum number of panels of a workgroup.
+
+Each workgroup converts its rows of A once for all of its panels. With more workgroups, converting takes longer than
+multiplying. With more panels, their weights leave the second-level cache before the next rows read them. On an AMD EPYC
+Zen 4, 1x768x768 takes 16 us with 12 workgroups and 8 with 6; 128x2048x2048 of 4 bits 5.1 ms with 4 panels each and 4.2
+with 16, of 8 bits 5.7 ms with 32 and 4.1 with 16."""
 
 UNPACKING = 3
-"""Operations that unpack a vector of weights: a shift, a mask and a conversion."""
+"""Number of operations that unpack a vector of weights: a shift, a mask and a conversion."""
 
 SCALING = 4
-"""Further operations that write weights to memory as f32 and read them again: the zero point, the scale, and both
-accesses."""
+"""Number of further operations on a vector of weights that is written to memory as f32: subtracting the zero point,
+multiplying by the scale, the store, and the load by the product."""
 
 CONVERTING = 2
-"""Operations on vectors that convert A to digits, divided by its elements: about 30 for a vector of 16."""
+"""Number of vector operations per element of A that convert it to digits: about 30 for a vector of 16 elements."""
 
 
 @dataclass(frozen=True)
 class BlockSizes:
-    """Block sizes of a kernel.
+    """Sizes of the blocks and chunks in which a kernel computes a product by block-quantized weights.
 
     Attributes:
         rows: Rows of A of one workgroup. The last workgroup may have fewer.
@@ -57,10 +60,11 @@ class BlockSizes:
         columns: Columns of a register block.
         panels: Panels of a workgroup; a panel is a fixed number of adjacent columns of the weights. The last workgroup
             may have fewer.
-        blocks: Blocks of K of a chunk, which divide those of the product.
+        blocks: Number of blocks of K in a chunk, a divisor of the number in the product. A block is adjacent steps of K
+            that share a scale.
         byte_digits: Bytes of the integer that an element of A is rounded to. Each byte, called a digit, is multiplied
             on its own. 0 where products are f32.
-        lanes: Elements of 32 bits of a vector.
+        lanes: Number of 32-bit elements in a vector.
         unpacks: Whether weights are unpacked into memory for all rows of a workgroup, instead of in registers.
         matrix_steps: Groups of four bytes that matrix registers multiply at once; 0 if they are not used.
     """
@@ -102,7 +106,8 @@ def sizes_of(match: BlockQuantized, level: Level) -> BlockSizes | None:
 
 
 def _operations(match: BlockQuantized, sizes: BlockSizes, total_rows: int) -> float:
-    """Return the operations on a vector of weights, for all rows, of a kernel that unpacks weights in registers."""
+    """Return how many operations a kernel that unpacks weights in registers takes per vector of weights, for all
+    rows."""
     blocks, digits = ceil_quotient(total_rows, sizes.row_block), sizes.byte_digits
     if not digits:
         return UNPACKING * blocks + total_rows
@@ -139,7 +144,7 @@ def _register_sizes(match: BlockQuantized, level: Level, total_rows: int, byte_d
 
 
 def _panels_of_converted_rows(match: BlockQuantized, row_groups: int) -> int:
-    """Return the panels of a workgroup that converts its rows of A to digits."""
+    """Return the number of panels of a workgroup that converts its rows of A to digits."""
     return min(MOST_PANELS, ceil_quotient(match.panels * row_groups, ENOUGH_WORKGROUPS))
 
 
@@ -158,7 +163,7 @@ def _unpacked_sizes(match: BlockQuantized, level: Level, total_rows: int) -> Blo
         row_block=row_block,
         columns=columns,
         panels=_panels(match, level, rows, ceil_quotient(total_rows, rows)),
-        # Steps of the columns of a register block stay in the first-level cache.
+        # The weights of a chunk, for the columns of a register block, stay in the first-level cache.
         blocks=_blocks(match, most_steps=level.converted_bytes // (columns * F32_BYTES)),
         byte_digits=0,
         lanes=lanes,
@@ -189,8 +194,8 @@ def _matrix_sizes(match: BlockQuantized, level: Level, total_rows: int) -> Block
 
 
 def _blocks(match: BlockQuantized, most_steps: int) -> int:
-    """Return the blocks of K of a chunk: the most that divide those of the product and have at most so many steps; more
-    where these would be too few steps.
+    """Return the number of blocks of K in a chunk: the largest divisor of the product's number of blocks for which a
+    chunk has at most `most_steps` steps. If the chunk would be too short then, return a larger divisor.
     """
     divisors = [n for n in range(1, match.blocks + 1) if match.blocks % n == 0]
     steps = max((n * match.steps_per_block for n in divisors if n * match.steps_per_block <= most_steps), default=0)
@@ -198,8 +203,8 @@ def _blocks(match: BlockQuantized, most_steps: int) -> int:
 
 
 def _panels(match: BlockQuantized, level: Level, rows: int, row_groups: int) -> int:
-    """Return the panels of a workgroup: their sums take at most a quarter of the second-level cache, and there are
-    enough workgroups.
+    """Return the number of panels of a workgroup: as many as leave enough workgroups, and whose sums take at most a
+    quarter of the second-level cache.
     """
     panels = max(1, level.model.l2.bytes_per_core // 4 // (rows * match.width * F32_BYTES))
     panels = min(panels, match.panels)

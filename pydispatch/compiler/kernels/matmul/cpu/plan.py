@@ -47,7 +47,7 @@ from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 
 ASSUMED_ROWS, ASSUMED_SKINNY_ROWS = 256, 4
-"""Row counts assumed when M is dynamic: with, and without, a guaranteed full register block."""
+"""Row counts that tiles are chosen for if M is dynamic: if there is at least a register block of rows, and if less."""
 
 
 class IllegalSchedule(Exception):
@@ -396,5 +396,5 @@ def packed_extents(
 
 
 def _volume(factor: Factor, extents: dict[int, int]) -> int:
-    """Return the number of elements of a packed operand, from the extent of each loop dimension in it."""
+    """Return the number of elements of a packed operand, in which the loop dimensions have the extents `extents`."""
     return prod(coordinate.extent(extents) for coordinate in factor.coordinates)

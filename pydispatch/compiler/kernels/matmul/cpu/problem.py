@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, Tiles, ceil_quotient
 
 SKINNY_ROWS = 64
-"""Rows of A up to which a transposed B is read in place along K; for more, transposing it once pays."""
+"""Maximum number of rows of A for which a transposed B is read in place, with vectors along K. For more rows, packing
+B, which transposes it, pays."""
 
 ALWAYS_SKINNY_ROWS, SKINNY_STEPS = 4, 64
-"""Rows up to which a transposed B is read in place whatever K is; with more rows, K has at least so many steps."""
+"""Up to `ALWAYS_SKINNY_ROWS` rows of A, a transposed B is read in place for any K. With more rows, it is only if K has
+at least `SKINNY_STEPS` steps."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Operand:
     Attributes:
         is_readable_in_place: Whether register blocks can read it from a dispatch argument without a copy: nothing is
             computed from the element but, in some cases, its widening to the type of products.
-        row_stride_bytes: Bytes between its rows, along M in A and along K in B; 0 if not known.
+        row_stride_bytes: Bytes from one row to the next, along M in A and along K in B; 0 if not known.
         is_contiguous_k, is_contiguous_n: Whether elements along that dimension are contiguous in memory.
         element_bytes: Bytes of an element in memory; 0 if it is as long as a packed element.
     """
@@ -151,30 +153,33 @@ class Problem:
 # Reading in place
 
 FEW_PASSES = 2
-"""Passes over a panel of B up to which it is read in place, whatever its stride: copying it costs about one of them.
-Twice as many where evicted rows return in time, from the third-level cache: on Zen 5, 42x784x1024 takes 0.84x as long
-as packed, 32x768x3072 0.82x, 56x784x1024 1.03x, 32x2048x2048 1.1x, 32x4096x4096 1.5x."""
+"""Maximum number of passes over a panel of B for which it is read in place at any stride: packing it takes about as
+long as one pass. A pass is the product of one block of rows and the panel.
+
+The maximum is twice as large if the third-level cache delivers evicted rows in time: on Zen 5, 42x784x1024 takes 0.84x
+as long as packed, 32x768x3072 0.82x, 56x784x1024 1.03x, 32x2048x2048 1.1x, 32x4096x4096 1.5x."""
 
 PACKED_ELEMENT_CYCLES = 4
-"""Cycles of the multiplications by an element of A in a tile up to which packing A takes longer than reading it from
-the second-level cache: 128x3072x768 takes 7,600 us in tiles of 130x64 with A packed and 5,800 with A in place,
-1024x3072x768 in tiles of 208x128 53,300 and 42,900, 1024 cubed in tiles of 208x256 21,100 and 20,800 (Intel Xeon with 2
-MiB of L2)."""
+"""Maximum number of cycles that a tile multiplies by an element of A for which A is read in place. The element is then
+used too rarely for packing to be faster than reads from the second-level cache: 128x3072x768 takes 7,600 us in tiles of
+130x64 with A packed and 5,800 with A in place, 1024x3072x768 in tiles of 208x128 53,300 and 42,900, 1024 cubed in tiles
+of 208x256 21,100 and 20,800 (Intel Xeon with 2 MiB of L2)."""
 
 PREFETCH_BYTES = 4096
-"""Bytes between what blocks read of B and what they prefetch. An Intel Xeon with 2 MiB of L2 runs ResNet-50, whose
-filters are beyond it, in 0.85 of the time without; 2048, 8192 and 16384 bytes are 3 % slower."""
+"""Distance in bytes from the elements of B that a block reads to those that it prefetches. An Intel Xeon with 2 MiB of
+L2 runs ResNet-50, whose filters exceed this cache, in 0.85 of the time without prefetches; distances of 2048, 8192 and
+16384 bytes are 3 % slower."""
 
 PREFETCHING_BANDWIDTH = 16
-"""Bytes in a cycle from beyond the second-level cache from which on the CPU's own prefetchers keep up with contiguous
-rows. Zen 4, panels in memory, with and without prefetches of blocks: 1x768x2048 of bf16 96 and 95 us, of f32 186 and
-183; 2x768x2048 of f32 204 and 178; 1x768x2048 of bf16 in small pages 134 and 115."""
+"""Bandwidth beyond the second-level cache, in bytes per cycle, from which on the CPU's own prefetchers keep up with
+contiguous rows. Zen 4, panels in memory, with and without prefetches of blocks: 1x768x2048 of bf16 96 and 95 us, of f32
+186 and 183; 2x768x2048 of f32 204 and 178; 1x768x2048 of bf16 in small pages 134 and 115."""
 
 SHARED_BYTES = 1 << 20
-"""Bytes of a factor B from which on one or two rows of A are cut into workgroups where cores wait for B. Each worker
-then has its part in its own second-level cache when B is used again: 1x784x512 and 1x512x512 in turns take 80 us as one
-workgroup each; as parts along K 26 us with two workers and 81 to 89 with one, in panels 17 and 79 (Intel Xeon with
-AMX)."""
+"""Minimum size of a factor B for which a product of one or two rows is cut into workgroups, on a CPU whose cores wait
+for B. Each worker then has a part of B in its own second-level cache when B is used again: 1x784x512 and 1x512x512 in
+turns take 80 us as one workgroup each; as parts along K 26 us with two workers and 81 to 89 with one, in panels 17 and
+79 (Intel Xeon with AMX)."""
 
 
 def shares_factor(level: Level, factor_bytes: int) -> bool:
@@ -191,8 +196,8 @@ def shares_factor(level: Level, factor_bytes: int) -> bool:
 def prefetch_distance(level: Level, mr: int, row_bytes: int) -> int:
     """Return how many bytes ahead of its reads a block of mr rows prefetches contiguous rows of B of `row_bytes` bytes.
 
-    0 where the bandwidth beyond the second-level cache is as high as the rate at which a block consumes B, and on CPUs
-    of a high bandwidth, whose own prefetchers reach it.
+    Return 0, for no prefetches, if the bandwidth beyond the second-level cache is as high as the rate at which a block
+    reads B, or is at least `PREFETCHING_BANDWIDTH`.
     """
     bandwidth = level.model.bandwidth  # bytes per cycle
     is_bound_by_memory = row_bytes > bandwidth * level.cycles(mr, row_bytes)
@@ -264,8 +269,9 @@ def _is_prefetched(level: Level, stride_bytes: int, steps: int) -> bool:
 def pays_in_place_a(level: Level, mr: int, stride_bytes: int) -> bool:
     """Return whether it pays that blocks of mr rows read A, whose rows are `stride_bytes` apart, in place.
 
-    The cache lines of the rows must leave B a third of the L1 bytes that lines at this stride can occupy. On Zen 5, 14
-    rows that are 2048 bytes apart take 0.97x the time of packing, 4096 bytes apart 1.08x.
+    A block reads one cache line of each row at a time. These lines may take two thirds of the bytes of the first-level
+    cache that lines at this stride can occupy; the rest is left to B. On Zen 5, 14 rows that are 2048 bytes apart take
+    0.97x the time of packing, 4096 bytes apart 1.08x.
     """
     model = level.model
     return 3 * mr * model.line <= 2 * model.l1.reachable(model.line, stride_bytes)

@@ -16,9 +16,9 @@ from pydispatch.ir.dialects.pyd.contract import ContractOp
 from pydispatch.ir.dialects.pyd.prefetch import PrefetchOp
 
 MAX_PREFETCH_DISTANCE_BYTES = 128 << 10
-"""Bytes that a product reads of a page whose successor is prefetched, at most. Lines that are prefetched further ahead
-leave the L2 cache before they are used: 4 heads of 128 in pages of 1,024 took 298 us with prefetches and 244 without
-(AMD EPYC Zen 4, one worker)."""
+"""Maximum number of bytes that a product reads of a page while it prefetches the next page. Lines that are prefetched
+further ahead leave the L2 cache before they are used: 4 heads of 128 in pages of 1,024 took 298 us with prefetches and
+244 without (AMD EPYC Zen 4, one worker)."""
 
 
 @dataclass(frozen=True)

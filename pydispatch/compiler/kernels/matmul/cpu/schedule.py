@@ -36,35 +36,35 @@ SCHEDULE = "pydispatch.schedule"
 """The attribute of a dispatch function with the schedule of its contraction."""
 
 ASSUMED_STEPS = 1024
-"""Steps of K that are assumed where their number is not known."""
+"""Number of steps of K that is assumed where it is dynamic."""
 
 MOST_ROWS_ALONG_K = 4
-"""Most rows of a register block whose vectors are along K."""
+"""Maximum height of a register block whose vectors are along K."""
 
 ELEMENTS_OF_B = 1 << 16
-"""Elements of B that a tile reads, about, if vectors are along K."""
+"""Approximate number of elements of B that a tile reads, if vectors are along K: all steps of K of its columns."""
 
 CONVERTED_BLOCKS = 4
-"""Register blocks whose columns of B are converted side by side. Against two of them: 4x4096x4096 in 1175 us, not 1210;
-1x4096x4096 in 721 us, not 769; four times as many leave no tiles for several workers."""
+"""Maximum width of a tile, in register blocks, where tiles convert B. Against two blocks: 4x4096x4096 in 1175 us, not
+1210; 1x4096x4096 in 721 us, not 769. Tiles of four times the width are too few for several workers."""
 
 LONG_STEPS = 64
-"""Steps of K from which on vectors along K pay also for a B whose columns fill at most half of a vector."""
+"""Steps of K from which on vectors are along K if the columns of B would fill at most half of a vector along N."""
 
 SHORTEST_VECTOR_BYTES = 16
-"""Bytes of the shortest vector registers."""
+"""Length in bytes of the shortest vector registers: blocks of few columns are not narrower."""
 
 CHUNK_MULTIPLE = 64
-"""Steps of K of a chunk along K are a multiple of this: whole vectors, in whole cache lines."""
+"""If vectors are along K, the number of steps of K of a chunk is a multiple of this: whole vectors and cache lines."""
 
 COMPUTED_COLUMNS = 64
-"""Columns of a tile with vectors along K, about, if elements of A are computed: each element once for all of them."""
+"""Approximate width of a tile if vectors are along K and elements of A are computed: once for all of its columns."""
 
 PAIRED_STEPS = 8
-"""Steps of K of the instruction that multiplies two rows at once, too (i8mm)."""
+"""Steps of K in a group of the instruction that multiplies two rows by two columns (i8mm): rows are then in pairs."""
 
 MAX_OPERAND_BYTES = 16 << 20
-"""Bytes of a packed operand, and of the sums of a tile, in a stated schedule."""
+"""Maximum size of a packed operand, and of the sums of a tile, in a schedule that a program states."""
 
 
 @dataclass(frozen=True)
@@ -264,7 +264,7 @@ def _unpacked_tiles(level: Level, problem: Problem, minimizes_passes: bool) -> T
 
 
 def _panel_in_place(problem: Problem, tiles: Tiles) -> tuple[int, int, int]:
-    """Return (bytes of a row, bytes between rows, rows: all reduced steps) of a panel of a B that is read in place."""
+    """Return (bytes of a row, bytes from row to row, number of rows) of a panel of B that is read in place."""
     assert problem.n is not None
     row_bytes = min(tiles.nr, problem.n) * (problem.b.element_bytes or problem.sum_bytes)
     return row_bytes, problem.b.row_stride_bytes, (problem.k or ASSUMED_STEPS) * problem.reductions

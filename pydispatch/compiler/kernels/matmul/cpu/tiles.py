@@ -1,7 +1,6 @@
 """CPU levels, and the register blocks and tiles of contractions for them.
 
-In the terms of BLIS: mr x nr is the register block, mt and nt are MC and NC, kc is KC. A *panel* of B is kc rows of nr
-columns.
+In the terms of BLIS, mr x nr is the register block, mt is MC, nt NC and kc KC. A panel of B is kc rows by nr columns.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ class Level:
         vector: Bytes of a vector register.
         registers: Number of vector registers.
         accumulators: Number of vector registers that may hold sums.
-        block_rows, block_vectors: Rows, and vectors of a row, of the usual register block.
-        tile_rows, tile_row_bytes: Rows, and bytes of columns, of the tile of a workgroup, about.
+        block_rows, block_vectors: Rows of the usual register block, and vectors of one of its rows.
+        tile_rows, tile_row_bytes: Approximate height of the tile of a workgroup, and width in bytes.
         byte_products: Signs of the bytes that a dot-product instruction takes, a key of `arithmetic.SIGN_CHOICES` such
             as "unsigned by signed"; "" without such an instruction.
         byte_steps: Steps of K that the instruction takes.
@@ -96,40 +95,41 @@ LEVELS = {
     "v": (16, 32, 24, 12, 2, 96, 512),
     "riscv64": (16, 8, 6, 6, 1, 96, 512),
 }
-"""Feature or architecture -> `Level.vector` to `Level.tile_row_bytes`; the first feature that a machine has counts."""
+"""Feature or architecture -> (vector, registers, accumulators, block_rows, block_vectors, tile_rows, tile_row_bytes),
+the fields of a `Level`. The first feature that a machine has counts."""
 
 MATRIX_FEATURES = {"i8": ("amx-int8", "avx512vnni"), "bf16": ("amx-bf16",)}
 """Element type -> features that a CPU with matrix registers needs to multiply it."""
 
 FEWEST_ROWS_OF_THREE_VECTORS = 8
-"""Rows that registers must hold for blocks of three vectors: a lower block loads nearly as often as it multiplies."""
+"""Minimum height of a block with rows of three vectors: a lower one loads nearly as often as it multiplies."""
 
 MOST_SKINNY_VECTORS = 8
-"""Vectors of a row of a block that has all rows of a skinny product, at most."""
+"""Maximum width, in vectors, of a register block that has all rows of a skinny product."""
 
 MOST_COMPUTED_COLUMNS = 1.08
-"""Computed columns, as a multiple of those of the product, above which blocks of three vectors pay: they have fewer
-rows and load more for each multiply-add."""
+"""Acceptable number of computed columns, as a multiple of the product's columns: the last block computes some columns
+again. Blocks have three vectors, with fewer rows, only where usual ones compute more, or where B is widened."""
 
 MIN_PACKED_STEPS = 64
-"""Steps of K of a packed chunk, at least, even if the cache does not hold them: shorter ones load sums too often."""
+"""Minimum of the steps of K of a packed chunk, even if the cache holds fewer: each chunk loads and stores all sums."""
 
 ASSUMED_CUT_STEPS = 512
-"""Steps of K that are assumed where tiles are cut and their number is dynamic."""
+"""Number of steps of K that is assumed, if it is dynamic, when tiles are cut for more workgroups."""
 
 STEP_MULTIPLE = 8
-"""Steps of K of a packed chunk are a multiple of this, unless it is the only one."""
+"""The number of steps of K of a packed chunk is a multiple of this, unless all steps are one chunk."""
 
 MATRIX_ROWS = 32
-"""Rows, and columns, of a block of sums in matrix registers: two times two registers of 16 rows of 64 bytes."""
+"""Rows, and columns, of a block of sums in matrix registers. It fills 2 x 2 of them: each has 16 rows of 16 sums."""
 
 
 class WorkgroupLimit(NamedTuple):
     """Limit up to which tiles are cut: until there are enough workgroups, or a tile is small enough.
 
     Attributes:
-        workgroups: Workgroups that are enough.
-        multiplications: Multiplications of a tile that are few enough.
+        workgroups: Number of workgroups that is enough.
+        multiplications: Number of multiplications of a tile below which it is not cut further.
     """
 
     workgroups: int
@@ -137,7 +137,7 @@ class WorkgroupLimit(NamedTuple):
 
 
 WORKGROUP_LIMITS = (WorkgroupLimit(8, 1 << 20), WorkgroupLimit(64, 1 << 25))
-"""Limits that are applied in turn: 8 workgroups even of small tiles, and 64 of large ones."""
+"""Limits that are applied in turn: tiles are cut for 8 workgroups even if they are small, for 64 only large ones."""
 
 PACKING_WORKGROUP_LIMITS = (WorkgroupLimit(8, 1 << 20), WorkgroupLimit(16, 1 << 25))
 """`WORKGROUP_LIMITS` where each tile packs its rows of A: 32x4096x4096 in 16 tiles of 256 columns takes 7,700 us on an
@@ -186,7 +186,7 @@ class Tiles:
     Attributes:
         mr, nr: Rows and columns of the register block.
         mt, nt: Rows and columns of the tile, multiples of mr and nr.
-        kc: Steps of K of a chunk, after which the next operands are packed.
+        kc: Steps of K of a chunk: its elements of A and B are packed and multiplied before those of the next chunk.
     """
 
     mr: int

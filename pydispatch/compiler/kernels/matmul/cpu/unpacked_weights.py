@@ -23,7 +23,7 @@ from pydispatch.ir.dialects.pyd.contract import ContractOp
 from pydispatch.ir.dialects.pyd.unpack import UnpackOp
 
 F32_BYTES = 4
-"""Bytes of an f32."""
+"""Size of an f32 in bytes."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class UnpackedProducts(PanelWorkgroup):
 
     @property
     def _row_stride(self) -> int:
-        """Elements of `_a` between rows. Rows of a power of two would all be in the same cache sets."""
+        """Distance of rows in `_a`, in elements. If it were a power of two, all rows would share few cache sets."""
         return self.conversion.steps + CACHE_LINE_BYTES // F32_BYTES
 
     @cached_property
@@ -52,7 +52,7 @@ class UnpackedProducts(PanelWorkgroup):
 
     @property
     def _term_count(self) -> int:
-        """Number of terms of a column."""
+        """Number of terms of a column: the zero point, the scale and, if there is one, the offset."""
         return 2 if self.match.offset is None else 3
 
     def _convert_rows(self, build: Builder, first_block: Index) -> None:
