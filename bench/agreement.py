@@ -35,6 +35,7 @@ func.func @main(%a: tensor<SxSxf32>, %b: tensor<SxSxf32>) -> tensor<SxSxf32> {
   return %r : tensor<SxSxf32>
 }
 """
+"""MLIR of a product of two matrices; S stands for their size."""
 SUM = """
 func.func @main(%a: tensor<SxSxf32>, %b: tensor<SxSxf32>) -> tensor<SxSxf32> {
   %r = arith.addf %a, %b : tensor<SxSxf32>
@@ -42,6 +43,7 @@ func.func @main(%a: tensor<SxSxf32>, %b: tensor<SxSxf32>) -> tensor<SxSxf32> {
   return %s : tensor<SxSxf32>
 }
 """
+"""MLIR of the exponential of a sum of two matrices."""
 PROGRAMS = {
     f"{name} {size}x{size}": (text.replace("S", str(size)), f"{size}x{size}xf32=0.5")
     for name, text, size in (("product", PRODUCT, 256), ("product", PRODUCT, 512), ("exp of a sum", SUM, 512))

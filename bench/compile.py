@@ -39,7 +39,9 @@ from pydispatch.bench.peers import iree
 ROWS = 64
 """Rows of the left matrix of each product."""
 COMPILE = (sys.executable, "-m", "pydispatch.cli", "compile")
+"""Command that compiles a file with pydispatch."""
 PEER = (*iree.CPU, "--iree-opt-level=O2", "--iree-llvmcpu-target-cpu=generic")
+"""Flags of iree-compile for a program that runs on any CPU of the architecture, as ours does."""
 
 
 def chain(count: int, seed: int = 1) -> str:

@@ -23,11 +23,13 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "cuda")]
 
 DATA = HERE.parent / "tests" / "cuda" / "data"
+"""Folder with the PTX of the kernels that `Bench.launches` calls."""
 T = "tensor<?xf32>"
 ADD = f"""module {{ func.func @add(%a: {T}, %b: {T}) -> {T} {{
   %0 = arith.addf %a, %b : {T}
   return %0 : {T}
 }} }}"""
+"""MLIR of @add: the sum of two vectors."""
 
 
 def product(m: int, k: int, n: int, type: str) -> str:

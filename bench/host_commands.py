@@ -21,13 +21,16 @@ import pydispatch as pd
 from pydispatch.bench.measure import measure
 
 HEAD = "flow.func private @nothing(%x: tensor<8xf32>) -> %x\nfunc.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {\n"
+"""First lines of a program: the command @nothing, and the head of @f."""
 STEP = """flow.dispatch.region -> (tensor<8xf32>) {
   %r = arith.addf %x, %x : tensor<8xf32>
   flow.return %r : tensor<8xf32>
 }"""
+"""A dispatch that adds %x to itself."""
 SOURCE = """
 int nothing(void* command, void* context, void* reserved) { return 0; }
 """
+"""C source of the host command."""
 
 
 def text(dispatches: int, commands: int) -> str:

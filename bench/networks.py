@@ -28,6 +28,7 @@ METHOD = (
     "contenders alternate, with pauses, since threads of some spin after a call. With one worker the process keeps to "
     "one core and its CPU time counts."
 )
+"""How the figures were measured, for the report."""
 PAUSE = 0.05
 """Seconds between contenders: threads of onnxruntime spin for a while after their last call."""
 
@@ -149,6 +150,7 @@ NETWORKS: dict[str, Callable[[Path], None]] = {
     "ResNet-18, dynamic batch": lambda path: resnet(path, (2, 2, 2, 2), bottleneck=False, batch="n"),
     "MobileNetV2, dynamic batch": lambda path: mobilenet(path, batch="n"),
 }
+"""Name -> function that writes the network to a file."""
 
 
 def child(path: Path, workers: int, seconds: float) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pydispatch.bench.peers import iree
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "mixed"
+"""Folder of the example with C functions: MLIR, C source."""
 
 PAUSE = 0.06
 """Seconds between contenders: threads of OpenBLAS, onnxruntime and IREE spin for a while after their last call, on a
@@ -34,6 +35,7 @@ func.func @run(%out: tensor<4xf32>) -> tensor<4xf32> {
 """
 """A dispatch whose workgroups do nothing: what starting a workgroup costs."""
 EMPTY_WORKGROUPS = 4096 * 4096
+"""Workgroups of a call of EMPTY."""
 
 
 def example_text(object_file: Path | None = None) -> str:

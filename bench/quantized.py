@@ -29,6 +29,7 @@ from pydispatch.bench.measure import Call, measure
 from pydispatch.bench.peers import openvino
 
 SHAPES = [(512, 512, 512), (128, 768, 3072), (8, 1024, 1024), (1, 2048, 2048)]
+"""(M, K, N) of [M, K] times [K, N]."""
 WINDOWS = [(56, 64, 64, 3, 1), (28, 128, 128, 3, 1), (14, 256, 256, 3, 1), (56, 64, 256, 1, 1), (14, 1024, 256, 1, 1)]
 """(side, channels, filters, window, groups) of convolutions: of a square image, and of a square window, in pixels."""
 

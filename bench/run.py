@@ -267,6 +267,7 @@ int mul(void* raw, void* context, void* reserved) {
   return 0;
 }
 """
+"""C source of the function of the kernel as an import: one structure with pointers, offsets and sizes."""
 
 
 def import_thunk(work: Path) -> int:

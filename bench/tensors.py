@@ -25,6 +25,7 @@ METHOD = (
     "Medians; contenders alternate, with pauses, since threads of some spin after a call. float32, for this CPU on "
     "both sides. Compiling: in a warm process, and as a process, the best of three."
 )
+"""How the figures were measured, for the report."""
 
 
 def onnx_session(work: Any, workers: int) -> Any:

@@ -35,6 +35,7 @@ import pydispatch  # noqa: E402
 from pydispatch.bench.peers import iree  # noqa: E402
 
 CPUS = len(os.sched_getaffinity(0))
+"""Number of CPUs that this process may use."""
 Call = Callable[[], Any]
 
 

@@ -41,6 +41,7 @@ SHADERS = {
     "layout(set=0, binding=1) buffer B { float b[]; };\n"
     "void main() { uint i = gl_GlobalInvocationID.x; if (i < n) b[i] *= a[i]; }",
 }
+"""GLSL of each kernel, after HEAD."""
 
 
 def shader(folder: Path, name: str) -> Path:
@@ -79,6 +80,7 @@ EXAMPLE = f"""func.func @mixed(%a: {T}, %b: {T}) -> {T} {{
   %2 = flow.dispatch @simple_mul_inplace::@vulkan::@main[%d](%n, %0, %1) : (i32, {T}{{%d}}, {T}{{%d}}) -> %1{{%d}}
   return %2 : {T}
 }}"""
+"""MLIR of @mixed: (a * b) * b, which the third dispatch multiplies in place by a * b."""
 
 
 def chain(count: int) -> str:
@@ -273,6 +275,7 @@ PRODUCT = """func.func @product(%a: tensor<512x512xf32>, %b: tensor<512x512xf32>
   return %c : tensor<512x512xf32>
 }
 """
+"""MLIR of @product: the product of two matrices of 512 x 512 floats."""
 
 
 def measure_product(device: str, rounds: int, folder: Path) -> None:

@@ -27,7 +27,9 @@ PARTS = {
 """Name of a C program of this folder -> the folders of csrc that are compiled into it."""
 FLAGS = ("-std=c11", "-O3", "-D_GNU_SOURCE", f"-I{HERE.parent}", f"-I{ROOT}/csrc", f"-I{ROOT}/csrc/include",
          f"-I{ROOT}/tests/c")  # fmt: skip
+"""Arguments of gcc for every program."""
 PLUGIN = ROOT / "examples/plugin/simple_mul.c"
+"""Source of both plugins that "plugin" loads."""
 
 
 def build(part: str, folder: Path) -> Path:

@@ -31,7 +31,9 @@ METHOD = (
     "compared with ours with constant weights: both lay them out once. The roof is what multiply-adds in registers and "
     "a triad over as many bytes take."
 )
+"""How the figures were measured, for the report."""
 PEERS = ("iree", "onnxruntime", "jax", "numpy")
+"""Contenders that --peers chooses from."""
 
 
 def measure(work: Any, workers: int, folder: Path, seconds: float, peers: frozenset[str]) -> dict[str, Any]:

@@ -34,6 +34,7 @@ WORDS = 32000
 READ_BYTES, PRODUCT_SIZE = 1 << 28, 1024
 """Sizes of the array and of the matrices that the rates of the machine are measured with."""
 MATRIX = pd.f32[PRODUCT_SIZE, PRODUCT_SIZE]
+"""Type of the operands of the product with which the machine's rate is measured."""
 ROUNDS = 4
 """How often all steps take turns: their least times come from the same stretches of time."""
 

@@ -43,6 +43,7 @@ from measured import (
 from report.figures import OURS, Figures, Row, parser, table
 
 BYTES, PAIRS = f"{OURS}, activation_bits=8", f"{OURS}, precision=bf16"
+"""Contenders of ours that round activations: to integers of 8 bits, and to bf16."""
 OPTIONS: dict[str, dict[str, Any]] = {OURS: {}, BYTES: {"activation_bits": 8}, PAIRS: {"precision": "bf16"}}
 """Options that each contender of ours is compiled with."""
 LIKE_PEERS = {"bf16": PAIRS, "Q8_0": BYTES, "Q4_0": BYTES}

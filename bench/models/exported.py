@@ -13,6 +13,7 @@ from jax.extend import core
 from onnx import helper, numpy_helper
 
 OPSET = 20
+"""Version of ONNX's operators, all of which onnxruntime has."""
 
 OPERATORS = {  # of JAX primitives, whose operands an ONNX operator takes in the same order, without attributes
     "add": "Add", "add_any": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "max": "Max", "min": "Min", "pow": "Pow",
@@ -22,6 +23,7 @@ OPERATORS = {  # of JAX primitives, whose operands an ONNX operator takes in the
     "copy": "Identity", "copy_p": "Identity", "stop_gradient": "Identity",
 }  # fmt: skip
 REDUCTIONS = {"reduce_sum": "ReduceSum", "reduce_max": "ReduceMax", "reduce_min": "ReduceMin"}
+"""ONNX operators of JAX primitives that reduce axes, which ONNX takes as a second operand."""
 
 
 class NotExported(Exception):

@@ -34,6 +34,7 @@ METHOD = (
     "OpenVINO (in f32), which are compared with ours with constants. Compiling: processes, without a cache (cold) and "
     "with what that left (warm)."
 )
+"""How the figures were measured, for the report."""
 
 
 def figures_of(model: Model, args: argparse.Namespace, folder: Path) -> dict[str, Any]:

@@ -168,3 +168,4 @@ CONTENDERS = {
     "jax": Contender("jax", _jax, workers=(2,), module="jax"),
     "openblas": Contender("openblas", _openblas, works=("product",)),
 }
+"""Name on the command line -> contender."""

@@ -28,6 +28,7 @@ from pauses.contenders import CONTENDERS, WORKS, Call, model
 from report.figures import Figures, Row, parser, table
 
 PAUSES_MS = (0, 1, 5, 20, 50, 200)
+"""Lengths of pauses that are measured by default."""
 CALLS = 4
 """Calls after each pause: the first shows what waking up costs, all of them what a burst costs."""
 LEAST_ROUNDS = 10
@@ -58,6 +59,7 @@ SETTINGS = {
     "callers": Setting(", 4 callers", callers=4, pauses=(0, 50)),
     "neighbour": Setting(", busy neighbour", has_neighbour=True, pauses=(0, 50)),
 }
+"""Name on the command line -> setting."""
 
 
 def time_rounds(call: Call, pause_ms: int, seconds: float, times: list[float]) -> None:

@@ -7,6 +7,7 @@ import shutil
 from dataclasses import dataclass
 
 FRAMEWORKS = ("module jax", "module onnx", "module onnxruntime", "module iree.runtime", "tool gcc")
+"""Needs of benchmarks that compare models of JAX, as `Benchmark.needs` states them."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ CATALOG = (
     Benchmark("compile", ("compile.py",), minutes=4, quick=("--only", "4 products", "--rounds", "1")),
     Benchmark("ptx-interpreter", ("ptx_interpreter.py",), minutes=0.5, needs=()),
 )  # fmt: skip
+"""All benchmarks, in the order in which they run."""
 
 
 def lacking(benchmark: Benchmark) -> str:

@@ -21,7 +21,9 @@ DOCUMENTS = (
     "docs/benchmarking.md",
     "docs/llm.md",
 )
+"""Documents with tables, relative to the project's folder."""
 BLOCK = re.compile(r"(<!-- figures: ([\w/-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+"""Pattern of a table in a document: head, name of the table, old text, end."""
 WIDEST = 10
 """Number of columns that a page shows side by side: a table with more is divided into one for each machine."""
 

@@ -27,7 +27,9 @@ PACKAGES = (
 """Packages whose versions each file of figures has, where they are installed."""
 
 OURS = "pydispatch"
+"""Name of the contender that others are compared with, and start of the names of its variants."""
 CONSTANT = f"{OURS}, constant weights"
+"""Contender whose weights are constants of the program, not arguments."""
 ROOF = "roof"
 """Contender of rows with the least time that the machine allows for the work of the contender `Row.against`."""
 
@@ -153,6 +155,7 @@ def comparisons(rows: Iterable[Row]) -> Iterator[Comparison]:
 
 
 ORDER = (OURS, "iree", "onnxruntime", "jax", "numpy")
+"""Contenders in the order of tables, see `in_order`."""
 
 
 def in_order(contenders: Iterable[str]) -> list[str]:
@@ -222,6 +225,7 @@ def versions() -> dict[str, str]:
 
 
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+"""(seconds, unit) of each unit of time, the largest first."""
 
 
 def unit_of(values: Sequence[float], unit: str) -> tuple[float, str]:

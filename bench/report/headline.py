@@ -8,7 +8,9 @@ from html import escape
 from report.figures import CONSTANT, OURS, ROOT, Figures, text
 
 TARGET = ROOT / "docs" / "images" / "speed.svg"
+"""The picture that is written."""
 MACHINE = "AMD EPYC Zen 4"
+"""Name of the machine whose figures are drawn."""
 GROUPS = (
     ("Call of three small kernels", "calls", "", 1, {OURS: OURS, "np.add of the same arrays": "NumPy, one np.add",
                                                      "iree local-sync": "IREE"}),

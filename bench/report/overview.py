@@ -11,6 +11,7 @@ from report.spreads import spreads
 from pydispatch.bench.plot import LEGEND_LINE, STYLE, Axis, legend, marker
 
 TARGET = ROOT / "docs" / "images" / "advantages.svg"
+"""The picture that is written."""
 LABEL, WIDTH, MARK, GAP = 210, 760, 11, 7
 """Widths of the labels and of the picture; heights of a machine's mark and of the gap between peers, in pixels."""
 

@@ -35,6 +35,7 @@ class Reason:
 
 ZEN_4 = "AMD EPYC Zen 4"
 XEON = "Intel Xeon AMX"
+"""Names of machines, as in the tables."""
 
 PYTHON_KERNELS = {
     ("prefix_sum",): (

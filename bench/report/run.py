@@ -33,6 +33,7 @@ from report.figures import FOLDER, cpu_model, load  # noqa: E402
 from report.page import page, runs_of  # noqa: E402
 
 PAGE = FOLDER.parent / "index.html"
+"""The page with all figures."""
 KEPT_LINES = 12
 """Number of lines of a failed benchmark's output, the last ones, that run.json has."""
 

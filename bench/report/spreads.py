@@ -22,10 +22,14 @@ class Spread:
     """Advantages over one peer on one machine: median, and the values that a tenth is below and a tenth above."""
 
     low: float
+    """Value that a tenth of the advantages is below."""
     median: float
     high: float
+    """Value that a tenth of the advantages is above."""
     count: int
+    """Number of comparisons."""
     lost: int
+    """Number of comparisons that the peer won, see `LOSS`."""
 
     @staticmethod
     def of(advantages: Sequence[float]) -> Spread:

@@ -25,6 +25,7 @@ from report.figures import ROOT, Figures, Row, parser, table  # noqa: E402
 from sources import host, sources  # noqa: E402
 
 FLAGS = ("-O3", "-march=native", "-D_GNU_SOURCE", f"-I{ROOT}/csrc", f"-I{ROOT}/csrc/include", f"-I{HERE}")
+"""Arguments of every compiler."""
 CALIBRATION = 10_000_000
 """Passes through the work loop by which its duration is measured."""
 

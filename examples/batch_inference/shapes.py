@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 SHAPES = ("disk", "ring", "cross", "stripes")
+"""Names of the shapes; labels are indices of this list."""
 PIXELS = 16
 """Width and height of an image."""
 

@@ -71,6 +71,7 @@ class Config:
     width: int
     """Features of a token between the layers."""
     layers: int
+    """Number of blocks of attention and MLP."""
     heads: int
     """Heads of queries, a multiple of `kv_heads`."""
     kv_heads: int
@@ -84,6 +85,7 @@ class Config:
     rotary: Rotary | None = None
     """None: positions are learned, as in GPT-2."""
     has_qk_norm: bool = False
+    """Whether queries and keys of a head are normalized before their rotation, as in Qwen 3."""
     window: int | None = None
     """Number of keys that a query sees, its own included; None for its own and all before it."""
     full_layers: frozenset[int] = frozenset()

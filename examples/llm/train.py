@@ -22,6 +22,7 @@ END = "<|end|>"
 """Token after each document."""
 
 LEARNING_RATE = 3e-3
+"""Peak of the learning rate, see `train`."""
 
 CONFIG = LlamaConfig(
     vocab_size=1024, hidden_size=128, intermediate_size=352, num_hidden_layers=4, num_attention_heads=4,

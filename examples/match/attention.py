@@ -10,6 +10,7 @@ import pydispatch as pd
 QUERIES = pd.f32["sequence", "query", "group", "member", "feature"]
 """Heads that share keys and values are members of one group."""
 KEYS = pd.f32["sequence", "key", "group", "feature"]
+"""Type of keys and of values, one head for each group."""
 SEEN = pd.i1["sequence", 1, 1, "query", "key"]
 """Whether a query attends to a key, in all heads."""
 

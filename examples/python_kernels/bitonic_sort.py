@@ -11,6 +11,7 @@ from running import Case, run
 import pydispatch as pd
 
 ROWS, PAIRS, SIZE = 16, 16, 128
+"""Rows of a workgroup, invocations for each row, and elements of a row in workgroup memory."""
 Rows = Annotated[pd.View, pd.f32["m", "n"]]
 
 

@@ -11,7 +11,9 @@ from running import Case, run
 import pydispatch as pd
 
 BLOCK, HEAD = 16, 16
+"""Queries and keys of a block, and features of a head."""
 SCALE = 1 / math.sqrt(HEAD)
+"""Factor of the products of queries and keys."""
 Queries = Annotated[pd.View, pd.f32["heads", "n", HEAD]]
 Keys = Annotated[pd.View, pd.f32["groups", "n", HEAD]]
 Sums = Annotated[pd.View, pd.f32["heads", "n"]]

@@ -10,6 +10,7 @@ from running import Case, run
 import pydispatch as pd
 
 ROWS, COLUMNS = 8, 32
+"""Rows and columns of a tile, which a workgroup copies or adds."""
 OWNED = 64
 """Columns of the table that belong to one workgroup of `scattered_rows`."""
 Table = Annotated[pd.View, pd.f32["rows", "n"]]

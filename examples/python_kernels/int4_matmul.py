@@ -10,6 +10,7 @@ from running import Case, run
 import pydispatch as pd
 
 GROUP, ROWS, COLUMNS = 32, 32, 64
+"""Rows of w with one scale, and rows and columns of a workgroup's block of the result."""
 
 
 @pd.kernel(workgroup=64, grid=lambda x, w, scales, y: (pd.cdiv(y.shape[1], COLUMNS), pd.cdiv(y.shape[0], ROWS)))

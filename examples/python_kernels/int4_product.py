@@ -10,6 +10,7 @@ from running import Case, run
 import pydispatch as pd
 
 GROUP = 32
+"""Columns with one scale."""
 
 
 @pd.kernel(workgroup=GROUP // 2, grid=lambda w, *_: w.shape[0])

@@ -10,6 +10,7 @@ from running import Case, run
 import pydispatch as pd
 
 SIZE = 3
+"""Rows and columns of each matrix."""
 Matrices = Annotated[pd.View, pd.f32["n", SIZE, SIZE]]
 
 

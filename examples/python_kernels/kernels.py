@@ -58,6 +58,7 @@ def at(x: pd.View, row: int, column: int) -> Any:
 
 
 TILE = 16
+"""Rows and columns of the tiles of `matmul`."""
 
 
 @pd.kernel(workgroup=(TILE, TILE))

@@ -13,6 +13,7 @@ Vector = Annotated[pd.View, pd.f32["n"]]
 Rows = Annotated[pd.View, pd.f32["m", "n"]]
 Share = Annotated[int, pd.static]
 EPSILON = 1e-5
+"""Addition to the variance, so that rows of equal elements are not divided by 0."""
 
 
 @pd.kernel(workgroup=64, grid=lambda x, *_: x.shape[0])

@@ -10,6 +10,7 @@ from running import Case, run
 import pydispatch as pd
 
 STEPS = 40
+"""Steps of a point that does not escape."""
 
 
 @pd.kernel(workgroup=(16, 4))

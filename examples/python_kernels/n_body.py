@@ -10,6 +10,7 @@ from running import Case, run
 import pydispatch as pd
 
 BLOCK, SOFTENING = 64, 1e-2
+"""Bodies that a workgroup reads at a time, and an addition to squared distances, so that none is 0."""
 Bodies = Annotated[pd.View, pd.f32["n", 4]]
 
 

@@ -11,6 +11,7 @@ from running import Case, run
 import pydispatch as pd
 
 CENTRES, SIZE = 16, 3
+"""Number of centres, and coordinates of a point."""
 
 
 @pd.kernel(workgroup=64)

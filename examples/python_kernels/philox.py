@@ -14,7 +14,9 @@ import pydispatch as pd
 
 U32 = Annotated[int, pd.u32]
 MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
+"""Factors of the first and the third word in a round."""
 INCREMENTS = 0x9E3779B9, 0xBB67AE85
+"""Additions to the two words of the key after a round."""
 
 
 class Words(NamedTuple):

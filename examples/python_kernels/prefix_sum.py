@@ -15,6 +15,7 @@ import pydispatch as pd
 LANES, SHARE = 128, 128
 """Invocations of a workgroup, and elements that each of them adds up. Fewer make workgroups wait for each other."""
 BLOCK = LANES * SHARE
+"""Elements of a workgroup."""
 OWN, ALL = 1 << 29, 1 << 30
 """Marks in the word of a block: the sum of its elements, and that of all elements up to its end."""
 Integers = Annotated[pd.View, pd.i32["n"]]

@@ -10,6 +10,7 @@ from running import Case, run
 import pydispatch as pd
 
 ROWS, COLUMNS, DEPTH = 32, 32, 16
+"""Rows and columns of a block of the result, and depth of a step."""
 BAND = 4
 """Rows of blocks of which workgroups take all columns before those of the next rows: they share blocks of b."""
 

@@ -11,6 +11,7 @@ from running import Case, run
 import pydispatch as pd
 
 BASE = 10000.0
+"""Frequencies of pairs fall from 1 towards 1 / BASE."""
 Heads = Annotated[pd.View, pd.f32["tokens", "heads", "size"]]
 
 

@@ -11,6 +11,7 @@ from running import Case, run
 import pydispatch as pd
 
 BLOCK, GROUP = 32, 32
+"""Rows and columns of a block of the result, and columns of a and b with one scale."""
 
 
 @pd.kernel(workgroup=64)

@@ -10,6 +10,7 @@ from running import Case, run
 import pydispatch as pd
 
 ROWS, COLUMNS = 4, 512
+"""Rows and columns of a block, which a workgroup computes."""
 Grid = Annotated[pd.View, pd.f32["m", "n"]]
 
 

@@ -34,6 +34,7 @@ def softmax(x: Matrix, y: Matrix) -> None:
 
 
 ROWS, COLUMNS, DEPTH = 64, 64, 32
+"""Rows and columns of a block of the product, and depth of a step."""
 
 
 @pd.kernel(workgroup=64)
@@ -51,6 +52,7 @@ def matmul(
 
 
 HEAD, QUERIES = 64, 16
+"""Features of a head, and queries of a workgroup."""
 Head = Annotated[pd.View, pd.f32["queries", HEAD]]
 Keys = Annotated[pd.View, pd.f32["keys", HEAD]]
 

@@ -11,6 +11,7 @@ from running import Case, run
 import pydispatch as pd
 
 ROWS, COLUMNS, K = 64, 32, 8
+"""Rows of a workgroup, columns that it reads at a time, and elements that are found in each row."""
 
 
 @pd.kernel(workgroup=ROWS, grid=lambda x, *_: pd.cdiv(x.shape[0], ROWS))

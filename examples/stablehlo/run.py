@@ -24,6 +24,7 @@ TARGETS = {"ptx-interpreter": "cuda"}
 """Targets of devices whose names are no targets."""
 X = np.array([[1, -2, 0.5], [0.25, 3, -1], [-0.5, 0.75, 2], [0, 1, -1.5]], np.float32)
 SQUARE = np.array([[1, -2, 3, 0.5], [0.25, 4, -1, 2], [-3, 1.5, 0.5, 1], [2, 2, -2, 0.75]], np.float32)
+"""Arguments of the examples."""
 
 
 def target_of(device: str) -> str:
@@ -127,6 +128,7 @@ def match_and_replace(name: str, folder: Path) -> None:
 
 
 EXAMPLES: tuple[Callable[[str, Path], None], ...] = (five_ways, custom_call, match_and_replace)
+"""Functions of the device's name and a folder for files, each of which runs one example."""
 
 
 def main(name: str = "cpu") -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pydispatch as pd
 
 HIDDEN, RATE = 32, 0.2
+"""Features of the hidden layer, and learning rate."""
 View = Annotated[pd.View, pd.f32["n", "m"]]
 Points = Annotated[np.ndarray, pd.f32["batch", 2]]
 Targets = Annotated[np.ndarray, pd.f32["batch", 1]]

@@ -14,6 +14,7 @@ from pydispatch.runtime.program.variants import DeviceProperties
 from toy.interpreter import Kernel
 
 FORMAT = "toy-kernel-ir"
+"""Format of the code in an artifact, as toy/target.py writes it."""
 
 
 def available():

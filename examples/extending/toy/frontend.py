@@ -22,6 +22,7 @@ OPERATIONS = {
     "add": elementwise.binary, "sub": elementwise.binary, "mul": elementwise.binary, "div": elementwise.binary,
     "abs": elementwise.unary, "exp": elementwise.unary, "tanh": elementwise.unary,
 }  # fmt: skip
+"""Word of a line -> function that builds its operation."""
 
 
 class ToyFile(Frontend):

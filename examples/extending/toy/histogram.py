@@ -12,6 +12,7 @@ def _histogram(op: HistogramOp, build: Build) -> None:
 
 
 CONVERSIONS = {HistogramOp.name: _histogram}
+"""Name of an operation -> function that replaces it."""
 
 
 def histogram(context, source, counts):

@@ -9,12 +9,15 @@ from pydispatch.errors import CompileError, DeviceUnavailableError
 from pydispatch.ir.core.locations import location_of
 
 TYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "index": np.int64, "i1": np.bool_}
+"""Scalar type of the IR -> type of NumPy."""
 BINARY = {
     "arith.addf": np.add, "arith.subf": np.subtract, "arith.mulf": np.multiply, "arith.divf": np.divide,
     "arith.addi": np.add, "arith.subi": np.subtract, "arith.muli": np.multiply, "arith.minsi": np.minimum,
     "arith.maxsi": np.maximum, "arith.divui": np.floor_divide, "arith.remui": np.remainder,
 }  # fmt: skip
+"""Operation with two operands -> function of NumPy."""
 UNARY = {"arith.negf": np.negative, "math.exp": np.exp}
+"""Operation with one operand -> function of NumPy."""
 
 
 def dtype_of(type: Attribute) -> type:

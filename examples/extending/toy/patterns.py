@@ -13,3 +13,4 @@ def cube(x: pd.f32["n"]):
 
 cube.replace(pd.CFunction(Path(__file__).with_name("cube.c"), "toy_cube"))
 PATTERNS = [cube]
+"""Patterns that this package adds to the compiler."""

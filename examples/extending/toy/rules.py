@@ -47,3 +47,4 @@ class Flatten(View):
 
 
 RULES = [Reverse, Flatten]
+"""Rules that this package adds to the compiler."""

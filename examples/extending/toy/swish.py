@@ -16,3 +16,4 @@ def _swish(op: SwishOp, build: Build) -> None:
 
 
 CONVERSIONS = {SwishOp.name: _swish}
+"""Name of an operation -> function that replaces it."""
