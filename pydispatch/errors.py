@@ -61,6 +61,7 @@ class Location:
     layer: str = ""
 
     def __str__(self) -> str:
+        """Return `file:line:column`, or `file` without lines, with the layer if there is one."""
         if not self.line:
             return f"{self.file}: {self.layer}" if self.layer else self.file
         layer = f" ({self.layer})" if self.layer else ""
@@ -108,12 +109,14 @@ class CompileError(Error):
     location: Location | None
 
     def __init__(self, message: str, location: Location | None = None, note: str | None = None) -> None:
+        """Store the parts of the message. For the arguments see the attributes of the class."""
         self.message = message
         self.location = location
         self.note = note
         super().__init__(str(self))
 
     def __str__(self) -> str:
+        """Return the located message, the source line with a caret, and the note, each on lines of its own."""
         parts = [f"{self.location}: error: {self.message}" if self.location else f"error: {self.message}"]
         if self.location and self.location.caret():
             parts.append(self.location.caret())

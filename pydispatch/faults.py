@@ -47,6 +47,7 @@ def faults_as_internal_errors(passing: tuple[type[Exception], ...] = ()) -> Call
 
         @functools.wraps(function)
         def call(*args: P.args, **named: P.kwargs) -> R:
+            """Call the function, and raise a fault as InternalError, or as CompileError for too deep nesting."""
             try:
                 return function(*args, **named)
             except Exception as error:
@@ -192,6 +193,7 @@ def _operation_location(error: BaseException) -> Location | None:
 
 
 def _location_of(op: Operation) -> Location | None:
+    """Return the source location of `op`. The import is local: the module needs xDSL, which only the compiler loads."""
     from pydispatch.ir.core.locations import location_of
 
     return location_of(op)

@@ -56,6 +56,7 @@ class QuickExit:
     """
 
     def __init__(self) -> None:
+        """Raise the thresholds of the garbage collector, and register the exit as an exit handler."""
         self.status: int | None = None
         # The end of a `rarely_collected` block thus restores high thresholds: what it leaves is not traversed either.
         gc.set_threshold(*map(max, gc.get_threshold(), _RARE))

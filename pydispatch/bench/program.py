@@ -90,6 +90,7 @@ def work_of(device: Any, function: Any, inputs: Sequence[Any], named: Mapping[st
         return Work(call, results, nbytes, profile)
 
     def complete() -> None:
+        """Call the function, and wait until the device has completed the call."""
         call()
         wait()
 

@@ -106,6 +106,7 @@ def columns(lines: Sequence[Sequence[str]]) -> str:
     widths = [max(len(line[i]) for line in padded) for i in range(count)]
 
     def line_text(line: Sequence[str]) -> str:
+        """Return a line of cells, padded to `widths`: the first is aligned to the left, the others to the right."""
         figures = (cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))
         return "  ".join([line[0].ljust(widths[0]), *figures]).rstrip()
 

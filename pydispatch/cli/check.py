@@ -222,6 +222,7 @@ class _Child:
     """
 
     def __init__(self, file: Path, device: str, args: argparse.Namespace) -> None:
+        """Start the process that runs the tests of `file` on `device`; `args` are the options of the command."""
         import multiprocessing
         import tempfile
 

@@ -52,6 +52,7 @@ class Cotangents:
     """
 
     def __init__(self, trace: Trace, inputs: Sequence[SSAValue], rules: Mapping[str, Rule]) -> None:
+        """Begin without cotangents; only the inputs are active."""
         self.trace, self.rules = trace, rules
         self.active = set(inputs)
         self._by_value: dict[SSAValue, Tensor] = {}  # value → the sum of its cotangents so far

@@ -45,6 +45,7 @@ class _Lowering:
     """State of the lowering of one module, in which operations of the dialects of `frontends` are converted."""
 
     def __init__(self, module: ModuleOp, frontends: Sequence[DialectFrontend], options: ReadOptions) -> None:
+        """Create the tracers of the dialects, which share one table of converted values."""
         self.module = module
         source = module.clone()  # functions that tracers inline: those of `module` are rewritten meanwhile
         self.b = Builder.of(module, filename_of(module), options.weights)

@@ -25,6 +25,7 @@ class CallArrays:
     """
 
     def __init__(self, function: StepFunction, rows: int, width: int, table_pages: int) -> None:
+        """Allocate the arrays with all rows unused, and prepare the call of `function`, which is bound to them."""
         self.tokens = np.zeros((rows, width), np.int32)
         self.first_tokens = self.tokens[:, 0]
         self.starts = np.zeros(rows, np.int32)

@@ -241,6 +241,7 @@ class Engine(Generic[Piece]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Close the engine. An exception in the block cancels the requests that have not ended."""
         self.close(cancel=error is not None)
 
     async def __aenter__(self) -> Self:
@@ -252,6 +253,7 @@ class Engine(Generic[Piece]):
         await self.aclose(cancel=error is not None)
 
     def __repr__(self) -> str:
+        """Return the class, and the numbers of running and waiting requests."""
         state = self.statistics()
         return f"<{type(self).__name__}: {state.running} requests run, {state.waiting} wait>"
 

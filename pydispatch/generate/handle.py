@@ -101,5 +101,6 @@ class Handle(Generic[Piece]):
             await self._output.wait_async(index)
 
     def __repr__(self) -> str:
+        """Return the class, the state of the request, and the number of tokens generated so far."""
         state = "cancelled" if self.cancelled() else "ended" if self.done() else "submitted"
         return f"<{type(self).__name__}: {state}, {len(self._sequence.generated)} tokens>"

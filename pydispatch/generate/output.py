@@ -47,6 +47,7 @@ class Output:
     __slots__ = ("_end_waiters", "_lock", "outcome", "piece_waiters", "pieces")
 
     def __init__(self) -> None:
+        """Begin without pieces, without outcome and without waiters."""
         self.pieces: list[int | str] = []  # text if the engine has a tokenizer, else tokens
         self.outcome: Completion | BaseException | None = None
         self.piece_waiters: list[Waiter] = []
@@ -156,6 +157,7 @@ class Wakeups:
     """Waiters that are collected and woken together. `flush` wakes the coroutines of an event loop by one callback."""
 
     def __init__(self) -> None:
+        """Begin without waiters."""
         self._events: list[threading.Event] = []
         self._futures: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
 

@@ -30,6 +30,7 @@ class Worker:
     def __init__(
         self, program: GeneratingProgram, max_sequences: int, max_queue: int, clock: Callable[[], float]
     ) -> None:
+        """Claim the cache of `program`. Raise InvalidArgumentError if another engine has it. No thread starts yet."""
         self.scheduler = Scheduler(program, max_sequences, clock, self._leave_queue, self._forget)
         with _owned_lock:
             if program.program in _owned:

@@ -68,6 +68,7 @@ class Expr(ComputedSize):
     __slots__ = ("_hash", "terms")
 
     def __init__(self, terms: Mapping[Monomial, int]) -> None:
+        """Sort the terms, a mapping from monomials to coefficients that are not 0."""
         # Sorted by monomials, so that equal polynomials have equal terms.
         self.terms = tuple(sorted(terms.items(), key=lambda item: [_key(atom) for atom in item[0]]))
         self._hash = hash(self.terms)
@@ -99,6 +100,7 @@ class Expr(ComputedSize):
         return _sum(((self, -1),))
 
     def __mul__(self, other: Size) -> Size:
+        """Return the product, expanded to a sum of monomials."""
         coefficients: dict[Monomial, int] = {}
         for a, m in self.terms:
             for b, n in _terms(other):
@@ -109,6 +111,7 @@ class Expr(ComputedSize):
     __rmul__ = __mul__
 
     def __floordiv__(self, other: Size) -> Size:
+        """Return the quotient: a polynomial if the division is exact, else an opaque term `self // other`."""
         exact = _quotient(self, other)
         return _term("//", self, other) if exact is None else exact
 
@@ -137,6 +140,7 @@ class Expr(ComputedSize):
         return _at_least(self, other)
 
     def __str__(self) -> str:
+        """Return the sum as text, such as `2*n*m + n + 1`."""
         products = []
         for atoms, factor in self.terms:
             factors = [str(factor)] if factor != 1 or not atoms else []

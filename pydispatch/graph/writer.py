@@ -94,6 +94,7 @@ class OperationWriter:
     """Emitter of operations into one module; `filename` names the model in error messages."""
 
     def __init__(self, filename: str) -> None:
+        """Begin with an empty module; locations are those of the model itself until `at` is entered."""
         self.filename = filename
         self.module = ModuleOp([])
         # Locations of the nested `at` contexts, the current one last. layer="": the model itself.

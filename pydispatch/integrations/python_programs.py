@@ -35,6 +35,7 @@ class TracedProgram(ProgramSource):
     """
 
     def __init__(self, function: Callable[..., Any], statics: Any = None) -> None:
+        """Take the name and the docstring of `function`; `statics` has values of static parameters by name."""
         super().__init__(function, statics)
         self.__name__, self.__doc__, self.__wrapped__ = self.name, function.__doc__, function
         self._loaded: dict[str, _LoadedProgram] = {}  # by the name of the device

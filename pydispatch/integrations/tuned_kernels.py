@@ -154,6 +154,7 @@ class TunedKernel(Kernel):
         return self.kernels[names.index(entry.chosen)]
 
     def __repr__(self) -> str:
+        """Return the name, the number of configurations and the key."""
         by = f" for each {', '.join(self.key)}" if self.key else ""
         return f"<pydispatch kernel {self.name} with {len(self.configs)} configurations{by}>"
 

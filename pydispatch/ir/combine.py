@@ -59,6 +59,7 @@ class _Combined:
     """
 
     def __init__(self, states: Set[object]) -> None:
+        """Begin with an empty module."""
         self.module = ModuleOp([])
         self.taken: set[str] = set()
         self.symbols: dict[str, Operation] = {}

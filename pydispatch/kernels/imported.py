@@ -29,6 +29,7 @@ class ImportedSource:
     """
 
     def __init__(self, function: Callable[..., Any], symbol: str) -> None:
+        """Read the types of parameters and result from the annotations of `function`."""
         if not inspect.isfunction(function):
             raise InvalidArgumentError(
                 f"imported: expected a function, got {function!r}; write @pydispatch.imported over one"

@@ -39,6 +39,7 @@ class KernelSource(KernelLike):
         self, function: Callable[..., Any], workgroup: Sequence[int] | int = (64,), grid: Grid = None,
         statics: Mapping[str, Any] | None = None, checks: bool = False,
     ) -> None:  # fmt: skip
+        """Read the parameters, and check the other arguments; an int `workgroup` or `grid` is that of axis 0."""
         self.source = Source(function)
         self.parameters = self.source.parameters()
         self.workgroup = _checked_workgroup(self.source.name, workgroup)
@@ -159,6 +160,7 @@ class KernelSource(KernelLike):
         return self._default_lowering.text
 
     def __repr__(self) -> str:
+        """Return the name, the parameters with their types, and the workgroup."""
         shown = ", ".join(f"{parameter.name}: {parameter.type or 'static'}" for parameter in self.parameters)
         return f"<pydispatch kernel {self.name}({shown}), workgroup {self.workgroup}>"
 

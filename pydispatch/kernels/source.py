@@ -31,6 +31,7 @@ class Source:
     """
 
     def __init__(self, function: Callable[..., Any], what: str = "kernel") -> None:
+        """Read the source text of `function` and parse it. For `what` see the attributes of the class."""
         if not inspect.isfunction(function):
             raise InvalidArgumentError(
                 f"{what}: expected a function, got {function!r}; write @pydispatch.kernel over one"

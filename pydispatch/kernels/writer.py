@@ -29,6 +29,7 @@ class Writer:
     """
 
     def __init__(self, source: Source, numbers: Iterator[int] | None = None) -> None:
+        """Begin without lines; without `numbers`, SSA names are numbered from 0."""
         self.lines: list[str] = []
         self.numbers = count() if numbers is None else numbers
         self.source = source

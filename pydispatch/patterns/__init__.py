@@ -169,6 +169,7 @@ class Pattern:
         return self
 
     def __call__(self, *values: Value) -> Any:
+        """Raise InvalidArgumentError: unlike the decorated function, a pattern is passed to `compile`, not called."""
         raise InvalidArgumentError(
             f"pattern '{self.name}' is no function: pass it to pydispatch.compile(..., patterns=[{self.name}])"
         )

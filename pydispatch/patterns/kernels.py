@@ -64,6 +64,7 @@ class CFunction:
         defines: Sequence[str] = (),
         include_dirs: Sequence[str | os.PathLike[str]] = (),
     ) -> None:
+        """Check and store the arguments. For them see the class."""
         _check_source("CFunction: source", source)
         _check_name("CFunction: symbol", symbol)
         for argument in arguments:
@@ -119,6 +120,7 @@ class WholeKernel:
     parameters: Sequence[Any] | None = None
 
     def __post_init__(self) -> None:
+        """Check the fields. Raise InvalidArgumentError, which names the field, for a wrong one."""
         if not isinstance(self.files, Mapping) or not all(isinstance(key, str) for key in self.files):
             raise InvalidArgumentError(
                 f"WholeKernel: files: expected a mapping from formats to paths or bytes, got {self.files!r}"
@@ -269,6 +271,7 @@ class CustomOperation:
     results: Callable[..., Sequence[Any]] | Sequence[Any]
 
     def __post_init__(self) -> None:
+        """Check that `results` is a function or a list. Raise InvalidArgumentError otherwise."""
         if not callable(self.results) and not isinstance(self.results, (list, tuple)):
             raise InvalidArgumentError(
                 f"CustomOperation: results: expected a function of the operands, or a list of types such as "

@@ -44,6 +44,7 @@ class Dynamic:
         return not self < other
 
     def __eq__(self, other: object) -> bool:
+        """Return True for the size of this name. Raise Undecided for anything else, which may or may not be equal."""
         if isinstance(other, Dynamic) and other.name == self.name:
             return True
         raise Undecided(f"{self.name} is dynamic, it cannot be compared with {other}")

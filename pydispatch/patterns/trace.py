@@ -93,6 +93,7 @@ class Value:
         raise AttributeError(f"a value of a pattern has no attribute '{name}'; {WRITE_A_PROGRAM}")
 
     def __bool__(self) -> bool:
+        """Raise InvalidArgumentError: values are not known while a pattern is traced."""
         raise InvalidArgumentError(
             "a pattern cannot branch on a value: it records one computation; use a predicate (when=...) instead"
         )

@@ -30,6 +30,7 @@ class TensorType:
     shape: tuple[Size, ...] | None
 
     def __str__(self) -> str:
+        """Return `f32[n, 4]`, with `?` for any size, or `f32` for a scalar."""
         if self.shape is None:
             return self.dtype
         return f"{self.dtype}[{', '.join('?' if s is None else str(s) for s in self.shape)}]"

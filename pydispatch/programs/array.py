@@ -211,6 +211,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         return result
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise an error, since NumPy asks for the elements, which are not known."""
         raise self.fail(
             "the elements of a traced array are not known, and an array of NumPy or a function needs them",
             "index an array of NumPy as numpy.asarray(table, like=index)[index]",
@@ -231,10 +232,12 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             yield self[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        """Record an assignment to elements; the array has a new tensor afterwards."""
         with self.trace.operation("an assignment to elements"):
             self.tensor = self.FUNCTIONS["<set>"](self.trace, self, index, value).tensor
 
     def __getitem__(self, index: Any) -> Array:
+        """Record a read of elements: a view as in NumPy, or a copy if the index has arrays or lists."""
         with self.trace.operation("an index"):
             result: Array = self.FUNCTIONS["<get>"](self.trace, self, index)
             keys = index if isinstance(index, tuple) else (index,)

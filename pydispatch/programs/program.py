@@ -36,6 +36,7 @@ class ProgramSource:
     """Program whose gradients reverse mode computes by this one; None for a program that the user has written."""
 
     def __init__(self, function: Callable[..., Any], statics: Mapping[str, Any] | None = None) -> None:
+        """Read the parameters of `function`. Raise InvalidArgumentError if it is no function of Python."""
         if not inspect.isfunction(function):
             raise InvalidArgumentError(
                 f"program: expected a function, got {function!r}; write @pydispatch.program over one"
@@ -190,6 +191,7 @@ class ProgramSource:
         return self.function(*args, **{**self.statics, **named})
 
     def __repr__(self) -> str:
+        """Return the name, and the parameters with their types."""
         shown = ", ".join(f"{name}: {type or 'static'}" for name, type in self.parameters.items())
         return f"<pydispatch program {self.name}({shown})>"
 

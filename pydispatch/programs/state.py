@@ -21,6 +21,7 @@ class State:
     """
 
     def __init__(self, first: Any) -> None:
+        """Copy the initial elements, any argument of `numpy.asarray`."""
         array = np.asarray(first)
         # A new object also for a frozen array: a trace knows arrays by their id, and two states of one array differ.
         self.first = array.view() if is_frozen(array) else array.copy()
@@ -38,6 +39,7 @@ class State:
 
     @value.setter
     def value(self, new: Any) -> None:
+        """Assign the array: in the program that is being traced, else for runs in plain Python."""
         trace = current()
         if trace is not None:
             with trace.here():
@@ -61,6 +63,7 @@ class States:
     """State variables of the program that is being traced."""
 
     def __init__(self, trace: Trace) -> None:
+        """Begin without variables; `trace` emits the stores of changed ones at the end of the function."""
         self.trace = trace
         self._first: dict[State, Tensor] = {}  # value of each variable used so far, at the beginning of the function
         self._now: dict[State, Array] = {}  # current value of each of them

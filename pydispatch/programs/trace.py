@@ -96,6 +96,7 @@ class Trace(Builder):
         self, filename: str, weights: str = "embed", copies: dict[int, Copied] | None = None,
         state_names: dict[Any, str] | None = None,
     ) -> None:  # fmt: skip
+        """Begin with an empty program. For the arguments see the class."""
         super().__init__(filename, weights)
         self.copies: dict[int, Copied] = {} if copies is None else copies
         """Arrays of the user by their id: several traces of one function share the copies."""

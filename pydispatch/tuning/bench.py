@@ -31,6 +31,7 @@ class Bench:
     """
 
     def __init__(self, device: Any = None) -> None:
+        """Open the CPU device if none is passed; no program is loaded yet."""
         self._device = open_device() if device is None else device
         self._loaded: tuple[Artifact, Program] | None = None  # the last artifact and its program
         if not isinstance(self._device, CpuDevice):

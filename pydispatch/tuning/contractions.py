@@ -37,15 +37,18 @@ class ContractionTunable(DispatchTunable):
     def __init__(
         self, executable: flow.ExecutableOp, export: str, uses: Sequence[flow.DispatchOp], machine: Machine, plan: Plan
     ) -> None:
+        """Take the problem and the default configuration from `plan`. For the arguments see the class."""
         super().__init__(executable, export, uses)
         self._level, self._problem, self.default = level_of(machine), plan.problem, name_of(plan.schedule)
 
     def neighbours(self, config: str) -> Sequence[str]:
+        """Return the names of the schedules that are similar to the one that `config` names."""
         schedule = schedule_named(config)
         assert schedule is not None
         return [name_of(neighbour) for neighbour in neighbours(self._level, self._problem, schedule)]
 
     def is_legal(self, config: str) -> bool:
+        """Return whether `config` names a schedule that the kernel can have."""
         schedule = schedule_named(config)
         return schedule is not None and refusal(self._level, self._problem, schedule) is None
 

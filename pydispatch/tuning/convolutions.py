@@ -36,6 +36,7 @@ class ConvolutionTunable(Tunable):
     """
 
     def __init__(self, convolution: Convolution, program: ModuleOp, key: str, calls: int) -> None:
+        """Choose the default configuration. For the other arguments see the attributes of the class."""
         self.subject, self.program, self.key, self.calls = describe_location(convolution.op), program, key, calls
         self.columns = im2col_pays(convolution)
         self.default = COLUMNS if self.columns else DIRECT
@@ -77,6 +78,7 @@ class ConvolutionPrograms(TrialBuilder):
     """Builder of trials of convolutions. options: those of the tuned compilation."""
 
     def __init__(self, options: Options) -> None:
+        """Adapt the options to trials, which are compiled without dumps, rewrites and progress messages."""
         # The user's rewrites have been applied to the convolutions already.
         self._options = replace(options, dump=None, rewrites=Rewrites(), progress=None)
 

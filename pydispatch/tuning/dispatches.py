@@ -39,6 +39,7 @@ class DispatchTunable(Tunable):
     needed_imports: Sequence[str] = ()
 
     def __init__(self, executable: Operation, export: str, uses: Sequence[flow.DispatchOp]) -> None:
+        """Choose the dispatch to measure, and compute the key of measurements from the executable's text."""
         self.executable, self.subject, self.calls = executable, export, len(uses)
         self.use = fewest_constants(uses)
         self.key = self._text()
@@ -67,6 +68,7 @@ class Programs(TrialBuilder):
     """Builder of trial programs of dispatches. options: those of the tuned compilation."""
 
     def __init__(self, options: Options) -> None:
+        """Adapt the options to trials, which are compiled without dumps, rewrites and progress messages."""
         # The user's rewrites have been applied before dispatches were formed.
         self._options = replace(options, dump=None, rewrites=Rewrites(), progress=None)
 

@@ -127,6 +127,7 @@ def _replacement_operand(block: Block, value: SSAValue) -> SSAValue:
 
 
 def _insert(block: Block, op: Operation) -> SSAValue:
+    """Append `op` to `block`, and return its first result."""
     block.add_op(op)
     return op.results[0]
 
@@ -138,6 +139,7 @@ def _splat(type_: TensorType[Any]) -> Operation:
 
 
 def _scalar_one(type_: Attribute) -> Operation:
+    """Return a constant 1 of a float, integer or index type."""
     if isinstance(type_, AnyFloat):
         return arith.ConstantOp(FloatAttr(1.0, type_))
     assert isinstance(type_, IntegerType | IndexType)

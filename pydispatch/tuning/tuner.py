@@ -46,6 +46,7 @@ class Tuner:
     """
 
     def __init__(self, seconds: float, bench: Bench, say: Say = _to_stderr) -> None:
+        """Begin without choices, with all of the time left."""
         self._left, self._bench, self._say = seconds, bench, say  # _left: seconds until the time limit
         self.choices: list[Choice] = []
 

@@ -42,6 +42,7 @@ def by_ctypes(library: Path) -> tuple[Any, Any]:
     function.restype, function.argtypes = None, [ctypes.c_void_p] * 3 + [ctypes.c_size_t]
 
     def bind(*arrays: Any) -> Callable[[], object]:
+        """Return a call without arguments on `arrays` (lhs, rhs, out), which are converted to C types only here."""
         pointers = (ctypes.c_void_p(array.ctypes.data) for array in arrays)
         return partial(function, *pointers, ctypes.c_size_t(arrays[0].size))
 
@@ -55,6 +56,7 @@ def by_cffi(library: Path) -> tuple[Any, Any]:
     opened = ffi.dlopen(str(library))
 
     def bind(*arrays: Any) -> Callable[[], object]:
+        """Return a call without arguments on `arrays` (lhs, rhs, out), which are converted to C types only here."""
         pointers = (ffi.cast("float*", array.ctypes.data) for array in arrays)
         return partial(getattr(opened, SYMBOL), *pointers, arrays[0].size)
 
@@ -65,6 +67,7 @@ def by_numba(folder: Path) -> tuple[Any, Any]:
     """Return (None, Direct call of a single-threaded loop compiled by Numba); there is no device."""
 
     def multiply(lhs: Any, rhs: Any, out: Any) -> None:
+        """Multiply the vectors `lhs` and `rhs` elementwise into `out`, which has their size; Numba compiles this."""
         for i in range(out.size):
             out[i] = lhs[i] * rhs[i]
 

@@ -76,6 +76,7 @@ def _generated(device: str, target: str) -> Callable[[Path], tuple[Any, Any]]:
     """
 
     def make(folder: Path) -> tuple[Any, Any]:
+        """Return (device, function) of the multiplication, compiled for `target`; nothing is written into `folder`."""
         import pydispatch
 
         return _loaded(programs.GENERATED, pydispatch.device(device), target)
@@ -184,6 +185,7 @@ def _system_plugin(folder: Path) -> tuple[Any, Any]:
 
 
 def _shared_library(folder: Path) -> Path:
+    """Write the compiled C source as a shared library of the operating system into `folder`, and return its path."""
     path = folder / "mul.so"
     path.write_bytes(_system_library())
     return path

@@ -48,6 +48,7 @@ class Module:
     """Compiled program, loaded on a device. device: name of an IREE driver."""
 
     def __init__(self, file: Path | str, device: str) -> None:
+        """Map the compiled program in `file` into memory, and load it into a context of the driver `device`."""
         import iree.runtime as rt
 
         self.rt = rt
@@ -76,6 +77,7 @@ class Module:
                 arguments.push_int(int(value))
 
         def call(referenced: Any = referenced) -> Any:
+            """Call the function and return its results; the default of `referenced` keeps the arguments alive."""
             results = rt.VmVariantList(1)
             context.invoke(function, arguments, results)
             return results

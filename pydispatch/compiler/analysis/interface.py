@@ -90,6 +90,7 @@ class _SizeNames:
     """
 
     def __init__(self, function: Operation) -> None:
+        """Begin with no names in use; other methods name the sizes in the interface of `function`."""
         self._function = function
         self._blocks = list(function.regions[0].blocks)  # the arguments of the first are those of the function
         self._known: dict[Any, Term] = {}  # cache of the size analysis, see `size_cache`

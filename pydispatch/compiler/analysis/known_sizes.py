@@ -29,6 +29,7 @@ class Sizes:
     """
 
     def __init__(self, outer: Sizes | None = None) -> None:
+        """Begin with a copy of the facts of `outer`, if there is one, whose order of definitions is shared."""
         self._computed: dict[tuple[Block, Term], SSAValue] = {}  # (block, size) → the value that holds it there
         # Size → an equal size. It is a copy, since facts of an inner block may not hold after the block.
         self._same: dict[Term, Term] = dict(outer._same) if outer is not None else {}

@@ -153,6 +153,7 @@ class Pipeline:
     """
 
     def __init__(self, module: ModuleOp, options: Options, chooser: Chooser | None = None) -> None:
+        """Begin the compilation of `module` with the rewrites of extension packages; no phase has run yet."""
         self.module, self.options, self.chooser = module, options, chooser
         self.added = added_patterns()  # rewrites of extension packages
         self.added.targets = options.rewrites.targets = self._formats  # a function: targets are selected later

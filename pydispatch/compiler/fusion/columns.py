@@ -146,6 +146,7 @@ class _Parts:
     """
 
     def __init__(self, concat: tensor.ConcatOp) -> None:
+        """Begin with the concatenation as the only tensor whose parts are known."""
         self.concat, self.axis = concat, int(concat.dim.value.data)
         self.parts_of: dict[SSAValue, Sequence[SSAValue]] = {concat.results[0]: list(concat.inputs)}
 

@@ -25,6 +25,7 @@ class GroupOrder:
     """
 
     def __init__(self) -> None:
+        """Begin with a graph without nodes."""
         self.visited = 0
         """Number of nodes that all searches have visited, as a measure of their cost."""
         self._rank: dict[int, int] = {}  # a topological order: the sources of a node have lower ranks

@@ -44,6 +44,7 @@ class FusionGroups:
     """
 
     def __init__(self, block: Block, legality: Legality) -> None:
+        """Begin without groups; the operations of `block` are numbered in program order."""
         self.block = block
         self.legality = legality
         self.position = {op: i for i, op in enumerate(block.ops)}

@@ -117,6 +117,7 @@ class _ElementwiseSplitter:
     """
 
     def __init__(self, op: GenericOp, generic: Structured) -> None:
+        """Enter the operands of the generic into `tensors`; `generic` is `op` as a structured operation."""
         self.op, self.g = op, generic
         self.loops = AffineMap.identity(len(generic.iterators))
         operands = zip(generic.block.args, generic.operands, generic.maps, strict=True)

@@ -194,6 +194,7 @@ class CommandList:
         """
 
         def emit(function: ProgramFunction) -> None:
+            """Add the copies to `function`; this is called once the storages have buffers."""
             for source, target in runs:
                 function.copy(source.storage.buffer, source.offset, target.storage.buffer, target.offset, length)
 
@@ -226,6 +227,7 @@ class CommandList:
         """
 
         def emit(function: ProgramFunction) -> None:
+            """Add the host command to `function`; this is called once the storages have buffers."""
             ranges = [BindingRange(t.storage.buffer, t.offset, t.length) for t, _ in tensors]
             function.command(Custom(command, sizes, constants, ranges))
 

@@ -83,6 +83,7 @@ class ProcedureLowering:
     def __init__(
         self, op: Operation, executables: Executables, constants: Constants, globals: Globals, procedure: Procedure
     ) -> None:
+        """Divide `op` into segments and stops, and create their steps; `lower` emits them into `procedure`."""
         self.op, self.executables, self.constants, self.globals = op, executables, constants, globals
         self.procedure = procedure
         self.program = executables.program
@@ -204,6 +205,7 @@ class ProcedureLowering:
         elif op.name == SAVE:  # saves the rows of a tensor that an update in place will overwrite
 
             def emit(dying: Collection[int]) -> None:
+                """Emit the step that saves rows before they are overwritten; it releases the slots `dying`."""
                 source, positions, saved = [slot(v) for v in op.operands]
                 procedure.save(slot(op.results[0]), source, positions, saved, dying)
 
@@ -211,6 +213,7 @@ class ProcedureLowering:
             location = str(location_of(op) or "")
 
             def emit(dying: Collection[int]) -> None:
+                """Emit the step that reads an element back into a slot; it does not release the slots `dying`."""
                 tensor, *indices = [slot(v) for v in op.operands]
                 procedure.read(slot(op.results[0]), tensor, indices, location)
 

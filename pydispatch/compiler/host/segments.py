@@ -112,6 +112,7 @@ class Segmentation:
     """
 
     def __init__(self, region: Region) -> None:
+        """Partition the blocks of `region`, and determine the operations, inputs and outputs of each segment."""
         self.blocks = reverse_postorder(region)
         self.level: dict[Operation, int] = {}  # filled by _partition, like `home`
         self.home: dict[Operation, Segment] = {}

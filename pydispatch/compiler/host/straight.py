@@ -62,6 +62,7 @@ class Straight:
         self, function: ProgramFunction, executables: Executables, constants: Constants, host_function: Operation,
         rules: Rules,
     ) -> None:  # fmt: skip
+        """Begin the function without registers, tensors and commands."""
         self.function, self.executables, self.constants = function, executables, constants
         self.host_function, self.rules = host_function, rules
         self.scalars = ScalarLowering(function)

@@ -171,6 +171,7 @@ class _ContiguousSlice:
     """
 
     def __init__(self, straight: Straight, op: Operation, whole: HostTensor, walked: int = 0) -> None:
+        """Emit the bounds checks of the slice, its offset and the length of a run. For the arguments see the class."""
         self.straight, self.op = straight, op
         function = straight.function
         offsets, sizes, strides = (

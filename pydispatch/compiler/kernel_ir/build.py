@@ -129,6 +129,7 @@ class Entry:
     """
 
     def __init__(self, function: FuncOp) -> None:
+        """Begin at the start of the first block of `function`, which must have a body."""
         self.function = function
         block = function.body.first_block
         assert block is not None

@@ -49,6 +49,7 @@ class Hazards:
     """
 
     def __init__(self, written_once: Iterable[Key] = ()) -> None:
+        """Begin without accesses, as directly after a barrier."""
         self.written_once = frozenset(written_once)
         self.written_since_barrier: dict[Key, int] = {}
         self.read_since_barrier: set[Key] = set()

@@ -242,6 +242,7 @@ class _Interchange:
     def __init__(
         self, build: Build, loop: scf.ParallelOp, strided: StridedLoop, has_masks: bool, most_vectors: int
     ) -> None:
+        """Choose the number of lanes, and allocate `memories`. For the last two arguments see `take_steps_together`."""
         invocations = known(loop.upperBound[0])
         assert isinstance(invocations, int)
         self.loop, self.strided, self.invocations = loop, strided, invocations

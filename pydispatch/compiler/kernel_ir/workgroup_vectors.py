@@ -298,6 +298,7 @@ class _PhaseEmitter:
     """
 
     def __init__(self, entry: Entry, phase: Phase, arrays: dict[SSAValue, WorkgroupArray]) -> None:
+        """Begin before the loop of `phase`; constants are inserted at `entry`, the beginning of the function."""
         self.phase, self.arrays = phase, arrays
         self._build = Build.before(entry, phase.loop)
         self._lane = phase.loop.body.block.args[0]

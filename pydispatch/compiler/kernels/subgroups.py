@@ -85,6 +85,7 @@ class _Reduction:
     """
 
     def __init__(self, function: FuncOp, op: Operation) -> None:
+        """Read the array of values and the invocation's index in it from the operands of `op`."""
         self.function, self.op = function, op
         # Array in workgroup memory with the value of each invocation, and index of the own invocation in it.
         self.row, self.invocation = op.operands

@@ -53,6 +53,7 @@ class Found:
     kernel: str = ""
 
     def __str__(self) -> str:
+        """Return the line of the report: location, pattern, operation, function and, after an arrow, the kernel."""
         into = f" → {self.kernel}" if self.kernel else ""
         return f"{self.place}: {self.pattern} matches {self.op} in {self.function}{into}"
 
@@ -82,6 +83,7 @@ class Miss:
     location: Location | None = None
 
     def __str__(self) -> str:
+        """Return the line of the report: location, pattern, operation, how far they agree, and why not further."""
         far = f"{self.depth} operation{'s' if self.depth != 1 else ''} agreed, then "
         at = f" (at {self.stopped_place})" if self.stopped_place != self.place else ""
         return f"{self.place}: {self.pattern} nearly matches {self.op} in {self.function}: {far}{self.reason}{at}"

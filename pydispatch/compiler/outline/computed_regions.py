@@ -188,6 +188,7 @@ class _RegionBuilder:
     """
 
     def __init__(self, op: flow.DispatchWorkgroupsOp) -> None:
+        """Map the arguments of the body to operands and results; an untied result begins as an empty tensor."""
         self.op, self.body = op, op.body.block
         operands = list(op.arguments)
         # Argument of the body, or its alias → operand of the dispatch; arguments of results follow those of operands.

@@ -59,6 +59,7 @@ class _Contract:
     """
 
     def __init__(self, source: func.FuncOp, kernel: Kernel) -> None:
+        """Create the contract's body, whose arguments are the scalars of `source`, and number their words."""
         self.source, self.kernel = source, kernel
         self.scalars = [a for a in source.body.block.args if not isinstance(a.type, TensorType)]
         self.block = Block(arg_types=[a.type for a in self.scalars])

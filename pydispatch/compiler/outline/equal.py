@@ -16,6 +16,7 @@ class KnownExecutables:
     """The executables that were created so far, by their code."""
 
     def __init__(self) -> None:
+        """Begin without executables."""
         # structural_key() of an executable → the dispatch for which it was created
         self._known: dict[Hashable, flow.DispatchOp] = {}
 
@@ -73,6 +74,7 @@ class _SampledConstant:
         self._value = value
 
     def __hash__(self) -> int:
+        """Return a hash of the type, the length and about `SAMPLES` bytes at equal distances."""
         data = self._value.data.data
         return hash((self._value.type, len(data), data[:: len(data) // SAMPLES]))
 

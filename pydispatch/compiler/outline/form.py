@@ -222,6 +222,7 @@ class TopologicalOrder:
     """
 
     def __init__(self, block: Block) -> None:
+        """Begin with no operation appended; operations with effects are to keep their order."""
         self.block = block
         self.ops: list[Operation] = []
         self._placed: set[Operation] = set()  # operations in `ops`

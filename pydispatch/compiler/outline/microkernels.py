@@ -25,6 +25,7 @@ class Microkernels:
     """
 
     def __init__(self) -> None:
+        """Begin without microkernels and objects."""
         self.declarations: dict[tuple[str, str], func.FuncOp] = {}
         self.objects: list[Attribute] = []
         self.objects_by_target: dict[Attribute, list[Attribute]] = {}

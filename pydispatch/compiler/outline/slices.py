@@ -48,6 +48,7 @@ class KernelBody(ABC):
     """
 
     def __init__(self, block: Block) -> None:
+        """Begin with nothing translated."""
         self.block = block
         self.mapping: dict[SSAValue, SSAValue] = {}  # scalar of the body → the same scalar in the kernel
         self.source: Operation  # the operation of the body that is being translated

@@ -52,6 +52,7 @@ class Cache:
         return self.bytes_per_core * min(width, step) // step
 
     def __str__(self) -> str:
+        """Return the properties as text, such as "2 MiB 16-way for 8 cores"."""
         size = f"{self.bytes // MIB} MiB" if self.bytes % MIB == 0 else f"{self.bytes // KIB} KiB"
         return f"{size} {self.ways}-way" + (f" for {self.cores} cores" if self.cores > 1 else "")
 
@@ -90,6 +91,7 @@ class MachineModel:
     page: int
 
     def __str__(self) -> str:
+        """Return one line with the name, the caches, the lines and the TLBs."""
         l3 = "no L3" if self.l3 is None else f"L3 {self.l3}"
         return (
             f"{self.name}: L1d {self.l1}, L2 {self.l2}, {l3}, lines of {self.line} bytes, TLBs of {self.tlb1} and "

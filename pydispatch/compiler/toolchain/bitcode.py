@@ -32,6 +32,7 @@ class _Bits:
     """A little-endian bit stream. `position` is the offset of the next bit that is read."""
 
     def __init__(self, data: bytes) -> None:
+        """Begin at the first bit of `data`."""
         self._bits = int.from_bytes(data, "little")
         self._size = 8 * len(data)
         self.position = 0

@@ -33,6 +33,7 @@ class UndefinedSymbolsError(ToolchainError):
     """
 
     def __init__(self, undefined: Sequence[tuple[str, str]], command: Sequence[str] = (), stderr: str = "") -> None:
+        """List the symbols in the message; `command` and `stderr` are those of ld.lld if that has run."""
         self.undefined = tuple(undefined)
         names = ", ".join(f"'{symbol}' (referenced by {where})" for symbol, where in self.undefined)
         super().__init__(f"link failed: undefined symbols: {names}", command, stderr)

@@ -169,6 +169,7 @@ class LlvmModule:
     """
 
     def __init__(self, text: str, machine: LlvmMachine) -> None:
+        """Parse and verify the LLVM IR `text` for `machine`. Raise CompileError if LLVM refuses it."""
         self.machine = machine
         self._llvm = library()
         self._context = self._llvm.create_context()

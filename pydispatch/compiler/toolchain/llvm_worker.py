@@ -84,6 +84,7 @@ class Worker:
     """
 
     def __init__(self) -> None:
+        """Begin without an open context manager."""
         self._open: Any = None  # the context manager that is open
         self._object: Any = None  # the value of its `with` statement, whose methods are called
 

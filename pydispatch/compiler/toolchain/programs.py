@@ -43,6 +43,7 @@ class ToolchainError(Error):
     """
 
     def __init__(self, message: str, command: Sequence[str] = (), stderr: str = "") -> None:
+        """Describe the failure; str() of the error has the diagnostics after the message."""
         self.message = message
         self.command = tuple(command)
         self.stderr = stderr

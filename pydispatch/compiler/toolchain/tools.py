@@ -23,6 +23,7 @@ class Toolchain:
     """The C compilers and the linkers, each looked up when it is first used. Usable from any thread."""
 
     def __init__(self) -> None:
+        """Begin with no tool looked up."""
         self._lock = threading.RLock()
         self._found: dict[str, list[Tool]] = {}
 

@@ -41,6 +41,7 @@ class WorkerPool:
     """
 
     def __init__(self, size: int) -> None:
+        """Create a pool without processes; they are started when jobs need them."""
         self.size = size
         self._room = threading.BoundedSemaphore(size)  # at most one user for each process that may exist
         self._lock = threading.Lock()  # protects the lists of processes and `_has_waited`

@@ -46,6 +46,7 @@ class Died(CompileError):
     """
 
     def __init__(self, how: str, said: str) -> None:
+        """Describe the death; the note is a remedy if memory was short, else that this is a defect."""
         self.said = said
         starved = how == "SIGKILL" or any(word in said for word in _MEMORY_WORDS)
         what = f"LLVM ended ({how})" + (f": {said}" if said else "")
@@ -109,6 +110,7 @@ class Process:
     """
 
     def __init__(self) -> None:
+        """Start the process with the flags and the module search path of this interpreter."""
         import subprocess  # LLVM processes, which import this module for its messages, start none
 
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  (a pipe would have to be read all the time)

@@ -99,6 +99,7 @@ class LoopNest:
     """Description in messages of a reduction without a derivative."""
 
     def __init__(self, cotangents: Cotangents, op: Operation) -> None:
+        """Divide the body into combiners of a reduction and other operations. Raise an error if these read results."""
         assert isinstance(op, linalg.GenericOp)
         self.cotangents, self.op = cotangents, op
         self.inputs, self.starts = list(op.inputs), list(op.outputs)

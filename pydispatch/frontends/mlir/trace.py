@@ -56,6 +56,7 @@ class MlirTracer:
     enclosing: EnclosingModule | None = None
 
     def __init__(self, builder: Builder, module: ModuleOp, table: Mapping[str, Callable[..., Results]]) -> None:
+        """Index the functions of `module` by name; nothing is traced yet."""
         self.b = builder
         self.functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)}
         self.table = table

@@ -90,6 +90,7 @@ class NodeCall:
         values: Values,
         opsets: Mapping[str, int],
     ) -> None:
+        """Store the node; none of its attributes counts as read yet. For the arguments see those of the class."""
         self.tracer = tracer
         self.b: Builder = tracer.builder
         self.node = node

@@ -34,6 +34,7 @@ class UserKernels:
     """
 
     def __init__(self, names: Mapping[str, Any]) -> None:
+        """Index the names that the user passed by the names that the model has for the operators."""
         self._names = {_without_default_domain(name): name for name in names}  # name as in the model → the user's name
         self._used: set[str] = set()  # names as in the model
         self._seen: dict[str, str] = {}  # operator of the model → name of the first node with it

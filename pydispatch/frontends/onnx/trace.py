@@ -56,6 +56,7 @@ class OnnxTracer:
         operators: Mapping[str, Mapping[str, Conversion]],
         options: ReadOptions,
     ) -> None:
+        """Index the functions of `source`; no node is traced yet. For the arguments see the attributes of the class."""
         self.builder = builder
         self.source = source
         self.external_files = external

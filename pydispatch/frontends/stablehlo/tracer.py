@@ -51,6 +51,7 @@ class StablehloTracer(trace.MlirTracer):
         self, builder: Builder, module: ModuleOp, options: ReadOptions, table: Mapping[str, Convert],
         scalars: Mapping[str, Callable[..., Scalar]],
     ) -> None:  # fmt: skip
+        """Begin with no value traced."""
         super().__init__(builder, module, table)
         self.options = options
         self._scalar_table = scalars

@@ -78,6 +78,7 @@ class _Archive:
     """Members of the archive, by their path below its single top folder."""
 
     def __init__(self, data: memoryview) -> None:
+        """Index the members of the archive `data`. Raise ProgramFault unless they are in a single top folder."""
         members = members_of(data)
         roots = {name.partition("/")[0] for name in members}
         if len(roots) != 1:

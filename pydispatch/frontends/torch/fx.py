@@ -64,6 +64,7 @@ class _GraphReader:
     """Reader of one GraphModule, with tables that `graph` fills."""
 
     def __init__(self, module: Any) -> None:
+        """Begin with empty tables for the GraphModule `module`."""
         self.module = module
         self.constants: dict[str, StoredArray] = {}  # name of a node that reads a tensor of the module -> its elements
         self.selections: dict[Any, Argument] = {}  # node that selects one of several results -> name of that result

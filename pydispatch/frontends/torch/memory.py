@@ -26,6 +26,7 @@ class TensorMemory:
     """Memory of one tensor in the traced program: its current SSA value and the number of writes so far."""
 
     def __init__(self, tensor: Tensor) -> None:
+        """Begin with the value `tensor`, no writes, and row-major layout."""
         self._tensor = tensor
         self._writes = 0
         self.layout: TensorMeta | None = None

@@ -80,6 +80,7 @@ def _read_literal(directive: FormatDirective, text: str) -> Read:
     """Return a reader of the token `text`; `directive` is the keyword or punctuation directive for it."""
 
     def read(parser: Any, state: ParsingState) -> None:
+        """Consume the token, or raise the directive's error for a missing one."""
         if parser.parse_optional_characters(text) is None:
             directive.parse(parser, state)  # raises the error, which says what is missing
 
@@ -90,6 +91,7 @@ def _read_if_next(token: str, parse: Read) -> Read:
     """Return a reader that calls `parse` only if the current token is `token`, and reads nothing otherwise."""
 
     def read(parser: Any, state: ParsingState) -> None:
+        """Call `parse` if the current token is `token`."""
         if parser._parser_state.current_token.text == token:
             parse(parser, state)
 
@@ -105,6 +107,7 @@ def _read_group(group: OptionalGroupDirective, word: str) -> Read:
     left_out = _absence_recorders(group.then_elements) + [reader(directive) for directive in group.else_elements]
 
     def read(parser: Any, state: ParsingState) -> None:
+        """Read the rest of the group if `word` is next, which is consumed; else read the alternative."""
         for step in left_out if parser.parse_optional_characters(word) is None else present:
             step(parser, state)
 
@@ -165,6 +168,7 @@ def _write_operand_type(index: int) -> Write:
     """Return a writer of the type of the operand with this index."""
 
     def write(printer: Any, state: PrintingState, op: Any) -> None:
+        """Print the type of the operand, after a space if one is due."""
         state.print_whitespace(printer)
         printer.print_attribute(op._operands[index].type)
 
@@ -175,6 +179,7 @@ def _write_result_type(index: int) -> Write:
     """Return a writer of the type of the result with this index."""
 
     def write(printer: Any, state: PrintingState, op: Any) -> None:
+        """Print the type of the result, after a space if one is due."""
         state.print_whitespace(printer)
         printer.print_attribute(op.results[index].type)
 
@@ -208,6 +213,7 @@ def _write_group(group: OptionalGroupDirective, definition: OpDef) -> Write:
     is_present = group.anchor.is_present
 
     def write(printer: Any, state: PrintingState, op: Any) -> None:
+        """Print the group if the anchor is present in `op`, else the alternative."""
         for step in present if is_present(op) else left_out:
             step(printer, state, op)
 

@@ -14,6 +14,7 @@ class Dominance:
     """
 
     def __init__(self) -> None:
+        """Begin with no dominator tree computed."""
         # Region → the immediate dominator of each reachable block; the entry block has itself.
         self._parents: dict[Region, dict[Block, Block]] = {}
 

@@ -46,5 +46,6 @@ class Enumeration(Data[str]):
         return word
 
     def print_parameter(self, printer: Printer) -> None:
+        """Print `<WORD>`."""
         with printer.in_angle_brackets():
             printer.print_string(self.data)

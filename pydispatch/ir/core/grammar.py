@@ -115,6 +115,7 @@ class Punctuation(PunctuationDirective):
     """Punctuation directive whose error message names the operation if the punctuation is missing."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Consume the punctuation, or raise an error that names the operation."""
         if parser.parse_optional_punctuation(self.punctuation) is None:
             parser.raise_error(f"expected '{self.punctuation}' in '{state.op_type.name}'")
 
@@ -124,6 +125,7 @@ class Keyword(KeywordDirective):
     """Keyword directive whose error message names the operation if the keyword is missing."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Consume the keyword, or raise an error that names the operation."""
         if parser.parse_optional_keyword(self.keyword) is None:
             parser.raise_error(f"expected '{self.keyword}' in '{state.op_type.name}'")
 
@@ -229,6 +231,7 @@ class Grammar(FormatParser):
     """Parser of one assembly format into directives."""
 
     def __init__(self, text: str, definition: OpDef) -> None:
+        """Begin to parse the format `text` of `definition`, which may use the shared directives besides its own."""
         super().__init__(text, definition)
         self.op_def.custom_directives = {**directives.SHARED, **definition.custom_directives}
         self._has_attributes = False

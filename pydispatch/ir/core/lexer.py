@@ -67,6 +67,7 @@ class FastToken:
     __slots__ = ("_input", "end", "kind", "start", "text")
 
     def __init__(self, kind: MLIRTokenKind, text: str, start: int, end: int, input: Input[str]) -> None:
+        """Create a token of the text `input`. For the other arguments see the attributes of the class."""
         self.kind = kind
         self.text = text
         self.start = start
@@ -97,6 +98,7 @@ class FastOperand:
     __slots__ = ("_token", "index", "operand_name")
 
     def __init__(self, token: FastToken, index: int) -> None:
+        """Take the name from `token`, the operand with its `%` and without `#index`."""
         self._token = token
         self.index = index
         self.operand_name = token.text[1:]
@@ -143,6 +145,7 @@ class _Delimited(AbstractContextManager[None]):
     __slots__ = ("_close", "_parser")
 
     def __init__(self, parser: FastParser, open: str, close: str) -> None:
+        """Consume the bracket `open`; `close` is the one to consume at the end of the context."""
         parser.parse_characters(open)
         self._parser = parser
         self._close = close
@@ -227,15 +230,18 @@ class FastParser(Parser):
         return text
 
     def parse_optional_punctuation(self, punctuation: Any) -> Any:
+        """Consume `punctuation` and return it; return None if another token is next."""
         # No identifier or literal has the text of a punctuation.
         return self.parse_optional_characters(punctuation)
 
     def parse_punctuation(self, punctuation: Any, context_msg: str = "") -> Any:
+        """Consume `punctuation` and return it, or raise an error, which ends with `context_msg`."""
         if self.parse_optional_characters(punctuation) is None:
             self.raise_error(f"expected '{punctuation}'{context_msg}")
         return punctuation
 
     def parse_optional_keyword(self, keyword: str) -> str | None:
+        """Consume `keyword` and return it; return None if another token is next."""
         # Keywords are identifiers, and a string literal keeps its quotes.
         return self.parse_optional_characters(keyword)
 

@@ -26,6 +26,7 @@ class ComplexElement(AttrParser._TensorLiteralElement):
     """Complex element `(real, imaginary)` of a tensor literal."""
 
     def to_type(self, parser: Any, type: Any) -> Any:
+        """Return (real, imaginary) as numbers of the complex `type`; raise an error for any other type."""
         if not isinstance(type, ComplexType):
             parser.raise_error(f"a complex number is no element of {type}", self.span)
         return tuple(part.to_type(parser, type.element_type) for part in self.value)  # type: ignore[union-attr]

@@ -42,6 +42,7 @@ class Source:
     """
 
     def __init__(self, text: str, filename: str) -> None:
+        """Store the text, and what an `ElidedText` or a `GeneratedText` states besides its characters."""
         self.text = str(text)
         self.blobs = text.blobs if isinstance(text, ElidedText) else {}
         self.filename = filename
@@ -147,6 +148,7 @@ class SourceLoc(BuiltinAttribute):
     origin_start: int
 
     def __init__(self, source: Source, start: int, end: int, origin_start: int = -1) -> None:
+        """Set the fields, although attributes are frozen."""
         # Attributes are frozen; this one is created for every operation, so it stays this small.
         setter = object.__setattr__
         setter(self, "source", source)
@@ -168,6 +170,7 @@ class SourceLoc(BuiltinAttribute):
         return replace(location, layer=self.source.layer_at(self.origin_start)) if states_origin else location
 
     def print_builtin(self, printer: Printer) -> None:
+        """Print `"file":line:column`."""
         line, column = self.source.line_column(self.start)
         printer.print_string(f'"{self.source.filename}":{line}:{column}')
 
@@ -189,6 +192,7 @@ class CodeLoc(BuiltinAttribute):
     line: int
 
     def __init__(self, code: CodeType, instruction: int, line: int) -> None:
+        """Set the fields, although attributes are frozen."""
         object.__setattr__(self, "code", code)
         object.__setattr__(self, "instruction", instruction)
         object.__setattr__(self, "line", line)
@@ -226,6 +230,7 @@ class LayerLoc(BuiltinAttribute):
     layer: str
 
     def __init__(self, filename: str, layer: str) -> None:
+        """Set the fields, although attributes are frozen."""
         object.__setattr__(self, "filename", filename)
         object.__setattr__(self, "layer", layer)
 

@@ -47,6 +47,7 @@ class ElidedText(str):
     blobs: dict[int, bytes]
 
     def __new__(cls, text: str, blobs: dict[int, bytes]) -> ElidedText:
+        """Create the text; a str gets its characters here, not in `__init__`."""
         self = super().__new__(cls, text)
         self.blobs = blobs
         return self
@@ -115,6 +116,7 @@ class _Reader:
     """
 
     def __init__(self, *, is_file: bool) -> None:
+        """Begin an empty text; `is_file` states whether its pieces are read from a file or are a string."""
         self._is_file = is_file  # else a string, which may contain lone surrogates and whose line ends stay
         self._text = bytearray()  # the text after the last long literal
         self._searched = 0  # offset in it before which no literal begins

@@ -48,6 +48,7 @@ class _Verification:
     """
 
     def __init__(self, definition: OpDef, check: Callable[[Any], None] | None) -> None:
+        """Begin with no check cached."""
         self._definition = definition
         self._check = check
         self._is_cacheable = not definition.regions and not definition.successors  # `_key` does not cover these

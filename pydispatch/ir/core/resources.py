@@ -20,6 +20,7 @@ class Resources:
     """Resource blobs of one text, located on first use."""
 
     def __init__(self, text: str, blobs: Mapping[int, bytes]) -> None:
+        """Store the text and the bytes of its literals; the block is searched on first use."""
         self._text = text
         self._blobs = blobs  # bytes of the literals that lack digits in the text, as of `ElidedText`
         # Key of a resource → offset of the first digit of its blob and after the last one; None before first use.

@@ -162,6 +162,7 @@ class SelectTypes(CustomDirective):
         self.result.set(state, (type,))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `T`, or `condition type, T` if the condition is no i1."""
         types = [*self.cond.get(op), *self.result.get(op)]
         state.print_whitespace(printer)
         printer.print_list(types[1:] if types[0] == i1 else types, printer.print_attribute)

@@ -115,6 +115,7 @@ class _TruthOp(CheckOp):
     assembly_format = "`(` $operand `)` attr-dict `:` type($operand)"
 
     def verify_(self) -> None:
+        """Verify that the operand is an integer."""
         if not isinstance(self.operand.type, IntegerType):
             raise VerifyException(f"a truth is an integer such as i1 or i32, got {self.operand.type}")
 
@@ -143,6 +144,7 @@ class ExpectAllTrueOp(CheckOp):
     assembly_format = f"{_DEVICE} `(` $operand `)` attr-dict `:` type($operand)"
 
     def verify_(self) -> None:
+        """Verify that the elements of a tensor operand are integers."""
         type = self.operand.type
         # Other operands, such as buffer views, do not state the type of their elements.
         if isinstance(type, TensorType) and not isinstance(type.element_type, IntegerType):
@@ -234,6 +236,7 @@ class ExpectCloseOp(CheckOp):
         return _parse_stablehlo_form(cls, parser, "max_ulp_difference", "min_ulp_difference")
 
     def print(self, printer: Printer) -> None:
+        """Print operands, options and the types of both operands."""
         _print_stablehlo_form(self, printer, ("max_ulp_difference", "min_ulp_difference"))
         printer.print_string(", ")
         printer.print_attribute(self.rhs.type)
@@ -368,6 +371,7 @@ def _accept_both_forms(kind: type[CheckOp], *words: str) -> None:
     parse_iree_form = kind.parse
 
     def parse(cls: type[CheckOp], parser: Parser) -> CheckOp:
+        """Parse an assertion in either form."""
         is_iree_form = parser._current_token.text in ("(", "<")
         return parse_iree_form(parser) if is_iree_form else _parse_stablehlo_form(cls, parser, *words)
 

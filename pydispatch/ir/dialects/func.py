@@ -48,6 +48,7 @@ def _parse(cls: type[func.FuncOp], parser: Parser) -> func.FuncOp:
     res_attrs: list[DictionaryAttr] = []
 
     def result() -> None:
+        """Parse the type of a result and its optional attributes, `T {...}`."""
         results.append(parser.parse_type())
         res_attrs.append(DictionaryAttr(parser.parse_optional_dictionary_attr_dict()))
 
@@ -101,6 +102,7 @@ def _print(op: func.FuncOp, printer: Printer) -> None:
         syntax.print_attributes(printer, arg_attrs[i].data, keyword=False)
 
     def result(i: int) -> None:
+        """Print the type of result `i` and its attributes, `T {...}`."""
         printer.print_attribute(outputs[i])
         syntax.print_attributes(printer, res_attrs[i].data, keyword=False)
 

@@ -53,6 +53,7 @@ class ExtractStridedMetadataOp(IRDLOperation):
 
     @property
     def rank(self) -> int:
+        """Number of dimensions of the memref."""
         assert isinstance(self.source.type, MemRefType)
         return len(self.source.type.get_shape())
 
@@ -87,6 +88,7 @@ class UkernelResults(Results):
         self.types.set(state, types)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `-> T, U`, or nothing without results."""
         if types := self.types.get(op):
             printer.print_string(" -> ")
             printer.print_list(types, printer.print_attribute)

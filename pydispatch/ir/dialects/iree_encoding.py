@@ -44,6 +44,7 @@ class MaybeSized(CustomDirective):
         self.dims.set(state, syntax.parse_dim_names(parser, type) if has_sizes else ())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `T{%d}`, or `T` without sizes."""
         state.print_whitespace(printer)
         printer.print_attribute(self.type.get(op)[0])
         syntax.print_dims(printer, self.dims.get(op))

@@ -56,6 +56,7 @@ class DispatchTensorType(ParametrizedAttribute, TypeAttribute):
             return [StringAttr(access), parser.parse_type()]
 
     def print_parameters(self, printer: Printer) -> None:
+        """Print `<access:type>`."""
         printer.print_string(f"<{self.access.data}:")
         printer.print_attribute(self.bound_type)
         printer.print_string(">")

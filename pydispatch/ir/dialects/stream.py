@@ -54,6 +54,7 @@ class ExecutableLikeOp(IRDLOperation):
     assembly_format = "custom<Visibility>($sym_visibility) $sym_name attr-dict-with-keyword custom<SymbolBody>($body)"
 
     def verify_(self) -> None:
+        """Verify that the body contains only exports, modules and terminators."""
         # Terminators of older releases are `flow.executable_end` and `stream.executable.end`.
         allowed = (f"{self.name}.export", "builtin.module", f"{self.name}_end", f"{self.name}.end")
         check_children(self, self.body, allowed)
@@ -110,6 +111,7 @@ class ExportLikeOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
+        """Verify the region `workgroups` and the attribute `pyd.tiles`."""
         # Unlike the region of a hal.executable.export, that of a stream export takes no device.
         check_region(self.count, [IndexType()] * 3, "workgroups", has_device_argument=False)
         check_tiles(self)

@@ -31,6 +31,7 @@ class _Turns:
     """Threads of the invocations of a workgroup, one of which runs at a time, from collective to collective."""
 
     def __init__(self) -> None:
+        """Begin without invocations."""
         self.main_turn = threading.Semaphore(0)  # released when an invocation has reached a collective or has ended
         self.turn_of: dict[Invocation, threading.Semaphore] = {}  # released when it is the invocation's turn
         # Invocation → (collective operation that it has reached, arguments).

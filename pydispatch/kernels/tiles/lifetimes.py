@@ -22,6 +22,7 @@ class Lifetimes:
     """
 
     def __init__(self, tree: ast.FunctionDef) -> None:
+        """Record the assignments and reads of all variables in `tree`."""
         self.assigned: Counter[str] = Counter()
         self.read: Counter[str] = Counter()
         self._last_read: dict[str, Position] = {}  # position of the last read in the text of the function

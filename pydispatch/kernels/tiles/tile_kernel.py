@@ -45,6 +45,7 @@ class TileKernel(TileVariables):
     def __init__(
         self, source: Source, parameters: Sequence[Parameter], workgroup: Sequence[int], statics: Mapping[str, Any]
     ) -> None:
+        """Begin with no statement emitted."""
         super().__init__(source, workgroup)
         self.static_names = frozenset(parameter.name for parameter in parameters if parameter.is_static)
         self._statics = statics

@@ -78,6 +78,8 @@ def runs_on(code: str, machine: str) -> bool:
 
 
 class _Architectures(Architectures):
+    """Architectures of NVIDIA GPUs, such as "sm_80", whose code runs on newer GPUs, too, unless they have a suffix."""
+
     # Keys of a configuration that compilation for CUDA reads.
     entries = frozenset((*ENTRIES, "target_features", "features", "ptx", "workgroup_size_limit"))
 

@@ -39,6 +39,7 @@ class Body(IndexArithmetic[str]):
     """
 
     def __init__(self) -> None:
+        """Begin a function without instructions, in its entry block."""
         self.entry: list[str] = []  # instructions of the entry block
         self.lines: list[str] = []  # all other lines
         self.label = "entry"

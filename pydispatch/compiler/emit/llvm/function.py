@@ -70,6 +70,7 @@ class FunctionEmitter:
     def __init__(
         self, module: ModuleWriter, platform: Platform[FunctionEmitter], function: FuncOp, exported: bool
     ) -> None:
+        """Begin the function without instructions; it has debug locations if it states `MARKS_LINES`."""
         self.module = module
         self.platform = platform
         self.function = function

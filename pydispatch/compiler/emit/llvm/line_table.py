@@ -23,6 +23,7 @@ class LineTable:
     """
 
     def __init__(self, module: ModuleWriter, function: FuncOp) -> None:
+        """Add the debug information of `function` and of its file to the metadata of `module`."""
         self._module, self._function = module, function
         self._nodes: dict[tuple[int, int], int] = {}  # (line, column) -> number of its DILocation
         location = location_of(function) or Location("kernel", 1, 1)

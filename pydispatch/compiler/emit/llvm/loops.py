@@ -52,6 +52,7 @@ class Loop:
     """
 
     def __init__(self, emitter: FunctionEmitter, bounds: Range, type_: str = "i64", predicate: str = "slt") -> None:
+        """Name the labels of the loop's blocks; the first instruction is emitted by `begin`."""
         self._f = emitter
         self._lower, self._upper, self._step = bounds
         self._type = type_

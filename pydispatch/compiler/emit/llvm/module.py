@@ -59,6 +59,7 @@ class ModuleWriter:
     def __init__(
         self, symbols: Symbols, kernels_may_fail: bool, lowerings: Mapping[str, Callable[[Any, Operation], None]]
     ) -> None:
+        """Begin a module without definitions, in which functions may refer to `symbols`."""
         self.lowerings = lowerings  # by operation name
         self.globals: dict[str, str] = {}  # symbol → definition
         self.declarations: dict[str, str] = {}  # symbol → declaration

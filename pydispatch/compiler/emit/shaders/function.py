@@ -72,6 +72,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
     """The key of each word of the executable constants."""
 
     def __init__(self, table: Table, kernel: Kernel) -> None:
+        """Begin the function of `kernel`, an entry point or a helper, which the lowerings in `table` emit."""
         self.table, self.ops, self.size, self.invocations = table, kernel.ops, kernel.size, prod(kernel.size)
         self.values: dict[SSAValue, Any] = {}  # kernel IR value -> its operand in the shader language
         self.op: Operation = kernel.function

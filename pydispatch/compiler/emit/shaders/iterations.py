@@ -29,6 +29,7 @@ class Iterations:
     """
 
     def __init__(self) -> None:
+        """Begin outside of all loops: no iterations so far, and code that runs once."""
         self.total: int | None = 0
         self._runs: int | None = 1  # how often the code at the current position runs, at most; None if unknown
 

@@ -47,6 +47,7 @@ class FunctionEmitter(BlockArithmetic):
     """
 
     def __init__(self, module: Kernels, kernel: Kernel) -> None:
+        """Begin the entry point of `kernel` in the SPIR-V module `module`, without instructions."""
         super().__init__(Code(module.m), module.table, kernel)
         self.module = self.definitions = module  # all emitters have `definitions`; here it is the whole module
         self.constants = module.constants

@@ -15,6 +15,7 @@ class BlockArithmetic(ShaderFunction[Id]):
     handle_type = Id
 
     def __init__(self, code: Code, table: Table, kernel: Kernel) -> None:
+        """Begin without values to reuse; `code` receives the instructions, and `table` has the lowerings."""
         super().__init__(table, kernel)
         self.code, self.m = code, code.module
         # (opcode name, id of the left operand, of the right one) -> result of such a sum or product in `_block`

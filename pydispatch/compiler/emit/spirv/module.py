@@ -46,6 +46,7 @@ class Module:
     """
 
     def __init__(self) -> None:
+        """Begin an empty module with the capability Shader. Ids begin at 1: SPIR-V has no id 0."""
         self.bound = 1
         self.capabilities: dict[str, None] = {"Shader": None}  # a set in order of insertion
         self.entries: list[Int] = []
@@ -310,6 +311,7 @@ class Code:
     """
 
     def __init__(self, module: Module) -> None:
+        """Begin the function in its first block, whose label gets an id here."""
         self.module = module
         self.variables: list[int] = []  # a list of its own, since OpVariable must come first in a function
         self.lines: list[int] = []

@@ -149,6 +149,7 @@ class _Declarations:
     """
 
     def __init__(self, module: Module) -> None:
+        """Index the declarations of `module` by id, so that those that a template refers to can be recorded."""
         # id -> key of its declaration: (name of the instruction, operands), that of a constant table for its variable,
         # or "glsl" for the instruction set GLSL.std.450
         self._keys = module.keys()

@@ -44,6 +44,7 @@ class StatementEmitter(ShaderFunction[Name]):
     def __init__(
         self, module: Module, definitions: Definitions, table: Table, kernel: Kernel, constants: Sequence[str] = ()
     ) -> None:
+        """Begin the function of `kernel` without statements; the lowerings in `table` emit them."""
         super().__init__(table, kernel)
         self.module, self.definitions = module, definitions
         self.constants = tuple(constants)

@@ -22,6 +22,7 @@ class Uniformity:
     """Uniformity of the values of one entry point, and the operations that contain its barriers."""
 
     def __init__(self, barriers: Iterable[Operation]) -> None:
+        """Store the barriers of the entry point; values are analyzed when they are first queried."""
         self._barriers = barriers  # all barriers of the entry point
         self._ops_around_barriers: set[Operation] | None = None  # barriers and their ancestors; None: not computed yet
         self._is_uniform: dict[SSAValue, bool] = {}  # cached results of is_uniform()

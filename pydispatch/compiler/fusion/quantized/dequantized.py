@@ -116,6 +116,7 @@ class GenericBody:
     """
 
     def __init__(self) -> None:
+        """Begin with an empty body that reads no tensor."""
         self.block = Block()
         self.inputs: list[tuple[SSAValue, AffineMap]] = []
 

@@ -118,6 +118,7 @@ class Requantized(GenericBody):
     """
 
     def __init__(self) -> None:
+        """Begin with an empty body that reads no tensor and no constant."""
         super().__init__()
         self.new_ops: list[Operation] = []
 

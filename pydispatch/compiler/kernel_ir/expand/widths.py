@@ -31,6 +31,7 @@ class _Register:
     """
 
     def __init__(self, build: Build, type_: IntegerType, width: int) -> None:
+        """Represent integers of type `type_` in registers of `width` bits; `build` inserts the operations."""
         self.build, self.narrow, self.type = build, type_, IntegerType(width)
         self.bits, self.width = type_.width.data, width
 

@@ -71,6 +71,7 @@ class Truth(Value):
         return Truth(self.body, self.body.op(arith.XOrIOp, TRUTH, self.value, other.value))
 
     def __invert__(self) -> Truth:
+        """Return the negation, `~truth`, as the exclusive or with 1."""
         true = self.body.constant((1, TRUTH), TRUTH, lambda: IntegerAttr(1, TRUTH))
         return Truth(self.body, self.body.op(arith.XOrIOp, TRUTH, self.value, true))
 

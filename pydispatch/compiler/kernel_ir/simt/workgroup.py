@@ -92,6 +92,7 @@ class Workgroup:
         self, function: FuncOp, ops: Ops, size: Size, machine: Machine,
         rules: Mapping[str, Callable[[Any, Operation], None]],
     ) -> None:  # fmt: skip
+        """Read what the attributes of `function` state of bindings and indices; nothing is rewritten yet."""
         self.function, self.ops, self.machine, self.rules = function, ops, machine, rules
         self.size, self.invocation_count = size, prod(size)
         self.entry = Entry(function)

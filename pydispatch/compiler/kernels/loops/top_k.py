@@ -77,6 +77,7 @@ class _Scan:
     """
 
     def __init__(self, elements: Elements, op: TopKOp, heap: _Heap, row: Sequence[Index]) -> None:
+        """Prepare the pass over `row`, whose number of elements is size 1 of the operation's first input."""
         self.elements, self.op, self.heap, self.row = elements, op, heap, row
         self.size = elements.dims(op.inputs[0])[1]
 
@@ -152,6 +153,7 @@ class _Heap:
     """
 
     def __init__(self, elements: Elements, op: TopKOp, build: Builder) -> None:
+        """Allocate the heap: on the stack of an invocation if `build` is in a parallel loop, else once for all rows."""
         self.elements, self.op = elements, op
         types = [*(tensor_type(x).element_type for x in op.inputs), IndexType()]
         if build.in_parallel:  # rows of other invocations have heaps of their own

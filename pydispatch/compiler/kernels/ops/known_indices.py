@@ -17,6 +17,7 @@ class KnownIndices:
     """
 
     def __init__(self, parent: KnownIndices | None) -> None:
+        """Share the tables of `parent`; without one, for the outermost builder, begin with empty tables."""
         # The tables of the parent itself: what a nested builder records is known outside of it, too.
         self.parts: dict[SSAValue, tuple[Index, Index, Index]] = parent.parts if parent else {}
         self.joined: dict[tuple[Index, Index], tuple[Index, Index]] = parent.joined if parent else {}

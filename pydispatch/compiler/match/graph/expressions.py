@@ -128,6 +128,7 @@ class ScalarBody:
     """
 
     def __init__(self, block: Block) -> None:
+        """Begin without numbers; a value gets its number when it is first queried."""
         self.block = block
         self.captured: list[SSAValue] = []
         self._numbers: dict[SSAValue, int] = {}  # value → number of its computation

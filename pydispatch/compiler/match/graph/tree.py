@@ -25,6 +25,7 @@ class _Branch(Generic[T]):
     __slots__ = ("any", "by_key", "here")
 
     def __init__(self) -> None:
+        """Begin as a leaf without items."""
         self.by_key: dict[int, _Branch[T]] = {}
         self.any: _Branch[T] | None = None
         self.here: list[T] = []

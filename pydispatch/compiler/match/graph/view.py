@@ -32,6 +32,7 @@ class GraphView:
     """The nodes of one program or pattern, created on demand."""
 
     def __init__(self) -> None:
+        """Begin without nodes."""
         self._nodes: dict[Operation, list[Node]] = {}  # operation -> a node for each result
         self._outside: dict[SSAValue, Node] = {}  # block argument -> its node
 

@@ -148,6 +148,7 @@ class _NameNode:
     __slots__ = ("children", "commutative", "key")
 
     def __init__(self, value: SSAValue) -> None:
+        """Describe `value` by the operation that computes it."""
         op = value.owner if isinstance(value, OpResult) else None
         # A block argument has no key of an operation: it matches only inputs of a pattern.
         self.key = intern_id(("name", canonical_name(op.name))) if isinstance(op, Operation) else -1

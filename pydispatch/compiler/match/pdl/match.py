@@ -49,6 +49,7 @@ class PdlPattern:
     """
 
     def __init__(self, op: pdl.PatternOp, order: int) -> None:
+        """Analyze the pattern `op` and its native constraints. For the arguments see the attributes of the class."""
         self.op, self.order = op, order
         self.name = f"@{op.sym_name.data}" if isinstance(op.sym_name, StringAttr) else f"pattern {order}"
         self.benefit = op.benefit.value.data
@@ -134,6 +135,7 @@ class _Search:
     """
 
     def __init__(self) -> None:
+        """Begin with no value bound and no operation matched."""
         self.bound: Bound = {}
         self.depth = 0
         self.best: Mismatch | None = None

@@ -32,6 +32,7 @@ class Rewriting:
     """
 
     def __init__(self, pattern: PdlPattern, bound: Bound, root: Operation, program: ModuleOp) -> None:
+        """Begin the replacement of the match with the bindings `bound`; new operations go before `root`."""
         self.pattern, self.program = pattern, program
         self.bindings = dict(bound)
         self.root = root

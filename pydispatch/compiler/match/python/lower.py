@@ -22,6 +22,7 @@ class Lowering:
     """
 
     def __init__(self, inputs: Sequence[tuple[str, TensorType]]) -> None:
+        """Begin a text without operations."""
         self.inputs = inputs
         self.lines: list[str] = []
         self.names: dict[Value, str] = {}

@@ -41,6 +41,7 @@ class Compiled:
     """
 
     def __init__(self, pattern: Pattern, order: int, dag: Dag | None, outputs: list[int]) -> None:
+        """Determine which sizes a match must be checked for. For the arguments see the attributes of the class."""
         self.pattern, self.order, self.dag, self.outputs = pattern, order, dag, outputs
         self.name = pattern.name
         self.compare = to_compare(pattern, None if dag is None else dag.block)
@@ -96,6 +97,7 @@ class MatchedOpInfo:
     """
 
     def __init__(self, op: Operation) -> None:
+        """Read the attributes of the operation, and the inputs and loops of a structured one."""
         self.op = op
         self.name = op.name
         self.operands = list(op.operands)
@@ -192,6 +194,7 @@ class MatchInfo:
     """
 
     def __init__(self, compiled: Compiled, match: Match, targets: tuple[str, ...] = ()) -> None:
+        """Assign the values of `match`, and their sizes, the names that the pattern gives them."""
         self.pattern = compiled.pattern
         self.op = MatchedOpInfo(match.root)
         self.symbol = f"{compiled.name}_kernel"
@@ -244,6 +247,7 @@ class MatchInfo:
         return value.value.data if isinstance(value, (IntegerAttr, FloatAttr)) else None
 
     def __str__(self) -> str:
+        """Return the sizes of the match for messages, such as `n = 4, m dynamic`; "this match" without any."""
         texts = [f"{k} dynamic" if isinstance(v, Dynamic) else f"{k} = {v}" for k, v in self.sizes.items()]
         return ", ".join(texts) or "this match"
 

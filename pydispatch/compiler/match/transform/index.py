@@ -67,6 +67,7 @@ class MatcherIndex:
     """
 
     def __init__(self, run: Interpreter, matchers: Sequence[Any]) -> None:
+        """Enter each matcher into the table for what it requires of its root."""
         self.run = run
         # Each matcher, by its ordinal, is in one of the four:
         self.tree: Tree[int] = Tree()  # `path` of a pattern, its computation in pre-order → matchers

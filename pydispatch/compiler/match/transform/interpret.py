@@ -29,6 +29,7 @@ class NoMatch(Exception):
     """Signal that a matcher rejects an operation."""
 
     def __init__(self, mismatch: Mismatch) -> None:
+        """Create the signal; `mismatch` states the reason and how far the matcher got."""
         super().__init__(mismatch.reason)
         self.mismatch = mismatch
 
@@ -51,6 +52,7 @@ class Interpreter:
     def __init__(
         self, spec: ModuleOp, program: ModuleOp, report: Report, handlers: Mapping[str, Handler], name: str = ""
     ) -> None:
+        """Index the symbols of `spec`; nothing is run yet."""
         self.spec, self.program, self.report, self.name = spec, program, report, name
         self.handlers = handlers
         self.view = GraphView()

@@ -51,6 +51,7 @@ class Decomposition:
     """
 
     def __init__(self, op: Attention, build: Build) -> None:
+        """Map loops to dimensions of operands, and choose the type of scores and sums."""
         self.op, self.build = op, build
         self.loops = op.loops()
         self.dims = [[e.position for e in m.results if isinstance(e, AffineDimExpr)] for m in op.maps()]

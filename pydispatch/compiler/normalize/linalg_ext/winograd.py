@@ -112,6 +112,7 @@ class WinogradProducts:
     """
 
     def __init__(self, op: Winograd, build: Build, sizes: Mapping[str, Size]) -> None:
+        """Choose the type of the products from the operands of `op`."""
         self.build, self.sizes = build, dict(sizes)
         types = [element_type(v.type) for v in op.operands]
         self.wide: AnyFloat = f64 if f64 in types else f32

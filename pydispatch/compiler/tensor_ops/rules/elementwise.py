@@ -23,10 +23,12 @@ class Elementwise(TensorOp):
     name = ELEMENTWISE
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """Return the size along `axis` of operands with the rank of the result; others are broadcast."""
         rank = len(shape_of(result))
         return same_size([Dim(v, axis) for v in op.operands if len(shape_of(v)) == rank])
 
     def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
+        """Return a list for each axis: the dimensions of results and operands with the rank of the result."""
         rank = len(shape_of(op.results[0]))
         values = [v for v in (*op.results, *op.operands) if len(shape_of(v)) == rank]
         return [[Dim(v, axis) for v in values] for axis in range(rank)]

@@ -109,6 +109,7 @@ class Splat(Fill):
     name = "tensor.splat"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """Return the operand that is the size of the result along the dynamic axis `axis`."""
         _scalar, *sizes = op.operands  # the dynamic sizes of the result, in the order of their axes
         return dynamic_size(sizes, result, axis)
 

@@ -22,6 +22,7 @@ class NamedRegion(CustomDirective):
         self.region.set(state, parser.parse_region(syntax.parse_signature_args(parser)))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `(%a: T, %b: U) {...}`."""
         state.print_whitespace(printer)
         syntax.print_region_signature(printer, self.region.get(op), results=None)  # the arguments, without `-> (...)`
 
@@ -42,5 +43,6 @@ class SymbolBody(CustomDirective):
         self.body.set(state, region)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `{...}`; one empty block is printed as `{}`."""
         state.print_whitespace(printer)
         printer.print_region(self.body.get(op), print_empty_block=False)

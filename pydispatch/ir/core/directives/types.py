@@ -104,6 +104,7 @@ class TruthOf(Implied):
     other: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Set `type` from the type that was parsed for `other`; nothing is written for it."""
         (other_type,) = parsed_types(self.other, state)
         self.type.set(state, (with_element(other_type, i1),))
 
@@ -135,6 +136,7 @@ class ShapedResults(CustomDirective):
         sizes_by_type = iter(syntax.split_dims(types, self.dims.get(op)))
 
         def print_type(type: Attribute) -> None:
+            """Print a result type with its dynamic sizes, `T{%d}`; it is called once for each, in order."""
             printer.print_attribute(type)
             syntax.print_dims(printer, next(sizes_by_type))
 

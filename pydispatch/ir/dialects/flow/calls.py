@@ -26,6 +26,7 @@ class FuncOp(functions.FuncLikeOp):
     name = "flow.func"
 
     def verify_(self) -> None:
+        """Verify that the function has no body."""
         if not self.is_declaration:
             raise VerifyException("flow.func only declares; functions with a body are util.func or func.func")
 

@@ -94,6 +94,7 @@ class DispatchWorkgroupsOp(DispatchLikeOp):
     )
 
     def verify_(self) -> None:
+        """Verify the dispatch, and that the region `count` computes a grid."""
         super().verify_()
         check_count(self.count, has_device_argument=False)
 

@@ -31,6 +31,7 @@ class ElementResult(ElementOf):
     """Directive for an optional result type `-> T`; if it is omitted, the result has the tensor's element type."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Set the element type, or parse `-> T` if it is next."""
         super().parse(parser, state)
         if parser.parse_optional_punctuation("->") is not None:
             self.type.set(state, (parser.parse_type(),))
@@ -62,6 +63,7 @@ class TiedTo(CustomDirective):
                                tied.span.start, tied.span.end)  # fmt: skip
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `%target as`."""
         self.target.print(printer, state, op)
         printer.print_string(" as")
 

@@ -133,6 +133,7 @@ class DeviceSelectAttr(ParametrizedAttribute):
         return [devices]
 
     def print_parameters(self, printer: Printer) -> None:
+        """Print `<[devices]> : !hal.device`."""
         with printer.in_angle_brackets():
             printer.print_attribute(self.devices)
         printer.print_string(_TYPE_SUFFIX)

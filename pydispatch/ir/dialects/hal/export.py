@@ -90,6 +90,7 @@ class Sizes(PropertyList):
         """Print the properties that are stated in angle brackets."""
 
         def print_entry(variable: AttributeVariable) -> None:
+            """Print `name = value` of a property."""
             printer.print_string(f"{variable.name} = ")
             printer.print_attribute(op.properties[variable.name])
 

@@ -72,11 +72,13 @@ class BindingFlags(CustomDirective):
         self.value.set(state, syntax.strings(parse_flags(parser, BINDING_FLAGS)))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `ReadOnly`, or several flags as `"ReadOnly|Indirect"`."""
         flags = self.value.get(op)
         assert isinstance(flags, ArrayAttr)
         print_flags(printer, flags)
 
     def is_present(self, op: IRDLOperation) -> bool:
+        """Return whether the operation states any flags; an empty list is not printed."""
         flags = self.value.get(op)
         return isinstance(flags, ArrayAttr) and bool(flags.data)
 
@@ -149,6 +151,7 @@ class BareOrdinal(Index):
     layout: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `[0]` if a bracket is next."""
         if parser.parse_optional_punctuation("[") is not None:
             super().parse(parser, state)
             parser.parse_punctuation("]")

@@ -64,6 +64,7 @@ class PipelineBindingAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parse `<type, flags>`."""
         with parser.in_angle_brackets():
             return cls._parse_body(parser)
 

@@ -65,6 +65,7 @@ class ExecutableObjectAttr(ParametrizedAttribute):
         return [entries]
 
     def print_parameters(self, printer: Printer) -> None:
+        """Print `<{path = "...", data = ...}>`."""
         with printer.in_angle_brackets():
             printer.print_attribute(self.entries)
 
@@ -101,6 +102,7 @@ class ExecutableObjectsAttr(ParametrizedAttribute):
         """Print the syntax that `parse_parameters` reads."""
 
         def entry(pair: tuple[Attribute, Attribute]) -> None:
+            """Print `#target = [objects]`."""
             target, objects = pair
             printer.print_attribute(target)
             printer.print_string(" = ")

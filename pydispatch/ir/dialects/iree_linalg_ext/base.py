@@ -84,6 +84,7 @@ class DestinationOp(IRDLOperation):
     custom_directives: ClassVar[tuple[type[CustomDirective], ...]] = (ListedTypes, Numbers, Sides)
 
     def verify_(self) -> None:
+        """Verify that results have the types of the outputs that are tensors, then the operands."""
         check_results(self.outputs, [r.type for r in self.res])
         self.verify_operands()
 

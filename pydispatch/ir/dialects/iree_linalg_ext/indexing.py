@@ -239,6 +239,7 @@ class MapStore(MapOp):
     """
 
     def verify_body(self) -> None:
+        """Verify that the body maps an input index to an output index and an i1."""
         input_rank, output_rank = len(shape_of(self.input)), len(shape_of(self.output))
         check_body(self.body, [IndexType()] * input_rank, [*[IndexType()] * output_rank, i1])
 
@@ -264,6 +265,7 @@ class MapLoad(MapOp):
     """
 
     def verify_body(self) -> None:
+        """Verify that the body maps an output index to an input index and an element."""
         input_rank, output_rank = len(shape_of(self.input)), len(shape_of(self.output))
         element = element_type(self.input.type)
         check_body(self.body, [IndexType()] * output_rank, [*[IndexType()] * input_rank, element])

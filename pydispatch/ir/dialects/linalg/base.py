@@ -51,6 +51,7 @@ class _WordAttr(Data[str]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> str:
+        """Parse `<word>`."""
         with parser.in_angle_brackets():
             return parser.parse_identifier()
 
@@ -163,6 +164,7 @@ class ResultTypes(CustomDirective):
             self.types.set(state, [type for type in parsed_types(self.outputs, state) if isinstance(type, TensorType)])
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `-> T` or `-> (T, U)`; nothing if there are no results."""
         if types := self.types.get(op):
             printer.print_string(" -> ")
             syntax.print_types(printer, types)
@@ -269,6 +271,7 @@ class TrailingAttributes(CustomDirective):
     attributes: AttrDictDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `attrs = {...}` if it is next."""
         if parser.parse_optional_keyword("attrs") is not None:
             parser.parse_punctuation("=")
             self.attributes.parse(parser, state)

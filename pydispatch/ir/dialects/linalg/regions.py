@@ -112,6 +112,7 @@ class OtherAttributes(TrailingAttributes):
     """
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `attrs = {...}`, or nothing without attributes."""
         if op.attributes:
             printer.print_string(" attrs =")
             self.attributes.print(printer, state, op)
@@ -247,6 +248,7 @@ class ReduceForm(MapForm):
     dimensions: Numbers
 
     def parse_options(self, parser: Parser, state: ParsingState, outputs: list[Attribute], start: int) -> None:
+        """Parse `dimensions = [1]`. For the arguments see MapForm; linalg.reduce may have several outputs."""
         parser.parse_keyword("dimensions")
         parser.parse_punctuation("=")
         self.dimensions.parse(parser, state)
@@ -264,6 +266,7 @@ class ReduceForm(MapForm):
         return types, [len(types) - 1, *range(len(types) - 1)]  # the output is the first operand, as in MLIR
 
     def print_options(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `dimensions = [1]`."""
         printer.print_string(" dimensions =")
         self.dimensions.print(printer, state, op)
 

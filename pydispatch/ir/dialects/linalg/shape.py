@@ -165,6 +165,7 @@ class PackedType(CustomDirective):
         self.results.set(state, (type,) if isinstance(type, TensorType) else ())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `-> T`."""
         printer.print_string(" ->")
         self.dest.print(printer, state, op)
 

@@ -38,6 +38,7 @@ class Memfence(CustomDirective):
     """Directive for `memfence [...]`, which is discarded, because a barrier orders all memory."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse and discard `memfence [...]` if it is next."""
         if parser.parse_optional_keyword("memfence") is not None:
             parser.parse_attribute()
 

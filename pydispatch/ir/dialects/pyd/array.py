@@ -34,6 +34,7 @@ class HostArray(Data[Any]):
         parser.raise_error("an array of a process is not part of a program's text")
 
     def print_parameter(self, printer: Printer) -> None:
+        """Print `<...>` in place of the elements, which text cannot refer to."""
         with printer.in_angle_brackets():
             printer.print_string("...")
 

@@ -69,6 +69,7 @@ class RecurrenceOp(OrderedOp):
 
 
 def _yielded(body: Region) -> list[Attribute]:
+    """Return the types of the values that `body` yields; none if another operation ends it."""
     last = body.block.last_op
     return [v.type for v in last.operands] if isinstance(last, ops.YieldOp) else []
 

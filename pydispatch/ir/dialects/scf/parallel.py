@@ -139,6 +139,7 @@ class InParallelOp(IRDLOperation):
         return cls(regions=[body], attributes=parser.parse_optional_attr_dict())
 
     def print(self, printer: Printer) -> None:
+        """Print the region, and then the attributes."""
         printer.print_string(" ")
         printer.print_region(self.body)
         syntax.print_attributes(printer, self.attributes, keyword=False)

@@ -257,6 +257,7 @@ class Conv(Data[ConvNumbers]):
             return parse_convolution(parser)
 
     def print_parameter(self, printer: Printer) -> None:
+        """Print `<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>`."""
         with printer.in_angle_brackets():
             print_convolution(printer, self.data)
 

@@ -64,6 +64,7 @@ class Clause:
         properties[self.name] = self.read(parser)
 
     def print(self, printer: Printer, op: Operation) -> None:
+        """Print `word = value`."""
         printer.print_string(f"{self.word} = ")
         self.write(printer, op.properties[self.name])
 
@@ -118,6 +119,7 @@ class OneWord(Clause):
     def __init__(
         self, word: str, kind: type[attributes.KeywordAttr], name: str | None = None, optional: bool = False
     ) -> None:
+        """Use the attribute class `kind` as the constraint. For the other arguments see `Clause`."""
         super().__init__(word, name, optional)
         self.kind = self.constraint = kind  # type: ignore[misc]
 
@@ -145,6 +147,7 @@ class Precisions(Clause):
         return ArrayAttr(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parse_precision))
 
     def write(self, printer: Printer, value: Any) -> None:
+        """Print the keywords, `[DEFAULT, HIGHEST]`."""
         with printer.in_square_brackets():
             printer.print_list(value.data, lambda word: printer.print_string(word.data))
 
@@ -153,6 +156,7 @@ class RecordClause(Clause):
     """Clause with a record of fields, `algorithm = <...>`, an attribute of the class `kind`."""
 
     def __init__(self, word: str, kind: type[records.Record], optional: bool = False) -> None:
+        """Use the attribute class `kind` as the constraint. For the other arguments see `Clause`."""
         super().__init__(word, optional=optional)
         self.kind = self.constraint = kind  # type: ignore[misc]
 

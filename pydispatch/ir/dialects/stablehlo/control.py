@@ -89,6 +89,7 @@ class WhileOp(IRDLOperation):
         names, operands = [], []
 
         def binding() -> None:
+            """Parse `%arg = %init`."""
             names.append(parser.parse_unresolved_operand())
             parser.parse_punctuation("=")
             operands.append(parser.parse_unresolved_operand())
@@ -115,6 +116,7 @@ class WhileOp(IRDLOperation):
         names = []
 
         def binding(n: int) -> None:
+            """Print `%arg = %init` of operand `n`, and store the name of the argument."""
             names.append(printer.print_ssa_value(cond[n]))
             printer.print_string(" = ")
             printer.print_ssa_value(self.operands[n])

@@ -102,6 +102,7 @@ class Format(Clause):
             properties[name] = IntegerAttr(int(bits), 32)
 
     def print(self, printer: Printer, op: Operation) -> None:
+        """Print `format = e5m10`."""
         exponent, mantissa = (op.properties[name].value.data for name in self.properties)  # type: ignore[attr-defined]
         printer.print_string(f"format = e{exponent}m{mantissa}")
 

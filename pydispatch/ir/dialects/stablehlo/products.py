@@ -64,6 +64,7 @@ class DimensionPairs(Clause):
     constraint = Dot
 
     def __init__(self, word: str, lhs: str, rhs: str, optional: bool = False) -> None:
+        """Name the lists of both operands, `lhs` and `rhs`. For the other arguments see `Clause`."""
         super().__init__(word, "dot_dimension_numbers", optional)
         self._fields = (lhs, rhs)
 
@@ -87,6 +88,7 @@ class DimensionPairs(Clause):
         properties["dot_dimension_numbers"] = Dot(numbers.data._replace(**fields))
 
     def print(self, printer: Printer, op: Operation) -> None:
+        """Print `word = [1] x [0]`."""
         lhs, rhs = (str(list(dims)) for dims in self._lists(op))
         printer.print_string(f"{self.word} = {lhs} x {rhs}")
 

@@ -33,6 +33,7 @@ class Record(Data[Any]):
         changed = [(name, value) for name, value in zip(defaults, self.data, strict=True) if value != defaults[name]]
 
         def field(entry: tuple[str, Any]) -> None:
+            """Print `name = value`."""
             name, value = entry
             printer.print_string(f"{name} = ")
             print_value(printer, value)

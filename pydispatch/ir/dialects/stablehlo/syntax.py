@@ -99,6 +99,7 @@ class Arrow(TypeSignature):
         return Types(operands, parse_types(parser))
 
     def print(self, printer: Printer, op: Operation) -> None:
+        """Print `T, U -> V`."""
         printer.print_list(op.operand_types, printer.print_attribute)
         printer.print_string(" -> ")
         print_results(printer, op.result_types)

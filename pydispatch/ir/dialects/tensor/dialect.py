@@ -97,6 +97,7 @@ class OutputShape(Mixed):
             self.values.set(state, ())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print `output_shape [%n, 4]`."""
         printer.print_string(" output_shape")
         super().print(printer, state, op)
 

@@ -35,6 +35,7 @@ class GatherOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
+        """Verify the coordinates, and the shapes of the slices."""
         _check_coordinates(self.gather_dims, self.source, self.indices)
         _check_slices(self.gather_dims, self.source, self.indices, self.result)
 

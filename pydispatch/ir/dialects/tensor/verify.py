@@ -64,6 +64,7 @@ def _text(shape: Sequence[int | None]) -> str:
 
 
 def _same_element(op: Operation, lhs: SSAValue, rhs: SSAValue) -> None:
+    """Verify that two operands or results of `op` have the same element type."""
     if element_of(lhs) != element_of(rhs):
         raise VerifyException(f"{lhs.type} and {rhs.type} differ in their elements")
 
@@ -147,6 +148,7 @@ def _insert_slice(op: tensor.InsertSliceOp) -> None:
 
 
 def _collapse(op: tensor.CollapseShapeOp) -> None:
+    """Verify a tensor.collapse_shape: the groups of dimensions and the element type."""
     _check_reassociation(op, expanded=shape_of(op.src), collapsed=shape_of(op.result))
     _same_element(op, op.src, op.result)
 

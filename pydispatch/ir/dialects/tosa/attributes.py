@@ -21,10 +21,12 @@ class ShapeType(Data[int], TypeAttribute):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> int:
+        """Parse `<3>`."""
         with parser.in_angle_brackets():
             return parser.parse_integer(allow_boolean=False, allow_negative=False)
 
     def print_parameter(self, printer: Printer) -> None:
+        """Print `<3>`."""
         with printer.in_angle_brackets():
             printer.print_string(str(self.data))
 
@@ -72,6 +74,7 @@ class ZeroPoints(ParametrizedAttribute):
         """Print `<name = value, ...>`."""
 
         def entry(item: tuple[str, Attribute]) -> None:
+            """Print `name = value`."""
             name, value = item
             printer.print_string(f"{name} = ")
             printer.print_attribute(value)

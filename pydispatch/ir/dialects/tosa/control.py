@@ -49,6 +49,7 @@ def _parse_pairs(parser: Parser) -> Pairs:
     values: list[UnresolvedOperand] = []
 
     def parse_pair() -> None:
+        """Parse `%inner = %outer`."""
         names.append(parser.parse_argument(expect_type=False))
         parser.parse_punctuation("=")
         values.append(parser.parse_unresolved_operand())
@@ -63,6 +64,7 @@ def _print_pairs(printer: Printer, region: Region, values: Sequence[SSAValue]) -
     assert block is not None
 
     def print_pair(pair: tuple[SSAValue, SSAValue]) -> None:
+        """Print `%inner = %outer`."""
         argument, value = pair
         printer.print_ssa_value(argument)
         printer.print_string(" = ")
@@ -163,6 +165,7 @@ class IfOp(IRDLOperation):
         syntax.print_attributes(printer, self.attributes, keyword=False)
 
     def verify_(self) -> None:
+        """Verify that both branches take the inputs and yield a value for each output."""
         for region, what in ((self.then_branch, "branch"), (self.else_branch, "else branch")):
             _check_region(region, what, self.inputs.types, len(self.outputs))
 
@@ -219,6 +222,7 @@ class WhileOp(IRDLOperation):
         syntax.print_attributes(printer, self.attributes)
 
     def verify_(self) -> None:
+        """Verify that condition and body take the inputs and yield one value and a value for each output."""
         _check_region(self.cond_graph, "condition", self.inputs.types, result_count=1)
         _check_region(self.body_graph, "body", self.inputs.types, len(self.outputs))
 

@@ -56,6 +56,7 @@ class NamedSequenceOp(IRDLOperation):
         attrs: list[DictionaryAttr] = []
 
         def argument() -> None:
+            """Parse `%arg: type {attributes}`."""
             arguments.append(parser.parse_argument())
             attrs.append(DictionaryAttr(parser.parse_optional_attr_dict()))
 
@@ -82,6 +83,7 @@ class NamedSequenceOp(IRDLOperation):
         arguments = self.body.block.args
 
         def argument(i: int) -> None:
+            """Print `%arg: type {attributes}` of argument `i`."""
             printer.print_block_argument(arguments[i])
             if self.arg_attrs is not None:
                 syntax.print_attributes(printer, self.arg_attrs.data[i].data, keyword=False)
@@ -164,6 +166,7 @@ class MatchPairs(CustomDirective):
         """Parse `@matcher -> @action, ...`."""
 
         def pair() -> tuple[SymbolRefAttr, SymbolRefAttr]:
+            """Parse `@matcher -> @action`."""
             matcher = SymbolRefAttr(parser.parse_symbol_name())
             parser.parse_punctuation("->")
             return matcher, SymbolRefAttr(parser.parse_symbol_name())
@@ -177,6 +180,7 @@ class MatchPairs(CustomDirective):
         assert isinstance(op, ForeachMatchOp)
 
         def print_pair(symbols: tuple[Attribute, Attribute]) -> None:
+            """Print `@matcher -> @action`."""
             matcher, action = symbols
             printer.print_attribute(matcher)
             printer.print_string(" -> ")
@@ -289,6 +293,7 @@ class SameHandles(CustomDirective):
     result: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `T`, and set the types of all handles and of the result to it."""
         type = parser.parse_type()
         self.types.set(state, [type] * len(state.operands[self.handles.index] or ()))
         self.result.set(state, (type,))

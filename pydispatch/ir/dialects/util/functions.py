@@ -50,6 +50,7 @@ class FuncLikeOp(IRDLOperation):
 
     @property
     def args(self) -> tuple[SSAValue, ...]:
+        """Arguments of the body; () for a declaration, which has no blocks."""
         block = self.body.blocks.first
         return () if block is None else tuple(block.args)
 

@@ -43,10 +43,12 @@ class UninitializedAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Parse `: type`."""
         parser.parse_punctuation(":", " and the type of the value")
         return [parser.parse_type()]
 
     def print_parameters(self, printer: Printer) -> None:
+        """Print `: type`."""
         printer.print_string(" : ")
         printer.print_attribute(self.type)
 

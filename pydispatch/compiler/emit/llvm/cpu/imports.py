@@ -107,6 +107,7 @@ class ImportCalls:
     """
 
     def __init__(self, functions: Mapping[str, FuncOp], exports: Sequence[str], load: LoadField) -> None:
+        """Collect the imports that `exports`, names of functions in `functions`, reach."""
         self.table = imports_of(functions, exports)
         self.signatures = signatures_of(functions, exports)
         self._load = load

@@ -74,6 +74,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         constants: Sequence[str] = (),
         functions: Mapping[str, FuncOp] | None = None,
     ) -> None:
+        """Collect the imports that the exports reach; no function is emitted yet."""
         self.arch = arch
         self.features = features
         self.alignment = 1  # bytes; binding() raises it

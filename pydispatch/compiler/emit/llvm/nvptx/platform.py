@@ -91,6 +91,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         functions: Mapping[str, FuncOp] | None = None,
         dynamic: frozenset[str] = frozenset(),
     ) -> None:
+        """Begin the module. Raise CompileError for a constant or declared function whose name is no PTX identifier."""
         self.features = features
         self.constant_words = max((export.layout.constants for export in exports), default=0)
         self.shared = {export.name: 0 for export in exports}  # bytes of workgroup memory

@@ -143,6 +143,7 @@ class _BlockProducts(PanelWorkgroup):
         self.conversion.emit(build, first_block)
 
     def _multiply(self, build: Builder, panel: Index, first_block: Index, first_total: Index) -> None:
+        """Emit the products with a chunk of a panel, one block of K after another."""
         sizes, match = self.sizes, self.match
 
         def block(inner: Builder, block_of_chunk: Index) -> None:

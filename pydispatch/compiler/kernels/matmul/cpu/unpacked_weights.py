@@ -59,6 +59,7 @@ class UnpackedProducts(PanelWorkgroup):
         self.conversion.copy_rows(build, self._a, self._row_stride, first_block, self.sizes.blocks)
 
     def _multiply(self, build: Builder, panel: Index, first_block: Index, first_total: Index) -> None:
+        """Emit the products with a chunk of a panel, whose weights are unpacked once for all rows."""
         sizes, match = self.sizes, self.match
         width, steps = sizes.columns, self.conversion.steps
 
