@@ -21,7 +21,7 @@ class State:
     """
 
     def __init__(self, first: Any) -> None:
-        """Copy the initial elements, any argument of `numpy.asarray`."""
+        """Take the initial elements, any argument of `numpy.asarray`; they are copied unless the array is frozen."""
         array = np.asarray(first)
         # A new object also for a frozen array: a trace knows arrays by their id, and two states of one array differ.
         self.first = array.view() if is_frozen(array) else array.copy()

@@ -42,6 +42,7 @@ class Build:
     """
 
     def __init__(self, op: Operation, reassociate: bool = True, has_invocations: bool = True) -> None:
+        """Begin with no operation inserted. For the arguments see the attributes of the class."""
         self.op, self.reassociate, self.has_invocations = op, reassociate, has_invocations
         self.made: list[Operation] = []
         self._indices: dict[int, SSAValue] = {}  # index → its constant, which `index` emitted

@@ -60,6 +60,7 @@ class Tracer:
     """
 
     def __init__(self, rank: int, recomputes: bool = True) -> None:
+        """Begin with no element traced. For the arguments see the class."""
         self.rank, self.recomputes = rank, recomputes
         # Cache of `element`: (tensor, index) -> its result, or the exception that it raises.
         self._elements: dict[tuple[SSAValue, AffineMap], Value | Unrecognized | None] = {}

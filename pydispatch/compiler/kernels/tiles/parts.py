@@ -51,6 +51,7 @@ class TileView:
         self, op: Operation, value: SSAValue, first: tuple[Index, Index] = (0, 0), transposed: bool = False,
         layout: Strided | None = None,
     ) -> None:  # fmt: skip
+        """Derive the layout from `value` unless it is passed. For the arguments see the class."""
         self.value, self.first, self.transposed = value, first, transposed
         self.layout = layout or strided(op, value)
 

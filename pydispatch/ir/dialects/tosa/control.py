@@ -222,7 +222,7 @@ class WhileOp(IRDLOperation):
         syntax.print_attributes(printer, self.attributes)
 
     def verify_(self) -> None:
-        """Verify that condition and body take the inputs and yield one value and a value for each output."""
+        """Verify that both regions take the inputs; the condition yields one value, the body one for each output."""
         _check_region(self.cond_graph, "condition", self.inputs.types, result_count=1)
         _check_region(self.body_graph, "body", self.inputs.types, len(self.outputs))
 
