@@ -16,7 +16,7 @@ from pydispatch.ir.core.walk import is_defined_outside, walk
 from pydispatch.ir.op_info import info_of
 
 _MIRRORED = {"slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle"}
-"""Predicate of a comparison -> that of the comparison with exchanged operands."""
+"""Predicate of a comparison -> predicate of the comparison with exchanged operands."""
 
 _HOISTED = (
     arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.IndexCastOp, arith.CmpiOp, arith.AndIOp, arith.ConstantOp
@@ -24,7 +24,7 @@ _HOISTED = (
 """Operations that are moved before a loop if their operands are defined before it; none of them can fail."""
 
 _WORKGROUP_ID = "hal.interface.workgroup.id"
-"""Operation that is moved before a loop, too."""
+"""Operation that is moved before a loop, like those of `_HOISTED`: its result is the same for all invocations."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def conditions_of(block: Block) -> Iterator[SSAValue]:
 def bounds_of(entry: Entry, loop: scf.ParallelOp) -> Iterator[Bound]:
     """Yield the conditions of branches of a loop that compare its counter plus a start with a limit.
 
-    A comparison of constants, such as one of the number of the invocation, is no bound of an array.
+    A comparison whose start and limit are constants compares the index of the invocation, and is no bound of an array.
     """
     block, build = loop.body.block, Build.before(entry, loop)
     for condition in dict.fromkeys(conditions_of(block)):
@@ -120,11 +120,17 @@ def _start(build: Build, value: SSAValue, block: Block) -> Index | None:
 
 
 def range_inside(build: Build, high: Index, bounds: list[Bound], invariant: list[SSAValue]) -> tuple[Index, SSAValue]:
-    """Return where the invocations begin for which all conditions hold, and their number, both multiples of `LANES`.
+    """Return the first invocation for which all conditions hold, and the number of these invocations.
 
-    Bounds are computed modulo 2^64, and then tested: that a bound holds for the first and the last of the invocations,
-    and that the compared sum does not wrap around between them. The number is 0 if a test or an invariant condition
-    fails.
+    Both are multiples of `LANES`. They are computed modulo 2^64, and then tested: each bound must hold for the first
+    and the last of the invocations, and the sum that it compares must not wrap around between them. The number is 0 if
+    a test or an invariant condition fails.
+
+    Args:
+        build: Receives the code.
+        high: The number of all invocations.
+        bounds: Conditions that compare the invocation plus a start with a limit.
+        invariant: Conditions that are the same for all invocations.
     """
     first: Index = 0
     stop = high

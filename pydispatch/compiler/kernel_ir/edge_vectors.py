@@ -38,7 +38,7 @@ MOST_OPERATIONS = 48
 """Maximum number of operations of the body of a loop that is versioned; the body is emitted twice."""
 
 FEWEST_INVOCATIONS = 128
-"""Invocations below which a loop is not versioned: most of its few vectors would be at an edge."""
+"""Minimum number of invocations of a loop that is versioned: with fewer, most of its vectors would be at an edge."""
 
 KERNEL = "pyd.invocations"
 """Attribute of the function of a kernel in Python. Loops of other functions stay as they are."""
@@ -60,7 +60,9 @@ def separate_edge_vectors(function: FuncOp) -> None:
 
 
 def _has_many_vectors(loop: scf.ParallelOp) -> bool:
-    """Return whether a loop from 0 by 1 has at least `FEWEST_INVOCATIONS` along its last axis, one along others."""
+    """Return whether a loop counts from 0 by 1, with at least `FEWEST_INVOCATIONS` steps along its last axis and one
+    step along each other axis.
+    """
     axes = [tuple(map(known, axis)) for axis in zip(loop.lowerBound, loop.upperBound, loop.step, strict=True)]
     *outer_axes, (low, high, step) = axes
     if loop.initVals or WHOLE_VECTORS in loop.attributes or any(axis != (0, 1, 1) for axis in outer_axes):
@@ -70,14 +72,20 @@ def _has_many_vectors(loop: scf.ParallelOp) -> bool:
 
 
 def _maximum(high: Index) -> int | None:
-    """Return a constant, or the constant operand of a minimum; None for other indices."""
+    """Return the greatest value that an index can have: a constant itself, or the constant operand of a minimum.
+
+    Return None for other indices, whose maximum is not known.
+    """
     if isinstance(high, int) or not isinstance(high.owner, arith.MinSIOp):
         return high if isinstance(high, int) else None
     return next((value for value in map(known, high.owner.operands) if isinstance(value, int)), None)
 
 
 def _emit_vectors(build: Build, loop: scf.ParallelOp, bounds: list[Bound]) -> None:
-    """Replace a loop by one over vectors, in which those inside of the bounds have no comparisons with them."""
+    """Replace a loop over invocations by a loop over vectors of them.
+
+    The vectors between the edges of the array, where all `bounds` hold, are emitted without comparisons.
+    """
     block, high = loop.body.block, known(loop.upperBound[-1])
     invariant = [value for value in dict.fromkeys(conditions_of(block)) if is_defined_outside(value, block)]
     begin, length = range_inside(build, high, bounds, invariant)  # of the invocations for which all comparisons hold

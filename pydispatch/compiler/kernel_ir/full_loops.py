@@ -22,12 +22,12 @@ from pydispatch.compiler.kernel_ir.readers import counts_indices
 from pydispatch.ir.core.walk import walk
 
 MOST_OPERATIONS = 256
-"""Maximum number of operations of all steps of a full loop together: about what LLVM unrolls completely. Versions of
-longer loops would lengthen the code without being unrolled."""
+"""Maximum number of operations of all steps of a full loop together. LLVM unrolls loops of about this length
+completely; versions of longer loops would lengthen the code without being unrolled."""
 
 
 def separate_full_loops(function: FuncOp) -> None:
-    """Add to each loop from `begin` to `min(begin + constant, n)` a version for the case that n is no limit, in place.
+    """Add to each loop from `begin` to `min(begin + constant, n)` a version for `begin + constant <= n`, in place.
 
     Only innermost loops with few operations are versioned.
     """
@@ -50,7 +50,8 @@ def _share_and_ends(loop: scf.ForOp) -> tuple[int, SSAValue, SSAValue] | None:
         return None
     for full_end, end in (limit.operands, reversed(limit.operands)):
         share = _constant_difference(full_end, loop.lb)
-        if share is not None and 1 < share * (len(operations) - 1) <= MOST_OPERATIONS:  # - 1: without the terminator
+        # The terminator, the last operation of the body, is not counted.
+        if share is not None and 1 < share * (len(operations) - 1) <= MOST_OPERATIONS:
             return share, full_end, end
     return None
 

@@ -42,14 +42,14 @@ from pydispatch.ir.op_info import info_of
 Access = memref.LoadOp | memref.StoreOp
 
 MOST_STACK_BYTES = 48 << 10
-"""Bytes of the stack that a function has at most with the vectors of its scans, of the 64 KiB that it may have."""
+"""Maximum stack size of a function, in bytes, with the vectors of its scans. A function may have 64 KiB."""
 
 _ALLOCATIONS = {memref.AllocOp.name, memref.AllocaOp.name}
-"""Operations that define memory which no other value without a view of it refers to."""
+"""Operations that allocate memory: only their results, and views of these, refer to it."""
 
 
 def scan_in_vectors(function: FuncOp) -> None:
-    """Replace the loops of a function that scan integers by loops over vectors, each before what is left of it.
+    """Replace the loops of a function that scan integers by loops over vectors; the original loop computes the rest.
 
     Loops stay as they are where the vectors would exceed the stack.
     """
@@ -81,9 +81,9 @@ class Scan:
     """The operations of a loop that scans integers.
 
     Attributes:
-        kind: Name of the operation that combines the running value and an element.
-        element: The element.
-        result: The next running value.
+        kind: Name of the operation that combines the running value, such as a sum so far, and an element.
+        element: The element of an iteration.
+        result: The running value after the iteration.
         inputs: Operations that do not depend on the running value.
         addresses: Those among them that do not depend on loads.
         outputs: Operations that depend on the running value, among them the store.
@@ -158,7 +158,7 @@ def _is_contiguous(access: Access, block: Block) -> bool:
 
 
 def _slope(index: SSAValue, block: Block) -> int | None:
-    """Return by how much an index grows from iteration to iteration of a loop; None if that is not known."""
+    """Return the increase of an index from one iteration of a loop to the next; None if it is not known."""
     if index is block.args[0]:
         return 1
     if is_defined_outside(index, block):

@@ -22,7 +22,8 @@ from pydispatch.compiler.kernel_ir.storage import is_private
 from pydispatch.ir.core.walk import walk
 
 MOST_OPERATIONS = 2048
-"""Operations of a loop after complete unrolling. With more, compilation takes long, and elements leave registers."""
+"""Maximum number of operations of a loop after complete unrolling. With more, compilation takes long, and LLVM keeps
+elements in memory instead of registers."""
 
 
 def unroll_loops_over_private_arrays(function: FuncOp) -> None:

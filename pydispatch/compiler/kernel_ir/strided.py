@@ -54,13 +54,13 @@ Body = Callable[[Build, SSAValue, dict[SSAValue, SSAValue]], None]
 of the original loop to their copies."""
 
 FEWEST = 8
-"""Invocations below which a loop is not interchanged: they do not fill a vector."""
+"""Minimum number of invocations of a loop that is interchanged: fewer do not fill a vector."""
 
 MOST_COPIED = 256
-"""Operations that all copies of a body, one for each vector of invocations, may have together."""
+"""Maximum number of operations of all copies of a body together. It is copied for each vector of invocations."""
 
 MOST_STACK_BYTES = 16 << 10
-"""Bytes of the stack, of which a function has 64 KiB, that carried values of strided loops may take together."""
+"""Maximum size in bytes of the carried values of a function's strided loops, on the stack, of which it has 64 KiB."""
 
 _WORKGROUP = IntegerAttr(3, 64)
 """The memory space of workgroup memory."""
@@ -111,7 +111,7 @@ class StridedLoop:
 
     @property
     def carried_bytes(self) -> int:
-        """Bytes of the carried values of all invocations, at most."""
+        """Upper bound of the size in bytes of the carried values of all invocations."""
         invocations = known(self.loop.step)
         assert isinstance(invocations, int)
         return invocations * MOST_BYTES_OF_VALUE * len(self.loop.results)

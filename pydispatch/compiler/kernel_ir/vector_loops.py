@@ -10,13 +10,14 @@ from pydispatch.compiler.kernel_ir.build import Build, Index
 from pydispatch.compiler.kernel_ir.kernel import WHOLE_VECTORS
 
 LANES = 16
-"""Iterations that one vector computes: elements of 32 bits in the widest vector of x86."""
+"""Number of iterations that a vector computes: the widest vector of x86, of 512 bits, has 16 elements of 32 bits."""
 
 
 def emit_lanes(build: Build, lanes: Index, body: Block, marked: int = LANES) -> None:
-    """Emit a parallel loop over `lanes` iterations with this body; it is marked `WHOLE_VECTORS` if they are `marked`.
+    """Emit a parallel loop with `lanes` iterations and the body `body`.
 
-    `marked` is `LANES`, or 2 or 4 times as many.
+    The loop gets the mark `WHOLE_VECTORS`, which states that LLVM can compute it as vectors without a loop, if `lanes`
+    is the constant `marked`: `LANES`, or 2 or 4 times as many.
     """
     loop = build.op(scf.ParallelOp([build.value(0)], [build.value(lanes)], [build.value(1)], Region(body)))
     if lanes in (LANES, marked):

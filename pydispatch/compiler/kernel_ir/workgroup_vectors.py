@@ -49,17 +49,19 @@ from pydispatch.ir.core.walk import is_defined_outside, walk
 from pydispatch.ir.dialects.pyd.splice import SpliceOp
 
 MOST_LINES = 32
-"""Vectors of an array that is kept in registers: as many as AVX-512 has. More would be stored on the stack."""
+"""Maximum number of vectors of an array that is kept in registers: AVX-512 has as many registers. More vectors would be
+stored on the stack."""
 
 _LARGEST = 1 << 16
-"""Absolute value from which on constants are not followed: sums of smaller ones wrap around in no type of indices."""
+"""Constants of at least this absolute value are not analysed. Sums of smaller ones do not wrap around, whatever the
+type of indices."""
 
 MOST_OPERATIONS = 1024
-"""Operations of all vectors of all loops together; more would take LLVM long."""
+"""Maximum number of operations that are emitted for all vectors of all loops; LLVM takes long for more."""
 
 Access: TypeAlias = memref.LoadOp | memref.StoreOp
 _WORD_BITS = 32
-"""Width of elements: `LANES` of them fill the widest vector."""
+"""Width of the elements of arrays in bits: `LANES` elements fill the widest vector."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class WorkgroupArray:
         allocation: The operation that allocates it.
         shape: Its sizes, the last of which is a multiple of `LANES`.
         element: Type of its elements.
-        lines: The stack arrays that replace its vectors, in the order of memory.
+        lines: The stack arrays that replace its vectors, in the order of memory: each has `LANES` elements.
     """
 
     allocation: memref.AllocOp
@@ -85,17 +87,17 @@ class WorkgroupArray:
 
     @property
     def line_count(self) -> int:
-        """Number of its vectors."""
+        """Number of vectors in the array."""
         return prod(self.shape) // LANES
 
 
 @dataclass(frozen=True)
 class Phase:
-    """Loop over the invocations of a workgroup.
+    """Phase of a kernel: one of the loops over the invocations of a workgroup that barriers divide it into.
 
     Attributes:
-        loop: The loop, from 0 by 1.
-        invocations: Their maximum number, a multiple of `LANES`.
+        loop: The loop, which counts from 0 by 1.
+        invocations: Maximum number of invocations, a multiple of `LANES`.
     """
 
     loop: scf.ParallelOp
@@ -107,7 +109,7 @@ class Phase:
         return known(self.loop.upperBound[0]) == self.invocations
 
     def vectors(self) -> range:
-        """Return the first invocation of each vector."""
+        """Return the first invocation of each vector of `LANES` invocations."""
         return range(0, self.invocations, LANES)
 
 
@@ -305,9 +307,10 @@ class _PhaseEmitter:
         self._shifted: dict[Operation, SSAValue] = {}  # load -> stack array for its elements
 
     def emit(self) -> None:
-        """Replace the loop.
+        """Replace the loop by its vectors.
 
-        If it has bounds, or may be cut short, there are two versions: one for workgroups inside of all bounds.
+        If it compares invocations with bounds, or may be cut short, two versions are emitted: one for workgroups whose
+        invocations are all within the bounds, and one with the comparisons.
         """
         build, loop, high = self._build, self.phase.loop, known(self.phase.loop.upperBound[0])
         block = loop.body.block

@@ -14,20 +14,22 @@ from pydispatch.ir.core.walk import is_defined_outside, is_inside, walk
 from pydispatch.ir.op_info import Cost, info_of
 
 LANES = 16
-"""Iterations of a strip: elements of 32 bits in the widest vector of x86. With more, values leave registers."""
+"""Number of iterations of a strip, a block of iterations that run together: the widest vector of x86 has 16 elements of
+32 bits. With more iterations, values leave registers."""
 
 STREAMED_LANES = 64
-"""Iterations of a strip whose loops carry no values: each step writes 256 contiguous bytes of f32. With `LANES`, the
-steps access one cache line in each row of an array, which prefetchers do not follow."""
+"""Number of iterations of a strip whose loops carry no values: each step writes 256 contiguous bytes of f32. With
+`LANES` iterations, each step would access a single cache line of a row, which prefetchers do not follow."""
 
 MOST_BYTES = 32 << 10
-"""Bytes of the stack, of which a function has 64 KiB, that values of lanes may take."""
+"""Maximum size in bytes of the values of all lanes, on the stack, of which a function has 64 KiB."""
 
 MOST_STRIPS = 2
-"""Largest constant in the minimum at which a loop ends, in strips, for which `_ends_at_small_minimum` holds."""
+"""Maximum of the constant c, counted in strips, for which a loop that ends at min(n, c) is short: LLVM would run most
+of its iterations in the scalar rest of a vector loop. See `_ends_at_small_minimum`."""
 
 MOST_UNROLLED = 4
-"""Steps up to which a sequential loop whose first counter is the number of the lane is unrolled."""
+"""Maximum number of steps of a sequential loop that is unrolled if it begins at another counter in each lane."""
 
 INTERLEAVED = (2, 3, 4)
 """Strides of loads that LLVM vectorizes as interleaved groups."""
@@ -41,7 +43,7 @@ _ACCESSES_AND_TERMINATORS = (
 results of a reduction has regions."""
 
 MOST_BYTES_OF_VALUE = 8
-"""Bytes of a value of a lane, for the estimate of stack memory: no value is larger than 64 bits."""
+"""Size in bytes of a lane's value in the estimate of stack memory: no value is larger than 64 bits."""
 
 
 class Lanes:

@@ -22,16 +22,18 @@ from pydispatch.compiler.tensor_ops.registry import source_of
 from pydispatch.ir.op_info import INTEGER_BYTES
 
 WORD_BYTES = 4
-"""Bytes of a group of steps of K of one column: the instructions that multiply bytes add up so many products."""
+"""Size in bytes of a group of steps of K of a column: the instructions that multiply bytes add up 4 products."""
 
 WIDTHS = (64, 32, 16)
-"""Columns of a panel, best first: four vectors of AVX-512 hide the latency of sums, and share the loads of A."""
+"""Numbers of columns that a panel may have, best first: 64 are four vectors of AVX-512, which hide the latency of sums
+and share the loads of A."""
 
 LONGEST_BLOCK = 128
-"""Most steps of K of a block: the sum of so many products of bytes, 256 times, fits i32."""
+"""Maximum number of steps of K of a block: 256 times the sum of so many products of bytes fits into i32."""
 
 MOST_INTEGER_BYTES = 3
-"""Bytes of an integer that is about as precise as an f32, whose significand has 24 bits."""
+"""Maximum number of bytes of the integers that elements of A are rounded to: with 3, they are about as precise as f32,
+whose significand has 24 bits."""
 
 LARGEST_ZERO = 255
 """Largest magnitude of a constant zero point: its product with the sum of a block's integers fits into 32 bits."""
@@ -110,22 +112,22 @@ class BlockQuantized:
 
     @property
     def groups(self) -> int:
-        """Groups of a block: those of 4 bytes of each column."""
+        """Number of groups of steps in a block: 4 bytes of each column each."""
         return self._shape[2]
 
     @property
     def width(self) -> int:
-        """Columns of a panel."""
+        """Number of columns of a panel."""
         return self._shape[3]
 
     @property
     def steps_per_block(self) -> int:
-        """Steps of K of a block."""
+        """Number of steps of K in a block."""
         return self.groups * WORD_BYTES * 8 // self.bits
 
     @property
     def steps_per_row(self) -> int:
-        """Steps of K of all blocks: of a row of A."""
+        """Number of steps of K in all blocks: of elements in a row of A."""
         return self.blocks * self.steps_per_block
 
     @property

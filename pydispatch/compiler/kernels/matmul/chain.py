@@ -24,10 +24,10 @@ from pydispatch.ir.structured import GENERIC, structured
 from pydispatch.ir.values import shape_of
 
 MAX_COLUMNS = 4096
-"""Columns of the first product, at most: the rows of a register block must stay in the second-level cache."""
+"""Maximum number of columns of the first product: the rows of a register block must stay in the second-level cache."""
 
 NO_DIM = -1
-"""Stands for a result of an affine map that is no dimension but another expression."""
+"""Entry of a list of dimensions that stands for another expression than a dimension."""
 
 
 class ChainParts(NamedTuple):

@@ -36,19 +36,19 @@ from pydispatch.ir.op_info import info_of
 from pydispatch.ir.values import shape_of
 
 SIGNED = {2: "lt", 3: "le", 4: "gt", 5: "ge"}
-"""Signed comparisons of `arith.cmpi`, by their numbers."""
+"""Number of a signed predicate of `arith.cmpi` -> its name."""
 
 SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
-"""Comparison -> the one that holds for (b, a) where it holds for (a, b)."""
+"""Comparison -> the comparison with exchanged operands: `a lt b` is `b gt a`."""
 NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 """Comparison -> the one that holds where it does not."""
 
 CONVERSIONS = ("arith.index_cast", "arith.extsi", "arith.trunci", "arith.extf", "arith.truncf")
-"""Conversions that keep the number of a column, and about the value of a fill."""
+"""Conversions that preserve the number of a column, and approximately the value of a fill."""
 
 MIN_COLUMN_BITS, MAX_SHIFT = 32, 1 << 20
-"""Least width of the integers that a column is compared as, and the largest constant that is added to it before that:
-columns and sums do not wrap then."""
+"""Minimum width in bits of the integers that a column is compared as, and maximum of a constant that is added to the
+column before the comparison. Within these limits, columns and sums do not wrap around."""
 
 HIGHEST_FILL = -4096.0
 """Highest number that a mask may select: the exponential of its half is 0, in f64 too."""
@@ -57,7 +57,7 @@ HIGHEST_ADDEND = -1e30
 """Highest number that hides a column where a mask adds it: scores do not come near its half."""
 
 HIGHEST_F16_ADDEND = -60000.0
-"""The same for masks of f16, whose lowest number is -65504: scores of f16 models do not come near its half either."""
+"""`HIGHEST_ADDEND` for masks of f16, whose lowest number is -65504: scores of f16 models do not come near its half."""
 
 LOWEST_FLOOR = -1e38
 """Lower bound of `Limits.floor`, finite in f32: half of a fill may not be, if the fill was multiplied by a constant."""

@@ -19,7 +19,7 @@ from pydispatch.compiler.kernels.ops.expressions import Expression
 from pydispatch.ir.values import shape_of
 
 MIN_PAGE_ROWS = 8
-"""Rows of a page below which register blocks, which do not cross pages, would be too small."""
+"""Minimum number of rows of a page: register blocks do not cross pages, and smaller ones are slow."""
 
 
 @dataclass(frozen=True)

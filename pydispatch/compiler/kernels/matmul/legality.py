@@ -25,12 +25,13 @@ COPIES = ("tensor.pad", "tensor.extract_slice", "tensor.cast", "tensor.expand_sh
 """Producers of a contraction's operands that packing computes on its way."""
 
 MAX_BODY_OPERATIONS = 8
-"""Operations in the body of a producer that packing computes, at most: it computes an element once per tile."""
+"""Maximum number of operations in the body of a producer that packing computes: it computes each element again for
+every tile that reads the element."""
 
 MAX_REPEATED_PACKINGS = 8
-"""How often B may be reordered while it is packed, instead of once in a separate dispatch: packing repeats it for each
-index of the outer dimensions that B does not depend on. 2x2 filters that are flipped, for each of 32 rows of 32x32x128
-to 64 channels: 485 us, once 286 us (Zen 5, one worker)."""
+"""Maximum number of times that packing may reorder B: once for each index of the outer dimensions that B does not
+depend on. A B that would be reordered more often is reordered once, in a separate dispatch. 2x2 filters that are
+flipped, for each of 32 rows of 32x32x128 to 64 channels: 485 us, once 286 us (Zen 5, one worker)."""
 
 
 class Verdict(NamedTuple):

@@ -28,12 +28,12 @@ MULTIPLICATION_OF_ADDITION = {"arith.addf": "arith.mulf", "arith.addi": "arith.m
 """The addition of a contraction -> the multiplication of the same element type."""
 
 MAX_STRIDED_ROWS, MAX_INNER_ROWS = 7, 48
-"""Sizes above which a longer dimension is no better as M: of a dimension that is strided in the result, and of the
-innermost one of those that may be M. So the innermost dimension becomes M unless it is shorter than a register block of
-strided rows. Over 250 images of 32x32x3, blocks of images took 10 ms on Zen 5, of pixels 3.2."""
+"""Sizes above which a longer dimension is no better as M: the first for a dimension that is strided in the result, the
+second for the innermost of the dimensions that may be M. The innermost dimension becomes M unless it is shorter than a
+register block of strided rows. Over 250 images of 32x32x3, blocks of images took 10 ms on Zen 5, of pixels 3.2."""
 
 ASSUMED_SIZE = 64
-"""Size that is assumed of a dynamic dimension."""
+"""Size that a dynamic dimension is assumed to have when M, N and K are chosen."""
 
 
 @dataclass(frozen=True)

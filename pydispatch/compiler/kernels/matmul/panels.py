@@ -1,7 +1,7 @@
 """Panels: the layout of a constant factor in which register blocks read it, a fixed number of columns side by side.
 
 A tensor with the dimension n is stored in panels along n when its shape is [n / width, the other dimensions in their
-order, width]; where n is no multiple of the width, zeros fill the last panel.
+order, width]. If n is no multiple of the width, zeros fill the last panel.
 Where an instruction takes several steps of k at once (`cpu/arithmetic.py`), k is cut too, and the steps of a group are
 last: [n / width, the others with k / group, width, group].
 The dispatch function has one generic that unpacks the tensor; kernels on CPUs read the panels in place.
@@ -25,7 +25,8 @@ from pydispatch.compiler.tensor_ops.registry import source_of
 from pydispatch.ir.structured import GENERIC, structured
 
 PANEL_BYTES = 128
-"""Of the columns of a panel: register blocks of every CPU level are as wide, or a half or a quarter as wide."""
+"""Size in bytes of a row of a panel: the row of a register block has this size on every CPU level, or a half or a
+quarter of it."""
 
 
 @dataclass(frozen=True)

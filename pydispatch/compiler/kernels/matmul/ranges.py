@@ -15,7 +15,8 @@ Range = tuple[int, int]
 """(least, greatest), as signed integers."""
 
 MAX_ELEMENTS = 1 << 16
-"""Elements of a constant array whose range is computed: enough for zero points of channels; more cost compile time."""
+"""Maximum number of elements of a constant array whose range is computed: enough for zero points of channels; more take
+compilation time."""
 
 SAME_ELEMENTS = {"tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice", "tensor.cast", "tensor.splat"}
 """Operations whose elements are all elements of the first operand, or that operand."""

@@ -32,23 +32,24 @@ from pydispatch.compiler.target.backend import Backend
 from pydispatch.ir.values import shape_of
 
 MAX_ROWS = 8
-"""Rows of a workgroup, which are multiplied by each loaded element of a factor. More take more registers than small
-devices have."""
+"""Maximum number of rows of a workgroup. Each loaded element of a factor B is multiplied by all of them; more rows take
+more registers than small devices have."""
 
 MIN_ROWS = 4
-"""Rows of a workgroup, at least, of chains with more than `MAX_ROWS` rows: with fewer, too many workgroups read each
-page."""
+"""Minimum number of rows of a workgroup, for chains with more than `MAX_ROWS` rows: with fewer, too many workgroups
+read each page."""
 
 MAX_COLUMNS = 4
-"""Columns of the first product that an invocation computes, if it computes as many rows: it uses each loaded element
-for several products then."""
+"""Maximum number of columns of the first product that an invocation computes. It computes them for several rows, and
+uses each loaded element for several products."""
 
 STORED_ROWS = 1
-"""Tensors, such as the exponentials of a softmax, whose elements in a row are stored for later row-wise operations."""
+"""Number of tensors whose elements in a row are stored for later row-wise operations, such as the exponentials of a
+softmax; elements of other tensors are computed again."""
 
 MAX_BYTES = 15 << 10
-"""Bytes of the rows of a workgroup and of stored values: the 16 KiB that every device has, without the partial results
-of reductions."""
+"""Maximum size of the rows of a workgroup and their stored values: every device has 16 KiB of workgroup memory, of
+which 1 KiB is left to partial results of reductions."""
 
 
 def has_chain_kernel(chain: Chain) -> bool:
@@ -91,8 +92,8 @@ class _RowTiles:
         row_count: Size of that dimension.
         columns: Elements of a row.
         outer: Sizes of the outer dimensions.
-        rows: Rows of a workgroup, a divisor of `row_count`.
-        page_rows: Columns that are visited or skipped as a whole: the rows of a page.
+        rows: Number of rows of a workgroup, a divisor of `row_count`.
+        page_rows: Number of columns that are visited or skipped together: the rows of a page of B.
     """
 
     axis: int | None

@@ -36,10 +36,11 @@ from pydispatch.compiler.tensor_ops.registry import source_of
 from pydispatch.compiler.tensor_ops.rules.joins import is_in_source, pad_amounts
 
 PRIVATE = 5
-"""The memory space of a single invocation."""
+"""Number of the memory space of a memref that is private to an invocation."""
 
 ACCESS_BYTES = 16
-"""Bytes of the widest access. Rows of a tile are padded by so many, so that they begin in different banks."""
+"""Size in bytes of the widest access. Rows of a tile are padded by as much, so that they begin in different banks of
+workgroup memory."""
 
 
 def storage(build: Builder, element: Attribute, size: int, space: int) -> SSAValue:
@@ -61,8 +62,8 @@ class Run:
 
     Attributes:
         row, step: Row (or column of B) and step of K of the first element, in the tile.
-        row_run, step_run: The same position, in runs along the dimension that runs are along: with runs of 4 elements
-            along K, `step` 8 has the `step_run` 2, and `row_run` is `row`.
+        row_run, step_run: The same position, counted in runs along the dimension that runs are along: with runs of 4
+            elements along K, `step` 8 has the `step_run` 2, and `row_run` is equal to `row`.
         slot: Position of the run in the invocation's private memory, in runs.
     """
 

@@ -35,14 +35,15 @@ from pydispatch.compiler.tensor_ops.rules.joins import pad_amounts
 from pydispatch.ir.dialects.pyd.mma import LANES
 
 MIN_EXTENT, MIN_STEPS = 8, 4
-"""Rows and columns, and steps, below which blocks of elements are faster (`kernels/loops/gpu/blocks.py`)."""
+"""Minimum number of rows and of columns, and of steps of K, of a product that is tiled. For smaller products, kernels
+without workgroup memory are faster (`kernels/loops/gpu/blocks.py`)."""
 
 LARGEST_LOAD_BITS = 128
-"""Widest vector that an invocation loads at once."""
+"""Width in bits of the widest vector that an invocation loads."""
 
 
 SKINNY_ROWS = 16
-"""Rows of the lowest tiles; with a dynamic number of rows, up to so many have a plan of their own."""
+"""Height of the lowest tiles. If the number of rows is dynamic, a second plan is for up to so many rows."""
 
 BAND_HEIGHTS = (8, 4, 2)
 """Heights of a band, in tiles: the first that divides the number of tiles along the rows is used. Workgroups of a band
@@ -117,7 +118,7 @@ def plans_of(contraction: Contraction, elements: Elements, architecture: int) ->
         depth=depth,
         block_rows=SKINNY_ROWS,
         block_columns=warp_columns,
-        throughput=0,  # not compared with other tiles
+        throughput=0,  # unused: this tile is not compared with others
     )
     return [plan, plan_of(contraction, elements, architecture, skinny_tile) or plan]
 

@@ -1,4 +1,5 @@
-"""Sums of products that an invocation of a GPU adds up: loops over the reductions, of which K may be that of pages."""
+"""Sums of products that an invocation of a GPU adds up: loops over the reductions, with one over pages if B has
+pages."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.sums import with_fresh_accumulators
 
 UNROLLED_STEPS = 8
-"""Steps of a sum in one iteration of its loop; more make the code longer."""
+"""Maximum number of steps of a sum in one iteration of its loop. More make the code longer, fewer leave more
+branches."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,9 @@ class ProductSums:
 
         Args:
             dims: The reductions that are loops within K.
-            reduced: Reduction -> its index, for those whose loops enclose that of pages.
+            reduced: Reduction -> its index, for the reductions whose loops enclose the loop over pages.
             build: Receives the code.
-            table_index: Which page.
+            table_index: Index of the page in the table of pages.
             sums: The sum of each element before the page.
         """
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pydispatch.ir.dialects.pyd.mma import LANES
 
 CORES = 100
-"""Workgroups that a typical device runs at once. Tiles depend on it, so it is the same for all devices."""
+"""Number of workgroups that a device is assumed to run at once. It is the same for all devices, so that the choice of
+tiles, and with it the order of sums, does not depend on the device."""
 
 ASSUMED_EXTENT = 512
-"""Rows or columns that tiles are chosen for where only the call knows how many there are."""
+"""Number of rows, or of columns, that tiles are chosen for where it is dynamic."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Tile:
 
     Attributes:
         height, width: Rows and columns.
-        depth: Steps of K at a time.
+        depth: Number of steps of K that are in workgroup memory at a time.
         block_rows, block_columns: Size of the block that a subgroup of 32 invocations (a warp) computes.
         throughput: Products of a core in a unit of time, relative to the fastest tile of the table.
         workgroups_per_core: Workgroups that a core should hold at once, which bounds the registers of an invocation.
@@ -45,9 +46,9 @@ class Tile:
         return self.block_rows * self.block_columns // LANES
 
 
-# Multiply-adds of an invocation for each 16 bytes that it reads of the tile: 16 with 32x64 blocks, 10.7 with 32x32,
-# 5.3 with 16x32. Products of 8x8 elements take 64 registers for sums, 16 for the step, and leave room for two
-# workgroups of 256 on a core of 64 K registers.
+# For each 16 bytes that an invocation reads of the tile, it does 16 multiply-adds with blocks of 32x64, 10.7 with
+# 32x32, and 5.3 with 16x32. In a block of 32x64, each of 32 invocations has 8x8 sums. These take 64 registers, and the
+# elements of a step 16, which leaves room for two workgroups of 256 invocations on a core of 64 K registers.
 TILES_32 = (
     Tile(height=128, width=128, depth=8, block_rows=32, block_columns=64, throughput=1.0),
     Tile(height=128, width=64, depth=8, block_rows=32, block_columns=64, throughput=0.9, workgroups_per_core=4),
@@ -81,8 +82,8 @@ LARGEST_SCALAR_TILE = TENSOR_TILES[2]
 """The largest tile for tensor cores where the elements of both operands are loaded one by one."""
 
 MAX_SCALAR_COLUMNS = 32
-"""Columns of a block on tensor cores at most, where an operand is loaded element by element: its sums leave registers
-for the loads."""
+"""Maximum width of a block on tensor cores where an operand is loaded element by element: sums of wider blocks leave
+too few registers for the loads."""
 
 
 def choose_tile(table: Sequence[Tile], height: int | None, width: int | None, outer: int) -> Tile:

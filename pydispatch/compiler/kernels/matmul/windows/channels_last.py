@@ -29,10 +29,11 @@ from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend
 
 TILE_POSITIONS = 64
-"""Positions of the unrolled dimension of a tile."""
+"""Maximum number of positions of a tile along the dimension before the channels, of which blocks are unrolled."""
 
 WORKGROUP_BYTES = 1 << 15
-"""Bytes of results of a workgroup, at least, where there are so many."""
+"""Maximum size in bytes of the results of a workgroup with several tiles. A tile with more is a workgroup of its
+own."""
 
 
 def lower_channels_last(source: func.FuncOp, backend: Backend) -> Kernel | None:
@@ -200,7 +201,7 @@ class _Workgroup:
             )
 
         def full_block(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the whole block number `i`."""
+            """Emit the whole block with the index `i`."""
             block(inner, inner.times(i, width), width)
             return []
 

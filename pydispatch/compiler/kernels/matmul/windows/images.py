@@ -20,16 +20,17 @@ from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.structured import Structured
 
 MAX_STEPS = 64
-"""Steps of a window, which are unrolled; more make code that is too long."""
+"""Maximum number of steps of a window. All of them are unrolled, and more make code that is too long."""
 
 MIN_POSITIONS = 8
-"""Positions of an image below which vectors along them do not pay."""
+"""Minimum number of positions of an image for which vectors along positions pay."""
 
 PACKED_BYTES = 16 << 10
-"""Bytes of the packed images of a workgroup: with the sums, less than the first-level cache."""
+"""Maximum size of the packed images of a workgroup: with its sums, they fit into the first-level cache."""
 
 WORKGROUP_BYTES = 1 << 15
-"""Bytes of results of a workgroup, at least, where there are so many."""
+"""Maximum size in bytes of the results of a workgroup with several tiles. A tile with more is a workgroup of its
+own."""
 
 
 @dataclass(frozen=True)

@@ -17,16 +17,17 @@ from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.structured import Structured
 
 MAX_UNROLLED_STEPS = 32
-"""Steps of a reduction that are unrolled; more make code that is too long."""
+"""Maximum number of steps of a reduction that are unrolled; more make code that is too long."""
 
 MAX_BLOCK_STEPS, MAX_BLOCK_POSITIONS = 100, 4
-"""Unrolled steps of a block, which are positions times steps, and its positions."""
+"""Maximum number of positions times unrolled steps of a block, and maximum number of its positions."""
 
 MIN_CHANNELS = 8
-"""Fewest channels for which vectors along them pay."""
+"""Minimum number of channels for which vectors along channels pay."""
 
 WEIGHTS_BYTES = 24 << 10
-"""Bytes of a window's weights that stay in the first-level cache while the rows pass; channels are cut into chunks."""
+"""Maximum size of a window's weights for a chunk of channels: they stay in the first-level cache for all rows of a
+tile."""
 
 
 @dataclass(frozen=True)
