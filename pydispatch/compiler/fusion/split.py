@@ -38,10 +38,10 @@ MOST_COLUMNS = 4096
 """Maximum number of results. Split, whole rows are read, which is faster than runs of columns: the sum of the columns
 of 4096x1024 takes 0.45 of the time."""
 FEWEST_IN_COLUMNS = 1 << 20
-"""Minimum number of elements that are read."""
+"""Minimum number of elements that the reduction reads."""
 PARTS = range(64, 15, -1)
-"""Numbers of parts for reductions with few results and of columns: the first that divides the loop; else the largest,
-with a remainder."""
+"""Possible numbers of parts of reductions with few results and of columns, best first: the first that divides the
+number of steps is used. If none does, the largest is used, and the remaining steps are reduced first."""
 
 # Products with few results and many steps along K.
 MOST_PRODUCTS = 4096
@@ -49,14 +49,14 @@ MOST_PRODUCTS = 4096
 LONG, TIMES_RESULTS = 8192, 3
 """Minimum number of steps along K, and minimum ratio of steps to results."""
 PARTS_OF_PRODUCTS = range(16, 7, -1)
-"""Numbers of parts for products, chosen like those of PARTS."""
+"""Possible numbers of parts of products, chosen as described at `PARTS`."""
 
 # Products that stream a matrix argument with contiguous columns (`_result_rows_if_matrix_is_streamed`).
 MOST_ROWS, FEWEST_READ = 8, 1 << 19
 """Maximum number of rows of the result, and minimum number of elements of the matrix."""
 MOST_SHARED_ROWS, FEWEST_SHARED_COLUMNS, SHARED_PARTS = 2, 256, range(8, 3, -1)
-"""Maximum number of rows, minimum number of columns, and numbers of parts of a product by a smaller matrix that workers
-share. With 128 columns one worker takes 1.15 times as long (Intel Xeon with AMX)."""
+"""Maximum number of rows, minimum number of columns, and possible numbers of parts of a product by a smaller matrix,
+whose reading workers share. With 128 columns one worker takes 1.15 times as long (Intel Xeon with AMX)."""
 FEWEST_STEPS = 96
 """Minimum number of steps along K in each part."""
 

@@ -1,6 +1,6 @@
 """Emitter of LLVM IR text: the table of lowerings, and the emission of the functions of a module.
 
-`emit_module` is the door. A lowering is a row `op name -> function(FunctionEmitter, op)` in a file of `ops/`,
+`emit_module` is the entry point. A lowering is a row `op name -> function(FunctionEmitter, op)` in a file of `ops/`,
 by subject; a `Platform` holds what the CPU and CUDA do differently.
 """
 

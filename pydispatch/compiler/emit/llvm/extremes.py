@@ -28,7 +28,8 @@ KINDS = {"arith.maximumf": "smax", "arith.minimumf": "smin"}
 SIMPLE_FLAGS = {"fast", "nnan", "nsz"}
 """Fast-math flags under which the float operation is one instruction, so that integers gain nothing."""
 FEWEST_STEPS = 16
-"""Steps of a loop below which integers do not pay for the conversions before and after it."""
+"""Minimum number of steps of a loop that carries integers: with fewer, the conversions before and after the loop take
+longer than the steps save."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Order:
 
     @property
     def width(self) -> int:
-        """Bits of the floats and of the integers."""
+        """Number of bits of the floats, and of the integers."""
         return bit_width(self.combine.results[0].type)
 
     @property

@@ -22,13 +22,14 @@ from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
 MAX_STACK = 64 * 1024
-"""Maximum bytes of allocas in one function. Workers may run on small stacks, whose overflow nothing detects."""
+"""Maximum size of the stack memory of a function, in bytes. Workers may run on small stacks, whose overflow is not
+detected."""
 
 
 Lowering = Callable[["FunctionEmitter", Operation], None]
-"""Emits the code of an operation."""
+"""Function that emits the code of an operation."""
 Leave = Callable[[Operation], None]
-"""Emits what is done at the end of a region, from its terminator."""
+"""Function that emits the code at the end of a region, from the region's terminator."""
 
 
 class _AliasScope(NamedTuple):
@@ -38,8 +39,9 @@ class _AliasScope(NamedTuple):
         scope: The scope itself.
         own: Node that lists the scope alone.
         others: Node that lists the scopes of all other storages, which _close_scopes() fills in.
-        own_and_block: Node that lists the scope and that of register blocks; -1 until an access needs it.
-        others_and_block: Node that lists the scopes of all other storages and that of register blocks; -1 likewise.
+        own_and_block: Node that lists the scope and the scope of register blocks; -1 until an access needs it.
+        others_and_block: Node that lists the scopes of all other storages and the scope of register blocks; -1 until
+            an access needs it.
     """
 
     scope: int
@@ -82,7 +84,7 @@ class FunctionEmitter:
         self.groups: list[int] = []
         self.op: Operation = function
         self._stack_bytes = 0
-        self._cache: dict[object, str] = {}  # what `once` made, by key
+        self._cache: dict[object, str] = {}  # texts that `once` returned, by key
         self._labels: dict[Block, str] = {}  # of blocks that were branched to or begun
         # Block → (label of a predecessor, values it passes), until the block is begun.
         self._edges: dict[Block, list[tuple[str, list[str]]]] = {}

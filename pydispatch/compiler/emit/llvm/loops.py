@@ -16,22 +16,24 @@ from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.pyd.contract import ContractOp
 
 VECTORISED, FEWEST_MASKED = 16, 3
-"""Least steps of a loop of known length for which vectorizing beats unrolling: in general, and in a loop that computes
-functions such as exp, if one masked vector holds all steps. Five exponentials as a masked vector take 0.39x the time
-with AVX-512, 0.46x with AVX2; without masks 1.7x."""
+"""Minimum number of steps of a loop of known length for which vectorizing beats unrolling.
+
+The first is for loops in general. The second is for loops that compute functions such as exp and whose steps all fit
+into one masked vector: five exponentials take 0.39x the time so with AVX-512, 0.46x with AVX2; without masks 1.7x."""
 
 MASKED_LANES = (("avx512f", 16), ("avx2", 8))
 """(LLVM feature, 32-bit lanes of the widest vector that it loads and stores with a mask), the widest first."""
 
 MOST_VECTORS = (("avx512f", 4),)
-"""(LLVM feature, most vectors that a loop over invocations computes together). Other CPUs, with 16 vector registers,
-spill values of more than one: a layer norm's gradient takes 1.06 of the time with 4 on a CPU of x86-64-v3."""
+"""(LLVM feature, maximum number of vectors that a loop over invocations computes together). It is 1 for other CPUs,
+which have 16 vector registers: they would spill values. A layer norm's gradient takes 1.06 of the time with 4 vectors
+on a CPU of x86-64-v3."""
 
 SCALABLE = ("aarch64", "riscv64")
-"""Architectures with vectors whose length only the machine knows."""
+"""Architectures with vectors whose length is known at run time only."""
 
 Range = tuple[Index, Index, Index]
-"""(lower, upper, step); the step is positive."""
+"""Bounds of a loop: (lower, upper, step). The upper bound is exclusive, the step positive."""
 
 
 class Loop:

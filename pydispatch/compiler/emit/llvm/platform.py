@@ -20,8 +20,9 @@ F = TypeVar("F")
 class Platform(ABC, Generic[F]):
     """The surroundings of a kernel: how it is called and how it reaches bindings, constants, the grid and the outside.
 
-    One object serves one module. Methods that take the emitter of a function write instructions at its current place;
-    those that return operands of fixed facts (bindings, the grid) write into its entry block, once.
+    One object serves one module. Methods that take the emitter of a function write instructions at its current
+    position. Values that do not change in a function, such as the pointer of a binding, are computed once, in its entry
+    block.
     """
 
     arch: str

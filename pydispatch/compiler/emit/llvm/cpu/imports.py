@@ -28,7 +28,8 @@ _THUNK, _FUNCTIONS, _CONTEXTS = 8, 16, 24
 of their contexts."""
 
 LoadField = Callable[[FunctionEmitter, str, int, str, int], str]
-"""(function, base, offset, LLVM type, alignment in bytes) -> a value of the entry block."""
+"""Function that emits the load of a field into the entry block, and returns its value. Its arguments: the function's
+emitter, the pointer to the structure, the field's offset in bytes, LLVM type and alignment in bytes."""
 
 _POINTER_BYTES = 8
 

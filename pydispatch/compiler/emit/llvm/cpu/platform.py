@@ -23,11 +23,11 @@ from pydispatch.compiler.kernel_ir.readers import quoted
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 
 PAGE = 4096
-"""Bytes of a page, in which local memory of workgroups is counted."""
+"""Size in bytes of a page, the unit in which the local memory of workgroups is counted."""
 MAX_CONSTANTS = MAX_BINDINGS = 64
-"""Most constants, and most bindings, of an export."""
+"""Maximum number of 32-bit constants, and of bindings, of an export."""
 MAX_PAGES = 0xFFFF
-"""Most pages of local memory, which 16 bits hold."""
+"""Maximum number of pages of local memory: the library's tables have 16 bits for it."""
 
 _WORD_BITS, _WORD_BYTES = 32, 4
 """Size of the words that constants consist of."""

@@ -14,13 +14,14 @@ from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.types import alignment, bit_width
 
 VECTOR_BITS = {"avx512f": 512, "avx": 256, "zvl512b": 512, "zvl256b": 256}
-"""LLVM feature -> bits of a vector register; the first one that the target has decides, and without any 128 bits."""
+"""LLVM feature -> bits of a vector register. The first feature that the target has decides; without any, it is 128."""
 
 LINE_BYTES = 64
-"""Bytes of a cache line, which one prefetch loads."""
+"""Size in bytes of a cache line, which a prefetch instruction loads."""
 
 BUSY = 16
-"""Independent multiplications that keep the units of every CPU busy. A loop over K with fewer is unrolled to them."""
+"""Number of independent multiplications that keeps the units of every CPU busy. A loop over K whose body has fewer of
+them is unrolled, up to this number."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def write(emitter: FunctionEmitter, memref: MemRef, rows: int, pieces: Sequence[
 
 
 Step = Callable[[Index, list[str]], list[str]]
-"""Emits one iteration from its index and the loop-carried values, and returns the next values."""
+"""Function that emits an iteration, from its index and the loop-carried values, and returns the values for the next."""
 
 
 def run_steps(
@@ -173,7 +174,7 @@ def loop(
 
 
 Steps = Callable[[tuple[Index, ...], list[str]], list[str]]
-"""Like `Step`, with an index for each dimension of K."""
+"""Function that emits an iteration like a `Step`, from a tuple with an index for each dimension of K."""
 
 
 def run_all(

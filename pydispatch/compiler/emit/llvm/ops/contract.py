@@ -220,7 +220,7 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
         return [_multiply_add(emitter, unit, left[i], right[j], acc) for (i, j), acc in zip(pairs, values, strict=True)]
 
     def step(block: Index, values: list[str]) -> list[str]:
-        """Emit the block of steps with number `block`: `parts` vectors, each added to its own part of `values`.
+        """Emit the block of steps with the index `block`: `parts` vectors, each added to its own part of `values`.
 
         Part p multiplies the steps p * lanes to (p + 1) * lanes of the block, and has rows * columns sums.
         """
@@ -240,7 +240,7 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
         ]
 
     def vectors_left(block: Index, values: list[str]) -> list[str]:
-        """Emit the products of the vector of steps with number `block`, counted from step 0, added to `values`."""
+        """Emit the products of the vector of steps with the index `block`, counted from step 0, added to `values`."""
         return products(emitter.body.times(block, lanes), piece, values)
 
     covered = emitter.body.times(blocks, parts)  # vectors of steps in whole blocks

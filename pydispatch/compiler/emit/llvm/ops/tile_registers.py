@@ -18,13 +18,13 @@ from pydispatch.compiler.kernel_ir.types import bit_width
 from pydispatch.ir.dialects.pyd.tile_registers import ConfigureTilesOp
 
 SIDE = 16
-"""Rows of a register, and columns of 32 bits."""
+"""Number of rows of a matrix register, and number of its columns, of 32 bits each."""
 
 GROUP_BYTES = 4
-"""Bytes of a group of steps of K: 32 bits, which an instruction multiplies into one sum."""
+"""Size in bytes of a group of steps of K: an instruction adds the products of a group to one sum."""
 
 SUMS, OF_A, OF_B = 0, 4, 6
-"""The first of four registers for sums, of two for A, and of two for B."""
+"""Number of the first of the four registers for sums, of the two for A, and of the two for B."""
 
 FEATURES = {"i8": "amx-int8", "bf16": "amx-bf16"}
 """Element type as text -> the LLVM feature of CPUs that multiply it in these registers."""

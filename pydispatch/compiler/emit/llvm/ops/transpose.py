@@ -12,12 +12,12 @@ from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE
 from pydispatch.compiler.kernel_ir.types import alignment, bit_width
 
 MOST_LANES = 16
-"""Maximum rows of a square that is transposed in registers: more would not fit into the vector registers."""
+"""Maximum number of rows of a square that is transposed in registers: a larger one does not fit into them."""
 
 INTERLEAVED_BITS = 128
-"""Bits of a row up to which squares are transposed by interleaving, for which x86 and Arm have an instruction for each
-half of such vectors. Interleaving longer vectors needs a table of lanes in a register; exchanging squares mostly does
-not."""
+"""Maximum width in bits of the rows of a square that is transposed by interleaving them: x86 and Arm have an
+instruction for each half of two such vectors. Interleaving longer vectors needs a table of lanes in a register. They
+are transposed by exchanging squares, which mostly needs no table."""
 
 
 def _transpose(emitter: FunctionEmitter, op: Operation) -> None:

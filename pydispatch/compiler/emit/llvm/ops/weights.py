@@ -27,10 +27,12 @@ from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE
 from pydispatch.compiler.kernel_ir.types import alignment, bit_width, is_float
 
 BYTES = 4
-"""Bytes of a group: the weights of one column for 4 steps of K (8 bits), or 8 (4 bits)."""
+"""Size in bytes of a group: the weights of a column for 4 steps of K, of 8 bits each, or for 8 steps, of 4 bits
+each."""
 
 SHORT_GROUPS = 8
-"""Groups of K up to which the loop over them is unrolled: blocks of 32 steps with one scale have so many."""
+"""Maximum number of groups of K for which the loop over them is unrolled completely: blocks of 32 steps with one scale
+have up to 8 groups."""
 
 
 def multiply_weights(
