@@ -250,6 +250,7 @@ pyd_status_t pyd_api_call_run_entered(pyd_api_call_t* call, const pyd_interrupt_
   return status;
 }
 
+// Runs a call that no other thread is running. |function| names the caller in messages.
 static pyd_status_t run(pyd_api_call_t* call, const char* function, const pyd_interrupt_t* interrupt) {
   pyd_status_t status = pyd_api_call_enter(call, function);
   if (!pyd_ok(status)) return status;

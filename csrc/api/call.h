@@ -71,7 +71,7 @@ void pyd_api_procedure_set_scalars(pyd_api_call_t* call, const uint64_t* scalars
 // Hands the memory that is bound to the next run.
 pyd_status_t pyd_api_procedure_route(pyd_api_call_t* call);
 pyd_status_t pyd_api_procedure_run(pyd_api_call_t* call, const pyd_interrupt_t* interrupt);
-// Of the last run. False when there was none.
+// Reads result |index| of the last run. Returns false when there was none.
 bool pyd_api_procedure_result(const pyd_api_call_t* call, uint32_t index, pyd_value_t* out_value);
 
 #endif  // PYD_API_CALL_H_

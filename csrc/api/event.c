@@ -66,6 +66,7 @@ static const pyd_task_kind_t kLoop = {.advance = advance_loop, .run = run_loop, 
 
 // ---- submitting
 
+// Returns the failure of a submission after an event that is NULL: that at |index| of the options' |after|.
 static pyd_status_t refuse_after(const char* function, uint32_t index) {
   return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: after[%u] is NULL", function, index);
 }

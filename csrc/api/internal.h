@@ -57,7 +57,7 @@ pyd_status_t pyd_api_range_outcome(const char* function, const pyd_sched_failure
 // Returns the INVALID_ARGUMENT failure of an argument |what| that is NULL.
 pyd_status_t pyd_api_null(const char* function, const char* what);
 
-// The slots, by file.
+// Functions of the table pyd_api_t, which pydispatch/api.h documents under their names without pyd_api_; by file.
 void pyd_api_device_release(pyd_api_device_t* device);
 pyd_status_t pyd_api_device_close(pyd_api_device_t* device);
 pyd_status_t pyd_api_device_lend_thread(pyd_api_device_t* device, const pyd_api_interrupt_t* until);

@@ -41,7 +41,7 @@ static uint32_t sum_bytes(uint32_t crc, const uint8_t* data, size_t length) {
   return crc;
 }
 
-// As sum_bytes, eight bytes at a time: the byte that k bytes follow is looked up in table k.
+// Continues the checksum as sum_bytes() does, by eight bytes: a byte that k others follow is looked up in table k.
 static uint32_t sum_by_eight(uint32_t crc, const uint8_t* data, size_t length) {
   for (; length >= 8; data += 8, length -= 8) {
     uint32_t low = pyd_load_u32(data) ^ crc;

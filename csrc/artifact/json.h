@@ -29,6 +29,7 @@ bool pyd_json_element(pyd_json_t* json, pyd_json_list_t* list);
 bool pyd_json_text(pyd_json_t* json, pyd_string_t* out_text);
 bool pyd_json_number(pyd_json_t* json, uint64_t* out_number);  // an integer below 2^63
 bool pyd_json_bool(pyd_json_t* json, bool* out_value);
+// Returns whether the next value is a string, which is not consumed.
 static inline bool pyd_json_is_text(const pyd_json_t* json) {
   return json->at < json->size && json->text[json->at] == '"';
 }
@@ -47,6 +48,7 @@ bool pyd_json_refuse(pyd_json_t* json, const char* expected);
 // out of memory.
 void* pyd_json_grow(pyd_json_t* json, void** list, uint32_t* count, size_t size);
 
+// Returns whether |text| has the characters of |expected|.
 static inline bool pyd_text_is(pyd_string_t text, const char* expected) {
   return text.length == strlen(expected) && (!text.length || memcmp(text.data, expected, text.length) == 0);
 }

@@ -36,6 +36,7 @@ static void skip_object(reader_t* r) {
   while (pyd_json_member(&r->json, &list, &key)) pyd_json_skip(&r->json);
 }
 
+// Skips a string; another value is a fault.
 static void skip_text(reader_t* r) {
   pyd_string_t text;
   pyd_json_text(&r->json, &text);
@@ -320,6 +321,7 @@ static void read_header(reader_t* r) {
   need(r, seen, VERSION, "a version");
 }
 
+// Reads the whole manifest: each of four members once; others are skipped.
 static void read_all(reader_t* r) {
   enum { HEADER = 1, EXECUTABLES = 2, FUNCTIONS = 4, CONSTANTS = 8 };
   pyd_json_list_t list = {false}, entries = {false};

@@ -44,7 +44,7 @@ enum {
   PYD_ZIP_END_COMMENT_LENGTH = 20,
   PYD_ZIP_END_BYTES = 22,
 
-  // The same with 64-bit fields, and the record that locates it.
+  // End of the central directory with 64-bit fields (zip64), and the locator: the record with its offset.
   PYD_ZIP_END64_RECORD_SIZE = 4,  // without the 12 bytes up to its own end
   PYD_ZIP_END64_DISK = 16,
   PYD_ZIP_END64_DIRECTORY_DISK = 20,

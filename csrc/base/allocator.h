@@ -15,7 +15,7 @@ pyd_status_t pyd_allocator_read(const char* function, const pyd_allocator_t* all
 // PYD_ALLOCATOR_ALIGNMENT when they come from an allocator, and of what malloc promises otherwise. NULL when there is
 // no memory, or when the allocator gave an address that is not aligned.
 void* pyd_allocate(const pyd_allocator_t* allocator, size_t size);
-// The same, cleared.
+// Does what pyd_allocate() does, and sets all bytes to 0.
 void* pyd_allocate_zeroed(const pyd_allocator_t* allocator, size_t size);
 // |memory| may be NULL; |size| as it was allocated.
 void pyd_deallocate(const pyd_allocator_t* allocator, void* memory, size_t size);

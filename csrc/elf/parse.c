@@ -121,6 +121,7 @@ static pyd_status_t read_program_header(const uint8_t* header, uint32_t index, p
   return PYD_STATUS_OK;
 }
 
+// Reads the table of program headers, which must be inside the file.
 static pyd_status_t read_program_headers(pyd_elf_view_t* view) {
   const uint8_t* header = view->file.data;
   uint64_t offset = pyd_load_u64(header + EH_PHOFF);

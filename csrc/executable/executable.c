@@ -34,6 +34,7 @@ static int32_t PYD_EMBEDDED_CALL call_import_across(pyd_import_fn_t import, void
 }
 #endif
 
+// Returns the thunk for the calling convention of a library. |is_embedded|: it is an embedded ELF.
 static pyd_import_thunk_fn_t import_thunk(bool is_embedded) {
 #if PYD_HAS_BRIDGES
   if (is_embedded) return (pyd_import_thunk_fn_t)(void (*)(void))call_import_across;

@@ -9,6 +9,7 @@
 
 #include "base/embedded_library.h"
 
+// Returns the name of the sanitizer that a library was built with, for messages.
 static const char* sanitizer_name(uint32_t sanitizer) {
   switch (sanitizer) {
     case PYD_LIBRARY_SANITIZER_ADDRESS: return "the address sanitizer";

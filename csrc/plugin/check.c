@@ -7,6 +7,7 @@
 
 enum { kMaxName = 4095 };  // bytes of a name or description of a plugin
 
+// Returns the name of the sanitizer that a plugin was built with, for messages.
 static const char* sanitizer_name(uint32_t sanitizer) {
   switch (sanitizer) {
     case PYD_PLUGIN_SANITIZER_ADDRESS: return "the address sanitizer";

@@ -30,9 +30,10 @@ struct pyd_plugin_s {
 
 // Checks |answer|, which the plugin's query returned, and fills plugin->table. (check.c)
 pyd_status_t pyd_plugin_check(pyd_plugin_t* plugin, const pyd_plugin_header_t* const* answer);
-// Of an embedded plugin: that |address|, which will be called, is its code, and that what its query returned lies in
-// it. (check.c)
+// Checks that |address|, which will be called, is in the code of |plugin|, which is embedded. |what| names it in the
+// message. (check.c)
 pyd_status_t pyd_plugin_check_address(const pyd_plugin_t* plugin, const char* what, uintptr_t address);
+// Checks that what the query of |plugin|, which is embedded, returned is in its file. (check.c)
 pyd_status_t pyd_plugin_check_answer(const pyd_plugin_t* plugin, const pyd_plugin_header_t* const* answer);
 // "NOT_FOUND (5)" needs both: the name of a code, "an unknown code" for others. (check.c)
 const char* pyd_plugin_code_name(pyd_plugin_status_t status);

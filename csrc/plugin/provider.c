@@ -45,6 +45,7 @@ typedef struct table_s {
   pyd_provider_function_t entries[];
 } table_t;
 
+// Compares two functions by their names, for qsort() and bsearch().
 static int by_name(const void* a, const void* b) {
   return strcmp(((const pyd_provider_function_t*)a)->name, ((const pyd_provider_function_t*)b)->name);
 }

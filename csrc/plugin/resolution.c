@@ -98,6 +98,7 @@ static pyd_status_t ask(pyd_resolution_t* r, uint32_t index, uint32_t count, con
   return status;
 }
 
+// Returns whether one of |count| functions is NULL: an import that is not resolved.
 static bool has_missing(uint32_t count, const pyd_import_fn_t* functions) {
   for (uint32_t i = 0; i < count; ++i) {
     if (!functions[i]) return true;

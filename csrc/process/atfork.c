@@ -37,6 +37,7 @@ static void on_prepare(void) {
   }
 }
 
+// Runs after fork() in the parent: handlers in the order of their registration.
 static void on_parent(void) {
   for (entry_t* entry = first; entry; entry = entry->next) {
     if (entry->parent) entry->parent(entry->self);
@@ -44,6 +45,7 @@ static void on_parent(void) {
   pthread_mutex_unlock(&lock);
 }
 
+// Runs after fork() in the child: handlers in the order of their registration.
 static void on_child(void) {
   for (entry_t* entry = first; entry; entry = entry->next) {
     if (entry->child) entry->child(entry->self);

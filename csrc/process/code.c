@@ -63,6 +63,7 @@ static void announce(uint32_t action, struct jit_code_entry* entry) {
   __jit_debug_descriptor.relevant_entry = NULL;
 }
 
+// Compares two symbols by their addresses, for qsort().
 static int by_address(const void* a, const void* b) {
   const pyd_process_symbol_t* x = a;
   const pyd_process_symbol_t* y = b;

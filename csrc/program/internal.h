@@ -239,7 +239,8 @@ typedef struct pyd_dispatch_view_s {
   const uint32_t* bindings;  // 3 words each: buffer, offset register, length register
 } pyd_dispatch_view_t;
 
-// Reads the DISPATCH record that begins at |record|, which the verifier has accepted or whose extent it has checked.
+// Reads the DISPATCH record that begins at |record|: the export, three sizes of the grid, a count and the constants, a
+// count and the bindings. The verifier has accepted the record, or has checked its extent.
 static inline pyd_dispatch_view_t pyd_dispatch_view(const uint32_t* record) {
   pyd_dispatch_view_t view = {
       .export_reg = record[0], .grid = record + 1, .constant_count = record[4], .constants = record + 5};

@@ -30,6 +30,7 @@ static void enqueue(pyd_permits_t* permits, pyd_permit_waiter_t* waiter) {
   atomic_fetch_add_explicit(&permits->waiting, 1, memory_order_seq_cst);
 }
 
+// Removes |waiter| from the list of its priority.
 static void dequeue(pyd_permits_t* permits, pyd_permit_waiter_t* waiter) {
   *(waiter->previous ? &waiter->previous->next : &permits->head[waiter->priority]) = waiter->next;
   *(waiter->next ? &waiter->next->previous : &permits->tail[waiter->priority]) = waiter->previous;
@@ -55,6 +56,7 @@ static void serve(pyd_permits_t* permits) {
   }
 }
 
+// Does what serve() does, for a thread that does not hold the mutex.
 static void lock_and_serve(pyd_permits_t* permits) {
   pthread_mutex_lock(&permits->mutex);
   serve(permits);

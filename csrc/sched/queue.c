@@ -6,6 +6,7 @@ static pyd_task_list_t* list_of(const pyd_task_t* task) {
   return task->is_blocking ? &task->sched->blocking.ready : &task->sched->queue.ready;
 }
 
+// Appends |task| to the tasks of its priority in |list|. The caller holds the mutex.
 static void append(pyd_task_list_t* list, pyd_task_t* task) {
   task->next = NULL;
   task->previous = list->tail[task->priority];

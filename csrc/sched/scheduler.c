@@ -39,6 +39,7 @@ static void reset_thread(pyd_sched_t* sched, uint32_t index) {
   thread->spin = sched->spin_us >= 0 ? (uint64_t)sched->spin_us * 1000 : spins ? PYD_SCHED_SPIN_MAX : 0;
 }
 
+// Makes a slot free, without a job, with an empty range of indices for each of the workers.
 static void reset_slot(pyd_sched_slot_t* slot, uint32_t workers) {
   atomic_init(&slot->state, 0);
   atomic_init(&slot->wakes_left, 0);
@@ -100,6 +101,7 @@ static bool allocate_parts(pyd_sched_t* sched, pyd_permits_t* permits) {
   return sched->slots && sched->threads && sched->occupied && cells && sched->permits;
 }
 
+// Frees |sched|, which may be NULL, and those of its arrays that could be allocated.
 static void free_parts(pyd_sched_t* sched) {
   if (!sched) return;
   free(sched->cpus);

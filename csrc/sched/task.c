@@ -203,6 +203,7 @@ typedef struct either_s {
   const pyd_interrupt_t* other;
 } either_t;
 
+// Implements pyd_interrupt_t.is_wanted. |self|: an either_t.
 static int32_t is_either_wanted(void* self) {
   const either_t* either = self;
   return pyd_task_is_cancelled(either->task) || (either->other && either->other->is_wanted(either->other->self));

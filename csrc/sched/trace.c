@@ -121,6 +121,7 @@ static void forget_events(tracks_t* tracks) {
   }
 }
 
+// Starts a trace with arguments that pyd_trace_start() has checked. The caller holds the mutex.
 static pyd_status_t start_trace(recorder_t* recorder, uint32_t events, uint32_t threads) {
   if (pyd_trace_is_on(&recorder->head)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "trace: one is being recorded; stop it first");

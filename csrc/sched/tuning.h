@@ -33,10 +33,10 @@
 // machine): jobs of 2,000 ran at 0.84 to 1.16 of the speed alone, of 4,000 at 1.4 to 1.8.
 #define PYD_SCHED_WORTH_SPINNING 2500
 #define PYD_SCHED_DELAYS_WORTH_SPINNING 6
-// The same while all are parked: waking costs the caller 1,400 and brings a thread after 5,400. On a machine whose
-// other CPUs are taken it costs 4,500 and gains nothing (jobs of 8,000 ran at 0.6 to 0.7). So the wake threshold is
-// learned: it doubles when a job gained less than an eighth, up to MOST, halves when one gained more, and sinks by 1/64
-// with each job that it kept from waking.
+// The least remaining work worth sharing while all threads are parked: waking one costs the caller 1,400, and it begins
+// after 5,400. On a machine whose other CPUs are taken it costs 4,500 and gains nothing (jobs of 8,000 ran at 0.6 to
+// 0.7 of the speed alone). So the wake threshold is learned: it doubles when a job gained less than an eighth, up to
+// MOST, halves when one gained more, and sinks by 1/64 with each job that it kept from waking.
 #define PYD_SCHED_WORTH_WAKING 8000
 #define PYD_SCHED_DELAYS_WORTH_WAKING 2
 #define PYD_SCHED_WORTH_WAKING_MOST 512000

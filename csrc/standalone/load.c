@@ -167,6 +167,7 @@ static pyd_status_t link_executable(loaded_t* p, uint32_t index) {
   return pyd_ok(status) ? link_contracts(p, index, variant) : status;
 }
 
+// Links a variant of each executable, then applies their contracts, if any has one.
 static pyd_status_t link_executables(loaded_t* p) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < p->executable_count && pyd_ok(status); ++i) status = link_executable(p, i);

@@ -20,6 +20,7 @@ struct pyd_standalone_parameters_s {
   uint32_t file_count;
 };
 
+// Checks that no parameter and no file of |options| has a NULL pointer.
 static pyd_status_t check_options(const pyd_api_load_t* options) {
   if (options->parameter_count && !options->parameters) return pyd_api_null("program_load", "parameters");
   if (options->file_count && !options->files) return pyd_api_null("program_load", "files");

@@ -85,6 +85,7 @@ static void read_tensor(reader_t* r, pyd_string_t name) {
   if (added) *added = tensor;
 }
 
+// Reads the header of a safetensors file: its tensors by name; metadata is skipped.
 static void read_all(reader_t* r) {
   pyd_json_list_t list = {false};
   pyd_string_t name;

@@ -22,6 +22,7 @@ static pyd_torch_tensor_t* tensor_at(const call_t* c, uint32_t i) {
   return (pyd_torch_tensor_t*)(uintptr_t)c->stack[i];
 }
 
+// Releases a handle of a tensor, which may be NULL.
 static void drop(const call_t* c, pyd_torch_tensor_t* tensor) {
   if (tensor) c->torch->delete_tensor_object(tensor);
 }

@@ -111,6 +111,7 @@ static int32_t is_caller_wanted(void* self) {
   return is_ended(batch);
 }
 
+// Returns the job of a batch, which has an index for each item: body, its argument, indices, cost and interrupt.
 static pyd_sched_job_t job_of(batch_t* batch) {
   return (pyd_sched_job_t){run_items, batch, batch->count, batch->cost, batch->interrupt};
 }

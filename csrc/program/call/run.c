@@ -197,6 +197,7 @@ static inline pyd_status_t run_until(pyd_call_t* call, const pyd_interrupt_t* in
   return status;
 }
 
+// Runs a call on this thread, and records a trace event of it. Not inlined: untraced calls do not need its stack frame.
 static __attribute__((noinline)) pyd_status_t run_traced(pyd_call_t* call, const pyd_interrupt_t* interrupt) {
   pyd_trace_event_t event = pyd_event_begin(PYD_TRACE_CALL, call->plan->fn->info.name);
   pyd_status_t status = run_until(call, interrupt, true);

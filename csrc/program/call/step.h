@@ -26,6 +26,7 @@ bool pyd_step_run_single(const pyd_call_t* call, const pyd_plan_step_t* step, py
 // traced.c: runs a command like command->run, and records a trace event.
 int32_t pyd_command_run_traced(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker,
                                uint64_t begin, uint64_t end, uint64_t* out_failed);
+// Runs indices [begin, end) of a command, and records a trace event if the call is traced.
 static inline int32_t pyd_command_run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker,
                                       uint64_t begin, uint64_t end, uint64_t* out_failed) {
   if (__builtin_expect(pyd_trace_is_on(call->trace), 0)) {

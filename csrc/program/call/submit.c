@@ -59,10 +59,12 @@ bool pyd_call_advance(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker,
   return has_ended;
 }
 
+// Advances the call of a task. Implements pyd_task_kind_t.advance.
 static bool advance(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   return pyd_call_advance(self, task, worker, out_status);
 }
 
+// Runs the call of a task on this thread. Implements pyd_task_kind_t.run.
 static pyd_status_t run(void* self, const pyd_interrupt_t* interrupt) {
   const pyd_call_progress_t* s = self;
   return pyd_call_run_until(s->call, interrupt);

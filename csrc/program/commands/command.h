@@ -58,6 +58,7 @@ typedef struct pyd_command_type_s {
 // By pyd_command_kind_t.
 extern const pyd_command_type_t* const pyd_command_types[];
 
+// Returns the functions of a command: by its instruction, whose opcodes have the order of the kinds, and in a plan.
 static inline const pyd_command_type_t* pyd_command_type_of_insn(const pyd_insn_t* insn) {
   return pyd_command_types[insn->op - PYD_OP_DISPATCH];
 }

@@ -35,7 +35,8 @@ typedef struct view_s {
   const uint32_t* bindings;   // 3 words each: buffer, offset register or NONE, length register or NONE
 } view_t;
 
-// Returns the fields of a verified record.
+// Returns the fields of a verified record: number, count of sizes, sizes, count of constants, constants, count of
+// bindings, bindings.
 static view_t read_record(const uint32_t* record) {
   view_t view = {.command = record[0], .size_count = record[1], .sizes = record + 2};
   const uint32_t* rest = view.sizes + view.size_count;

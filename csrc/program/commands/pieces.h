@@ -8,6 +8,7 @@
 // pieces cost more handovers, larger ones leave workers idle at the end.
 #define PYD_TILE_BYTES (UINT64_C(256) << 10)
 
+// Returns the number of pieces of |length| bytes, the last of which may be shorter.
 static inline uint64_t pyd_piece_count(uint64_t length) {
   return length / PYD_TILE_BYTES + (length % PYD_TILE_BYTES != 0);
 }

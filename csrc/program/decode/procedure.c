@@ -39,6 +39,7 @@ static pyd_status_t decode_parameters(pyd_reader_t* reader, const uint32_t* head
   if (!program->parameters) return pyd_reader_no_memory();
   program->parameter_count = count;
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kParameterWords) {
+    // Words: 0 scope (offset, length), 2 key (offset, length), 4 element type, 5 rank, 6 table of sizes.
     pyd_program_parameter_t* parameter = &program->parameters[i];
     pyd_program_value_t value = {.kind = 0, .dtype = words[4], .rank = words[5]};
     const uint32_t head[3] = {0, words[4], words[5]};
@@ -77,6 +78,7 @@ static pyd_status_t decode_checks(pyd_reader_t* reader, const uint32_t* header) 
   if (!program->checks) return pyd_reader_no_memory();
   program->check_count = count;
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kCheckWords) {
+    // Words: 0 kind, 1 name (offset, length), 3 location (offset, length), 5 atol and 7 rtol (two words each).
     pyd_program_check_t* check = &program->checks[i];
     check->kind = words[0];
     check->atol = read_f64(words + 5);
@@ -102,6 +104,8 @@ static pyd_status_t decode_globals(pyd_reader_t* reader, const uint32_t* header)
   if (!program->globals) return pyd_reader_no_memory();
   program->global_count = count;
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kGlobalWords) {
+    // Words: 0 name (offset, length), 2 kind, 3 element type, 4 rank, 5 table of sizes, 6 constant, 7 value of a scalar
+    // (two words), 9 flags (1: mutable).
     pyd_global_t* global = &program->globals[i];
     status = pyd_reader_check_value("global", i, words + 2);
     if (!pyd_ok(status)) break;
@@ -195,10 +199,12 @@ static pyd_status_t decode_procedure(pyd_reader_t* reader, pyd_procedure_t* p, c
   p->steps = pyd_program_allocate(reader->program, p->step_count, sizeof(*p->steps));
   if (!p->slots || !p->steps) return pyd_reader_no_memory();
   for (uint32_t i = 0; i < p->slot_count && pyd_ok(status); ++i, slots += kSlotWords) {
+    // Words: kind, element type, rank, 0.
     status = pyd_reader_check_value("slot", i, slots);
     p->slots[i] = (pyd_slot_type_t){slots[0], slots[1], slots[2]};
   }
   for (uint32_t i = 0; i < p->step_count; ++i, steps += kStepWords) {
+    // Words: operation, and its operands a, b, c and d.
     p->steps[i] = (pyd_step_t){steps[0], steps[1], steps[2], steps[3], steps[4]};
   }
   if (pyd_ok(status)) status = decode_signature(reader, p, args, words[kArgumentCount], results, words[kResultCount]);

@@ -29,6 +29,7 @@ static pyd_status_t decode_executables(pyd_reader_t* reader, const uint32_t* hea
   if (!program->executables || !program->links) return pyd_reader_no_memory();
   program->executable_count = count;
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kExecutableWords) {
+    // Words: 0 name (offset, length), 2 function of the constants, 3 table of conditions, 4 number of variants.
     pyd_program_executable_t* executable = &program->executables[i];
     executable->constants_function = words[2];
     executable->variant_count = words[4];
@@ -55,6 +56,7 @@ static pyd_status_t decode_exports(pyd_reader_t* reader, const uint32_t* header)
   if (!program->exports || !program->exports_of || !program->exports_first || !costs) return pyd_reader_no_memory();
   program->export_count = count;
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kExportWords) {
+    // Words: 0 executable, 1 ordinal in it, 2 name (offset, length), 4 number of constants, 5 number of bindings.
     pyd_export_t* export = &program->exports[i];
     *export = (pyd_export_t){.executable = words[0],
                              .ordinal = words[1],
@@ -98,6 +100,7 @@ static pyd_status_t decode_queries(pyd_reader_t* reader, const uint32_t* header)
   if (!program->queries || !program->query_links) return pyd_reader_no_memory();
   program->query_count = count;
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kQueryWords) {
+    // Words: 0 category (offset, length), 2 key (offset, length), 4 fallback (two words).
     status = pyd_reader_string(reader, "the category of a query", words, &program->queries[i].category);
     if (pyd_ok(status)) status = pyd_reader_string(reader, "the key of a query", words + 2, &program->queries[i].key);
     program->query_links[i].fallback = words[4] | (uint64_t)words[5] << 32;
@@ -119,6 +122,7 @@ static pyd_status_t decode_constants(pyd_reader_t* reader, const uint32_t* heade
   if (!program->constants || !program->constant_links || !program->constant_is_mapped) return pyd_reader_no_memory();
   program->constant_count = count;
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kConstantWords) {
+    // Words: 0 member (offset, length), 2 offset in it and 4 length in bytes (two words each), 6 parameter.
     program->constants[i].offset = words[2] | (uint64_t)words[3] << 32;
     program->constants[i].length = words[4] | (uint64_t)words[5] << 32;
     program->constants[i].parameter = words[6];

@@ -73,7 +73,7 @@ pyd_status_t pyd_reader_check_value(const char* what, uint32_t index, const uint
 pyd_status_t pyd_reader_dims(pyd_program_t* program, const uint32_t* pool, uint32_t pool_count, const char* what,
                              uint32_t index, uint32_t at, pyd_program_value_t* value);
 
-// The same in a table of its own, at word |offset| of the program.
+// Reads the sizes of |what| |index| from a table of their own, at word |offset| of the program.
 pyd_status_t pyd_reader_sizes(pyd_reader_t* reader, const char* what, uint32_t index, uint32_t offset,
                               pyd_program_value_t* value);
 

@@ -16,7 +16,7 @@ typedef struct pyd_verifier_s {
 
 // Checks that register |reg| exists and that an earlier instruction writes it.
 pyd_status_t pyd_verify_read(const pyd_verifier_t* v, uint32_t reg);
-// The same for an optional operand: PYD_NONE is valid.
+// Checks an optional operand: |reg| is PYD_NONE, or valid for pyd_verify_read().
 pyd_status_t pyd_verify_optional(const pyd_verifier_t* v, uint32_t reg);
 // Checks that the |words| words at |at| lie inside the function's pool.
 pyd_status_t pyd_verify_record(const pyd_verifier_t* v, uint32_t at, uint64_t words);

@@ -228,6 +228,7 @@ static pyd_status_t restore(const pyd_change_t* change, const pyd_tensor_t* targ
   return status;
 }
 
+// Compares two ranges by their offsets, for qsort().
 static int compare_offsets(const void* lhs, const void* rhs) {
   const pyd_range_t *a = lhs, *b = rhs;
   return (a->offset > b->offset) - (a->offset < b->offset);

@@ -124,11 +124,13 @@ pyd_status_t pyd_state_enter(pyd_state_t* state, const pyd_interrupt_t* interrup
 
 void pyd_state_leave(pyd_state_t* state, const pyd_scope_t* scope) { pyd_gate_leave(&state->gate, scope); }
 
+// Locks both mutexes of a state, |changing| first.
 static void lock_both(pyd_state_t* state) {
   pthread_mutex_lock(&state->changing);
   pthread_mutex_lock(&state->mutex);
 }
 
+// Unlocks what lock_both() has locked.
 static void unlock_both(pyd_state_t* state) {
   pthread_mutex_unlock(&state->mutex);
   pthread_mutex_unlock(&state->changing);

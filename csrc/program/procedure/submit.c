@@ -14,6 +14,7 @@ typedef struct submission_s {
   pyd_input_t inputs[];  // followed by the sizes that they point to
 } submission_t;
 
+// Runs the whole call on this thread. Implements pyd_task_kind_t.run.
 static pyd_status_t run(void* self, const pyd_interrupt_t* interrupt) {
   submission_t* s = self;
   return pyd_procedure_call(s->state, s->procedure, s->inputs, interrupt, &s->invocation);
