@@ -63,10 +63,10 @@ class BlockQuantized:
 
     Attributes:
         contraction: The contraction.
-        row_factor: The factor that is multiplied with the weights: the one with the rows.
+        row_factor: The factor that the weights are multiplied by: A, whose elements are in rows.
         argument: The panels, an argument of the dispatch function.
         dims: The loops of the contraction over the dimensions of the panels, in their order.
-        bits: Bits of a weight, 4 or 8.
+        bits: Width of a weight in bits, 4 or 8.
         zero: The zero point: a constant integer as a float, or a tensor.
         scale, offset: Tensors; None for a scale of 1 and an offset of 0.
     """

@@ -197,9 +197,9 @@ def _part_of(
 
     The scores are the last elementwise function of the first product, the rows the factor A of the second one.
 
-    An operation that does not depend on a product is in the part of its users. If these are in several parts, the first
-    of them is returned for an operation that is free to duplicate; for another one there is no chain, and the result is
-    None.
+    An operation that does not depend on a product is in the part of its users. If the users are in several parts, an
+    operation that is free to duplicate has the first of these parts. With any other operation, the chain has no kernel,
+    and the result is None.
     """
     after_second = dependents(second.op, operations)
     result = first.op.results[0]

@@ -1,19 +1,20 @@
 """Columns of a chain that a mask hides from all rows of a tile, so that the kernel does not visit them.
 
-A mask hides a column of a row where it selects a very low number, its fill, instead of the score, or adds it. Two forms
-of masks have an end of the visible columns:
+A mask hides a column of a row by a very low number, its fill, which it selects instead of the score or adds to the
+score. For two forms of masks, the kernel finds the end of the visible columns:
 
-- Comparisons `column <= v`, where v does not depend on the column. In causal attention v is the position of the query,
-  and for sequences of several lengths the length.
-- Tensors in memory, of booleans, or of numbers that are added to the scores. The kernel reads them from the last column
-  on, up to one that is visible.
+- A comparison `column <= v`, where v does not depend on the column. In causal attention, v is the position of the
+  query; for sequences of several lengths, it is the length.
+- A tensor in memory, of booleans, or of numbers that are added to the scores. The kernel reads it from the last column
+  backwards, until a column is visible.
 
 Hidden columns may be skipped if the operations on the rows turn the fill into a weight of 0, which adds nothing to the
-sum of the weights and to the second product. A fill of -inf has this weight always. A finite fill has it if the largest
-visible score of the row is above half of the fill: the kernel checks that, and visits all columns where it does not
-hold, for example in rows without a visible column. Results are those of all columns, but that hidden keys and values
-have no effect: not with infinities or NaN, nor, where a finite mask is added, with scores above 1e29, or above 16,000
-if the mask is of f16.
+sum of the weights and to the second product. A fill of -inf always has the weight 0. A finite fill has it if the
+largest visible score of the row is above half of the fill. The kernel checks this condition, and visits all columns if
+it does not hold, for example in rows without a visible column.
+
+Results are equal to those with all columns visited, with an exception: hidden keys and values have no effect even if
+they are infinite or NaN. If a finite mask is added, nor do hidden scores above 1e29, or above 16,000 for a mask of f16.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ SIGNED = {2: "lt", 3: "le", 4: "gt", 5: "ge"}
 SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 """Comparison -> the comparison with exchanged operands: `a lt b` is `b gt a`."""
 NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
-"""Comparison -> the one that holds where it does not."""
+"""Comparison -> the opposite comparison: `a lt b` holds exactly where `a ge b` does not."""
 
 CONVERSIONS = ("arith.index_cast", "arith.extsi", "arith.trunci", "arith.extf", "arith.truncf")
 """Conversions that preserve the number of a column, and approximately the value of a fill."""

@@ -31,14 +31,15 @@ class GatheredPages:
     any order.
 
     Attributes:
-        page: The expression that the gather computes the number of a page by. Its indices are those of the gather's
-            loops: [table dimensions ..., table size, rows, others ...].
+        page: The expression by which the gather computes the number of a page. It is indexed by the gather's loops:
+            [table dimensions ..., table size, rows, others ...].
         source: The tensor of all pages; their number may be dynamic.
         operations: The operations from the gather to the tensor: copies and widenings of its result, and the reshape
             of the table size and the rows to one dimension.
-        axis: The dimension of the tensor that has the rows of the pages: index / rows is that of the table.
-        rows: Rows of a page.
-        strides: Elements between neighbours along each dimension of the tensor, within a page; 0 along table
+        axis: The dimension of the tensor that has the rows of the pages, page after page: an index divided by `rows`
+            is the index of the page in the table.
+        rows: Number of rows of a page.
+        strides: Distance of neighbours along each dimension of the tensor, within a page, in elements; 0 along table
             dimensions.
     """
 
@@ -115,7 +116,7 @@ def gathered_pages(value: SSAValue) -> GatheredPages | None:
 
 
 def _merged_dim(reshape: Operation) -> int | None:
-    """Return the result dimension into which a reshape merges two dimensions, and no others; None for another one."""
+    """Return the dimension into which a reshape merges two dimensions; None for a reshape that does anything else."""
     reassociation = reshape.properties["reassociation"]
     assert isinstance(reassociation, ArrayAttr)
     sizes = [len(group.data) for group in reassociation.data]

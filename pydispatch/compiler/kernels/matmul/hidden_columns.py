@@ -116,7 +116,7 @@ def _reduced(total: SSAValue, accumulator: SSAValue, initial: Hidden, scalars: M
         total: The accumulator after one column.
         accumulator: The accumulator before that column.
         initial: What is known of the accumulator before the first column.
-        scalars: What is known of the other scalars in the body.
+        scalars: Scalar of the body -> what is known of it.
     """
     op = total.owner
     if not isinstance(op, Operation) or accumulator not in op.operands or Hidden.UNIFORM not in initial:

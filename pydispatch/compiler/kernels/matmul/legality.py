@@ -104,7 +104,7 @@ def _reason_against_consumer(op: Operation, contraction: Contraction, cache: Dim
 
 
 def _transposes(op: Operation) -> bool:
-    """Return whether a generic that copies changes the order of its dimensions, those of size 1 aside."""
+    """Return whether a generic that copies changes the order of its dimensions. Dimensions of size 1 do not count."""
     generic = structured(op)
     source, out = (
         [r.position for r in m.results if isinstance(r, AffineDimExpr)] for m in (generic.maps[0], generic.maps[-1])

@@ -244,14 +244,14 @@ def _factor(generic: Structured, value: SSAValue) -> Factor | None:
         return None
 
     def extent_of_reads(ordinal: int) -> tuple[int, int]:
-        """Return how many loops index an input, and its rank: the greatest is that of the main input."""
+        """Return (number of loops that index an input, its rank). The main input has the greatest pair."""
         return len(dims_in(generic.maps[ordinal])), len(generic.maps[ordinal].results)
 
     main = max(ordinals, key=extent_of_reads)
     coordinates = tuple(c for r in generic.maps[main].results if (c := linear(r)) is not None)
     if len(coordinates) < len(generic.maps[main].results):
         return None
-    # Each input is indexed by some of the coordinates of the main one: by those at these positions.
+    # Each input is indexed by some of the main input's coordinates; `positions` states which.
     inputs = {i: positions for i in ordinals if (positions := _positions(generic.maps[i], coordinates)) is not None}
     if len(inputs) < len(ordinals):
         return None

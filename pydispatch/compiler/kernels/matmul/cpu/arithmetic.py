@@ -77,8 +77,8 @@ SIGN_CHOICES = {
     "equal signs": [(False, False), (True, True)],
     "all signs": [(False, False), (True, True), (True, False), (False, True)],
 }
-"""`Level.byte_products` -> (whether bytes of A are unsigned, whether those of B are) of each product that the machine
-has; best first.
+"""`Level.byte_products` -> the products of bytes that a machine has, best first: (whether the bytes of A are unsigned,
+whether the bytes of B are unsigned).
 
 Products in matrix registers take "all signs".
 """

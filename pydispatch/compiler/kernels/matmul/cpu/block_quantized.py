@@ -94,7 +94,7 @@ class _Position(NamedTuple):
     Attributes:
         panel, block: Index of the panel of columns, and of the block of K.
         block_of_chunk: Index of the block of K in the chunk of blocks whose rows of A are in workgroup memory.
-        row: The first row, counted from the workgroup's first.
+        row: The first row, counted from the first row of the workgroup.
         column: The first column in the panel.
         first_total: Index of the panel's first sum in the totals.
     """

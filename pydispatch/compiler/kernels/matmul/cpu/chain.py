@@ -192,9 +192,9 @@ def _column_end(
         return None
 
     def row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        """Return the end of the columns that row `i`, counted backwards from the last one, or a later row needs.
+        """Return the end of the columns that a row or a later one needs; `i` counts rows backwards from the last one.
 
-        `carried` has the end for the later rows.
+        `carried` has the end of the columns that the later rows need.
         """
         point: list[Index] = [0] * len(shape_of(chain.scores))
         for dim, index in zip(chain.outer, outer, strict=True):

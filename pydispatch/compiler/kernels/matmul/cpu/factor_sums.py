@@ -1,6 +1,6 @@
 """Sums of packed factors, which correct products of packed bytes for the constants that packing subtracts.
 
-A product by ones is the sum of the other factor, so that the instructions for products add up the sums, too.
+The product of a factor and a matrix of ones is the sum of the factor: instructions for products compute the sums.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pydispatch.compiler.kernels.matmul.cpu.products import Products, Target, em
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
 LANES = 16
-"""Columns of ones that A is multiplied by, all with equal sums: a block of a single column would not fill a vector."""
+"""Number of columns of ones that A is multiplied by: a block of a single column would not fill a vector. The sums of
+all these columns are equal."""
 
 
 class _Sums(NamedTuple):
@@ -27,7 +28,7 @@ class _Sums(NamedTuple):
 
     Attributes:
         buffer: Memory of the sums, of i32.
-        ones: A matrix of ones in place of the other factor: the products with it are the sums of the factor.
+        ones: A matrix of ones, which replaces the other factor: its product with the factor is the factor's sums.
     """
 
     buffer: SSAValue

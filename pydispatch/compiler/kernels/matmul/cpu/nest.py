@@ -308,11 +308,11 @@ class Nest:
         return start
 
     def rows(self, build: Builder, region: Region, block: Block) -> Index:
-        """Return how many rows of a block are rows of the matrix; the others are beyond its edge."""
+        """Return how many rows of a block are within the matrix; a partial block has more, beyond its edge."""
         return self.block_extent(build, region, self.plan.contraction.m, block.row, self.plan.schedule.mr)
 
     def columns(self, build: Builder, region: Region, block: Block) -> Index:
-        """Return how many columns of a block are columns of the matrix; the others are beyond its edge."""
+        """Return how many columns of a block are within the matrix; a partial block has more, beyond its edge."""
         if block.is_tail:
             return self.plan.tail_columns
         return self.block_extent(build, region, self.plan.contraction.n, block.column, self.plan.schedule.nr)
@@ -378,8 +378,8 @@ def has_few_enough_rows(plan: Plan, build: Builder, sizes: Sequence[Index]) -> S
 def workgroups(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) -> Index:
     """Return the number of workgroups of a kernel that chooses one of `plans` by the number of rows at run time.
 
-    The first plan has no upper bound of the rows. Of the others, which have ascending bounds, the first whose bound
-    holds is chosen (see `plan.variants`).
+    The first plan has no upper bound of the rows. The other plans have ascending bounds. The first of them whose bound
+    holds is chosen; without one, the plan without a bound (see `plan.variants`).
     """
     # Workgroups of each plan; `total` becomes that of the chosen one.
     total, *bounded = (build.product(Nest.of(p, sizes).grid(build)) for p in plans)

@@ -50,7 +50,7 @@ class Position:
         return self.index
 
     def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
-        """Return what this coordinate adds to the offset in the packed copy, in elements.
+        """Return the part of the offset in the packed copy that is due to this coordinate, in elements.
 
         Args:
             build: Emits the arithmetic.
@@ -75,10 +75,10 @@ class PanelColumn(Position):
     """A column of B in a packed copy that is stored in panels.
 
     Attributes:
-        index: The column of B, counted from the first one of the tile.
-        panel: Which panel it is in.
-        column: Its index in the panel.
-        group: Steps of K that are adjacent in the copy, those that one instruction multiplies; 1 without groups.
+        index: The column of B, counted from the first column of the tile.
+        panel: Index of the panel that the column is in.
+        column: Index of the column in the panel.
+        group: Number of steps of K that are adjacent in the copy, for one instruction; 1 without groups.
         is_padding: Whether the column is beyond the edge of B.
     """
 
@@ -92,7 +92,7 @@ class PanelColumn(Position):
         return not self.is_padding
 
     def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
-        """Return the offset of the column in the packed copy, in elements: that of its panel, and that in the panel."""
+        """Return the offset in the packed copy, in elements: that of the panel plus that of the column in the panel."""
         assert view.panel_stride is not None
         return build.plus(build.times(self.panel, view.panel_stride), build.times(self.column, self.group))
 

@@ -51,8 +51,8 @@ class Rows:
         copy: Buffer of f32 elements, [row][step of K].
         digits: Buffer of the digits, [row][digit][step of K]; None for products of f32.
         units: Buffer of f32, [row][block]: the value that the integer 1 stands for; None for f32 elements.
-        low, high: Buffers of i32, [row][block]: the sum of the lowest digits of a block, and that of the integers which
-            the higher digits form, so that the integers of the block add up to low + 2^8 high; None for f32 elements.
+        low, high: Buffers of i32, [row][block]: the sum of the lowest digits of a block, and the sum of the integers
+            that the higher digits form. The integers of the block add up to low + 2^8 high. None for f32 elements.
         sums: Buffer of f32, [row][block]: sums of the elements of a block, in units if there are any.
     """
 
@@ -139,7 +139,7 @@ class RowConversion:
         )
 
         def row_of_copy(build: Builder, row: Index) -> None:
-            """Emit the copy of a row, counted from the workgroup's first."""
+            """Emit the copy of row `row`, counted from the first row of the workgroup."""
             row_of_a = build.plus(row, self.first_row)
             if self.repeats_last:
                 row_of_a = build.least(row_of_a, self.end_row - 1)
@@ -195,7 +195,7 @@ class RowConversion:
     def _sum_block(self, build: Builder, copy: SSAValue, sums: SSAValue, block: Index) -> None:
         """Emit the sum of one block of `copy`, and store it in `sums`.
 
-        block: index in [row][block], flattened, which is also that of the sum.
+        block: index of the block among the blocks of all rows, [row][block]. The sum has the same index.
         """
         first = build.times(block, self.match.steps_per_block)
         flags = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])  # each lane of a vector adds up some of the steps
@@ -217,8 +217,8 @@ class RowConversion:
         Args:
             build: Receives the code.
             rows: The copy, and the buffers of digits, units and sums, which are written.
-            row: The row, counted from the workgroup's first.
-            block: The block of K.
+            row: The row, counted from the first row of the workgroup.
+            block: The block of K, counted from the first block of the chunk.
         """
         match, store = self.match, self.elements.store
         assert rows.digits is not None and rows.units is not None and rows.low is not None and rows.high is not None
@@ -227,7 +227,7 @@ class RowConversion:
         block_of_row = build.plus(block, build.times(row, self.blocks))
 
         def magnitude(inner: Builder, k: Index) -> list[SSAValue]:
-            """Return the magnitude of step k."""
+            """Return the bits of the magnitude of the element at step `k` of the block."""
             bits = inner.add(arith.BitcastOp(load(inner, rows.copy, inner.plus(first, k)), i32))
             return [inner.add(arith.AndIOp(bits, i32_constant(inner, ALL_BUT_SIGN)))]
 
@@ -241,9 +241,10 @@ class RowConversion:
         digits_first = build.plus(build.times(block, match.steps_per_block), row_of_digits)
 
         def digits(inner: Builder, k: Index) -> list[SSAValue]:
-            """Store the digits of the element at step k of the block, lowest first; return what is added up of them.
+            """Store the digits of the element at step `k` of the block, lowest first; return the terms of its two sums.
 
-            The sums are those of the lowest digits and, if there are several, of the integers that the others form.
+            An integer of one digit is the only term. Otherwise the terms are the lowest digit, and the integer that the
+            higher digits form.
             """
             scaled = inner.add(arith.MulfOp(load(inner, rows.copy, inner.plus(first, k)), inverse))
             remainder = integer = inner.add(arith.FPToSIOp(inner.add(math.RoundEvenOp(scaled)), i32))
@@ -259,7 +260,7 @@ class RowConversion:
                 remainder = inner.add(arith.ShRSIOp(remainder, i32_constant(inner, BITS_OF_DIGIT)))
                 if digit == 0:
                     high = remainder
-            # integer = low + 2^8 high. Both are added up on their own, so that the sums fit into i32.
+            # integer = low + 2^8 high. The sums of `low` and of `high` are separate, so that both fit into i32.
             shifted = inner.add(arith.ShLIOp(high, i32_constant(inner, BITS_OF_DIGIT)))
             low = inner.add(arith.SubiOp(integer, shifted))
             return [low, high]

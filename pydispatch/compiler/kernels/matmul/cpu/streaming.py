@@ -38,11 +38,12 @@ STREAMING_STEPS = (8, 4, 5, 7, 6, 3)
 """
 
 LONG_STREAMING_STEPS = (32, 24, 28, 40, 36)
-"""Steps of K of a long chunk. 16x1024x1024 from memory in 347 us, with 16 in 369, with 8 in 390 (Zen 4)."""
+"""Numbers of steps of K that a long chunk may have: the first that divides K is used. 16x1024x1024 from memory in 347
+us with 32 steps, with 16 in 369, with 8 in 390 (Zen 4)."""
 
 LONG_CHUNK_ROWS = 8
-"""Rows of a block that reads long chunks, at most: those of A are in place, often at strides that reach few sets of the
-first-level cache."""
+"""Maximum number of rows of a block that reads long chunks: rows of A are read in place, often at strides at which
+lines share few sets of the first-level cache."""
 
 MAX_SINGLE_PASS_ROWS = 32
 """Rows of A up to which a B between half of the second-level cache and twice its size is streamed, see 16x536x544 in
@@ -89,12 +90,12 @@ def _waits_for_memory(level: Level, problem: Problem) -> bool:
 
 
 def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
-    """Return the register block and tiles that stream B: in chunks of some steps of K, in wide tiles.
+    """Return the register block, the wide tiles and the chunks of a few steps of K with which B is streamed.
 
-    The register block is chosen first; then tiles with all rows of A and at least a page of columns; then these are
-    halved if there are few workgroups; then the steps of K of a chunk.
+    The register block is chosen first. Then tiles are chosen that have all rows of A and at least a page of columns;
+    they are halved if there are few workgroups. The number of steps of a chunk is chosen last.
 
-    tiles: those of the schedule without streaming. Their block is used for one or two rows of A.
+    tiles: the tiles of the schedule without streaming. Their block is used for one or two rows of A.
     """
     assert problem.m is not None and problem.n is not None and problem.k is not None
     if problem.m == 1 and _keeps_sums_of_wide_block(level, problem):
@@ -171,9 +172,9 @@ def _has_long_chunks(level: Level, problem: Problem) -> bool:
 def _streaming_block(level: Level, m: int, n: int, sum_bytes: int, has_long_chunks: bool) -> tuple[int, int]:
     """Return (rows, columns) of the register block that streams B for at least three rows of A; m and n are sizes.
 
-    A block has four vectors of columns where several blocks of three rows or more read a short chunk of B, else two.
-    The height for a short chunk is the one that computes the fewest rows twice; for a long chunk, the one that loads
-    least for a step of K.
+    A block is four vectors wide where several blocks of three rows or more read a short chunk of B, else two. For a
+    short chunk, the height is chosen for which the fewest rows are computed twice; for a long chunk, the height with
+    the fewest loads for a step of K.
     """
     if has_long_chunks:
         most = max(1, min(m, LONG_CHUNK_ROWS, level.accumulators // 2))

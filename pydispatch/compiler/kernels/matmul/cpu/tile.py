@@ -309,7 +309,7 @@ class _Tile:
     # Prologue and epilogue
 
     def _initialize(self, build: Builder, region: Region, block: Block, target: Target) -> None:
-        """Emit stores of the initial sums of a block: those of the program, and zero beyond the edges of the matrix."""
+        """Emit stores of a block's initial sums: the initial values of the program, and 0 beyond the matrix's edges."""
         schedule, elements, initial = self.plan.schedule, self.frame.elements, self.contraction.generic.outputs[0]
         is_zero = starts_at_zero(initial)
         if is_zero or not self._is_full(build, region, block):

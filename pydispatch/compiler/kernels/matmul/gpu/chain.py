@@ -200,7 +200,7 @@ class _Rows:
     def _point(self, build: Builder, row: Index, column: Index = 0) -> list[Index]:
         """Return the indices of an element of the rows, in all dimensions of the first product's result.
 
-        row: counted from the first one of the workgroup. column: of the first product, counted from its first one.
+        row: the row, counted from the first row of the workgroup. column: the column of the first product.
         """
         point: list[Index] = [0] * len(shape_of(self.chain.rows))
         for dim, index in zip(self.chain.outer, self.outer, strict=True):
@@ -234,8 +234,9 @@ class _Rows:
             return columns
 
         def row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            """Return the end of the columns that row `i` or an earlier one needs; `carried` is that of the earlier
-            ones.
+            """Return the end of the columns that row `i` or an earlier row needs.
+
+            `carried` has the end of the columns that the earlier rows need.
             """
             end = limits.end(self.frame.elements, inner, self._point(inner, i), columns)
             return [inner.value(inner.most(carried[0], end))]

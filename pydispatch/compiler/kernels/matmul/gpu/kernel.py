@@ -113,7 +113,8 @@ class Slot(NamedTuple):
 
     Attributes:
         exists: Whether the element is in the result, or beyond the edge; the same value for slots that exist together.
-        indices: Its indices in the contraction's result; those of an element at the edge where it does not exist.
+        indices: Its indices in the contraction's result. If it does not exist, those of an element at the edge, so that
+            reads at them are in bounds.
     """
 
     exists: SSAValue | bool
@@ -277,7 +278,7 @@ class _Workgroup:
     def _store(
         self, build: Builder, values: Sequence[Sequence[SSAValue]], slots: Sequence[Slot], stored: Sequence[int]
     ) -> None:
-        """Emit the stores of the slots at the positions `stored`. `values` has, for each result, that of each slot.
+        """Emit the stores of the slots at the positions `stored`. `values` is [result of the dispatch][slot].
 
         The first store of a run of adjacent columns states its alignment, so that the run can become a vector store.
         """

@@ -166,7 +166,7 @@ class Staging:
 
         A run is `vector_width` consecutive elements. The runs of a tile are distributed over the invocations:
         neighbouring invocations take runs that are neighbours in memory, and each takes `loads_per_invocation` of them.
-        Of the number of runs in a line and that of invocations, one is a multiple of the other.
+        The number of runs in a line is a multiple of the number of invocations, or the reverse.
         """
         operand, tile, invocations = self.operand, self.tile, self.tile.invocations
         contiguous_runs, lines = (tile.depth, self.extent) if operand.is_k_contiguous else (self.extent, tile.depth)

@@ -1,7 +1,8 @@
 """Plan of a contraction on a GPU: collapsed dimensions, types, and tiles by shape and element type.
 
-Rows are all parallel dimensions that only A has, columns those that only B has, and steps all reductions. A
-convolution is a matrix product whose element coordinates are found by splitting a row, column or step index again.
+All parallel dimensions that only A has are collapsed into rows, all that only B has into columns, and all reductions
+into steps. A convolution becomes a matrix product: the coordinates of an element are computed by splitting the index of
+its row, column or step into the indices of the collapsed dimensions.
 """
 
 from __future__ import annotations

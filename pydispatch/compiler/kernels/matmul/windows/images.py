@@ -176,11 +176,12 @@ def _initial_dims(generic: Structured) -> set[int]:
 def _axes(generic: Structured, ordinal: int, image: tuple[int, int], sizes: Sequence[int]) -> tuple[Axis, Axis] | None:
     """Return the vertical and the horizontal axis of the windows of an input, along its last two dimensions.
 
-    None where other coordinates depend on positions or steps, or there are other reductions than the windows' steps.
+    Return None if other coordinates depend on positions or steps, or if there are other reductions than the windows'
+    steps.
 
     Args:
         generic: The reduction.
-        ordinal: Which input of it.
+        ordinal: Ordinal of the input.
         image: The vertical and the horizontal dimension of positions.
         sizes: Size of each loop.
     """

@@ -58,10 +58,10 @@ class WindowPlan:
 
 
 def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
-    """Return the plan of a reduction; None where it has no windows, or no contiguous channels, or fewer than
-    `MIN_CHANNELS`.
+    """Return the plan of a reduction over windows whose vectors are along channels; None for other reductions.
 
-    None also for results of elements below 8 bits, and where a parallel loop is in no result.
+    Return None, too, if the channels are not contiguous or fewer than `MIN_CHANNELS`, if elements of results have less
+    than 8 bits, or if a parallel loop is in no result.
 
     Args:
         generic: The reduction.

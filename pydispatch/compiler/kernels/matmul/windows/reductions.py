@@ -1,4 +1,5 @@
-"""Reductions over sliding windows: the one that a dispatch function has, and the unrolled steps of a window."""
+"""Reductions over sliding windows: recognition of the reduction of a dispatch function, and unrolled steps of
+windows."""
 
 from __future__ import annotations
 
