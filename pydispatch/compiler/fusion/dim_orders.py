@@ -1,7 +1,7 @@
 """Order of dimensions in which `linalg.generic` and elementwise operations write their results.
 
-Where a result is written in the order in which it is read, or in that of its operands, no transposition is needed in
-between. Values are unchanged; only their indices differ.
+No transposition is needed if a result is written in the order in which it is read, or in the order of the operands that
+it is computed from. Values are unchanged; only their indices differ.
 
 An order lists, for each new loop or dimension, the old one: [1, 0] transposes a matrix.
 """

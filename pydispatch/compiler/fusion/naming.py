@@ -17,7 +17,7 @@ from pydispatch.ir.structured import is_reduction, structured
 
 def body_words(op: Operation) -> list[str]:
     """Return the names, without their dialect, of the elementwise operations in the body of an operation, in order:
-    `addf`, `exp`, ... Without a body, return that of the operation itself if it is elementwise.
+    `addf`, `exp`, ... Without a body, return the name of the operation itself if it is elementwise.
     """
     ops = walk(op.regions[0]) if op.regions else [op]
     return [o.name.split(".")[1] for o in ops if info_of(o).elementwise]

@@ -34,8 +34,9 @@ FEW_OPERANDS = 4
 
 
 def narrow_operations(function: Operation, most_tensors: int) -> None:
-    """Split the operations of a host function that read and write more than `most_tensors` tensors, in place. A warning
-    names those that cannot be split.
+    """Split the operations of a host function that read and write more than `most_tensors` tensors, in place.
+
+    A warning names each operation that cannot be split.
     """
     for op in list(walk(function)):  # operations without a parent were erased with an earlier one
         if op.parent is None or len(op.operands) <= FEW_OPERANDS or not needs_dispatch(op) or _fits(op, most_tensors):

@@ -58,8 +58,8 @@ def _pays(contraction: Contraction) -> bool:
 def _is_known_before_calls(value: SSAValue) -> bool:
     """Return whether a tensor is a constant or a global, or is computed from one by pure operations.
 
-    Only the first operand of each operation is followed: that of a reshape, padding or copy is its tensor. An operation
-    without operands defines a constant or reads a global.
+    Only the first operand of each operation is followed, which is the tensor of a reshape, padding or copy. An
+    operation without operands defines a constant or reads a global.
     """
     owner = source_of(value).owner
     while isinstance(owner, Operation) and owner.operands and info_of(owner).is_pure:

@@ -26,8 +26,9 @@ from pydispatch.ir.structured import Structured, is_reduction
 from pydispatch.ir.values import shape_of
 
 SHORT_COLUMNS, SHORT_ROWS = 64, 12
-"""Maximum number of pixels of a short row of an image. Where pixels are columns of the result (channels first), so many
-fill at most four vectors of AVX-512; where they are its rows (channels last), at most one register block."""
+"""Maximum number of pixels of a short row of an image: the first where pixels are columns of the result (channels
+first), the second where they are its rows (channels last). 64 columns fill four vectors of AVX-512, 12 rows at most one
+register block."""
 
 
 def collapse_spatial_dims(function: Operation) -> None:

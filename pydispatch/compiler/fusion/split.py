@@ -303,7 +303,7 @@ def _choose_split_loop(op: GenericOp, shares: Shares) -> tuple[int, int] | None:
 
 
 def _element_bytes(generic: Structured) -> int:
-    """Return the bytes of an element of the result, which those of the factors of a product do not exceed."""
+    """Return the size of an element of the result in bytes. Elements of a product's factors are not larger."""
     type_ = generic.outputs[0].type
     assert isinstance(type_, TensorType)
     return type_.element_type.size if isinstance(type_.element_type, FixedBitwidthType) else 0

@@ -62,11 +62,11 @@ def create(
     """Create an operation without regions, which is in no block yet.
 
     Args:
-        kind: Its class.
-        location: Its location.
-        operands: Its operands.
-        types: The types of its results.
-        properties: Its properties, which become those of the operation without a copy, and without default values.
+        kind: Class of the operation.
+        location: Location of the operation.
+        operands: Operands of the operation.
+        types: Types of its results.
+        properties: Its properties. The operation owns the dictionary from then on; default values are not added.
     """
     if not _HAS_KNOWN_LAYOUT:
         return kind.create(operands=operands, result_types=types, properties=properties or {}, location=location)
@@ -92,7 +92,7 @@ def move(first: Operation, end: Operation, insert: Callable[[Operation], object]
     Args:
         first: The first operation of its block.
         end: The operation of the same block after the last one that is moved.
-        insert: Inserts an operation at the new position, after those that it inserted before.
+        insert: Inserts an operation at the new position, after the operations that it inserted before.
     """
     source, second, last = end.parent, first.next_op, end.prev_op
     first.detach()

@@ -98,8 +98,8 @@ class Hazards:
 def base_of(value: SSAValue) -> set[Key]:
     """Return the keys of the storage that a memref may refer to.
 
-    The key of a binding is ("binding", ordinal), that of a function's argument ("argument", value), that of an
-    allocation its operation. There are several keys if branches or loops choose between memrefs.
+    The key of a binding is ("binding", ordinal), the key of a function's argument ("argument", value), and the key of
+    an allocation its operation. There are several keys if branches or loops choose between memrefs.
     """
     keys: set[Key] = set()
     pending, seen = [value], {value}

@@ -235,4 +235,4 @@ LEAVES = frozenset(KERNEL_RETURNS) | {
     "scf.forall.in_parallel",
     "memref.alloca_scope.return",
 }
-"""Terminators without a lowering of their own: that of the operation around them handles their operands."""
+"""Terminators without a lowering: the lowering of the operation around them handles their operands."""

@@ -8,13 +8,13 @@ from xdsl.ir import Operation
 from pydispatch.compiler.kernel_ir.readers import UNREGISTERED, op_name
 
 Ops = dict[str, list[Operation]]
-"""Operations of a function by name; the order of each list is that of `ops_by_name`."""
+"""Name of an operation -> all operations of a function with this name, in the order of `ops_by_name`."""
 
 
 def ops_by_name(function: FuncOp) -> Ops:
     """Return the operations of a function by name.
 
-    In each list, the operations of a block are in order; those of blocks nested in it follow after all of them.
+    In each list, the operations of a block are in order, and all of them precede the operations of nested blocks.
     """
     ops: Ops = {}
     blocks = list(function.body.blocks)

@@ -230,12 +230,12 @@ class _Interchange:
 
     Attributes:
         loop: The parallel loop over invocations.
-        strided: The strided loop in it, with the operations before that.
-        invocations: Their number, which is the step of the strided loop.
-        lanes: Invocations of each parallel loop of a whole step.
-        marked: Invocations of a parallel loop that becomes whole vectors.
-        is_masked: Whether the last step is vectors under masks, too. Then each access of a carried value is that of a
-            vector at a known position, and LLVM keeps it in a register from the initial value to the result.
+        strided: The strided loop in it, with the operations before the strided loop.
+        invocations: Number of invocations, which is the step of the strided loop.
+        lanes: Number of invocations in each parallel loop of a whole step, in which all invocations have an element.
+        marked: Number of invocations in a parallel loop that becomes whole vectors.
+        is_masked: Whether the last step is vectors under masks, too. Then each access of a carried value is a vector at
+            a known position, and LLVM keeps the value in a register from the initial value to the result.
         memories: For each loop-carried value, memory with an element for each invocation.
     """
 
@@ -285,9 +285,10 @@ class _Interchange:
             self._emit_step(build, end_of_whole_steps, last_elements)
 
     def _emit_whole_step(self, build: Build, first: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
-        """Emit a step of all invocations from element `first` on: parallel loops over `lanes` of them each.
+        """Emit a step of all invocations from element `first` on: parallel loops over `lanes` invocations each.
 
-        This loop carries no values, so that `carried` is empty: those of the strided loop are in `memories`.
+        The loop over steps carries no values, so that `carried` is empty: the carried values of the strided loop are in
+        `memories`.
         """
         for first_lane in range(0, self.invocations, self.lanes):
             self._emit_step(build, first, min(self.lanes, self.invocations - first_lane), first_lane)

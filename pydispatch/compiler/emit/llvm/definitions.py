@@ -19,7 +19,7 @@ from pydispatch.compiler.kernel_ir.types import is_float, is_integer
 
 _F16_ARITHMETIC = frozenset({"fullfp16", "avx512fp16", "zfh"})
 _F16_CONVERSIONS = _F16_ARITHMETIC | {"f16c", "zfhmin"}
-"""LLVM features of targets that compute in f16, and of those that convert between f16 and f32."""
+"""LLVM features of targets that compute in f16, and of targets that convert between f16 and f32."""
 
 _WITH_F16 = PLAIN | {Float16Type}
 """Float types of targets that compute in f16."""
@@ -41,7 +41,7 @@ def _native(arch: str, features: frozenset[str]) -> Native:
 def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
     """Emit an operation by its definition in simpler operations, and define its results.
 
-    `exponent` is that of an integer power, if it is a constant; None otherwise.
+    `exponent` is the exponent of an integer power, if it is a constant; None otherwise.
     """
     if not any(is_float(value.type) or is_integer(value.type) for value in (op.operands[0], op.results[0])):
         raise emitter.error(

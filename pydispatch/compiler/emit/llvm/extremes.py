@@ -145,7 +145,7 @@ def reduction_order(emitter: FunctionEmitter, region: Region) -> Order | None:
 def _is_slow(emitter: FunctionEmitter, combine: Operation) -> bool:
     """Return whether an operation is a float maximum or minimum that is faster on integers.
 
-    That is so on x86, whose instructions neither propagate NaN nor order -0 and +0 as the operation does.
+    On x86 it is, since the float instructions neither propagate NaN nor order -0 and +0 as the operation does.
     """
     if combine.name not in KINDS or SIMPLE_FLAGS & set(flags(combine, "fastmath").split()):
         return False

@@ -15,7 +15,7 @@ from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.ranges import Range
 
 Constant = np.ndarray[Any, Any]
-"""A constant: an f64 array with a dimension for each one of the result, of size 1 where it does not vary."""
+"""A constant: an f64 array with the dimensions of the result; those along which it does not vary have size 1."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Element:
     index: AffineMap
     signed: bool
     count: ClassVar[int] = 1
-    """Number of elements that this integer is a sum of; `Combined.count` has that of sums."""
+    """Number of elements that this integer is a sum of: one. For sums, see `Combined.count`."""
 
     @property
     def width(self) -> int:
@@ -77,7 +77,8 @@ class Real:
     Attributes:
         terms: (source, factor) of each term of the sum.
         offset: Constant that is added to the sum.
-        low, high: Bounds of the clamp, which `shift` does not move; infinite for none, integers if `rounded`.
+        low, high: Bounds of the clamp, which is applied before `shift` is added; infinite without a bound, integers if
+            `rounded`.
         rounded: Whether the clamped number is rounded to an integer.
         shift: Integer that is added at the end; 0 unless `rounded`.
     """

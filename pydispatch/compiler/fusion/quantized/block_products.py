@@ -43,8 +43,8 @@ def multiply_block_scaled(function: Operation, packs: bool, integer_bytes: int) 
         function: The host function.
         packs: Whether constant weights are packed into panels (adjacent columns, stored in the order in which kernels
             of CPUs read them).
-        integer_bytes: Bytes of the integers that kernels may round elements of the other factor to, for products whose
-            attribute INTEGER_BYTES does not state it.
+        integer_bytes: Size in bytes of the integers that kernels may round elements of the other factor to. A product's
+            attribute INTEGER_BYTES takes precedence.
     """
     changed = False
     for op in list(walk(function)):
@@ -207,8 +207,8 @@ class _Product:
     def in_panels(self) -> list[Operation] | None:
         """Build the product with weights in panels, preceded by the operations that pack them.
 
-        Its result has panels of columns, and is reshaped to that of the original product at the end. Return None if
-        panels do not fit the sizes, or if the result's columns are not adjacent dimensions.
+        Its result has panels of columns, and is reshaped to the result of the original product at the end. Return None
+        if panels do not fit the sizes, or if the result's columns are not adjacent dimensions.
         """
         generic, loops = self.contraction.generic, self.loops
         layout = layout_of(self.weights, self._size(loops.columns), self._steps_of_k)

@@ -178,7 +178,8 @@ def _weights_at(value: SSAValue, at: Positions) -> Weights | None:
 def _integer_at(value: SSAValue, at: Positions, is_signed: bool) -> Weights | None:
     """Return the element of a tensor of integers at an index as a weight without scales; None for other types.
 
-    Its stored integer is that of an operation before it if that is narrower, or has a zero point.
+    The stored integer of the weight is the element itself, or an operand that the element is computed from, if that is
+    narrower or has a zero point.
     """
     if not isinstance(element_of(value), IntegerType):
         return None

@@ -239,7 +239,7 @@ def _dequantized(value: SSAValue, stored: Stored, zero: int, op: GenericOp) -> l
     Args:
         value: The maxima or sums of stored integers.
         stored: The input of the reduction, with its scale and sign.
-        zero: Zero point of the reduced integers; that of a sum of n integers is n times theirs.
+        zero: Zero point of the reduced integers; for a sum of n integers, it is n times the zero point of `stored`.
         op: The reduction of f32.
     """
     body, index = GenericBody(), AffineMap.identity(len(shape_of(value)))

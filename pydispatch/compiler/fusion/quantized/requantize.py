@@ -38,8 +38,8 @@ from pydispatch.ir.structured import GENERIC, structured
 from pydispatch.ir.values import shape_of
 
 ROUNDING = float(3 << 22)
-"""Number that rounds another when it is added in f32: the low bits of the sum are the other number, rounded half to
-even. Exact for magnitudes up to 2^22."""
+"""Constant whose addition in f32 rounds a number of a magnitude up to 2^22: the low bits of the sum are the number as
+an integer, rounded half to even."""
 
 LARGEST = 1e30
 """Maximum magnitude of numbers before they are clamped: f32 must not overflow."""
@@ -135,8 +135,8 @@ class Requantized(GenericBody):
     def _emit_quantized(self, value: Real, to: IntegerType) -> SSAValue:
         """Add the computation of a rounded number as an integer of type `to`, and return it.
 
-        ROUNDING is added, which rounds, and its bits are subtracted from those of the sum. `value.shift`, which is
-        added to the rounded number, is part of that constant.
+        The constant ROUNDING is added, which rounds. Its bits are then subtracted from the bits of the sum, as
+        integers; `value.shift`, which is added to the rounded number, is part of the subtracted integer.
         """
         biased = self._clamped(value)
         biased = self.add(arith.AddfOp(biased, self._scalar(ROUNDING)))

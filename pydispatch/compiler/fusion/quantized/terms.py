@@ -86,7 +86,7 @@ def term_before_widening(term: Term) -> TensorElement | None:
 
 
 def computed_by(op: Operation, *operands: Term) -> Term:
-    """Return the term of a scalar operation like `op` whose operands are these terms instead of those of `op`."""
+    """Return the term of a scalar operation like `op` with the terms `operands` in place of its operands."""
 
     def build(values: Sequence[SSAValue]) -> Operation:
         """Clone the operation on these values."""

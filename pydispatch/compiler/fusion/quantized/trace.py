@@ -51,7 +51,7 @@ RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 class Tracer:
     """Recognizer of the elements of one tensor, the traced result, as functions of quantized elements.
 
-    Indices are maps from the dimensions of the traced result to those of another tensor.
+    Indices are maps from the dimensions of the traced result to the dimensions of another tensor.
 
     Args:
         rank: Number of dimensions of the traced result.

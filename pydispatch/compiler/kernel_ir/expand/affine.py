@@ -1,4 +1,4 @@
-"""Expansion of affine operations: maps to index arithmetic; loops, branches, accesses to those of scf and memref."""
+"""Expansion of affine operations: maps become index arithmetic; loops, branches and accesses become scf and memref."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pass that expands integer operations into those that every machine executes alike (docs/kernel-ir.md, Numbers).
+"""Pass that expands integer operations to operations that all machines execute alike (docs/kernel-ir.md, Numbers).
 
 After the pass:
 
@@ -39,7 +39,7 @@ class TargetIntegers:
 
     Attributes:
         index_bits: Width of an index.
-        has_word_counts: Whether shifts take only the low 32 bits of the count, also those of wider integers.
+        has_word_counts: Whether shifts take only the low 32 bits of the count, even shifts of wider integers.
         registers: Widths of integer registers in bits, ascending; empty for a target that computes in every width.
     """
 
@@ -53,7 +53,7 @@ class TargetIntegers:
 
 
 class _Builder:
-    """Builder of operations on integers of one type: that of the operation that is expanded, before which it inserts.
+    """Builder that inserts operations before an expanded operation, on integers of the type of that operation.
 
     Attributes:
         type: The type.
@@ -240,7 +240,9 @@ def _rounded(up: bool, is_signed: bool) -> Rule:
 
 
 def _shift(kind: type[Operation]) -> Rule:
-    """Return the rule of a shift. By a count of the width or more, `shrsi` gives copies of the sign, the others 0."""
+    """Return the rule of a shift. With a count of at least the width, `shrsi` gives copies of the sign, `shli` and
+    `shrui` give 0.
+    """
 
     def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
         """Expand a shift; return None for a constant count below the width, which needs no guard."""

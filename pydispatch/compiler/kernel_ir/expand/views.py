@@ -1,6 +1,6 @@
 """Expansion of memref views (subview, reshape, transpose, cast) into `memref.reinterpret_cast`.
 
-Offset, sizes and strides are computed in arith; `pyd.layout` queries those that the type of a memref does not state.
+Offset, sizes and strides are computed in arith. `pyd.layout` queries the ones that are dynamic in the memref's type.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pydispatch.errors import CompileError
 
 @dataclass(frozen=True)
 class Strided:
-    """Strided layout of a memref, a view of another one.
+    """Strided layout of a memref that is a view of another memref.
 
     Attributes:
         storage: The memref that it is a view of.
@@ -153,7 +153,7 @@ def _subview(build: Build, op: Operation) -> list[SSAValue]:
 def _kept_dimensions(op: Operation, sizes: Sequence[Index], strides: Sequence[Index]) -> list[int]:
     """Return the dimensions of the source that remain in a subview, whose result may lack dimensions of size 1.
 
-    Dimensions of size 1 are dropped such that the sizes and strides of the others match the result type. Raises
+    Dimensions of size 1 are dropped such that the sizes and strides of the remaining ones match the result type. Raises
     CompileError if they cannot match.
 
     Args:

@@ -64,7 +64,7 @@ replace its results; empty if the operation stays."""
 def widen_integers(function: FuncOp, widths: Sequence[int]) -> None:
     """Compute integers that have no register of their width in the next wider one, in place.
 
-    `widths` are those of registers, ascending; nothing is changed without any.
+    `widths` are the widths of registers, ascending. If it is empty, nothing is changed.
     """
     if not widths:
         return
@@ -138,7 +138,7 @@ def _count(register: _Register, op: Operation) -> Sequence[SSAValue]:
 
 
 def _absolute(register: _Register, op: Operation) -> Sequence[SSAValue]:
-    """Expand the absolute value of a signed integer; that of the least one wraps to itself."""
+    """Expand the absolute value of a signed integer. For the least integer, the result wraps around to the integer."""
     (value,) = operands_of(op)
     zero = register.build.entry.constant(0, register.narrow)
     is_negative = register.build.compare("slt", value, zero)

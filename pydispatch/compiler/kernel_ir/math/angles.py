@@ -63,7 +63,7 @@ def _has_bit(n: Word, mask: int) -> Truth:
 
 
 def _sin_of(r: Pair, n: Word) -> Number:
-    """Return the sine of r + n pi/2, |r| <= pi/4: that of r, or its cosine for odd n; negated if n has the bit 2."""
+    """Return the sine of r + n pi/2, |r| <= pi/4: sin r, or cos r for odd n; negated if n has the bit 2."""
     cos, _ = _cos_kernel(r)  # the first number of a pair is the rounded value
     sin, _ = _sin_kernel(r)
     y = choose(_has_bit(n, mask=1), cos, sin)
@@ -91,8 +91,7 @@ def cos(x: Number) -> Number:
 def sincos(x: Number) -> tuple[Number, Number]:
     """Return the sine and the cosine of x = r + n pi/2.
 
-    For odd n, sine and cosine of r are exchanged. The bit with mask 2 of n is the sign of the sine, that of n + 1 the
-    sign of the cosine.
+    For odd n, sine and cosine of r are exchanged. The sine is negated if n has the bit 2, the cosine if n + 1 has it.
     """
     r, n = _reduced(x)
     sin_r, _ = _sin_kernel(r)  # the first number of a pair is the rounded value

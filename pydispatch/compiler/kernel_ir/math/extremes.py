@@ -16,12 +16,12 @@ def minimum(x: Number, y: Number) -> Number:
 
 
 def maximum_number(x: Number, y: Number) -> Number:
-    """Return the larger number; the other operand if one is NaN. -0 is below +0."""
+    """Return the larger number; if one operand is NaN, the other operand. -0 is below +0."""
     return _or_number(_larger(x, y), x, y)
 
 
 def minimum_number(x: Number, y: Number) -> Number:
-    """Return the smaller number; the other operand if one is NaN. -0 is below +0."""
+    """Return the smaller number; if one operand is NaN, the other operand. -0 is below +0."""
     return _or_number(_smaller(x, y), x, y)
 
 
@@ -41,5 +41,5 @@ def _or_nan(extreme: Number, x: Number, y: Number) -> Number:
 
 
 def _or_number(extreme: Number, x: Number, y: Number) -> Number:
-    """Return the extreme of x and y; the other one if one of them is NaN."""
+    """Return the extreme of x and y; if one of them is NaN, the other number."""
     return choose(x.is_nan(), y, choose(y.is_nan(), x, extreme))

@@ -15,7 +15,7 @@ from pydispatch.compiler.kernel_ir.math.pairs import Pair, fast_sum
 
 INFINITY, NAN = float("inf"), float("nan")
 Constants = tuple[float, ...]
-"""A constant as the sum of floats, the largest first; or coefficients, that of the highest power first."""
+"""A constant as the sum of floats, the largest first; or coefficients of a polynomial, from the highest power down."""
 
 
 def _real(digits: str) -> Fraction:
@@ -38,8 +38,8 @@ def _parts(value: Fraction, digits: int, cuts: Sequence[int] = (0,)) -> Constant
     Args:
         value: The number.
         digits: Binary digits of the float format.
-        cuts: For each part but the last, the binary digits that it has, truncated; 0 for all that fit, rounded. The
-            last part is what the others lack, rounded.
+        cuts: For each part but the last, the number of binary digits to which it is truncated; 0 for all digits of the
+            format, rounded. The last part is the rounded rest of the number.
     """
     parts: list[float] = []
     for cut in (*cuts, 0):
@@ -245,7 +245,7 @@ def polynomial(x: Number, name: str) -> Number:
 
 
 def _horner(x: Number, coefficients: Constants) -> Number:
-    """Return the polynomial with these coefficients at x, the one of the highest power first."""
+    """Return the value at x of the polynomial with these coefficients, from the highest power down."""
     total = x.new(coefficients[0])
     for coefficient in coefficients[1:]:
         total = total.fma(x, coefficient)

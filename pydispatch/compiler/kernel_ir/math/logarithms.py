@@ -40,8 +40,8 @@ class Parts(NamedTuple):
 def _parts_of(k: Number, f: Number) -> Parts:
     """Return the parts of log(x) for x = 2^k (1 + f): k, f, and the difference log(1 + f) - f.
 
-    For f32 that is f² (f P(f) - 1/2), for f64 s (f²/2 + s² R(s²)) - f²/2 with s = f / (2 + f), where f²/2 is a part of
-    its own. P and R are polynomials.
+    For f32 this difference is f² (f P(f) - 1/2). For f64 it is s (f²/2 + s² R(s²)) - f²/2 with s = f / (2 + f), where
+    f²/2 is a separate part. P and R are polynomials.
     """
     if not format_of(f).computes_in_pairs:
         return Parts(k, f, None, (f * f) * f.fma(polynomial(f, "log"), -0.5))
@@ -135,7 +135,7 @@ def log10(x: Number) -> Number:
 def log1p(x: Number) -> Number:
     """Return log(1 + x), as log(2^k (1 + f)) with f = x 2^-k + (2^-k - 1); -inf at the pole -1.
 
-    For large x the 1 does not matter, and f is that of x.
+    For large x the addend 1 is below the precision, and f is the f of log(x).
     """
     format = format_of(x)
     bits = (1.0 + x).bits()

@@ -1,7 +1,7 @@
 """Values of a function being written, so that formulas read as formulas: floats, words as wide as them, and truths.
 
-Arithmetic writes `arith` and `math` operations; numbers of Python are constants. Comparisons of floats are false where
-one is NaN, and those of words are signed.
+Arithmetic writes `arith` and `math` operations; numbers of Python are constants. Comparisons of floats are false if an
+operand is NaN. Comparisons of words are signed.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Truth(Value):
 
 
 class Word(Value):
-    """An integer or an index; operators are those of two's complement, and comparisons are signed."""
+    """An integer or an index. Operators compute in two's complement, and comparisons are signed."""
 
     __slots__ = ()
 

@@ -9,7 +9,8 @@ from pydispatch.compiler.kernel_ir.math.formats import INFINITY, NAN, format_of
 from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose
 
 STEPS = 4
-"""Steps of the long division in an iteration of the loop. One step before the loop suffices for most quotients."""
+"""Number of steps of the long division in an iteration of the loop. For most quotients, the step before the loop
+suffices."""
 
 
 def remainder(x: Number, y: Number) -> Number:

@@ -20,9 +20,9 @@ from pydispatch.compiler.kernel_ir.types import bit_width, small_float
 from pydispatch.formats.arrays.small_floats import EXPONENT_ONLY, FORMATS, FloatFormat
 
 _MAGNITUDE, _INFINITY, _QUIET, _NAN = 0x7FFFFFFF, 0x7F800000, 1 << 22, 0x7FC00000
-"""Bits of an f32: all but the sign, infinity, the bit of a quiet NaN, and a NaN."""
+"""Bits of an f32: the mask of the magnitude, infinity, the bit of a quiet NaN, and a NaN."""
 _HALF = FloatFormat(exponent=5, fraction=10, bias=15, special="ieee")
-"""The format f16; `FORMATS` has those of smaller floats."""
+"""The format f16; `FORMATS` has the formats of smaller floats."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Layout:
     """Bits of a float format of 16 bits or less, and its special codes, as in `pydispatch.formats.arrays.small_floats`.
 
     Attributes:
-        exponent, fraction: Number of bits of each.
+        exponent, fraction: Number of bits of the exponent, and of the fraction.
         bias: Bias of the exponent.
-        special: Which codes are special: "ieee", "fn", "fnuz" or "finite".
+        special: Name of the convention for infinities and NaN: "ieee", "fn", "fnuz" or "finite".
     """
 
     exponent: int
@@ -60,7 +60,7 @@ class Layout:
 
     @property
     def nan(self) -> int:
-        """The code of a NaN whose sign bit is 0; that of -0 in a format without such a code."""
+        """The code of a NaN whose sign bit is 0; in a format without such a code, the code of -0."""
         if self.special == "ieee":  # the code of infinity with the quiet bit
             return self.largest + 1 + (1 << (self.fraction - 1))
         # "fn": all bits but the sign. Others: the code of -0. It is the NaN of "fnuz"; "finite" has none, and gets -0.

@@ -31,7 +31,7 @@ def inline_helpers(module: ModuleOp, exports: Sequence[str]) -> dict[str, tuple[
 
     Args:
         module: The module.
-        exports: Names of exported functions; those that `module` does not define are skipped.
+        exports: Names of exported functions. Names that `module` does not define are skipped.
 
     Returns:
         Name of an export -> its function, and the operations of that by name.

@@ -1,8 +1,8 @@
 """All-reduce within a workgroup: combines the partial results of its invocations, for all of them.
 
-With shuffles, each warp combines its partial results in registers; those of the warps go to an array in workgroup
-memory, which every invocation combines in order. Without shuffles, all partial results are combined in workgroup memory
-by a tree of radix 8. The order of combination depends only on the number of invocations.
+With shuffles, each warp combines its partial results in registers, and stores the result in an array in workgroup
+memory, whose elements every invocation combines in order. Without shuffles, all partial results are combined in
+workgroup memory by a tree of radix 8. The order of combination depends only on the number of invocations.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Oper
             return total
 
         def step(deep: Build, part: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
-            """Combine the carried value with the partial result number `part`."""
+            """Combine the carried value with the partial result `part`, counted from the first one."""
             position = deep.plus(first, deep.times(part, apart))
             return [combined(deep, op, carried[0], _load_partial(deep, array, position, type_))]
 

@@ -23,12 +23,12 @@ from pydispatch.compiler.kernel_ir.simt.workgroup import PARALLEL
 from pydispatch.compiler.kernel_ir.storage import is_workgroup
 
 PRIVATE = IntegerAttr(5, 64)
-"""Memory space of a single invocation."""
+"""Number of the memory space of a memref that is private to an invocation."""
 
 MAX_DEPTH = 8
-"""Nested additions and multiplications of an index that are searched for its terms: twice those of the row-major number
-of an iteration in three dimensions. Operands that share operations are searched once for each use, so more levels would
-double the time with each."""
+"""Maximum depth of nested additions and multiplications in which the terms of an index are searched. It is twice the
+depth of the row-major number of an iteration in three dimensions. Operands that share operations are searched once for
+each use, so that each further level could double the time."""
 
 
 def make_private(function: FuncOp, ops: Ops, count: int) -> bool:
@@ -84,8 +84,8 @@ def is_own_row(row: SSAValue, count: int, readers: Sequence[type[Operation]] = (
 def _is_own(op: Operation, position: int, shape: Sequence[int], readers: Sequence[type[Operation]]) -> bool:
     """Return whether an operation accesses the element of its own invocation in a row of this shape.
 
-    `position` is that of the row among the operation's operands; the indices of the access follow it. `readers` are as
-    in `is_own_row`.
+    `position` is the index of the row among the operation's operands, which the indices of the access follow.
+    `readers` are as in `is_own_row`.
     """
     loop = outermost_parallel(op)
     is_reader = isinstance(op, tuple(readers))

@@ -105,7 +105,7 @@ def _copied(op: Operation) -> list[Range]:
 
 
 Iteration = Callable[[Build, list[SSAValue], list[SSAValue]], list[SSAValue]]
-"""Inserts an iteration: (builder, indices, carried values) -> new carried values."""
+"""Function that inserts an iteration: (builder, indices, carried values) -> new carried values."""
 
 
 def nest(

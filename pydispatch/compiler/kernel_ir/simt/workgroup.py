@@ -176,7 +176,7 @@ class Workgroup:
         return {key for key in written if not self._in_parallel(key)}
 
     def shared(self, accesses: Accesses) -> Accesses:
-        """Return those of the accesses that are not to private memory of invocations."""
+        """Return the accesses without accesses to private memory of invocations."""
         return Accesses(reads=self._shared_keys(accesses.reads), writes=self._shared_keys(accesses.writes))
 
     def _shared_keys(self, keys: set[Key]) -> set[Key]:

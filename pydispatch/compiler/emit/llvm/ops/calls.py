@@ -193,7 +193,7 @@ def _callee(emitter: FunctionEmitter, op: Operation) -> FuncOp:
 
 
 def _available(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower a query for a function: true for those of the program and linked ones, a test for an import."""
+    """Lower a query for a function: a test at run time for an import, else true: the function is linked."""
     callee = _callee(emitter, op)
     emitter.define(op.results[0], emitter.platform.import_available(emitter, callee) if is_import(callee) else "true")
 

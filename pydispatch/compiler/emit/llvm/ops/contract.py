@@ -279,10 +279,10 @@ def _sum(emitter: FunctionEmitter, type_: str, lhs: str, rhs: str, element: Attr
 def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) -> list[str]:
     """Emit the sum of the lanes of each vector of `values`, and return their names.
 
-    The upper half of a vector is added to the lower one until one lane is left. Two vectors share one addition of
-    halves, which gives the same bits as one vector after the other. For vectors x and y of four lanes, the first
-    addition gives x0+x2, x1+x3, y0+y2, y1+y3; the second, of this vector alone, the sums of x and of y in two lanes.
-    After the first addition `owners` is [x, y], and each of them has `width` 2 lanes.
+    The upper half of a vector is added to the lower half until one lane is left. Two vectors share an addition of
+    halves, with the same bits as separate additions. For vectors x and y of four lanes, the first addition computes the
+    vector x0+x2, x1+x3, y0+y2, y1+y3. A second addition, of the halves of this vector, computes the sum of x in one
+    lane and the sum of y in another. After the first addition `owners` is [x, y], and each has `width` 2 lanes.
     """
     element, lanes = piece.element, piece.lanes
     if len(values) > lanes:

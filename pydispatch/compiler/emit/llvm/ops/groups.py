@@ -222,7 +222,9 @@ def _multiply_matrices(
         return joined(*(load(emitter, lhs, GROUP_TYPE, row_index, *k, 0) for row_index in row_indices))
 
     def column_pair(k: tuple[Index, ...], column: int) -> str:
-        """Load the bytes of group `k` of columns `column` and `column + 1` of B; a last column is repeated likewise."""
+        """Load the bytes of group `k` of columns `column` and `column + 1` of B; a last column without a neighbour is
+        repeated.
+        """
         if column + 1 < columns:
             return load(emitter, rhs, PAIR_TYPE, *k, column, 0)  # B[k, column, 0] on: both columns are adjacent
         last_column = load(emitter, rhs, GROUP_TYPE, *k, column, 0)

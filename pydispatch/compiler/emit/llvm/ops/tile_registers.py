@@ -41,8 +41,8 @@ Shape = tuple[int, int, int]
 def tile_shape(emitter: FunctionEmitter, op: Operation) -> Shape | None:
     """Return the shape that matrix registers are configured for at an operation.
 
-    It is that of the last `pyd.configure_tiles` before it in its block or a block around it. Return None if there is
-    none, if `pyd.release_tiles` follows it, or if the CPU has no matrix registers.
+    The last `pyd.configure_tiles` before the operation, in its block or a block around it, states the shape. Return
+    None if there is none, if `pyd.release_tiles` is between the two, or if the CPU has no matrix registers.
     """
     if "amx-tile" not in emitter.platform.features:
         return None
@@ -113,8 +113,8 @@ def multiply_tiles(
     def multiply(indices: tuple[Index, ...]) -> None:
         """Emit the loads of `steps` groups of K of A and B, and the products, which are added to the sums.
 
-        `indices` are those of the first of these groups along each dimension of K. The rows of a register are rows of
-        A, and groups of B.
+        `indices` are the indices of the first of these groups along each dimension of K. The rows of a register are
+        rows of A, and groups of B.
         """
         for i in row_tiles:
             _move_tile(emitter, "tileloadd64", OF_A + i, lhs, (SIDE * i, *indices, 0), lhs.strides[0])

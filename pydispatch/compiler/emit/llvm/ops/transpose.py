@@ -99,8 +99,8 @@ def _exchanged(emitter: FunctionEmitter, type_: str, rows: list[str]) -> list[st
 def _exchange(emitter: FunctionEmitter, type_: str, low: str, high: str, side: int, distance: int) -> tuple[str, str]:
     """Return the rows `low` and `high`, `distance` apart, with their off-diagonal squares exchanged.
 
-    For squares of `distance` columns, [a b] and [c d] become [a c] and [b d]; every pair of squares does so.
-    Each row is a vector of type `type_`, of `side` lanes.
+    Each row is a vector of type `type_` with `side` lanes, which are squares of `distance` columns in pairs. With the
+    pairs [a b] in `low` and [c d] in `high`, the rows become [a c] and [b d].
     """
     upper = [c if not c & distance else side + c - distance for c in range(side)]
     lower = [c + distance if not c & distance else side + c for c in range(side)]
@@ -108,7 +108,7 @@ def _exchange(emitter: FunctionEmitter, type_: str, low: str, high: str, side: i
 
 
 def _shuffled(emitter: FunctionEmitter, type_: str, lhs: str, rhs: str, lanes: list[int]) -> str:
-    """Emit the vector of these lanes of two vectors, the lanes of `rhs` numbered on from those of `lhs`."""
+    """Emit the vector of `lanes` of two vectors, in which the lanes of `rhs` are numbered after the lanes of `lhs`."""
     mask = ", ".join(f"i32 {lane}" for lane in lanes)
     return emitter.body.let(f"shufflevector {type_} {lhs}, {type_} {rhs}, <{len(lanes)} x i32> <{mask}>")
 
