@@ -20,13 +20,14 @@ typedef struct pyd_api_buffer_s {
   size_t own_bytes;
 } pyd_api_buffer_t;
 
+// A prepared call of a function or a procedure, with the memory that is bound to its arguments and results.
 struct pyd_api_call_s {
   atomic_uint references;  // the caller's, and that of the run
   pyd_call_t* call;
   atomic_bool is_busy;  // a thread runs it, or it is in flight
   bool is_stale;        // bindings changed since they were last routed
-  bool has_detours;
-  size_t size;  // of the block that it begins
+  bool has_detours;     // tensors are copied, since their memory cannot be used in place
+  size_t size;          // of the block that it begins
   const pyd_api_entry_t* entry;
   pyd_plan_t* plan;
   int64_t* dims;

@@ -100,12 +100,14 @@ static void run_held(pyd_api_device_t* device, const pyd_sched_job_t* job, pyd_s
   pyd_api_device_release(device);
 }
 
+// The loop of pyd_api_parallel_for(), as the |self| of its body.
 typedef struct grid_s {
   pyd_api_body_fn_t body;
   void* context;
   uint32_t x, y;  // numbers of points along the two faster axes; the index needs no third one
 } grid_t;
 
+// A point of the grid of a loop.
 typedef struct point_s {
   uint32_t x, y, z;
 } point_t;

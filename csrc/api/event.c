@@ -61,6 +61,7 @@ static pyd_status_t run_loop(void* self, const pyd_interrupt_t* interrupt) {
   return pyd_api_range_outcome("parallel_range_submit", &failure);
 }
 
+// The tasks of a submitted call and of a submitted loop. The payload is a flight_t.
 static const pyd_task_kind_t kCall = {.advance = advance_call, .run = run_call, .drop = drop, .end = end_call};
 static const pyd_task_kind_t kLoop = {.advance = advance_loop, .run = run_loop, .drop = drop};
 

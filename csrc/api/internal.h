@@ -19,6 +19,7 @@
 #include "api/table.h"
 #include "base/allocator.h"
 
+// A device of the CPU, behind the handle that embedders have.
 struct pyd_api_device_s {
   atomic_uint references;  // the caller's, one per program, one per block of memory
   pyd_sched_t* sched;
@@ -35,6 +36,7 @@ typedef struct pyd_api_entry_s {
   bool is_procedure;
 } pyd_api_entry_t;
 
+// A loaded program with its functions, behind the handle that embedders have.
 struct pyd_api_program_s {
   atomic_uint references;  // the caller's, one per call
   pyd_api_device_t* device;

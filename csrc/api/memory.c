@@ -6,6 +6,7 @@
 #include "base/carve.h"
 #include "base/strided.h"
 
+// The function's name in messages.
 static const char kImport[] = "memory_import";
 
 // Returns the bits of an element of |dtype|, which is numerical type << 24 | bits.

@@ -4,6 +4,7 @@
 
 #include "api/internal.h"
 
+// Memory of the embedder with the shape and strides of a tensor, which calls bind.
 struct pyd_api_memory_s {
   atomic_uint references;  // the embedder's, one per tensor of a call that it is bound to
   pyd_api_device_t* device;

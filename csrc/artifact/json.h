@@ -7,6 +7,7 @@
 
 #include "pydispatch/program.h"
 
+// A parser of one JSON text, with its position and the first fault.
 typedef struct pyd_json_s {
   char* text;  // strings are decoded in place
   size_t size, at;

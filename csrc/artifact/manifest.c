@@ -7,6 +7,7 @@
 
 #include "artifact/json.h"
 
+// The state of reading a manifest.
 typedef struct reader_s {
   pyd_json_t json;
   pyd_manifest_t* manifest;  // the result so far

@@ -15,6 +15,7 @@ enum {
   kMessageName = 96,  // bytes of a name that a message shows
 };
 
+// The directory of an artifact, a zip file whose members are stored without compression.
 struct pyd_artifact_s {
   uint32_t count;
   const pyd_artifact_member_t** by_name;  // sorted

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+// Signatures of the records of a zip file, byte offsets of their fields, and their sizes (PKWARE's APPNOTE, chapter 4).
 enum {
   PYD_ZIP_LOCAL_SIGNATURE = 0x04034B50,
   PYD_ZIP_ENTRY_SIGNATURE = 0x02014B50,

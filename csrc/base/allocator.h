@@ -5,6 +5,7 @@
 #include "pydispatch/allocator.h"
 #include "pydispatch/status.h"
 
+// Alignment in bytes that embedders' allocators must have: that of tensors.
 enum { PYD_ALLOCATOR_ALIGNMENT = 64 };
 
 // Copies |allocator| to |*out_allocator|, which is all zero for NULL. INVALID_ARGUMENT, which begins with |function|,

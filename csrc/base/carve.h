@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// A block from which arrays are carved one after another.
 typedef struct pyd_carve_s {
   uint8_t* base;     // of the block; NULL: only sizes are computed
   size_t size;       // bytes carved so far; PTRDIFF_MAX, which no allocation has, when it would be more

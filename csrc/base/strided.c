@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+// An axis of a tensor that is copied.
 typedef struct axis_s {
   int64_t size;      // elements
   int64_t to, from;  // strides in bytes, of the target and the source

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// What a message is about.
 typedef enum pyd_message_kind_e {
   PYD_MESSAGE_ERROR = 1,  // the driver reports an error; code: its kind or severity
   PYD_MESSAGE_LOST,       // the device is lost; code: the reason
@@ -15,6 +16,7 @@ typedef enum pyd_message_kind_e {
   PYD_MESSAGE_MAPPED,     // a buffer could not be mapped; code: the status
 } pyd_message_kind_t;
 
+// A message of a driver, in a list until it is read.
 typedef struct pyd_message_s {
   struct pyd_message_s* next;
   int32_t kind;  // pyd_message_kind_t

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Values of WebGPU's enumerations (webgpu.h).
 enum { WGPU_SUCCESS = 1, WGPU_NO_ERROR = 1, WGPU_CALLBACK_SPONTANEOUS = 3, WGPU_MAP_READ = 1, WGPU_MAP_WRITE = 2 };
 
 typedef struct map_info_s {  // WGPUBufferMapCallbackInfo

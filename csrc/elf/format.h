@@ -3,6 +3,7 @@
 #ifndef PYD_ELF_FORMAT_H_
 #define PYD_ELF_FORMAT_H_
 
+// The file header: its size in bytes, and byte offsets of its fields.
 #define PYD_ELF_HEADER_SIZE 64
 enum {
   EH_CLASS = 4,  // 2: 64-bit
@@ -20,6 +21,7 @@ enum {
 };
 enum { ET_DYN = 3 };
 
+// A program header: size, byte offsets of its fields, and values of type and flags.
 #define PYD_ELF_PHDR_SIZE 56
 enum { PH_TYPE = 0, PH_FLAGS = 4, PH_OFFSET = 8, PH_VADDR = 16, PH_FILESZ = 32, PH_MEMSZ = 40, PH_ALIGN = 48 };
 #define PT_LOAD 1u
@@ -30,10 +32,12 @@ enum { PH_TYPE = 0, PH_FLAGS = 4, PH_OFFSET = 8, PH_VADDR = 16, PH_FILESZ = 32, 
 #define PF_X 1u
 #define PF_W 2u
 
+// A section header.
 #define PYD_ELF_SHDR_SIZE 64
 enum { SH_TYPE = 4, SH_OFFSET = 24, SH_SIZE = 32, SH_LINK = 40 };
 #define SHT_SYMTAB 2u
 
+// An entry of the dynamic section: its size, and values of its tag.
 #define PYD_ELF_DYN_SIZE 16
 #define DT_NULL 0
 #define DT_NEEDED 1
@@ -69,6 +73,7 @@ enum { SH_TYPE = 4, SH_OFFSET = 24, SH_SIZE = 32, SH_LINK = 40 };
 #define DT_GNU_HASH 0x6ffffef5
 #define DF_TEXTREL 4u
 
+// A symbol: size, byte offsets of its fields, special section indices, binding and type.
 #define PYD_ELF_SYM_SIZE 24
 enum { SYM_NAME = 0, SYM_INFO = 4, SYM_SHNDX = 6, SYM_VALUE = 8, SYM_SIZE_OF = 16 };
 #define SHN_UNDEF 0u
@@ -76,6 +81,7 @@ enum { SYM_NAME = 0, SYM_INFO = 4, SYM_SHNDX = 6, SYM_VALUE = 8, SYM_SIZE_OF = 1
 enum { STB_LOCAL = 0, STB_GLOBAL = 1, STB_WEAK = 2, STB_GNU_UNIQUE = 10 };
 enum { STT_OBJECT = 1, STT_FUNC = 2, STT_TLS = 6, STT_GNU_IFUNC = 10 };
 
+// A relocation with an addend.
 #define PYD_ELF_RELA_SIZE 24
 enum { RELA_OFFSET = 0, RELA_TYPE = 8, RELA_SYMBOL = 12, RELA_ADDEND = 16 };
 

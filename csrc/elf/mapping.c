@@ -11,6 +11,7 @@
 
 #include "platform/mem.h"
 
+// Memory in which modules are mapped together; the last one that is released unmaps it.
 struct pyd_elf_mapping_s {
   atomic_uint users;  // modules that have not been released
   uint8_t* memory;
@@ -110,6 +111,7 @@ typedef struct run_s {
 // Per segment: the gap before it, the pages before RELRO, RELRO, and the pages after it.
 enum { kRunsPerSegment = 4 };
 
+// The ranges of a module that get the same access to memory.
 typedef struct runs_s {
   uint32_t count;
   run_t* items;  // ascending, disjoint, without gaps

@@ -31,6 +31,7 @@ typedef enum range_e {
   RANGE_EITHER,    // -2^(n-1) <= X < 2^n
 } range_t;
 
+// A kind of relocation of one machine.
 typedef struct kind_s {
   const char* name;  // as the ABI of the machine has it
   uint8_t meaning;   // meaning_t
@@ -60,6 +61,7 @@ static const kind_t* find_kind(uint32_t machine, uint32_t type) {
   return NULL;
 }
 
+// The state of relocating one module.
 typedef struct relocator_s {
   const pyd_elf_view_t* view;
   uint8_t* image;  // NULL: only check

@@ -24,6 +24,7 @@
 #define PYD_ELF_MAX_LISTED_NAME 1023
 #define PYD_ELF_MAX_ALIGNMENT ((uint64_t)1 << 24)
 
+// A loaded segment (PT_LOAD).
 typedef struct pyd_elf_segment_s {
   uint64_t vaddr;
   uint64_t memory_size;  // bytes, not 0
@@ -32,12 +33,14 @@ typedef struct pyd_elf_segment_s {
   uint32_t flags;        // PF_X, PF_W; never both
 } pyd_elf_segment_t;
 
+// A table that the dynamic section points to.
 typedef struct pyd_elf_table_s {
   const uint8_t* bytes;  // in the file; NULL when there is no such table
   uint64_t vaddr;
   uint64_t size;  // bytes
 } pyd_elf_table_t;
 
+// Headers and tables of an ELF file, which have been checked.
 typedef struct pyd_elf_view_s {
   pyd_span_t file;
   bool is_system;       // for the system's loader: what embedded code must not contain is not refused
@@ -92,6 +95,7 @@ const char* pyd_elf_view_symbol_name(const pyd_elf_view_t* view, uint64_t index)
 // the bias is checked.
 pyd_status_t pyd_elf_relocate(const pyd_elf_view_t* view, uint8_t* image, uint64_t bias);
 
+// Return a failure with a formatted message: of a broken file, and of one that is valid but not supported.
 #define PYD_ELF_CORRUPT(...) pyd_status_make(PYD_CODE_CORRUPT, "ELF: " __VA_ARGS__)
 #define PYD_ELF_UNSUPPORTED(...) pyd_status_make(PYD_CODE_UNSUPPORTED, "ELF: " __VA_ARGS__)
 

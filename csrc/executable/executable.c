@@ -11,6 +11,7 @@
 #include "executable/library.h"
 #include "pydispatch/elf.h"
 
+// A loaded library of kernels, with all that its kernels need.
 struct pyd_executable_s {
   _Alignas(16) pyd_environment_t environment;  // compiled code may load it with aligned instructions
   pyd_library_view_t view;

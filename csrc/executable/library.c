@@ -30,6 +30,7 @@ typedef struct attrs_v5_s {
   uint64_t reserved_1[8];
 } attrs_v5_t;
 
+// The table of a library of version 5.
 typedef struct library_v5_s {
   const pyd_library_header_t* header;
   pyd_library_imports_t imports;
@@ -107,6 +108,7 @@ static pyd_status_t check_header(const pyd_library_header_t* header, const char*
 // Names of exports and imports, without their NUL. Many may share one long name, which is read for each.
 enum { kMaxName = 4095 };
 
+// What the tables of a library are checked against.
 typedef struct checker_s {
   const pyd_elf_module_t* module;  // that every pointer must be in
   const char* name;                // of the executable, for messages

@@ -6,6 +6,7 @@
 #include "pydispatch/library.h"
 #include "pydispatch/status.h"
 
+// A library in the layout of the current version.
 typedef struct pyd_library_view_s {
   const pyd_library_t* library;  // the library itself, or |translated|
   pyd_library_t* translated;     // owned; NULL when the library already has the current layout

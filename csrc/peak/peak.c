@@ -47,6 +47,7 @@ double pyd_peak_flops(pyd_sched_t* sched) {
   return operations / least_nanoseconds(sched, multiply_add, (void*)loops, count) * 1e9;
 }
 
+// The arrays and sizes of the bandwidth job, as the |self| of its body.
 typedef struct triad_s {
   const pyd_loops_t* loops;
   float *a, *b, *c;

@@ -14,6 +14,7 @@ typedef struct pyd_cpu_feature_s {
   uint8_t state;   // x86-64: the register sets that the system must save
 } pyd_cpu_feature_t;
 
+// Number of words that pyd_cpu_read_sources() fills, at most.
 #define PYD_CPU_SOURCES 16
 
 extern const pyd_cpu_feature_t pyd_cpu_feature_table[];

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <time.h>
 
+// Bytes of a cache line: data of different threads is this far apart.
 #define PYD_CPU_CACHE_LINE 64
 
 // Hints to the core that this is a spin loop.

@@ -7,6 +7,7 @@
 
 enum { PYD_CPU_SET_CAPACITY = 4096 };  // CPUs with higher numbers are ignored
 
+// A set of CPUs by their numbers.
 typedef struct pyd_cpu_set_s {
   uint64_t words[PYD_CPU_SET_CAPACITY / 64];  // CPU n: bit n % 64 of word n / 64
 } pyd_cpu_set_t;

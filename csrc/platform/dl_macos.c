@@ -9,6 +9,7 @@
 // Mach-O (mach-o/loader.h, mach-o/fat.h): magic, CPU type, CPU subtype, file type.
 #define MACHO_MAGIC_64 0xFEEDFACFu
 #define MACHO_FAT_MAGIC 0xBEBAFECAu  // big-endian, read as little
+// File types of shared libraries and of bundles, which dlopen() accepts.
 enum { kMachoDylib = 6, kMachoBundle = 8 };
 #if defined(__aarch64__)
 #define MACHO_HOST_CPU 0x0100000Cu

@@ -13,6 +13,7 @@
 #define PE_HOST 0x8664u
 #define PE_HOST_NAME "x64"
 #endif
+// Sizes of headers, byte offset of the PE header's offset, byte offsets of fields in it, and the flag of a DLL.
 enum { kDosHeaderBytes = 64, kPeHeaderOffset = 0x3C, kPeHeaderBytes = 24, kPeMachine = 4, kPeCharacteristics = 22 };
 enum { kPeDll = 0x2000 };
 

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+// A thread of the system.
 typedef struct pyd_thread_s {
   pthread_t handle;
 } pyd_thread_t;

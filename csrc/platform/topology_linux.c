@@ -10,6 +10,7 @@
 
 #include "platform/cpu.h"
 
+// Folder with a folder for each CPU.
 static const char kCpus[] = "/sys/devices/system/cpu";
 
 // Parses a list of numbers such as "0-3,8,10-11" up to the first character that does not fit. Returns the first number,
@@ -29,6 +30,7 @@ static uint32_t parse_list(const char* text, pyd_cpu_set_t* out_bits) {
   return first;
 }
 
+// A reader of small files of sysfs.
 typedef struct reader_s {
   const char* root;    // put before every path: "" but for tests
   char text[1 << 14];  // of the file that was read last, terminated

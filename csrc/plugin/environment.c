@@ -34,6 +34,7 @@ static pyd_plugin_status_t host_control(void* self, pyd_plugin_alloc_command_t c
   return control(command, params, inout_memory);
 }
 
+// The environment of plugins in the host's calling convention.
 static const pyd_plugin_environment_t kHost = {{NULL, host_control}};
 
 #if PYD_HAS_BRIDGES

@@ -9,12 +9,14 @@
 
 // ---- a plugin
 
+// A function of embedded code with its context, which the host calls through a function of its own (bridge.c).
 typedef struct pyd_plugin_bridge_s {
   struct pyd_plugin_bridge_s* next;
   pyd_embedded_import_fn_t function;
   void* context;
 } pyd_plugin_bridge_t;
 
+// A loaded plugin. |self|: what its load returned.
 struct pyd_plugin_s {
   _Atomic uint32_t references;
   pyd_plugin_kind_t kind;
@@ -47,6 +49,7 @@ void pyd_plugin_free_bridges(pyd_plugin_t* plugin);
 
 // ---- a provider: whoever a manager may ask. Counted. (provider.c)
 
+// A source of functions: a plugin, or a callback with |self|, which a table of functions is as well.
 typedef struct pyd_provider_s {
   _Atomic uint32_t references;
   pyd_provider_id_t id;

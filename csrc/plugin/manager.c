@@ -8,6 +8,7 @@
 
 #include "plugin/internal.h"
 
+// The providers of a device. A change replaces the whole list, so that readers need no lock while they use one.
 struct pyd_plugin_manager_s {
   _Atomic uint32_t references;
   pthread_mutex_t writers;       // one change at a time; taken before |swap|

@@ -5,6 +5,7 @@
 
 #include "plugin/internal.h"
 
+// The imports of one program that is being loaded, and who has supplied them.
 struct pyd_resolution_s {
   pyd_resolver_t resolver;    // what executables call; its |self| is this resolution
   pyd_provider_list_t* list;  // providers in the order of queries; NULL once the resolution has ended

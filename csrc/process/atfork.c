@@ -18,8 +18,10 @@ typedef struct entry_s {
 } entry_t;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of the list, and of all state of the process: lock.h
+// Runs install() once.
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int install_error;  // errno value of install(); 0: the handlers are installed
+// The list of handlers; NULL when it is empty.
 static entry_t* first;
 static entry_t* last;
 

@@ -32,6 +32,7 @@ struct jit_code_entry {
   uint64_t symfile_size;
 };
 
+// What the debugger is told about |relevant_entry|.
 enum { JIT_NOACTION, JIT_REGISTER, JIT_UNREGISTER };
 
 // The head of the debugger's list, with the entry that was just added or is about to be removed.
@@ -48,6 +49,7 @@ OWN __attribute__((noinline)) void __jit_debug_register_code(void) {
   __asm__ volatile("" ::: "memory");  // keeps the compiler from removing calls of an empty function
 }
 
+// Loaded code that the debugger knows.
 struct pyd_process_code_s {
   struct jit_code_entry entry;
   uint8_t* image;  // the ELF file with the symbols, which the entry refers to

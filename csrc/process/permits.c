@@ -3,6 +3,7 @@
 
 #include "pydispatch/process.h"
 
+// Creates |permits| once.
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pyd_permits_t* permits;  // NULL before the first use, and if they cannot be created
 

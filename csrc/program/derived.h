@@ -16,6 +16,7 @@ typedef struct constant_memory_s {
   size_t free_bytes;     // its size
 } constant_memory_t;
 
+// The constants that a program computes from other constants, each when a call first needs it.
 struct pyd_derived_s {
   // Computes constant |index| of |program|, and before it the constants that it is derived from, unless another thread
   // has.

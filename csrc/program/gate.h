@@ -8,6 +8,7 @@
 #include "base/scope.h"
 #include "pydispatch/status.h"
 
+// The lock. |holder|: the thread inside, while |is_taken|.
 typedef struct pyd_gate_s {
   pthread_mutex_t mutex;  // of what follows, held for moments
   pthread_cond_t is_open;

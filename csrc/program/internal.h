@@ -142,6 +142,7 @@ typedef struct pyd_query_link_s {
   X(VIEW, 14)        \
   X(SAVE, 15)
 
+// Operations of steps.
 typedef enum pyd_step_op_e {
 #define X(name, number) PYD_STEP_##name = number,
   PYD_STEPS(X)
@@ -158,6 +159,7 @@ typedef struct pyd_slot_type_s {
   uint32_t rank;   // 0 for a scalar
 } pyd_slot_type_t;
 
+// An instruction of a procedure.
 typedef struct pyd_step_s {
   uint32_t op;          // pyd_step_op_t
   uint32_t a, b, c, d;  // operands, whose meaning depends on |op|: docs/program.md, "Procedures"
@@ -186,6 +188,7 @@ typedef struct pyd_global_s {
   bool is_mutable;
 } pyd_global_t;
 
+// A decoded and verified program. Arrays are indexed by the number of their entry, unless stated otherwise.
 struct pyd_program_s {
   uint32_t* words;  // a copy of the file
   uint32_t word_count;

@@ -106,6 +106,7 @@
   X(28, roundeven, round_even, round_evenf) \
   X(29, trunc, trunc, truncf)
 
+// Opcodes of functions: scalar operations, then commands.
 typedef enum pyd_op_e {
 #define X(name, number, ...) PYD_OP_##name = number,
   PYD_SCALAR_OPS(X)
@@ -115,6 +116,7 @@ typedef enum pyd_op_e {
 #undef X
 } pyd_op_t;
 
+// Fields of an instruction that are registers; the sets of them that opcodes have.
 enum { PYD_OPERAND_DST = 1, PYD_OPERAND_A = 2, PYD_OPERAND_B = 4, PYD_OPERAND_C = 8 };
 enum {
   PYD_REGISTERS_A = PYD_OPERAND_A,
@@ -125,6 +127,7 @@ enum {
   PYD_REGISTERS_DST_A_B_C = PYD_REGISTERS_DST_A_B | PYD_OPERAND_C,
 };
 
+// What an instruction's field that is no register holds.
 typedef enum pyd_field_e {
   PYD_FIELD_ANY,
   PYD_FIELD_WIDTH,             // of an integer: 1 to 64 bits
@@ -137,6 +140,7 @@ typedef enum pyd_field_e {
 // The widths of f32 and f64, and numbers for the two formats of 16 bits.
 typedef enum pyd_format_e { PYD_F16 = 16, PYD_BF16 = 17, PYD_F32 = 32, PYD_F64 = 64 } pyd_format_t;
 
+// Kinds of opcodes.
 typedef enum pyd_class_e {
   PYD_CLASS_NONE,    // no instruction
   PYD_CLASS_SOURCE,  // a value that comes from no register
@@ -148,15 +152,18 @@ typedef enum pyd_class_e {
   PYD_CLASS_COMMAND,   // see commands/command.h
 } pyd_class_t;
 
+// What the verifier knows of an opcode.
 typedef struct pyd_opcode_s {
   uint8_t class;
   uint8_t registers;    // PYD_OPERAND_*
   uint8_t modifier, b;  // pyd_field_t
 } pyd_opcode_t;
 
+// Entries of the table, by opcode; numbers without an instruction have the class NONE.
 enum { PYD_OPCODE_COUNT = 128 };
 extern const pyd_opcode_t pyd_opcodes[PYD_OPCODE_COUNT];
 
+// An instruction of a function: |dst|, |a|, |b| and |c| are registers, or fields that the opcode's entry describes.
 typedef struct pyd_insn_s {
   uint16_t op;
   uint16_t modifier;

@@ -95,8 +95,10 @@ typedef struct pyd_sched_slot_s {
   pyd_event_t done;                                      // set by the last participant for the caller that sleeps
 } pyd_sched_slot_t;
 
+// What stands for the CPU of a thread that has none.
 #define PYD_PLACEMENT_NONE 0xFFFFu
 
+// State of the affinity mask of a pool thread, see placement.c.
 typedef enum pyd_placement_state_e {
   PYD_PLACEMENT_OWN_MASK,  // the thread has the affinity mask that the program gave it
   PYD_PLACEMENT_CHANGING,  // some thread is changing the mask; a lock
@@ -163,6 +165,7 @@ typedef struct pyd_blocking_pool_s {
   pyd_blocking_thread_t threads[PYD_SCHED_BLOCKING_THREADS];
 } pyd_blocking_pool_t;
 
+// A scheduler: its threads, the slots of running jobs, and the queue of tasks.
 struct pyd_sched_s {
   uint32_t workers;
   bool oversubscribed;          // more workers than CPUs: no thread spins

@@ -32,6 +32,7 @@ typedef struct pyd_permit_share_s {
   uint32_t total;  // permits that this scheduler alone would have
 } pyd_permit_share_t;
 
+// The semaphore: a count of free permits, and a queue of threads by priority.
 struct pyd_permits_s {
   alignas(PYD_CPU_CACHE_LINE) _Atomic int32_t free_count;  // negative: some threads compute without a permit
   _Atomic uint32_t waiting;                                // number of threads in the queue

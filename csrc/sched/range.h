@@ -14,6 +14,7 @@
 
 typedef _Atomic uint64_t pyd_range_cell_t;
 
+// Indices from |begin| to before |end|.
 typedef struct pyd_range_s {
   uint32_t begin;
   uint32_t end;

@@ -11,6 +11,7 @@ static int32_t is_cancel_wanted(void* self) { return pyd_task_is_cancelled(self)
 
 // ---- creation
 
+// Alignment of the payload, in bytes.
 enum { kPayloadAlignment = 16 };
 
 // Returns the offset of the payload from the task, in bytes: both are one allocation.

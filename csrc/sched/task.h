@@ -5,6 +5,7 @@
 #include "pydispatch/task.h"
 #include "sched/internal.h"
 
+// What a task is doing.
 typedef enum pyd_task_state_e {
   PYD_TASK_NEW,      // not submitted
   PYD_TASK_WAITING,  // for other tasks
@@ -26,6 +27,7 @@ typedef struct pyd_task_waiter_s {
   pyd_event_t event;
 } pyd_task_waiter_t;
 
+// A task; its payload follows it in memory.
 struct pyd_task_s {
   _Atomic uint32_t state;  // pyd_task_state_t; changed under the mutex of the queue
   // Counts of references: one for each owner, and one for the scheduler from submission until the end. Each reference

@@ -17,8 +17,10 @@
 enum { kWords = sizeof(pyd_trace_event_t) / sizeof(uint64_t), kNameOffset = offsetof(pyd_trace_event_t, name) };
 _Static_assert(sizeof(pyd_trace_event_t) == 128, "two cache lines");
 
+// Bit of an owner that is writing an event.
 #define IS_WRITING UINT64_C(1)
 
+// The ring of events of one thread.
 typedef struct track_s {
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t owner;  // thread << 1 | IS_WRITING while it writes; 0: free
   _Atomic uint64_t writing;                            // number of events that were begun, over all traces
@@ -37,6 +39,7 @@ typedef struct tracks_s {
   track_t* tracks;
 } tracks_t;
 
+// A recorder, with the tracks of the current trace and of earlier ones.
 typedef struct recorder_s {
   pyd_trace_t head;                // first member: pyd_trace_t* is cast to recorder_t*
   pthread_mutex_t mutex;           // guards |all| and serializes starts

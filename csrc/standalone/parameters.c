@@ -6,6 +6,7 @@
 #include "standalone/standalone.h"
 #include "standalone/weights.h"
 
+// A safetensors file that parameters of one scope come from.
 typedef struct file_s {
   const char* scope;  // borrowed from the caller's options, like |path|: valid while they are read
   const char* path;
@@ -13,6 +14,7 @@ typedef struct file_s {
   pyd_weights_t weights;  // the file's tensors by name
 } file_t;
 
+// The parameters of a program, and the files that their memory is in.
 struct pyd_standalone_parameters_s {
   pyd_api_memory_t** memories;  // by index of the parameter: one reference each, NULL if not found
   uint32_t count;

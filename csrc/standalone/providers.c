@@ -64,6 +64,7 @@ pyd_status_t pyd_standalone_remove_provider(pyd_api_device_t* device, uint64_t i
 
 // ---- host commands of a program
 
+// The host commands of a program, with the functions that implement them.
 typedef struct commands_s {
   uint32_t count;
   const char** names;          // by index of the command, with PYD_HOST_COMMAND_PREFIX

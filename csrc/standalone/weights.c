@@ -7,6 +7,7 @@
 #include "artifact/json.h"
 #include "base/span.h"
 
+// The state of reading a header.
 typedef struct reader_s {
   pyd_json_t json;
   pyd_weights_t* weights;  // the result so far

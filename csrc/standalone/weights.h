@@ -4,6 +4,7 @@
 
 #include "pydispatch/program.h"
 
+// A tensor of a safetensors file. |first_dim|: index of its first size in pyd_weights_t.dims.
 typedef struct pyd_weight_s {
   pyd_string_t name;
   uint32_t dtype;  // 0: of a type that programs do not have
@@ -12,6 +13,7 @@ typedef struct pyd_weight_s {
   pyd_span_t data;  // in the file: all elements in row-major order
 } pyd_weight_t;
 
+// The tensors of a safetensors file. |dims|: the sizes of all of them.
 typedef struct pyd_weights_s {
   char* text;  // a copy of the header, which all names point into
   pyd_weight_t* tensors;

@@ -11,6 +11,7 @@
 // with many sizes, or many at once, prepare calls anew.
 enum { MAX_IDLE = 16 };
 
+// A function of a program that a framework calls, with prepared calls for sizes that it had lately.
 struct pyd_target_s {
   atomic_uint references;
   const pyd_api_entry_t* entry;

@@ -8,6 +8,7 @@
 #include "target/target.h"
 #include "torch/interface.h"
 
+// The state of one call of an operator.
 typedef struct call_s {
   const pyd_torch_interface_t* torch;
   pyd_target_t* target;

@@ -49,6 +49,7 @@ typedef struct pyd_torch_tensor_s pyd_torch_tensor_t;  // PyTorch's: one referen
   X(float8_e5m2fnuz, 0x26000008)                          \
   X(float8_e4m3fnuz, 0x27000008)
 
+// Element types of PyTorch, numbered here; |dtypes| below has PyTorch's own numbers.
 typedef enum pyd_torch_dtype_e {
 #define X(name, ...) PYD_TORCH_##name,
   PYD_TORCH_DTYPES(X)
@@ -56,6 +57,7 @@ typedef enum pyd_torch_dtype_e {
       PYD_TORCH_DTYPE_COUNT,  // also: a type that PyTorch does not have
 } pyd_torch_dtype_t;
 
+// The functions of PyTorch, found by their names in the process.
 typedef struct pyd_torch_interface_s {
 #define X(result, name, parameters) result(*name) parameters;
   PYD_TORCH_FUNCTIONS(X)

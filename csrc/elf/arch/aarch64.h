@@ -3,6 +3,7 @@
 #ifndef PYD_ELF_ARCH_AARCH64_H_
 #define PYD_ELF_ARCH_AARCH64_H_
 
+// Applies X(number, name, meaning, bits, range) to each kind of relocation, see reloc.c.
 #define PYD_ELF_RELOCS_AARCH64(X)                      \
   X(0, R_AARCH64_NONE, NONE, 0, ANY)                   \
   X(256, R_AARCH64_NONE_OLD, NONE, 0, ANY)             \

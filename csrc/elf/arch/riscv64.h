@@ -3,6 +3,7 @@
 #ifndef PYD_ELF_ARCH_RISCV64_H_
 #define PYD_ELF_ARCH_RISCV64_H_
 
+// Applies X(number, name, meaning, bits, range) to each kind of relocation, see reloc.c.
 #define PYD_ELF_RELOCS_RISCV64(X)                \
   X(0, R_RISCV_NONE, NONE, 0, ANY)               \
   X(1, R_RISCV_32, SYMBOL_ADDEND, 32, EITHER)    \

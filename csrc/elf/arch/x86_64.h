@@ -3,6 +3,7 @@
 #ifndef PYD_ELF_ARCH_X86_64_H_
 #define PYD_ELF_ARCH_X86_64_H_
 
+// Applies X(number, name, meaning, bits, range) to each kind of relocation, see reloc.c.
 #define PYD_ELF_RELOCS_X86_64(X)                  \
   X(0, R_X86_64_NONE, NONE, 0, ANY)               \
   X(1, R_X86_64_64, SYMBOL_ADDEND, 64, ANY)       \

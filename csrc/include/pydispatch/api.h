@@ -62,6 +62,7 @@ extern "C" {
 #define PYD_API_MODULE "pydispatch._core.capi"
 #define PYD_API_CAPSULE "pydispatch._core.capi.table"
 
+// The table of functions. Members are only added, at the end: |size| states which ones a library has.
 typedef struct pyd_api_s {
   uint32_t version;  // PYD_API_VERSION
   uint32_t size;     // size of the library's table in bytes

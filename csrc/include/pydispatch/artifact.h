@@ -11,6 +11,7 @@ extern "C" {
 
 typedef struct pyd_artifact_s pyd_artifact_t;
 
+// A file in an artifact.
 typedef struct pyd_artifact_member_s {
   const char* name;      // in the file, not terminated
   uint32_t name_length;  // bytes

@@ -13,6 +13,7 @@
 extern "C" {
 #endif
 
+// Machines whose code can be loaded, by their numbers in ELF headers.
 typedef enum pyd_elf_machine_e {
   PYD_ELF_MACHINE_X86_64 = 62,
   PYD_ELF_MACHINE_AARCH64 = 183,
@@ -33,6 +34,7 @@ typedef struct pyd_elf_memory_s {
   bool is_code;     // executable, and not writable
 } pyd_elf_memory_t;
 
+// A range of virtual addresses.
 typedef struct pyd_elf_range_s {
   uint64_t vaddr;  // in the file
   uint64_t size;   // bytes
@@ -40,6 +42,7 @@ typedef struct pyd_elf_range_s {
 
 typedef struct pyd_elf_mapping_s pyd_elf_mapping_t;
 
+// An ELF file that is mapped and relocated.
 typedef struct pyd_elf_module_s {
   pyd_elf_mapping_t* mapping;  // of all modules that were mapped together
   uint8_t* memory;             // of this one in it, or NULL when nothing is loaded
@@ -62,6 +65,7 @@ typedef struct pyd_elf_module_s {
   pyd_elf_memory_t segments[PYD_ELF_MAX_SEGMENTS];  // ascending, disjoint
 } pyd_elf_module_t;
 
+// A symbol that a module defines.
 typedef struct pyd_elf_symbol_s {
   const char* name;  // in the module's memory
   void* address;

@@ -30,6 +30,7 @@ pyd_status_t pyd_imports_resolve(const char* executable, uint32_t count, const c
 typedef struct pyd_executable_s pyd_executable_t;
 struct pyd_elf_module_s;  // elf.h
 
+// What a library of kernels is loaded with.
 typedef struct pyd_executable_options_s {
   const char* name;                // for messages
   const pyd_resolver_t* resolver;  // may be NULL

@@ -19,6 +19,7 @@ extern "C" {
 #define PYD_FATELF_RECORD_SIZE 24u
 #define PYD_FATELF_MAX_RECORDS 255u
 
+// An entry of the directory: one ELF file for one machine.
 typedef struct pyd_fatelf_record_s {
   uint16_t machine;  // as in an ELF header
   uint8_t osabi;

@@ -36,12 +36,14 @@ typedef enum pyd_host_device_e {
 
 typedef enum pyd_host_kind_e { PYD_HOST_TENSOR = 0, PYD_HOST_SCALAR = 1 } pyd_host_kind_t;
 
+// What a command does with the memory of an operand.
 typedef enum pyd_host_access_e {
   PYD_HOST_READ = 1,
   PYD_HOST_WRITE = 2,       // its content is undefined before
   PYD_HOST_READ_WRITE = 3,  // updated in place
 } pyd_host_access_t;
 
+// An operand of one call of a command.
 typedef struct pyd_host_operand_s {
   uint32_t kind;         // pyd_host_kind_t
   uint32_t access;       // pyd_host_access_t; scalars are read

@@ -9,6 +9,7 @@
 extern "C" {
 #endif
 
+// The code of an executable for one target.
 typedef struct pyd_manifest_variant_s {
   pyd_string_t name, member, format;
   uint32_t alignment;  // a power of two up to 4096
@@ -19,12 +20,14 @@ typedef struct pyd_manifest_variant_s {
   bool is_dynamic;  // the device supplies its code
 } pyd_manifest_variant_t;
 
+// An executable with its variants, in the order in which they are chosen from.
 typedef struct pyd_manifest_executable_s {
   pyd_string_t name;
   uint32_t export_count;
   uint32_t first_variant, variant_count;
 } pyd_manifest_executable_t;
 
+// What the runtime reads of a manifest. Ranges of the arrays belong to one executable or variant.
 typedef struct pyd_manifest_s {
   char* text;  // a copy, which all strings point into
   pyd_manifest_executable_t* executables;

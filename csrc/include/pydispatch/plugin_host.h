@@ -18,6 +18,7 @@ extern "C" {
 
 // ---- a plugin: one loaded instance, counted
 
+// How a plugin is loaded.
 typedef enum pyd_plugin_kind_e {
   PYD_PLUGIN_KIND_AUTO = 0,      // embedded where the embedded loader accepts it, system otherwise
   PYD_PLUGIN_KIND_SYSTEM = 1,    // a shared library, opened by the operating system
@@ -27,6 +28,7 @@ typedef enum pyd_plugin_kind_e {
 
 const char* pyd_plugin_kind_name(pyd_plugin_kind_t kind);
 
+// What a plugin is loaded with.
 typedef struct pyd_plugin_options_s {
   pyd_plugin_kind_t kind;
   const char* name;                  // for messages; NULL: the path, or "plugin"
@@ -81,6 +83,7 @@ typedef uint64_t pyd_provider_id_t;  // never 0, never used twice by one manager
 typedef pyd_status_t (*pyd_provider_fn_t)(void* self, size_t count, const char* const* names,
                                           pyd_import_fn_t* functions, void** contexts);
 
+// A function that a provider supplies.
 typedef struct pyd_provider_function_s {
   const char* name;  // copied
   pyd_import_fn_t function;
@@ -124,8 +127,10 @@ typedef struct pyd_resolution_symbol_s {
   uint32_t asked_count;  // number of providers queried for it, in order
 } pyd_resolution_symbol_t;
 
+// The provider of a symbol that none supplies.
 #define PYD_RESOLUTION_NOBODY UINT32_MAX
 
+// A provider that the resolution asks, as it was when the resolution began.
 typedef struct pyd_resolution_provider_s {
   pyd_provider_id_t id;
   const char* label;

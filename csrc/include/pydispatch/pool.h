@@ -13,6 +13,7 @@
 extern "C" {
 #endif
 
+// Alignment of all blocks, in bytes.
 #define PYD_POOL_ALIGNMENT 64u
 
 typedef struct pyd_pool_s pyd_pool_t;
@@ -43,6 +44,7 @@ void pyd_pool_release(pyd_pool_t* pool, void* block);
 // Returns all free blocks to the system.
 void pyd_pool_trim(pyd_pool_t* pool);
 
+// The memory of a pool: blocks that are in use (live), and blocks that were released and are kept (free).
 typedef struct pyd_pool_stats_s {
   uint64_t live_bytes;
   uint64_t free_bytes;

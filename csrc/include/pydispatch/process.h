@@ -13,6 +13,7 @@ extern "C" {
 
 // ---- code loaded at run time
 
+// A function or an object in loaded code.
 typedef struct pyd_process_symbol_s {
   const char* name;
   const void* address;
@@ -20,6 +21,7 @@ typedef struct pyd_process_symbol_s {
   bool is_function;  // false: data
 } pyd_process_symbol_t;
 
+// Loaded code, as debuggers and profilers learn of it.
 typedef struct pyd_process_code_info_s {
   const char* name;     // of the module, for the debugger's list
   const void* address;  // of the image, its first byte

@@ -30,6 +30,7 @@ typedef struct pyd_plan_s pyd_plan_t;
 typedef struct pyd_call_s pyd_call_t;
 typedef struct pyd_derived_s pyd_derived_t;
 
+// A text in a program.
 typedef struct pyd_string_s {
   const char* data;  // not terminated
   uint32_t length;
@@ -41,6 +42,7 @@ typedef struct pyd_string_s {
 pyd_status_t pyd_program_decode(pyd_span_t bytes, pyd_program_t** out_program);
 void pyd_program_free(pyd_program_t* program);
 
+// A group of kernels that is compiled once for each target.
 typedef struct pyd_program_executable_s {
   pyd_string_t name;
   // Its argument is the index of the chosen variant, its results are the executable constants. PYD_PROGRAM_NONE: none.
@@ -49,11 +51,13 @@ typedef struct pyd_program_executable_s {
   const uint32_t* variant_conditions;  // per variant a function with one i1 result, or PYD_PROGRAM_NONE
 } pyd_program_executable_t;
 
+// A property of the device that the program asks for, such as a feature of the CPU.
 typedef struct pyd_program_query_s {
   pyd_string_t category;
   pyd_string_t key;
 } pyd_program_query_t;
 
+// The source of a constant's bytes: a member of the artifact, a parameter, or a derivation.
 typedef struct pyd_program_constant_s {
   pyd_string_t member;  // name inside the artifact
   uint64_t offset;      // of the elements inside the member, bytes
@@ -85,6 +89,7 @@ typedef struct pyd_program_check_s {
   double atol, rtol;
 } pyd_program_check_t;
 
+// An argument or a result, or an operand of a host command.
 typedef struct pyd_program_value_s {
   uint32_t kind;        // 0 tensor, 1 scalar
   uint32_t dtype;       // numerical type << 24 | bits, as in docs/program.md
@@ -102,6 +107,7 @@ typedef struct pyd_program_command_s {
   const uint32_t* accesses;             // by operand: pyd_host_access_t
 } pyd_program_command_t;
 
+// A function of a program, with its signature.
 typedef struct pyd_program_function_s {
   pyd_string_t name;
   pyd_string_t signature;  // MLIR function type, for people

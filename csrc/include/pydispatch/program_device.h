@@ -17,6 +17,7 @@ extern "C" {
 pyd_status_t pyd_program_set_device_executable(pyd_program_t* program, uint32_t index, uint32_t variant,
                                                uint32_t alignment);
 
+// A kernel of a program: |ordinal| is its number in the executable.
 typedef struct pyd_export_info_s {
   uint32_t executable;
   uint32_t ordinal;
@@ -84,6 +85,7 @@ typedef struct pyd_command_slot_s {
   uint64_t length;
 } pyd_command_slot_t;
 
+// A command of a plan, as devices run it.
 typedef struct pyd_command_info_s {
   uint32_t kind;        // pyd_command_kind_t
   uint32_t region;      // commands of one region are independent
@@ -111,6 +113,7 @@ const int64_t* pyd_plan_command_sizes(const pyd_plan_t* plan, uint32_t index);
 
 enum { PYD_BUFFER_ARGUMENT = 0, PYD_BUFFER_RESULT, PYD_BUFFER_TRANSIENT, PYD_BUFFER_CONSTANT };
 
+// A buffer of a plan. |kind|: one of the kinds above.
 typedef struct pyd_buffer_info_s {
   uint32_t kind;
   uint32_t index;  // of the argument, result or constant

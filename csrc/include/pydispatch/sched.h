@@ -63,6 +63,7 @@ typedef struct pyd_sched_threads_s {
   void* context;
 } pyd_sched_threads_t;
 
+// What a scheduler is created with.
 typedef struct pyd_sched_options_s {
   // Participants in one job, including the calling thread: 1 starts no thread. 0: pyd_sched_default_workers().
   uint32_t workers;
@@ -127,6 +128,7 @@ typedef struct pyd_sched_cost_s {
   uint32_t runs;         // counts, so that a tiny job is only measured occasionally; accessed atomically
 } pyd_sched_cost_t;
 
+// A loop over |count| indices: |body| is called with |self| for ranges of them, on several threads.
 typedef struct pyd_sched_job_s {
   pyd_sched_body_fn_t body;
   void* self;
@@ -135,6 +137,7 @@ typedef struct pyd_sched_job_s {
   const pyd_interrupt_t* interrupt;  // may be NULL; polled by the thread that runs the job
 } pyd_sched_job_t;
 
+// What ended a job before all indices were done: the first failure, and its index.
 typedef struct pyd_sched_failure_s {
   int32_t code;  // 0: no failure
   uint64_t index;

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// Bytes that belong to someone else.
 typedef struct pyd_span_s {
   const uint8_t* data;
   size_t size;

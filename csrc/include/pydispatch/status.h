@@ -44,6 +44,7 @@ typedef enum pyd_code_e {
 // Opaque to callers. NULL means success, so success costs one register comparison.
 typedef const struct pyd_status_payload_s* pyd_status_t;
 
+// Success, which is not allocated.
 #define PYD_STATUS_OK ((pyd_status_t)NULL)
 
 static inline bool pyd_ok(pyd_status_t status) { return status == PYD_STATUS_OK; }

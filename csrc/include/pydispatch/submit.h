@@ -20,12 +20,14 @@ pyd_status_t pyd_call_submit(pyd_call_t* call, const pyd_submit_options_t* optio
 // Whether the call has host commands: such a task may sleep (pyd_task_set_blocking).
 bool pyd_call_may_block(const pyd_call_t* call);
 
-// Progress of a call that a task of another kind runs among other work. Zero-initialized, apart from |call|.
+// A step of a plan that runs as a job.
 typedef struct pyd_step_job_s {
   const pyd_call_t* call;
   const struct pyd_plan_step_s* step;
   uint64_t failed;  // of a chain: the workgroup that failed (call/chain.c); accessed atomically
 } pyd_step_job_t;
+
+// Progress of a call that a task of another kind runs among other work. Zero-initialized, apart from |call|.
 typedef struct pyd_call_progress_s {
   pyd_call_t* call;
   void* arena;

@@ -37,6 +37,7 @@ typedef struct pyd_task_kind_s {
 // In the order of preference.
 typedef enum pyd_priority_e { PYD_PRIORITY_HIGH, PYD_PRIORITY_NORMAL, PYD_PRIORITY_LOW, PYD_PRIORITIES } pyd_priority_t;
 
+// How a task is run.
 typedef struct pyd_submit_options_s {
   uint32_t priority;  // pyd_priority_t
   uint32_t workers;   // threads that work for it at once, at most; 0: all of the scheduler

@@ -15,6 +15,7 @@
 extern "C" {
 #endif
 
+// What a thread does during an event.
 typedef enum pyd_trace_kind_e {
   PYD_TRACE_CALL = 0,      // a function or procedure on the calling thread
   PYD_TRACE_SCHEDULE = 1,  // a plan is looked up or created
@@ -31,6 +32,7 @@ typedef enum pyd_trace_kind_e {
 #define PYD_TRACE_MAX_EVENTS (1u << 24)
 #define PYD_TRACE_MAX_THREADS (1u << 12)
 
+// An interval of one thread's time.
 typedef struct pyd_trace_event_s {
   uint64_t begin, end;    // pyd_cpu_ticks
   uint64_t first, count;  // RUN: indices of the command
@@ -40,6 +42,7 @@ typedef struct pyd_trace_event_s {
   char name[PYD_TRACE_NAME_BYTES];  // without an end
 } pyd_trace_event_t;
 
+// The events of one thread.
 typedef struct pyd_trace_track_s {
   uint64_t thread;    // pthread_self; 0: no thread has recorded on this track
   uint32_t worker;    // of a pool thread, else PYD_TRACE_NO_WORKER

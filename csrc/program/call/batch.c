@@ -13,6 +13,7 @@ typedef struct worker_call_s {
   struct worker_call_s* next;
 } worker_call_t;
 
+// Calls of plans that run as one job, an index each.
 typedef struct batch_s {
   pyd_sched_t* sched;
   pyd_pool_t* pool;

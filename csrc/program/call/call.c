@@ -11,6 +11,7 @@
 
 _Static_assert(sizeof(pyd_call_command_t) == 128, "two cache lines");
 
+// Alignment of a call's memory in bytes.
 enum { kCacheLine = 64 };
 
 // Lays out the arrays of a call from |base| on, which is aligned to a cache line, or only measures when it is NULL.

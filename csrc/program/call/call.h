@@ -34,6 +34,7 @@ struct pyd_call_command_s {
   bool is_embedded;  // see base/embedded_library.h
 };
 
+// A call of a plan: addresses of its buffers, and the values that its commands receive.
 struct pyd_call_s {
   const pyd_plan_t* plan;
   pyd_sched_t* sched;  // may be NULL: the caller runs everything

@@ -3,6 +3,7 @@
 #include "program/call/step.h"
 #include "program/commands/command.h"
 
+// A command that is measured, as the |self| of the job's body.
 typedef struct timed_job_s {
   const pyd_call_t* call;
   const pyd_call_command_t* command;

@@ -19,6 +19,7 @@ typedef struct pyd_command_bindings_s {
   uint32_t export_reg;  // register of the number of the export
 } pyd_command_bindings_t;
 
+// The functions of one kind of command.
 typedef struct pyd_command_type_s {
   // ---- records: the words of the function's pool that describe a command
 

@@ -8,6 +8,7 @@
 
 typedef unsigned long long ull_t;
 
+// Words of a COPY record: buffers of source and target with their offset registers, and the length register.
 enum { SOURCE, SOURCE_OFFSET, TARGET, TARGET_OFFSET, LENGTH, WORDS };
 
 // Verifies the record at pool word |at|, and counts its two slots.

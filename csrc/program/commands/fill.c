@@ -8,6 +8,7 @@
 
 typedef unsigned long long ull_t;
 
+// Words of a FILL record: the buffer, registers of its offset, length and pattern, and the bytes of the pattern.
 enum { BUFFER, OFFSET, LENGTH, PATTERN, PATTERN_BYTES, WORDS };
 
 // Verifies the record at pool word |at|, and counts its slot.

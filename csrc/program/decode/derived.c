@@ -4,6 +4,7 @@
 
 enum { kDerivationWords = 4 };  // of a record: function, first constant, two reserved ones
 
+// Returns a CORRUPT failure, prefixed with the derivation's number.
 #define CORRUPT(number, ...) derivation_corrupt(number, pyd_status_make(PYD_CODE_CORRUPT, __VA_ARGS__))
 
 // Prefixes a failure with the number of its derivation.

@@ -51,6 +51,7 @@ enum {
   PYD_VALUE_WORDS,
 };
 
+// The state of decoding a program.
 typedef struct pyd_reader_s {
   pyd_program_t* program;
   uint64_t budget;         // words that no table has claimed so far

@@ -4,6 +4,7 @@
 
 #include "program/internal.h"
 
+// The state of verifying the instructions of a function.
 typedef struct pyd_verifier_s {
   const pyd_program_t* program;
   pyd_function_t* fn;
@@ -11,6 +12,7 @@ typedef struct pyd_verifier_s {
   uint32_t region;  // of the last command so far
 } pyd_verifier_t;
 
+// Returns a CORRUPT failure that names the current instruction.
 #define PYD_INSN_CORRUPT(v, format, ...) \
   pyd_status_make(PYD_CODE_CORRUPT, "instruction %u: " format, (v)->insn, __VA_ARGS__)
 

@@ -10,6 +10,7 @@ typedef struct verifier_s {
   uint64_t* pool_left;  // words of the pool that no step has claimed so far
 } verifier_t;
 
+// Returns a CORRUPT failure that names the current step.
 #define CORRUPT(v, format, ...) pyd_status_make(PYD_CODE_CORRUPT, "step %u: " format, (v)->step, __VA_ARGS__)
 
 // Claims |words| words of the pool at |at| for one step. All steps together may claim no more words than the pool has:

@@ -5,6 +5,7 @@
 
 #include "program/plan/plan.h"
 
+// Alignment of transients in the arena, in bytes.
 enum { kAlignment = 64 };
 // Placement compares each block with all placed ones, which takes a third of a second for this many blocks. Further
 // blocks are appended without comparison and share no memory.

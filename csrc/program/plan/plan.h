@@ -22,6 +22,7 @@
 // keeps more memory per idle call, a smaller one costs time in each run.
 #define PYD_ARENA_KEPT_BYTES (UINT64_C(256) << 10)
 
+// A command with the sizes of one plan.
 typedef struct pyd_plan_command_s {
   uint64_t start;  // first index inside its region
   uint64_t count;  // workgroups or pieces
@@ -78,6 +79,7 @@ typedef struct pyd_plan_step_s {
   uint64_t chunk;  // of a chain: tiles that go through all commands before the next ones begin; 0: not a chain
 } pyd_plan_step_t;
 
+// A function for given sizes of its arguments: everything that does not depend on addresses.
 struct pyd_plan_s {
   const pyd_program_t* program;
   pyd_allocator_t allocator;  // of its |size| bytes; a copy, as the program may be freed before the plan

@@ -7,6 +7,7 @@
 #include "program/commands/command.h"
 #include "program/commands/pieces.h"
 
+// Alignment of copies in the staging buffer, in bytes.
 enum { kAlignment = 64 };
 
 // The regions that replace one region of the function, in order: regions run one after the other.

@@ -10,6 +10,7 @@
 extern "C" {
 #endif
 
+// A text of a program, not terminated.
 typedef struct pyd_api_text_s {
   const char* data;  // may be NULL when |length| is 0
   size_t length;
