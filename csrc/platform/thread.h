@@ -32,6 +32,7 @@ typedef struct pyd_event_s {
 #endif
 } pyd_event_t;
 
+// The event is clear afterwards.
 void pyd_event_init(pyd_event_t* event);
 // No thread may be waiting. In the child of a fork an event that had waiters in the parent is re-initialised, not
 // deinitialised.

@@ -80,6 +80,7 @@ typedef struct pyd_provider_list_s {
   pyd_provider_t* items[];  // in the order in which they are asked; each retained
 } pyd_provider_list_t;
 
+// Returns the current providers, which later changes of the manager do not affect.
 pyd_provider_list_t* pyd_plugin_manager_snapshot(pyd_plugin_manager_t* manager);  // retained
 void pyd_provider_list_release(pyd_provider_list_t* list);
 

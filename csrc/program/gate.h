@@ -18,6 +18,7 @@ typedef struct pyd_gate_s {
   pyd_scope_access_t scopes;  // of |sched|
 } pyd_gate_t;
 
+// The gate is open at first. |sched|: the scheduler whose threads may work for the holder.
 void pyd_gate_init(pyd_gate_t* gate, pyd_sched_t* sched);
 void pyd_gate_destroy(pyd_gate_t* gate);
 

@@ -55,8 +55,10 @@ pyd_status_t pyd_executable_from_module(struct pyd_elf_module_s* module, const p
 pyd_status_t pyd_executable_from_query(pyd_library_query_fn_t query, const pyd_executable_options_t* options,
                                        pyd_executable_t** out_executable);
 
+// Unloads a library, whose kernels must not run any more. NULL is allowed.
 void pyd_executable_free(pyd_executable_t* executable);
 
+// The tables of the library, and the environment that its kernels are called with; valid until it is unloaded.
 const pyd_library_t* pyd_executable_library(const pyd_executable_t* executable);
 const pyd_environment_t* pyd_executable_environment(const pyd_executable_t* executable);
 // The range of the loaded image, for profilers and debuggers; zero when the library was not loaded by us.

@@ -17,6 +17,7 @@ extern "C" {
 #define PYD_LIBRARY_MAX_CONSTANTS 64u
 #define PYD_LIBRARY_MAX_BINDINGS 64u
 
+// The sanitizer that a library was compiled with.
 typedef enum pyd_library_sanitizer_e {
   PYD_LIBRARY_SANITIZER_NONE = 0,
   PYD_LIBRARY_SANITIZER_ADDRESS = 1,
@@ -25,6 +26,7 @@ typedef enum pyd_library_sanitizer_e {
   PYD_LIBRARY_SANITIZER_UNDEFINED = 4,
 } pyd_library_sanitizer_t;
 
+// What a library states first. |sanitizer|: a pyd_library_sanitizer_t.
 typedef struct pyd_library_header_s {
   uint32_t version;
   const char* name;
@@ -32,9 +34,11 @@ typedef struct pyd_library_header_s {
   uint32_t sanitizer;
 } pyd_library_header_t;
 
+// A function that kernels import, and the function of the host through which they call it. Returns 0, or a failure.
 typedef int32_t (*pyd_import_fn_t)(void* params, void* context, void* reserved);
 typedef int32_t (*pyd_import_thunk_fn_t)(pyd_import_fn_t import, void* params, void* context, void* reserved);
 
+// The CPU that runs a kernel.
 #define PYD_PROCESSOR_DATA_WORDS 8
 typedef struct pyd_processor_s {
   uint64_t data[PYD_PROCESSOR_DATA_WORDS];  // word 0: the feature bits of docs/abi.md, the rest zero
@@ -84,11 +88,13 @@ typedef struct pyd_workgroup_state_s {
 typedef int32_t (*pyd_dispatch_fn_t)(const pyd_environment_t* environment, const pyd_dispatch_state_t* dispatch,
                                      const pyd_workgroup_state_t* workgroup);
 
+// Names of the functions that a library imports.
 typedef struct pyd_library_imports_s {
   uint32_t count;
   const char* const* symbols;  // a leading '?' marks an optional import; not strictly sorted
 } pyd_library_imports_t;
 
+// What a kernel needs of the host. |local_memory_pages|: memory of each workgroup, in PYD_LIBRARY_PAGE_SIZE bytes.
 typedef struct pyd_library_export_attrs_s {
   uint64_t flags;
   uint16_t local_memory_pages;
@@ -101,12 +107,14 @@ typedef struct pyd_library_export_attrs_s {
   uint64_t reserved[5];
 } pyd_library_export_attrs_t;
 
+// Where the source of a kernel is; |path| is not terminated.
 typedef struct pyd_library_source_location_s {
   uint32_t line;
   uint32_t path_length;
   const char* path;
 } pyd_library_source_location_t;
 
+// The kernels of a library: arrays of |count| entries by ordinal. Those but |ptrs|, |attrs| and |names| may be NULL.
 typedef struct pyd_library_exports_s {
   uint32_t count;
   const pyd_dispatch_fn_t* ptrs;
@@ -120,6 +128,8 @@ typedef struct pyd_library_exports_s {
   const void* stage_locations;
 } pyd_library_exports_t;
 
+// A library, as the query symbol returns it. |constants|: number of words that |constants| of the environment has, or
+// 0 if the library does not state it.
 typedef struct pyd_library_s {
   const pyd_library_header_t* header;
   pyd_library_imports_t imports;

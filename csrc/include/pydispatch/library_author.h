@@ -81,6 +81,7 @@ static inline int32_t pyd_call_import(const pyd_environment_t* environment, size
   PYD_LIBRARY_TABLES_(library_name, exports, sizeof(pyd_library_import_names_) / sizeof(char*) - 1, \
                       pyd_library_import_names_)
 
+// Defines a library without imports. |exports|: a macro that applies its parameter X to each kernel.
 #define PYD_LIBRARY(library_name, exports) PYD_LIBRARY_TABLES_(library_name, exports, 0, NULL)
 
 // Defines the tables, and the query function under the name by which hosts look it up. Exports have no tables of

@@ -36,8 +36,10 @@ extern "C" {
 
 typedef uintptr_t pyd_plugin_status_t;
 
+// The bits of a status that hold its code.
 #define PYD_PLUGIN_STATUS_CODE_MASK 0x1Fu
 
+// Codes of statuses, with the numbers of IREE's.
 typedef enum pyd_plugin_code_e {
   PYD_PLUGIN_OK = 0,
   PYD_PLUGIN_CANCELLED = 1,
@@ -73,6 +75,7 @@ typedef struct pyd_plugin_param_s {
   pyd_plugin_string_t value;
 } pyd_plugin_param_t;
 
+// What |control| of an allocator does.
 typedef enum pyd_plugin_alloc_command_e {
   PYD_PLUGIN_MALLOC = 0,   // contents undefined
   PYD_PLUGIN_CALLOC = 1,   // zeroed
@@ -80,6 +83,7 @@ typedef enum pyd_plugin_alloc_command_e {
   PYD_PLUGIN_FREE = 3,     // *inout_memory; has no parameters
 } pyd_plugin_alloc_command_t;
 
+// The |params| of |control|, but for PYD_PLUGIN_FREE.
 typedef struct pyd_plugin_alloc_params_s {
   size_t size;  // bytes
 } pyd_plugin_alloc_params_t;
@@ -91,6 +95,7 @@ typedef struct pyd_plugin_allocator_s {
                                  void** inout_memory);
 } pyd_plugin_allocator_t;
 
+// What the host provides to a plugin when it loads it.
 typedef struct pyd_plugin_environment_s {
   pyd_plugin_allocator_t allocator;
 } pyd_plugin_environment_t;
@@ -117,6 +122,7 @@ typedef uint32_t pyd_plugin_resolution_t;
 #define PYD_PLUGIN_FEATURE_STANDALONE 1u   // needs no operating system: required of an embedded ELF
 #define PYD_PLUGIN_FEATURE_FULL_STATUS 2u  // statuses may carry a pointer above the code
 
+// The sanitizer that a plugin was compiled with.
 typedef enum pyd_plugin_sanitizer_e {
   PYD_PLUGIN_SANITIZER_NONE = 0,
   PYD_PLUGIN_SANITIZER_ADDRESS = 1,
@@ -125,6 +131,7 @@ typedef enum pyd_plugin_sanitizer_e {
   PYD_PLUGIN_SANITIZER_UNDEFINED = 4,
 } pyd_plugin_sanitizer_t;
 
+// What a plugin states of itself, with texts for people.
 typedef struct pyd_plugin_header_s {
   uint32_t version;  // PYD_PLUGIN_VERSION
   const char* name;
@@ -134,6 +141,7 @@ typedef struct pyd_plugin_header_s {
   uint64_t reserved[8];  // 0
 } pyd_plugin_header_t;
 
+// The functions of a plugin, as its query symbol returns them.
 typedef struct pyd_plugin_table_s {
   const pyd_plugin_header_t* header;
   // Creates an instance; a plugin may have several. A failed load is not followed by unload.
@@ -192,6 +200,7 @@ static inline void pyd_plugin_free(const pyd_plugin_allocator_t* allocator, void
 
 // ---- resolving from a table
 
+// A function that a plugin supplies, by the name under which programs import it.
 typedef struct pyd_plugin_entry_s {
   const char* name;  // without '?'
   pyd_plugin_fn_t function;
@@ -228,6 +237,7 @@ static inline pyd_plugin_status_t pyd_plugin_resolve_from(const pyd_plugin_entry
 
 // ---- a complete plugin
 
+// Entries of the table of PYD_PLUGIN: a function without a context, and one that is called with a context.
 #define PYD_PLUGIN_FN(name, function) {name, function, 0}
 #define PYD_PLUGIN_FN_CONTEXT(name, function, context) {name, function, context}
 

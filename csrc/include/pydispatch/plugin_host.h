@@ -26,6 +26,7 @@ typedef enum pyd_plugin_kind_e {
   PYD_PLUGIN_KIND_STATIC = 3,    // linked into the process
 } pyd_plugin_kind_t;
 
+// Returns "auto", "system", "embedded" or "static", a constant.
 const char* pyd_plugin_kind_name(pyd_plugin_kind_t kind);
 
 // What a plugin is loaded with.

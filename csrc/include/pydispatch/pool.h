@@ -51,6 +51,7 @@ typedef struct pyd_pool_stats_s {
   uint64_t peak_bytes;  // live and free together
   uint64_t live_blocks;
 } pyd_pool_stats_t;
+// Reads the counts, which other threads may change meanwhile.
 void pyd_pool_stats(pyd_pool_t* pool, pyd_pool_stats_t* out_stats);
 
 // Handlers of a fork (pthread_atfork): |prepare| in the parent, then |done| in both processes. Without them a child

@@ -119,6 +119,7 @@ typedef struct pyd_program_function_s {
   uint32_t dims_count;  // sum of the ranks of the arguments: the length of |dims| of pyd_plan_create
 } pyd_program_function_t;
 
+// The tables of a program. |index| is less than the count; results are valid until the program is freed.
 uint32_t pyd_program_executable_count(const pyd_program_t* program);
 const pyd_program_executable_t* pyd_program_executable(const pyd_program_t* program, uint32_t index);
 uint32_t pyd_program_query_count(const pyd_program_t* program);

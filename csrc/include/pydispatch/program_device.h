@@ -25,6 +25,7 @@ typedef struct pyd_export_info_s {
   uint32_t constant_count, binding_count;
 } pyd_export_info_t;
 
+// The kernels of all executables. |index| is less than their count.
 uint32_t pyd_program_export_count(const pyd_program_t* program);
 void pyd_program_export(const pyd_program_t* program, uint32_t index, pyd_export_info_t* out_info);
 
@@ -121,6 +122,7 @@ typedef struct pyd_buffer_info_s {
   uint64_t offset;  // of a transient, in the arena
 } pyd_buffer_info_t;
 
+// The buffers of a plan, which slots refer to. |index| is less than their count.
 uint32_t pyd_plan_buffer_count(const pyd_plan_t* plan);
 void pyd_plan_buffer(const pyd_plan_t* plan, uint32_t index, pyd_buffer_info_t* out_info);
 

@@ -73,6 +73,7 @@ void pyd_task_release_end(pyd_task_t* task);
 // has then not been submitted.
 pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* options);
 
+// Returns whether the task has ended: run, failed, or cancelled. In the child of a fork, the parent's tasks have ended.
 bool pyd_task_is_done(pyd_task_t* task);
 // Sets |on_done|, in place of the one that it was submitted with. False when the task has ended: it will not be called.
 bool pyd_task_set_on_done(pyd_task_t* task, void (*on_done)(void* context, pyd_task_t* task), void* context);

@@ -54,6 +54,7 @@ typedef struct pyd_trace_s {
   uint32_t is_on;  // accessed atomically
 } pyd_trace_t;
 
+// Creates a recorder, which is off and has no memory for events yet.
 pyd_status_t pyd_trace_create(pyd_trace_t** out_trace);
 // Frees a recorder that no thread records to or reads any more. NULL is allowed.
 void pyd_trace_destroy(pyd_trace_t* trace);

@@ -12,6 +12,7 @@ typedef struct pyd_memory_s {
   const pyd_device_memory_t* device;  // NULL: this process
 } pyd_memory_t;
 
+// Acquires a block of at least |bytes| bytes, and releases one. |*out_block| is NULL after a failure.
 pyd_status_t pyd_memory_acquire(pyd_memory_t memory, uint64_t bytes, void** out_block);
 void pyd_memory_release(pyd_memory_t memory, void* block);  // |block| may be NULL
 
