@@ -115,7 +115,7 @@ def _kind_of(op: Operation, values: set[SSAValue], axis: int) -> str | None:
             is_same_for_parts = axis not in dims_in(map_)
         if not is_same_for_parts:
             return None
-    if any(output in values for output in generic.outputs):  # as initial values
+    if any(output in values for output in generic.outputs):  # it is read as initial values
         return None
     if generic.is_parallel:
         is_overwritten = not generic.block.args[-1].uses.get_length()  # the body does not read the initial values
@@ -159,7 +159,7 @@ class _Parts:
                 self.parts_of[op.results[0]] = self._elementwise(cast(GenericOp, op))
             elif op in readers.reductions:
                 replace_op(op, self._reduced(cast(GenericOp, op)))
-        for slice_ in readers.slices:  # of elements before the columns, which the first part has
+        for slice_ in readers.slices:  # slices of elements before the columns, all in the first part
             first, *_columns = self.parts_of[slice_.operands[0]]
             slice_.operands[0] = first
 
@@ -196,7 +196,7 @@ class _Parts:
         dims = [AffineExpr.dimension(d) for d in range(rank)]
         # The column's element at index 0 of its axis, whose size is 1.
         map_ = AffineMap(rank, 0, (*dims[: self.axis], AffineExpr.constant(0), *dims[self.axis :]))
-        # The reduction's body combines an element with the sum so far, here those of `column` and `total`. Both are
+        # The reduction's body combines an element, here of `column`, with the sum so far, of `total`. Both tensors are
         # inputs of the new operation: its body has one more argument for the output `empty`, which it does not read.
         body = Block(arg_types=[*(argument.type for argument in op.body.block.args), type_.element_type])
         copies: dict[SSAValue, SSAValue] = dict(zip(op.body.block.args, body.args[:-1], strict=True))

@@ -72,8 +72,8 @@ def _copy_to_readers(groups: FusionGroups, op: Operation) -> None:
         if op_is_view or op in intermediates:
             reason = None
         else:
-            # Legality is checked for the group as it will be after all copies. They are made from the last operation to
-            # the first: those before `op` are not members yet.
+            # Legality is checked for the group as it will be after all copies. Copies are made from the last operation
+            # to the first: operations before `op` are not members yet.
             uncopied = {other for other in intermediates if groups.position[other] < groups.position[op]}
             reason = groups.legality.violation(groups.in_order({*groups.members[group], *uncopied}))
         if reason is not None:

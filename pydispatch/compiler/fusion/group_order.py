@@ -76,8 +76,7 @@ class GroupOrder:
 
     def merge(self, a: int, into: int) -> None:
         """Merge node `a` into node `into`, whose number remains. No other node may be on a path between the two."""
-        # Of the nodes with ranks between the two: those that the later one depends on, and those that depend on the
-        # earlier one.
+        # Both sets are nodes with ranks between the two: predecessors of the later node, successors of the earlier one.
         predecessors, successors = self._between(a, into, limit=None)
         assert not predecessors & successors, "the merged node would need itself"
         by_rank = self._rank.__getitem__

@@ -114,12 +114,12 @@ def im2col_pays(convolution: Convolution) -> bool:
     """Return whether the product is likely to be faster, judged by sizes alone; dynamic sizes count as 1."""
     element = cast("TensorType[Attribute]", convolution.image.type).element_type
     pixels, filters = convolution.count(convolution.spatial), convolution.count(convolution.rows)
-    # Bytes of the window of one pixel in all input channels, which are also those of one filter. An index has 64 bits.
+    # Size of a pixel's window in all input channels, which is also the size of a filter. An index has 64 bits.
     column_bytes = convolution.count(convolution.steps) * (bit_width(element) or 64) // 8
     # Bytes of the im2col matrix; 0 if a size is 0.
     matrix_bytes = convolution.count(convolution.batches) * pixels * column_bytes
     if convolution.channels_last:
-        filter_bytes, image_bytes = filters * column_bytes, pixels * column_bytes  # of all windows of one image
+        filter_bytes, image_bytes = filters * column_bytes, pixels * column_bytes  # all windows of an image
         is_filter_large = filter_bytes >= LARGE_FILTER and image_bytes <= MAX_IMAGE_PER_FILTER * filter_bytes
         columns_overlap = any(convolution.sizes[d] > 1 for d in convolution.steps[:-1])  # the last step is the channel
         fewest_pixels = FEWEST_PIXELS_CONSTANT_FILTER if is_constant(convolution.filter) else FEWEST_PIXELS
@@ -156,9 +156,9 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     if not rows or any(d in image.dims for d in rows) or not set(steps) <= image.dims:
         return None
     channels_last = result_dims[-1] == rows[-1]
-    if channels_last:  # kernels sum channels innermost, in the order of the filter, whatever that of the loops
+    if channels_last:  # kernels sum channels innermost, in the order of the filter
         steps = tuple(d for d in order if d in steps)
-        # Batches are the leading dimensions that index the image by themselves; a window moves along the others.
+        # Batches are the leading dimensions that index the image by themselves; windows move along the remaining ones.
         moved_positions = (i for i, d in enumerate(image_dims) if not any(x.is_identity(d) for x in image.coordinates))
         batches = tuple(image_dims[: next(moved_positions, len(image_dims))])
     else:
@@ -221,7 +221,7 @@ def _rewrite_to_product(convolution: Convolution) -> None:
         patch_dims, filter_dims, result_dims = (steps, spatial), (rows, steps), (rows, spatial)
     order = [*convolution.batches, *patch_dims[0], *patch_dims[1]]
     patches_type = TensorType(element, [convolution.sizes[d] for d in order])
-    dynamic_dims = dynamic_sizes(output, op)  # those of batches, which the patches have too: no others are dynamic
+    dynamic_dims = dynamic_sizes(output, op)  # sizes of batches, which the patches have, too
     # For each loop of the convolution, its dimension of the patches; loops over filters do not index the image.
     new_dims = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(convolution.sizes))]
     image_index = AffineMap(

@@ -264,7 +264,7 @@ class FusionGroups:
             self.intermediates.pop(other, set()) | self.intermediates.pop(group, set()) | intermediates
         )
         self.order.merge(group, other)
-        self._common_space[group] = self._common_space[other] = None  # join() then sets that of the union, if any
+        self._common_space[group] = self._common_space[other] = None  # join() sets the space of the union, if any
 
     # -- after all operations have entered
 

@@ -127,7 +127,7 @@ def _collapse_dims(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> 
             shape = shape_of(value)
             value = collapsed(op, value, groups, [math.prod(shape[i] for i in group) for group in groups])
         operands.append(value)
-        result_groups = groups  # at the end those of the last operand, which has the dimensions of the result
+        result_groups = groups  # after the loop, the groups of the output, whose type is the result's
     product = rewrite_loops(op, operands, maps, [generic.iterators[d] for d in kept_dims])
     type_ = op.results[0].type
     assert isinstance(type_, TensorType)

@@ -94,7 +94,7 @@ def _add_full_version(entry: Entry, loop: scf.ParallelOp, comparisons: list[Comp
     """Replace a loop by a branch between a version in which all of the comparisons are true, and the loop."""
     build = Build.before(entry, loop)
     is_full = _is_full(build, comparisons)
-    copies: dict[SSAValue, SSAValue] = {}  # values of the loop -> those of the version
+    copies: dict[SSAValue, SSAValue] = {}  # value of the loop -> its copy in the version
     full_loop = loop.clone(copies)
     for comparison, _, _ in comparisons:
         copy = copies[comparison.result].owner

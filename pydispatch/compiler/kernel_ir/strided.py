@@ -129,7 +129,7 @@ def _find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> 
     if not isinstance(invocations, int) or invocations < FEWEST:
         return None
     own, shared, varying = list[Operation](), list[Operation](), set[SSAValue](block.args)
-    for op in block.ops:  # those before the strided loop must be fit to be executed several times
+    for op in block.ops:  # operations before the strided loop, which may be executed again
         if isinstance(op, scf.ForOp):
             start = _uniform_start(op.lb, block.args[0], varying)
             if start is None or not counts_indices(op) or known(op.step) != invocations or op.ub in varying:

@@ -14,7 +14,7 @@ def bit_width(type: Attribute) -> int | None:
         return 64
     if isinstance(type, IntegerType):
         return type.width.data
-    bits = getattr(type, "bitwidth", None)  # of xDSL's float types
+    bits = getattr(type, "bitwidth", None)  # xDSL's float types have this attribute
     return bits if isinstance(bits, int) else None
 
 

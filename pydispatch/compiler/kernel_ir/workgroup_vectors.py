@@ -267,7 +267,7 @@ def _fits(array: WorkgroupArray, phases: list[Phase]) -> bool:
                     start = _start(array, access, lane, first)
                     is_store = isinstance(access, memref.StoreOp)
                     is_shifted = start is None or start % LANES != 0
-                    # An access in a branch that is not decided would be that of some lanes.
+                    # In a branch that is not decided, only some lanes may execute the access.
                     if access is not op or start is None or (is_store and (is_shifted or not phase.is_whole)):
                         return False
                     overlaps = overlaps or is_shifted
@@ -355,7 +355,7 @@ class _PhaseEmitter:
                     inner.op(memref.StoreOp.get(values.get(op.value, op.value), line, [body.args[0]]))
                 else:
                     values[op.res] = inner.let(memref.LoadOp.get(line, [body.args[0]]))
-            elif isinstance(op, scf.YieldOp):  # of a branch that is taken
+            elif isinstance(op, scf.YieldOp):  # the end of a branch that is taken
                 branch = op.parent_op()
                 assert branch is not None
                 for result, value in zip(branch.results, op.operands, strict=True):

@@ -85,7 +85,7 @@ class FunctionEmitter:
         self.op: Operation = function
         self._stack_bytes = 0
         self._cache: dict[object, str] = {}  # texts that `once` returned, by key
-        self._labels: dict[Block, str] = {}  # of blocks that were branched to or begun
+        self._labels: dict[Block, str] = {}  # labels of blocks that were branched to or begun
         # Block → (label of a predecessor, values it passes), until the block is begun.
         self._edges: dict[Block, list[tuple[str, list[str]]]] = {}
         self._scopes: dict[str, _AliasScope] = {}  # by storage

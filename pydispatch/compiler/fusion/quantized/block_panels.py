@@ -257,7 +257,7 @@ class Panels:
         if stored is None:
             return self._joined_terms(ops, terms, arith.AddfOp, float(-low))
         element, is_signed = stored
-        least, most = stored_range(element.tensor, is_signed)  # of the zero points
+        least, most = stored_range(element.tensor, is_signed)  # range of the zero points
         if least < low or most - low > 255:
             return self._joined_terms(ops, terms, arith.AddfOp, float(-low))
         space, body = self._panel_loops(has_blocks=_depend_on_block(terms)), GenericBody()

@@ -51,7 +51,7 @@ def multiply_block_scaled(function: Operation, packs: bool, integer_bytes: int) 
         c = contraction_of(op) if op.name == GENERIC and op.parent is not None else None
         if c is not None and c.acc == f32 and is_projected_permutation(c.generic.maps[-1]):
             permitted = op.attributes.get(INTEGER_BYTES, IntegerAttr(integer_bytes, i64))
-            # A product is rewritten for the weights in B, or else for those in A.
+            # A product is rewritten for weights in B, or else for weights in A.
             if _rewrite(c, c.b, packs, permitted) or _rewrite(c, c.a, packs, permitted):
                 changed = True
     if changed:
@@ -222,7 +222,7 @@ class _Product:
         panels = Panels(self.weights, layout)
         rows = len(loops.rows)
         sizes = (*(generic.extents[d] for d in loops.rows), *layout.loops)
-        # The loops of the new contraction: those over rows, then those of the layout.
+        # The loops of the new contraction: loops over rows, then the loops of the layout.
         space = Space(sizes, positions=layout.positions(rows), rows={d: i for i, d in enumerate(loops.rows)})
         ops, body = list[Operation](), GenericBody()
         factor = self._other_factor(body, space)

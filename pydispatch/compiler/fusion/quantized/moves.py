@@ -73,7 +73,7 @@ def _rewrite_gather(op: GenericOp, extract: tensor.ExtractOp) -> bool:
     type_ = TensorType(element, shape_of(result))
     body = op.body.clone()
     block = body.block
-    output = block.args[len(op.inputs)]  # its type becomes that of the quantized elements
+    output = block.args[len(op.inputs)]  # its type becomes the type of the quantized elements
     new_output = block.insert_arg(element, output.index)
     output.replace_all_uses_with(new_output)
     block.erase_arg(output)

@@ -153,7 +153,7 @@ class TensorRecognizer:
         """
         terminator = op.region.block.last_op
         zero = 0 if inner.zero is None else inner.zero.number
-        low, high = inner.range  # of stored - zero, which has to be 0 for some stored integer
+        low, high = inner.range  # range of stored - zero, which must be 0 for some stored integer
         if terminator is None or op.nofold is not None or not is_zero(terminator.operands[0]):
             return None
         if zero is None or not low <= 0 <= high:

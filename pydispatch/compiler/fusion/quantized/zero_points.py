@@ -76,7 +76,7 @@ def zero_point_corrections(
         signed_a = signed_b = True
     least_a, least_b = (LEAST_BYTE if signed else 0 for signed in (signed_a, signed_b))
     first, second = _shifted(lhs, least_a, constant_a, constant_b), _shifted(rhs, least_b, constant_b, constant_a)
-    # The correction of one factor is its zero point times the sum of the other one.
+    # The correction of one factor is its zero point times the sum of the other factor.
     sides = [(first, second.bytes), (second, first.bytes)]
     summed = [other for factor, other in sides if factor.needs_correction]
     return (first, second) if summed and all(_can_be_summed(contraction, factor) for factor in summed) else ()

@@ -167,7 +167,7 @@ def _kept_dimensions(op: Operation, sizes: Sequence[Index], strides: Sequence[In
     to_drop = len(sizes) - len(wanted_sizes)
     kept: list[int] = []
     for dimension, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
-        position = len(kept)  # of the next dimension of the result
+        position = len(kept)  # position in the result of the next dimension that is kept
         fits = position < len(wanted_sizes) and _fits(size, wanted_sizes[position])
         remaining, wanted = len(sizes) - dimension - 1, len(wanted_sizes) - position
         if not to_drop or size != 1:  # it cannot be dropped
@@ -208,12 +208,12 @@ def _expand_shape(build: Build, op: Operation) -> list[SSAValue]:
                 "memref.expand_shape with several open dimensions in one group", note="give output_shape"
             )
         for i in unknown:
-            product = 1  # of the other sizes of the group, which are all static
+            product = 1  # product of the other sizes of the group, which are all static
             for other in group:
                 size = sizes[other]
                 product *= size if isinstance(size, int) else 1
             sizes[i] = _quotient(build, source.sizes[dimension], product)
-        stride = source.strides[dimension]  # of the innermost dimension of the group
+        stride = source.strides[dimension]  # stride of the innermost dimension of the group
         for position, i in enumerate(reversed(group)):
             size = sizes[i]
             assert size is not None

@@ -264,8 +264,8 @@ def _scaled(body: Body, value: SSAValue, scale: SSAValue, target: Attribute, is_
     The scale is converted to f8E8M0FNU first, which has only its exponent: it is a power of two.
     """
     power = Float8E8M0FNUType()
-    # f32 holds the product of a small float and a power exactly, but may round that of an f32. The conversion of an f32
-    # to 16 bits would round it a second time.
+    # f32 holds the product of a small float and a power exactly, but may round the product of an f32. The conversion to
+    # 16 bits would round that a second time.
     source_bits, target_bits = bit_width(value.type), bit_width(target)
     rounds_twice = (source_bits, target_bits) == (32, 16)
     wide = _F64 if max(source_bits, target_bits) > 32 or rounds_twice else _F32

@@ -25,7 +25,7 @@ def exp_parts(x: Number, low: Number | None = None) -> tuple[Number, Word]:
     head, tail = x - n * ln2_head, n * ln2_tail  # x - n log 2: the first difference is exact
     tail = -tail if low is None else low - tail
     r = head + tail
-    rounding_error = (head - r) + tail if format.computes_in_pairs else None  # of r
+    rounding_error = (head - r) + tail if format.computes_in_pairs else None  # r + rounding_error is exact
     return expm1_reduced(r, rounding_error), k
 
 

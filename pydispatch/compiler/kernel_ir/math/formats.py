@@ -239,7 +239,7 @@ def polynomial(x: Number, name: str) -> Number:
     if not format.computes_in_pairs:
         return _horner(x, coefficients)
     square = x * x
-    # Coefficients have the highest power first, and so have those of even and of odd powers, counted from the end.
+    # `even` and `odd` are the coefficients of even and of odd powers; like all coefficients, the highest power first.
     even, odd = coefficients[-1::-2][::-1], coefficients[-2::-2][::-1]
     return _horner(square, odd).fma(x, _horner(square, even))
 

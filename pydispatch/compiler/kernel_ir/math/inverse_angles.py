@@ -67,7 +67,7 @@ def acos(x: Number) -> Number:
 def _angle(y: Number, x: Number) -> Pair:
     """Return the angle of the point (x, y), in [0, pi/2], as a pair; both are finite, not negative, and not both 0."""
     format = format_of(y)
-    (pio2, pio2_low), steep = format.pio2, y > x  # an angle above pi/4 is pi/2 less that of the point (y, x)
+    (pio2, pio2_low), steep = format.pio2, y > x  # angle above pi/4: pi/2 less the angle of (y, x)
     large, small = choose(steep, y, x), choose(steep, x, y)
     if format is F32:
         t = small / large

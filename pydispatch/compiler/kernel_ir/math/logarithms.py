@@ -181,7 +181,7 @@ def _table_pair(x: Number) -> Pair:
     """
     format = format_of(x)
     bits, scale_exponent = _normal(x, scale_exponent=54)  # any exponent that makes all subnormal numbers normal
-    bits_of_least_z = 0x3FE6000000000000  # of 0.6875; z is from there to twice that
+    bits_of_least_z = 0x3FE6000000000000  # the bits of 0.6875; z is from 0.6875 to 1.375
     k, exponent_bits = _split_exponent(bits, least_mantissa=bits_of_least_z)
     row = ((bits - bits_of_least_z) >> 45) & 127  # the first 7 of the 52 bits of the fraction
     z = (bits - exponent_bits).as_float()

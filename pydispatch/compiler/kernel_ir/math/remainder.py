@@ -49,12 +49,12 @@ def remainder(x: Number, y: Number) -> Number:
 
     digits_left = dividend_exponent - divisor_exponent
     rest, digits_left = step(dividend % divisor, choose(digits_left < 0, 0, digits_left))
-    # The largest quotient has as many digits as there are exponents, and those of a subnormal divisor.
+    # The largest quotient has a digit for each exponent, and for each digit of the fraction of a subnormal divisor.
     most_digits = (1 << (width - 1 - fraction)) + fraction
     most_iterations = -(-most_digits // (STEPS * room))
     rest, _ = repeated((rest, digits_left), lambda carried: carried[1] > 0, steps, most_iterations)
     # The remainder is rest * 2^unit_exponent, a multiple of the divisor's last place. The bits of a normal number are
-    # those of the float `rest` with unit_exponent added to its exponent field.
+    # the bits of the float `rest` with unit_exponent added to its exponent field.
     rest_bits, unit_exponent = rest.to_float().bits(), divisor_exponent - (format.bias + fraction)
     # The bits of a subnormal number are its multiple of the smallest one, 2^(1 - bias - fraction). Where the shift is
     # more than `fraction`, the number is normal or 0.

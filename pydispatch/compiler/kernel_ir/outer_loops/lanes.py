@@ -286,8 +286,7 @@ class Lanes:
 
     def _interleaved(self, block: Block) -> set[Operation]:
         """Return the loads of a block that read `x[s * lane + k]` for all k below s; LLVM shuffles vectors for them."""
-        # (memref, stride, value numbers of the other indices and of the last one without its constant offset) ->
-        # constant offset -> loads
+        # (memref, stride, value numbers of the indices, the last without its offset) -> constant offset -> loads.
         groups: dict[tuple[SSAValue, int, tuple[int, ...]], dict[int, list[Operation]]] = {}
         numbering = _Numbering()
         for op in block.ops:

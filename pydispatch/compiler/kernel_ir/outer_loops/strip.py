@@ -382,7 +382,7 @@ class Strip:
             for inner in (value.op, *_inner_operations(value.op)):
                 for operand in inner.operands:
                     self._resolve(build, operand, lane, copies, value.op)
-            build.insert(value.op.clone(copies))  # which adds the clone's results to `copies`
+            build.insert(value.op.clone(copies))  # adds the clone's results to `copies`
         return copies.get(value, value)
 
 

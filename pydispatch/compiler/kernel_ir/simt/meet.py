@@ -48,7 +48,7 @@ def combine_partials(
         return [
             _combine_in_tree(workgroup, loop, index, *pair) for index, pair in enumerate(zip(ops, values, strict=True))
         ]
-    lanes = min(workgroup.machine.warp, workgroup.invocation_count)  # of each warp
+    lanes = min(workgroup.machine.warp, workgroup.invocation_count)  # lanes of a warp
     # Shuffles halve a warp in each step, so that all its lanes must be there, and their number be a power of two.
     are_warps_whole = workgroup.invocation_count % lanes == 0 and lanes & (lanes - 1) == 0
     if not are_warps_whole:
@@ -58,7 +58,7 @@ def combine_partials(
     warp_results: list[SSAValue] = []
     for op, value in zip(ops, values, strict=True):
         distance = lanes // 2
-        while distance:  # each lane combines its value with that of lane + distance; lane 0 then has that of the warp
+        while distance:  # lane i combines its value with lane i + distance; lane 0 has the warp's result at the end
             value = combined(build, op, value, shuffle(build, value, mode=DOWN, offset=distance, lanes=lanes))
             distance //= 2
         warp_results.append(value)

@@ -104,7 +104,7 @@ class Workgroup:
         self.divides_in_32_bits = machine.divides_in_words and has_word_indices
         self.workgroup_allocations: set[Operation] = set()  # allocations that all invocations share
         self.reductions = 0  # number of distributed reductions
-        self.barriers = list(ops.get("gpu.barrier", ()))  # of the source and inserted
+        self.barriers = list(ops.get("gpu.barrier", ()))  # barriers of the source, then inserted ones
         self.scratch: dict[object, SSAValue] = {}  # (element type, size, key) → array of partial results, see meet.py
         self.loops: list[LoopState] = []  # the sequential loops around the current operation, outermost first
         # Memory that one invocation writes and another accesses after a barrier.
@@ -181,7 +181,7 @@ class Workgroup:
 
     def _shared_keys(self, keys: set[Key]) -> set[Key]:
         """Return the keys of bindings, arguments and allocations in workgroup memory; leave out private memory."""
-        # Only keys of allocations are operations: those of bindings and arguments are tuples.
+        # Only keys of allocations are operations: the keys of bindings and arguments are tuples.
         return {key for key in keys if not isinstance(key, Operation) or key in self.workgroup_allocations}
 
     # Values of each invocation, computed at the entry
@@ -363,7 +363,7 @@ class Workgroup:
         """
         before = self.hazards.copy()
         had_passed_barrier = [loop.has_passed_barrier for loop in self.loops]
-        self.hazards.record(self.shared(accesses_of(op)), by=SEVERAL_INVOCATIONS)  # of the iteration before
+        self.hazards.record(self.shared(accesses_of(op)), by=SEVERAL_INVOCATIONS)  # accesses of the iteration before
         state = LoopState()
         self.loops.append(state)
         for region in op.regions:

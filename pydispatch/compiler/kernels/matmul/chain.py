@@ -236,7 +236,7 @@ def _has_kernel(chain: Chain) -> bool:
         return False
     if any(n is None or n < 1 for generic in (first.generic, second.generic) for n in generic.extents):
         return False
-    has_loop_per_dimension = second.a.axis_dims is not None  # of the rows, in the second product
+    has_loop_per_dimension = second.a.axis_dims is not None  # each dimension of the rows is a loop of the product
     if not has_loop_per_dimension or second.reductions:
         return False
     # The columns of the rows are N of the first product and K of the second; each other dimension is one loop of both.

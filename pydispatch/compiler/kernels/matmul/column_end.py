@@ -243,7 +243,7 @@ def _limits(condition: Expression, column: int, is_true: bool) -> Limits:
     if op.name == ("arith.andi" if is_true else "arith.ori"):
         lhs, rhs = (_limits(operand, column, is_true) for operand in operands)
         return lhs.intersected(rhs)
-    if op.name == "arith.select":  # `select c, x, false` is a conjunction; `select c, x, true` negated is one, too
+    if op.name == "arith.select":  # `select c, x, false` and the negation of `select c, x, true` are conjunctions
         selector, chosen, other = operands
         for is_chosen, rest, constant in ((True, chosen, other), (False, other, chosen)):
             if (value := constant.number()) is not None and bool(value) != is_true:

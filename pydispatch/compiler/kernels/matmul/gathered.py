@@ -67,7 +67,7 @@ class GatheredPages:
         pages, *page_shape = shape_of(self.source)
         page = self.page.emit(elements, build, [*indices[: self.axis], entry, row, *others])
         offset = build.times(build.clamp(page, pages), prod(page_shape))
-        # The dimensions before `axis` are those of the table: they select the page, and have no stride in it.
+        # The dimensions before `axis` are dimensions of the table: they select the page, and have no stride in it.
         for index, stride in zip((row, *others), self.strides[self.axis :], strict=True):
             offset = build.plus(offset, build.times(index, stride))
         return offset

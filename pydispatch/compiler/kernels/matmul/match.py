@@ -348,7 +348,7 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
             return None
         choice = (0, first, second, None)
     _, a, b, n = choice
-    rows = [d for d in parallel if len(a.positions_of(d)) == 1 and d not in b.dims]  # that may be M
+    rows = [d for d in parallel if len(a.positions_of(d)) == 1 and d not in b.dims]  # candidates for M
     order = [r.position for r in results if isinstance(r, AffineDimExpr)]
     innermost = max(rows, key=order.index, default=None)
     max_useful_rows = {d: MAX_INNER_ROWS if d == innermost else MAX_STRIDED_ROWS for d in rows}

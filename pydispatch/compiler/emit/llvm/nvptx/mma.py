@@ -244,7 +244,7 @@ def _product(
         sums: The lane's four sums, f32, before.
     """
     if "sm_75" in emitter.platform.features and len(rhs) == 2:
-        # The first two words of A, and the first of B, hold steps 0 to 7 of K; the others hold steps 8 to 15.
+        # The first two words of A, and the first of B, hold steps 0 to 7 of K; the remaining words hold steps 8 to 15.
         first_sums = _product(emitter, element, lhs[:2], rhs[:1], sums)
         return _product(emitter, element, lhs[2:], rhs[1:], first_sums)
     if isinstance(element, BFloat16Type):

@@ -265,7 +265,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         if not is_optional(callee):
             return "true"
         name = AVAILABLE + bare_symbol(callee)
-        # Each query has a call of its own: that of an earlier query may be in a branch that does not dominate this one.
+        # Each query emits a call: the call of an earlier query may be in a branch that does not dominate this one.
         return emitter.body.let(f"icmp ne i32 {emitter.intrinsic(name, 'i32')}, 0")
 
     def finish(self, module: ModuleWriter) -> None:

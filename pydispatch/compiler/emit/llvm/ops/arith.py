@@ -225,7 +225,7 @@ def _select(emitter: FunctionEmitter, op: Operation) -> None:
         )
     ]
     emitter.define(result, unflatten(parts, result.type))
-    if isinstance(a, MemRef) and isinstance(b, MemRef) and a.root == b.root:  # of one allocation: keep its alias scope
+    if isinstance(a, MemRef) and isinstance(b, MemRef) and a.root == b.root:  # both in one allocation: keep its scope
         selected = emitter.memref(result)
         emitter.define(result, selected.rooted(a.root, a.read_only and b.read_only))
 

@@ -223,7 +223,7 @@ def loop_over_k(
         initial: The values before the first step.
         step: Emits one step of K, from its index along each dimension of K and the carried values.
     """
-    # The dimensions of K: B also has that of columns, and that of the group if operands have one.
+    # The number of dimensions of K. B also has a dimension of columns, and one of groups if operands have groups.
     dims = len(rhs.sizes) - (2 if lhs.element != accumulator.element else 1)
     # A size may be static in one operand only.
     sizes = [x if isinstance(x, int) else y for x, y in zip(lhs.sizes[1 : dims + 1], rhs.sizes[:dims], strict=True)]

@@ -67,7 +67,7 @@ def _in_elements(emitter: FunctionEmitter, offset: Index, size: int) -> Index:
 def _strides(emitter: FunctionEmitter, extents: list[Index], strides: tuple[int | None, ...]) -> tuple[Index, ...]:
     """Return the strides of a memref with these extents; a dynamic stride is that of a contiguous buffer."""
     strides_: list[Index] = []
-    running: Index = 1  # of a dimension that is contiguous with those after it
+    running: Index = 1  # stride of a dimension that is contiguous with the later ones
     for extent, stride in zip(reversed(extents), reversed(strides), strict=True):
         strides_.insert(0, running if stride is None else stride)
         running = emitter.body.times(strides_[0], extent)

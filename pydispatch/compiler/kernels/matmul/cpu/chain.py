@@ -209,8 +209,8 @@ def _column_end(
             )
         return [inner.value(inner.most(end_of_later_rows, end_of_row))]
 
-    # A row without visible columns is computed from hidden ones, as without a limit: so there is at least one. The last
-    # rows are first: in causal attention they see most, and the masks of the others need not be read then.
+    # At least one column is visited: a row without visible columns is computed from hidden ones. The loop begins with
+    # the last row: in causal attention it sees most columns, and the masks of earlier rows need not be read then.
     (end,) = build.loop(0, span.extent, [build.index(1)], row, index_below=tiles.rows)  # `extent` may be dynamic
     end = build.assume_below(end, columns + 1)
     return End(build.least(build.times(build.ceil_quotient(end, unit), unit), columns), unit)
@@ -274,7 +274,7 @@ class _Rows:
         see `Limits.floor`.
         """
         assert self.column_end is not None
-        zero = build.index(0)  # as an end: no columns
+        zero = build.index(0)  # the end of an empty range of columns
 
         def attempt(inner: Builder, _: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Compute the columns before `end` unless it is 0, and check that each row has a score above `floor`.

@@ -69,9 +69,9 @@ class FactorSums:
         # A workgroup's tile has mt rows of A and nt columns of B.
         sums_of_columns = filled(IntegerAttr(0, i32), schedule.nt) if arithmetic.a_offset else None
         sums_of_rows = filled(IntegerAttr(0, i32), schedule.mt * LANES) if arithmetic.b_offset else None
-        # Sums of B's columns are the product of a row of ones, in place of A, and B; sums of A's rows are that of A and
-        # LANES columns of ones, in place of B. Both matrices of ones are views of one small buffer: the `plan.group`
-        # steps of K that one instruction takes, of LANES columns. Strides of 0 repeat it along all rows and steps.
+        # Sums of B's columns are the product of a row of ones, in place of A, and B. Sums of A's rows are the product
+        # of A and LANES columns of ones, in place of B. Both matrices of ones are views of one small buffer, which has
+        # `plan.group` steps of K, for one instruction, of LANES columns. Strides of 0 repeat it along rows and steps.
         ones = filled(IntegerAttr(1, i8), plan.group * LANES)
         a, b, n = plan.contraction.a, plan.contraction.b, plan.contraction.n
         ones_a = OperandView(a, ones, strides=(0,) * len(a.coordinates), is_ones=True)

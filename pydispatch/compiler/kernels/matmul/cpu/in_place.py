@@ -123,7 +123,7 @@ def has_packed_rows(contraction: Contraction, sizes: Sizes, arithmetic: Arithmet
     value, element = contraction.tensor_of(a), contraction.element_of(a)
     is_static = isinstance(value.type, TensorType) and value.type.has_static_shape()
     reads_other_tensors = set(a.inputs) != {a.main_input}
-    subtracts_offset = arithmetic.a_offset != 0  # which only packing does
+    subtracts_offset = arithmetic.a_offset != 0  # only packing can subtract it
     if reads_other_tensors or not is_static or argument_of(value) is None or subtracts_offset:
         return False
     steps = sizes[contraction.k] or 1  # an unknown number, or 0, counts as 1: no whole group

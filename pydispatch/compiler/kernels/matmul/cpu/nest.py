@@ -381,7 +381,7 @@ def workgroups(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) ->
     The first plan has no upper bound of the rows. The other plans have ascending bounds. The first of them whose bound
     holds is chosen; without one, the plan without a bound (see `plan.variants`).
     """
-    # Workgroups of each plan; `total` becomes that of the chosen one.
+    # Workgroups of each plan; `total` becomes the number of the chosen plan.
     total, *bounded = (build.product(Nest.of(p, sizes).grid(build)) for p in plans)
     for plan, count in zip(reversed(plans[1:]), reversed(bounded), strict=True):
         condition = has_few_enough_rows(plan, build, sizes)

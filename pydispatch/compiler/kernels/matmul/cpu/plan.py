@@ -170,7 +170,7 @@ def variants(
         main = plan_of(contraction, elements, level, RowRange(1, most=None), schedule)
         if main is not None:
             height = main.schedule.mr
-            ranges: list[RowRange] = []  # of fewer rows than a register block has
+            ranges: list[RowRange] = []  # for fewer rows than a register block has
             if height > 1:
                 ranges.append(RowRange(1, 1))
             if height > 2:
@@ -225,7 +225,7 @@ def plan_of(
     problem = _problem(contraction, sizes, row_range, arithmetic, panels)
     if b_in_half_precision is not None:
         problem = replace(problem, b=half_operand(contraction, problem, b_in_half_precision, level))
-    # Panels are those of an argument, and pages are gathered: B is in one of the two at most.
+    # B cannot be in both panels and pages: panels are in an argument, and pages are gathered.
     pages = pages_in_place(contraction, problem.m, arithmetic, level)
     if pages is not None and not problem.b.is_readable_in_place:
         problem = replace(problem, b=paged_operand(contraction, pages, problem.sum_bytes))
@@ -328,7 +328,7 @@ def _problem(
     `row_range` bounds a dynamic M; None for a static one, or all row counts. `panels` are those that B is read in.
     """
     m = 1 if contraction.m is None else sizes[contraction.m]
-    m = m if row_range is None else row_range.assumed  # of a dynamic M
+    m = m if row_range is None else row_range.assumed  # if M is dynamic
     sum_bytes, packed_bytes = (bits_of(type_) // 8 for type_ in (arithmetic.sum_type, arithmetic.compute))
     in_place = arithmetic.reads_in_place(contraction.acc)
     if arithmetic.matrix_steps > 0 and has_packed_rows(contraction, sizes, arithmetic):

@@ -124,7 +124,7 @@ class Products:
         columns = {contraction.n: block.column}
         first_of_next_page = build.plus(region.first(dim), plan.pages.rows)
         next_page = region.within(dim, Span(first_of_next_page, region.extent(dim)))
-        # First row of the block, counted from `region`: along K a block has all rows, along N those of its columns.
+        # First row of pages that the block reads, counted from `region`. If the rows are along K, a block reads all.
         block_offset = block.column if dim == contraction.n else 0
 
         def emit(inner: Builder) -> None:

@@ -186,7 +186,7 @@ def _tiles_of_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> Tiles 
         return None
     if pays_in_place_a(level, tiles.mr, problem.a.row_stride_bytes):
         return None
-    vectors = n * size // level.vector  # of a row of the block; registers for a row of B are left beside the sums
+    vectors = n * size // level.vector  # in a row of the block; sums leave registers for a row of B
     most_rows = min(m, (level.accumulators - vectors) // vectors)
     heights = [rows for rows in range(1, most_rows + 1) if pays_in_place_a(level, rows, problem.a.row_stride_bytes)]
     if not heights:
@@ -210,7 +210,7 @@ def _with_batches_sharing_b(level: Level, problem: Problem, schedule: Schedule) 
         return schedule
     kc, all_blocks, nr = ceil_quotient(k, problem.group) * problem.group, ceil_quotient(n, schedule.nr), schedule.nr
     depth = kc * problem.reductions
-    columns_bytes = 3 * level.model.l2.bytes_per_core // 4  # of packed columns; the rest is left to A and the sums
+    columns_bytes = 3 * level.model.l2.bytes_per_core // 4  # for packed columns; the rest is left to A and the sums
     block_bytes = problem.sum_bytes * nr * depth
     blocks = min(all_blocks, columns_bytes // block_bytes)
     batch = min(users, ceil_quotient(2 * level.tile_rows, m))

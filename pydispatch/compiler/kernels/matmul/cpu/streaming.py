@@ -116,7 +116,7 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
     column_tiles = max(1, limit.workgroups // max(1, problem.outer))  # for enough workgroups
     # At least a page of columns, even if there are fewer workgroups then: narrower rows of B are read more slowly.
     most_columns = max(ceil_quotient(problem.n, column_tiles), page_columns)
-    columns = ceil_quotient(problem.n, ceil_quotient(problem.n, most_columns))  # of tiles that are about equally wide
+    columns = ceil_quotient(problem.n, ceil_quotient(problem.n, most_columns))  # tiles are about equally wide
     mt, nt = mr * ceil_quotient(rows, mr), nr * ceil_quotient(columns, nr)
     # Rows are halved first: narrow tiles read parts of the rows of B, which memory delivers more slowly.
     while (

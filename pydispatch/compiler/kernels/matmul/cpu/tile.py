@@ -106,7 +106,7 @@ def _emit_tile(
     a = view_a(frame, plan, build) if a is None else a
     products = Products(nest, a, view_b(frame, plan, build))
     height = _transposed_height(plan, outputs)
-    added_rows = max(0, height - schedule.mr)  # which transposing the last block reads after its rows
+    added_rows = max(0, height - schedule.mr)  # transposing the last block reads so many rows after it
     block_count = 1 if plan.sums_in_registers else schedule.mt // schedule.mr * (schedule.nt // schedule.nr)
     count = (block_count * schedule.mr + added_rows) * schedule.nr
     sums = frame.elements.fresh(plan.sum_type, count)
@@ -208,7 +208,7 @@ class _Tile:
             return []
 
         end = build.least(build.plus(first, batch.count), total)
-        build.loop(first, end, [], body, index_below=total)  # by which the divisions of `split` fold
+        build.loop(first, end, [], body, index_below=total)  # the bound lets divisions of `split` fold
 
     # Register blocks
 

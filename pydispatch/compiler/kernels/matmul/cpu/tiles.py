@@ -70,7 +70,7 @@ class Level:
 
         The slower of the multiply-adds and the loads counts. An element of A is loaded for each row, and a row of B.
         """
-        passes = ceil_quotient(self.vector, self.model.datapath)  # of a vector that is wider than the datapath
+        passes = ceil_quotient(self.vector, self.model.datapath)  # more than 1 for a vector wider than the datapath
         operations = ceil_quotient(width, self.vector) * passes  # on a row of the block
         return max(mr * operations / self.model.fmas, (mr + operations) / self.model.loads)
 
@@ -345,7 +345,7 @@ def choose_tiles(
         cuts_columns: Whether tiles are cut along N first, so that fewer tiles pack the same columns of B.
     """
     lanes = level.vector // size
-    vectors = level.block_vectors  # of a row of the register block
+    vectors = level.block_vectors  # in a row of the register block
     # The sums of all rows, in a block of the usual width, fill at most half of the accumulators: it may be wider.
     is_skinny = m is not None and m <= level.accumulators // (2 * vectors)
     if m is not None and is_skinny and not uses_matrices:

@@ -284,7 +284,7 @@ class _Rows:
         def row(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the operations on one row: their reductions, then the elements of the result, in parallel."""
             row_point = self._point(inner, i)[:-1]  # without the column, the last index
-            elements.begin_row(row_point)  # which the stored values of the nest belong to
+            elements.begin_row(row_point)  # the stored values of the nest belong to this row
             nest.emit_row_reductions(elements, inner, row_point)
 
             def column(builder: Builder, index: Index) -> None:
@@ -320,7 +320,7 @@ class _Rows:
             for i in range(self.tiles.rows):
                 loops = dict(zip(chain.second_loops, self._point(inner, i), strict=True))
                 points.append(loops if product.n is None else loops | {product.n: index})
-            # `_multiply` defines the elements of the product, from which those of the results are computed.
+            # `_multiply` defines the elements of the product, from which elements of the results are computed.
             for product_indices in self._multiply(inner, product, points, end):
                 for value, dims, buffer in zip(frame.returned, result_dims, frame.results, strict=True):
                     result_indices = [product_indices[d] for d in dims]

@@ -309,7 +309,7 @@ class _Workgroup:
         """Return whether each sum of an invocation exists, and its indices in the contraction's result."""
         plan, tile, layout = self.plan, self.tile, self.layout
         lane, row, column = self._block(build, invocation)
-        # Lanes are in rows of `across`; a lane is `column_step` columns from the one before, or `row_step` rows below.
+        # Lanes are in rows of `across`; neighbours are `column_step` columns apart, or `row_step` rows.
         row = build.plus(row, build.times(build.quotient(lane, layout.across), layout.row_step))
         column = build.plus(column, build.times(build.remainder(lane, layout.across), layout.column_step))
         rows, columns = (collapsed_size(build, self.sizes, operand.dims) for operand in (plan.a, plan.b))

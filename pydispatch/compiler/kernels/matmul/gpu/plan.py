@@ -160,7 +160,7 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
         if are_both_scalar and tile.height * tile.width > most_elements:
             tile = LARGEST_SCALAR_TILE
         tile = replace(tile, depth=tile.depth // 2, block_columns=min(tile.block_columns, MAX_SCALAR_COLUMNS))
-        left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)  # of the new tile
+        left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)  # for the new tile
     return Plan(
         contraction=contraction,
         tile=tile,

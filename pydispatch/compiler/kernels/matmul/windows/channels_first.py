@@ -95,7 +95,7 @@ class _Workgroup:
             for dim, outer_index in zip(plan.outer, outer, strict=True):
                 origin[dim] = outer_index
             first_row = inner.least(inner.times(tile, plan.rows), height - plan.rows)  # the last tile overlaps
-            pinned = inner.without_load_motion()  # the images and sums in memory are those of this tile
+            pinned = inner.without_load_motion()  # each tile overwrites the images and sums in memory
             self._pack(pinned, origin, first_row)
             self._reduce(pinned, origin)
             self._store(pinned, origin, first_row)
@@ -170,7 +170,7 @@ class _Workgroup:
             offset: Where the row begins in `images`.
         """
         stride, low, elements = self.plan.axes[1].stride, source.low[-1], self.frame.elements
-        # Elements [begin, end) of the packed row are those of the tensor; padding is before and after them.
+        # Elements [begin, end) of the packed row are elements of the tensor; padding is before and after them.
         begin, end = max(0, min(extent, ceil_quotient(low - phase, stride))), extent
         if source.padding is not None:
             width = elements.dims(source.value)[-1]

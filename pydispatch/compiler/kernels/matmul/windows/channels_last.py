@@ -51,7 +51,7 @@ def lower_channels_last(source: func.FuncOp, backend: Backend) -> Kernel | None:
     sizes = loop_sizes(frame.elements, generic)
     inputs = PaddedInputs.of(frame.elements, generic, plan.channels, plan.positions)
     sums = None
-    if plan.loops:  # of the positions of a block, each with the channels of a chunk
+    if plan.loops:  # sums are in memory: [position of a block][channel of a chunk]
         sums = frame.elements.fresh(tensor_type(generic.op.results[0]).element_type, plan.block_positions * plan.chunk)
     _Workgroup(frame=frame, plan=plan, sizes=tuple(sizes), inputs=inputs, sums=sums).emit(frame.build)
     return frame.finish(workgroups=lambda elements, build: _workgroups(plan, build, loop_sizes(elements, generic)))
@@ -352,7 +352,7 @@ class _Workgroup:
             indices_of_step = dict(zip(unrolled, step, strict=True))
             points_of_step = [[indices_of_step.get(d, index) for d, index in enumerate(point)] for point in points]
             for point in points_of_step:
-                self.inputs.define_elements(build, point, is_edge)  # which `step_at` then reads
+                self.inputs.define_elements(build, point, is_edge)  # `step_at` then reads them
             for point, values_of_point in zip(points_of_step, accumulators, strict=True):
                 total = step_at(self.frame.elements, build, self.plan.generic, point, values_of_point[-1])
                 values_of_point.append(total)
