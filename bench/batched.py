@@ -56,9 +56,11 @@ def seconds(request: Callable[[np.ndarray], Awaitable[Any]], rows: list[np.ndarr
     """Return the wall time of coroutines, one per row, that all run at once and each await `request(row)`."""
 
     async def one(row: np.ndarray) -> Any:
+        """Await the result of one row, in a coroutine of its own."""
         return await request(row)
 
     async def all_of_them() -> float:
+        """Return the time from the first request to the last result."""
         start = time.perf_counter()
         await asyncio.gather(*map(one, rows))
         return time.perf_counter() - start
@@ -89,6 +91,7 @@ def measure(sizes: Sequence[int], count: int) -> dict[str, float]:
     pool = ThreadPoolExecutor(cpus)
 
     def by_itself(row: np.ndarray) -> Awaitable[Any]:
+        """Call the function in a thread of the pool, on one row."""
         return asyncio.get_running_loop().run_in_executor(pool, alone, row, *constants)
 
     sides: dict[str, Callable[[np.ndarray], Awaitable[Any]]] = {"by itself": by_itself}

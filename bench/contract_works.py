@@ -114,6 +114,7 @@ Sizes = tuple[int, ...]
 
 
 def _tensor(sizes: Sizes) -> str:
+    """Return the MLIR type of a tensor of f32."""
     return f"tensor<{'x'.join(map(str, sizes))}xf32>"
 
 

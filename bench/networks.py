@@ -109,6 +109,7 @@ def mobilenet(path: Path, batch: int | str = 1) -> None:
     n.weights += [n.array(np.float32(0), "low"), n.array(np.float32(6), "high")]
 
     def clipped(x: str) -> str:
+        """Append a clip to [0, 6] (ReLU6)."""
         return n.put("Clip", x, "low", "high")
 
     x, inputs = clipped(n.conv("x", 3, 32, 3, 2)), 32
@@ -127,12 +128,15 @@ def unet(path: Path) -> None:
     n.weights.append(n.array(np.array([1, 1, 2, 2], np.float32), "scales"))
 
     def layer(x: str, inputs: int, outputs: int) -> str:
+        """Append a convolution of 3x3 and ReLU."""
         return n.put("Relu", n.conv(x, inputs, outputs, 3))
 
     def smaller(x: str) -> str:
+        """Append a pooling that halves the resolution."""
         return n.put("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2])
 
     def joined(x: str, y: str) -> str:
+        """Double the resolution of `x`, and concatenate the channels of `y`."""
         return n.put("Concat", n.put("Resize", x, "", "scales", mode="nearest"), y, axis=1)
 
     first = layer("x", 3, 32)

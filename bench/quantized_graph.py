@@ -56,6 +56,7 @@ class Graph:
         return self.rng.integers(-127, 128, shape, np.int8)
 
     def scales(self, count: int) -> Array:
+        """Return random scales of weights."""
         return self.rng.uniform(0.01, 0.02, count).astype(np.float32)
 
     def pair(self, value: str, scale: float, zero: Any) -> str:
@@ -76,6 +77,7 @@ class Graph:
 
 
 def floats(*shape: int) -> Array:
+    """Return random f32, the same in each call."""
     return np.random.default_rng(1).standard_normal(shape, np.float32)
 
 

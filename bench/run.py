@@ -292,6 +292,7 @@ SECTIONS: dict[str, Callable[[Path, float], Rows]] = {
 
 
 def main() -> None:
+    """Measure a section, and print its figures, whose title is the docstring of its function."""
     arguments = parser(__doc__)
     arguments.add_argument("section", choices=SECTIONS)
     arguments.add_argument("--seconds", type=float, default=1.0, help="for each contender")

@@ -42,6 +42,7 @@ class Work:
 
 
 def random(*shape: int) -> Array:
+    """Return random f32, the same in each call."""
     return np.random.default_rng(7).standard_normal(shape, dtype=np.float32)
 
 
@@ -81,6 +82,7 @@ func.func @f(%x: {t}) -> {t} {{
 """
 
     def by_numpy(x: Array) -> Array:
+        """Compute the five operations one after another."""
         return np.maximum(x * np.float32(2) + np.float32(1), np.float32(0)) * np.float32(0.5) - np.float32(1)
 
     constants = {"two": 2.0, "one": 1.0, "zero": 0.0, "half": 0.5}

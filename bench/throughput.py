@@ -82,6 +82,7 @@ def cnn(batch: int, channels_first: bool) -> Model:
 
 
 def images(*shape: int) -> np.ndarray:
+    """Return random f32, the same in each call."""
     return np.random.default_rng(2).standard_normal(shape).astype(np.float32)
 
 

@@ -36,6 +36,7 @@ def main() -> None:
 
     @torch.library.custom_op("pydispatch_bench::python", mutates_args=())
     def custom(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        """Call the function as an operator that is written in Python."""
         return torch.from_dlpack(function(x, y))
 
     x, y = torch.randn(4, 4), torch.randn(4, 4)

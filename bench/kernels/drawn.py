@@ -33,6 +33,7 @@ class Draw:
     """
 
     def __init__(self, seed: int) -> None:
+        """Begin the sequence of draws of a seed."""
         self.rng = np.random.default_rng(seed)
 
     def size(self, low: int, high: int) -> int:

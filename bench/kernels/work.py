@@ -113,6 +113,7 @@ def transposed_convolution(name: str, size: int, inputs: int, outputs: int, wind
     """Return a transposed convolution, channels last, of an image of size x size to stride times that size."""
 
     def run(p: Tree, x: jax.Array) -> jax.Array:
+        """Apply the transposed convolution with the filters p["w"]."""
         return lax.conv_transpose(x, p["w"], (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
     weights = {"w": f32(window, window, inputs, outputs)}

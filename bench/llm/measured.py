@@ -149,10 +149,12 @@ def machine_rate_calls() -> dict[str, Callable[[], Any]]:
 
     @pd.program
     def read(x: Annotated[Any, pd.f32[READ_BYTES // 4]]) -> Any:
+        """Sum an array, which reads it once."""
         return np.sum(x)
 
     @pd.program
     def product(x: Annotated[Any, MATRIX], y: Annotated[Any, MATRIX]) -> Any:
+        """Multiply two matrices."""
         return x @ y
 
     program = pd.device("cpu?workers=1").load(pd.compile({"read": read, "product": product}, cpu="native"))

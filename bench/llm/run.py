@@ -130,6 +130,7 @@ class Model:
         rows, config, kind, is_ours = [], self.config, self.kind, contender in OPTIONS
 
         def add(name: str, value: float, unit: str, size: str) -> None:
+            """Append a row of the contender."""
             rows.append(Row(name, contender, value, unit, size, against=against))
 
         for count in SEQUENCES:

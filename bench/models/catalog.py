@@ -64,6 +64,7 @@ def model(make: Callable[[bool], tuple[Any, ...]]) -> Callable[[bool], Model]:
     """
 
     def make_model(small: bool) -> Model:
+        """Create the model under the name of the function."""
         return Model(make.__name__, *make(small))
 
     _MAKERS[make.__name__] = make_model

@@ -102,18 +102,23 @@ class Exporter:
         return self.constant(np.array(numbers, np.int64))
 
     def _square(self, e: Any, x: str) -> str:
+        """Export x * x."""
         return self.add("Mul", x, x)
 
     def _integer_pow(self, e: Any, x: str) -> str:
+        """Export a power whose exponent is an integer parameter of the equation."""
         return self.add("Pow", x, self.constant(np.array(e.params["y"], e.invars[0].aval.dtype)))
 
     def _rsqrt(self, e: Any, x: str) -> str:
+        """Export 1 / sqrt(x)."""
         return self.add("Reciprocal", self.add("Sqrt", x))
 
     def _erfc(self, e: Any, x: str) -> str:
+        """Export 1 - erf(x), as ONNX has no erfc."""
         return self.add("Sub", self.constant(np.ones((), e.invars[0].aval.dtype)), self.add("Erf", x))
 
     def _convert_element_type(self, e: Any, x: str) -> str:
+        """Export a conversion to another element type."""
         return self.add("Cast", x, to=helper.np_dtype_to_tensor_dtype(np.dtype(e.params["new_dtype"])))
 
     def _select_n(self, e: Any, which: str, *cases: str) -> str:
@@ -124,11 +129,13 @@ class Exporter:
         return self.add("Where", which, cases[1], cases[0])
 
     def _reshape(self, e: Any, x: str) -> str:
+        """Export a change of the shape that keeps the order of elements."""
         return self.add("Reshape", x, self.ints(e.outvars[0].aval.shape))
 
     _squeeze = _expand_dims = _reshape
 
     def _transpose(self, e: Any, x: str) -> str:
+        """Export a permutation of the axes."""
         return self.add("Transpose", x, perm=list(e.params["permutation"]))
 
     def _broadcast_in_dim(self, e: Any, x: str) -> str:
@@ -147,6 +154,7 @@ class Exporter:
         return self.constant(np.broadcast_to(np.arange(shape[axis], dtype=e.params["dtype"]).reshape(aligned), shape))
 
     def _concatenate(self, e: Any, *parts: str) -> str:
+        """Export a concatenation along an axis."""
         return self.add("Concat", *parts, axis=e.params["dimension"])
 
     def _stack(self, e: Any, *parts: str) -> str:
@@ -161,6 +169,7 @@ class Exporter:
         return self.add("Slice", x, *map(self.ints, (starts, limits, range(len(starts)), strides)))
 
     def _split(self, e: Any, x: str) -> list[str]:
+        """Export a split along an axis into parts of given sizes."""
         return self.add("Split", x, self.ints(e.params["sizes"]), axis=e.params["axis"], outputs=len(e.outvars))
 
     def _top_k(self, e: Any, x: str) -> list[str]:

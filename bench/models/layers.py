@@ -12,14 +12,17 @@ Tree = dict[str, Any]
 
 
 def dense_weights(inputs: int, outputs: int) -> Tree:
+    """Declare the weights of a dense layer: a kernel [inputs, outputs] and a bias."""
     return {"kernel": f32(inputs, outputs), "bias": f32(outputs)}
 
 
 def norm_weights(size: int) -> Tree:
+    """Declare the scale and the bias of a normalization."""
     return {"scale": f32(size), "bias": f32(size)}
 
 
 def dense(x: jax.Array, p: Tree) -> jax.Array:
+    """Apply a dense layer with weights of `dense_weights`."""
     return x @ p["kernel"] + p["bias"]
 
 
@@ -30,6 +33,7 @@ def layer_norm(x: jax.Array, p: Tree) -> jax.Array:
 
 
 def rms_norm(x: jax.Array, scale: jax.Array) -> jax.Array:
+    """Divide by the root of the mean square of the last axis, then apply the scale."""
     return x * lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-6) * scale
 
 

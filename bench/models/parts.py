@@ -45,11 +45,13 @@ def _mlp(batch: int, sizes: tuple[int, ...], dtype: Any, tolerance: float) -> tu
 
 @model
 def mlp_batch1(small: bool) -> tuple[Any, ...]:
+    """Dense layers for one image of a digit."""
     return _mlp(1, (16, 24, 24, 10) if small else (784, 512, 512, 10), jnp.float32, 1e-4)
 
 
 @model
 def mlp_f16(small: bool) -> tuple[Any, ...]:
+    """Dense layers for 32 images of digits, in f16."""
     return _mlp(8 if small else 32, (16, 24, 24, 10) if small else (784, 512, 512, 10), jnp.float16, 2e-2)
 
 
@@ -83,6 +85,7 @@ def conv1d_audio(small: bool) -> tuple[Any, ...]:
     weights = {"k1": f32(3, bands, c), "b1": f32(c), "k2": f32(3, c, c), "b2": f32(c)}
 
     def conv(x: jax.Array, kernel: jax.Array, stride: int) -> jax.Array:
+        """Convolve `x`, (batch, length, channels), with a padding that keeps the length for a stride of 1."""
         return lax.conv_general_dilated(x, kernel, (stride,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
 
     def run(p: Tree, x: jax.Array) -> jax.Array:
@@ -94,6 +97,7 @@ def conv1d_audio(small: bool) -> tuple[Any, ...]:
 
 
 def _i8(*shape: int) -> jax.ShapeDtypeStruct:
+    """Declare weights of 8 bits."""
     return jax.ShapeDtypeStruct(shape, jnp.int8)
 
 

@@ -64,6 +64,7 @@ def figures_of(model: Model, args: argparse.Namespace, folder: Path) -> dict[str
 
 
 def _megabytes(model: Model) -> float:
+    """Return the megabytes of the weights and inputs of a model."""
     return sum(array.nbytes for array in model.arguments()) / 1e6
 
 

@@ -14,6 +14,7 @@ Tree = dict[str, Any]
 
 
 def conv(x: jax.Array, kernel: jax.Array, stride: int = 1, padding: str = "SAME") -> jax.Array:
+    """Convolve images, channels last, with filters [height, width, inputs, outputs]."""
     return lax.conv_general_dilated(x, kernel, (stride, stride), padding, dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
 
@@ -31,10 +32,12 @@ def conv_weights(size: int, inputs: int, outputs: int) -> Tree:
 
 
 def conv_norm(x: jax.Array, p: Tree, stride: int = 1) -> jax.Array:
+    """Apply a convolution and the batch norm after it, with weights of `conv_weights`."""
     return batch_norm(conv(x, p["kernel"], stride), p["norm"])
 
 
 def pool(x: jax.Array, size: int, stride: int) -> jax.Array:
+    """Compute the maxima of windows of size x size, with padding."""
     return lax.reduce_window(x, -jnp.inf, lax.max, (1, size, size, 1), (1, stride, stride, 1), "SAME")
 
 
@@ -84,11 +87,13 @@ def _resnet(depths: tuple[int, ...], bottleneck: bool, small: bool) -> tuple[Any
 
 @model
 def resnet18(small: bool) -> tuple[Any, ...]:
+    """ResNet with blocks of two convolutions, for one image."""
     return _resnet((1, 1) if small else (2, 2, 2, 2), bottleneck=False, small=small)
 
 
 @model
 def resnet50(small: bool) -> tuple[Any, ...]:
+    """ResNet with bottlenecks of three convolutions, for one image."""
     return _resnet((1, 1) if small else (3, 4, 6, 3), bottleneck=True, small=small)
 
 
@@ -158,6 +163,7 @@ def cnn_training_step(small: bool) -> tuple[Any, ...]:
     weights, size, batch = _cnn(small)
 
     def loss(p: Tree, x: jax.Array, labels: jax.Array) -> jax.Array:
+        """Return the mean cross entropy of the batch."""
         return -(jax.nn.one_hot(labels, 10) * jax.nn.log_softmax(_logits(p, x))).sum(-1).mean()
 
     def run(p: Tree, x: jax.Array, labels: jax.Array) -> Any:

@@ -50,38 +50,47 @@ def integers(low: int, high: int, *shape: int, dtype: Any = np.int32) -> np.ndar
 
 
 def saxpy() -> Work:
+    """Build a call with two vectors of ELEMENTS."""
     return Work("kernels", (np.float32(1.0001), floats(ELEMENTS), floats(ELEMENTS)))
 
 
 def swish() -> Work:
+    """Build a call with vectors of ELEMENTS."""
     return Work("kernels", (floats(ELEMENTS), empty(ELEMENTS), np.float32(1.5)))
 
 
 def histogram() -> Work:
+    """Build a call with ELEMENTS integers, each in one of 256 bins."""
     return Work("kernels", (integers(0, 256, ELEMENTS), empty(256, dtype=np.int32)))
 
 
 def philox() -> Work:
+    """Build a call that draws 1 Mi blocks of four words."""
     return Work("philox", (np.uint32(7), np.uint32(9), empty(1 << 20, 4, dtype=np.uint32)))
 
 
 def inverses() -> Work:
+    """Build a call with 256 Ki matrices of 3x3, whose large diagonals make them invertible."""
     return Work("inverses", (floats(1 << 18, 3, 3) + 4 * np.eye(3, dtype=np.float32), empty(1 << 18, 3, 3)))
 
 
 def rotary_embedding() -> Work:
+    """Build a call with 2048 tokens of 16 heads of 128."""
     return Work("rotary_embedding", (floats(2048, 16, 128), np.arange(2048, dtype=np.int32), empty(2048, 16, 128)))
 
 
 def softmax() -> Work:
+    """Build a call with 2048 rows of 1000."""
     return Work("kernels", (floats(2048, 1000), empty(2048, 1000)))
 
 
 def cross_entropy() -> Work:
+    """Build a call with 2048 rows of 1000 and a label for each row."""
     return Work("cross_entropy", (floats(2048, 1000), integers(0, 1000, 2048), empty(2048), empty(2048, 1000)))
 
 
 def layer_norm() -> Work:
+    """Build a call with 2048 rows of 1000."""
     return Work("layer_norm", (floats(2048, 1000), floats(1000), floats(1000), empty(2048, 1000)))
 
 
@@ -92,26 +101,32 @@ def layer_norm_backward() -> Work:
 
 
 def top_k() -> Work:
+    """Build a call for the 8 largest elements of 8192 rows of 128."""
     return Work("top_k", (floats(1 << 13, 128), empty(1 << 13, 8), empty(1 << 13, 8, dtype=np.int32)))
 
 
 def bitonic_sort() -> Work:
+    """Build a call with 8192 rows of 128."""
     return Work("bitonic_sort", (floats(1 << 13, 128), empty(1 << 13, 128), empty(1 << 13, 128, dtype=np.int32)))
 
 
 def blur() -> Work:
+    """Build a call with an image of 2048x2048."""
     return Work("kernels", (floats(2048, 2048), empty(2048, 2048)))
 
 
 def heat() -> Work:
+    """Build a call with a grid of 2048x2048 and a rate of 0.2."""
     return Work("stencil", (floats(2048, 2048), empty(2048, 2048), np.float32(0.2)))
 
 
 def mandelbrot() -> Work:
+    """Build a call with 1024x1536 points, 1/512 apart."""
     return Work("mandelbrot", (empty(1024, 1536, dtype=np.int32), np.float32(1 / 512)))
 
 
 def prefix_sums() -> Work:
+    """Build a call with ELEMENTS, which the kernel sums in blocks of 128."""
     return Work("kernels", (floats(ELEMENTS), empty(ELEMENTS)))
 
 
@@ -130,6 +145,7 @@ def segmented_sum() -> Work:
 
 
 def accelerations() -> Work:
+    """Build a call with 4096 bodies."""
     return Work("n_body", (random.random((4096, 4), np.float32), empty(4096, 3)))
 
 
@@ -140,10 +156,12 @@ def nearest_centre() -> Work:
 
 
 def matmul() -> Work:
+    """Build a call with matrices of 512x512."""
     return Work("kernels", (floats(512, 512), floats(512, 512), empty(512, 512)))
 
 
 def product_with_epilogue() -> Work:
+    """Build a call with matrices of 512x512 and a bias."""
     return Work("product_with_epilogue", (floats(512, 512), floats(512, 512), floats(512), empty(512, 512)))
 
 
@@ -181,6 +199,7 @@ def embedding_bag() -> Work:
 
 
 def gathered_rows() -> Work:
+    """Build a call that copies 16 Ki of 32 Ki rows of 256."""
     return Work("gathered_rows", (floats(1 << 15, 256), integers(0, 1 << 15, 1 << 14), empty(1 << 14, 256)))
 
 

@@ -60,6 +60,7 @@ class Block:
         return [self.make({machine: measured}) for machine, measured in machines.items()]
 
     def _has(self, row: Row) -> bool:
+        """Return whether the table has a row."""
         return (not self.names or row.name in self.names) and (not self.sizes or row.size in self.sizes)
 
 

@@ -53,4 +53,5 @@ def spreads(figures: Mapping[str, Mapping[str, Figures]]) -> Iterator[tuple[str,
 
 
 def _is_speed_of_calls(row: Row) -> bool:
+    """Return whether a row is a time or a rate of calls, not of compiling."""
     return (row.unit == "s" or row.unit.endswith("/s")) and not row.name.startswith("compile")

@@ -44,6 +44,7 @@ class Llama:
         self.config, self.weights, self.rotary = config, weights, config.rotary
 
     def embed(self, tokens: Array, positions: Array) -> Array:
+        """Return the rows of the embedding; positions are applied in `projections`."""
         return embed(self.weights["model.embed_tokens.weight"], tokens)
 
     def projections(self, layer: int, x: Array, positions: Array) -> tuple[Array, Array, Array]:
@@ -80,6 +81,7 @@ class Llama:
         return self._linear(activation(gate) * up, f"{name}.down_proj")
 
     def _norm(self, x: Array, name: str) -> Array:
+        """Apply the RMS norm whose weight has this name."""
         return rms_norm(x, self.weights[f"{name}.weight"], self.config.epsilon)
 
     def _linear(self, x: Array, name: str) -> Array:
@@ -91,9 +93,11 @@ class Gemma2(Llama):
     """Gemma 2: scaled embeddings, norms before and after attention and MLP, an MLP with GELU, bounded scores."""
 
     def embed(self, tokens: Array, positions: Array) -> Array:
+        """Return the rows of the embedding times the root of the width."""
         return super().embed(tokens, positions) * np.float32(self.config.width**0.5)
 
     def output(self, layer: int, attended: Array) -> Array:
+        """Return the projection of the attended values after a norm."""
         return self._norm(super().output(layer, attended), f"model.layers.{layer}.post_attention_layernorm")
 
     def mlp(self, layer: int, x: Array) -> Array:
@@ -102,6 +106,7 @@ class Gemma2(Llama):
         return self._norm(self._gated(layer, x, gelu), f"model.layers.{layer}.post_feedforward_layernorm")
 
     def scores(self, x: Array) -> Array:
+        """Return the scores within the bound of the configuration."""
         return capped(super().scores(x), self.config.score_cap)
 
     def _norm(self, x: Array, name: str) -> Array:
@@ -150,6 +155,7 @@ class Gpt2:
         return layer_norm(x, weight, bias, self.config.epsilon)
 
     def _linear(self, x: Array, name: str) -> Array:
+        """Multiply by the weight of that name, and add its bias."""
         return x @ self.weights[f"{self.prefix}{name}.weight"] + self.weights[f"{self.prefix}{name}.bias"]
 
 

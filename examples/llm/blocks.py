@@ -55,6 +55,7 @@ class Blocks:
         return _widened(*(None if x is None else np.asarray(x, like=rows)[rows] for x in self._fields()))
 
     def _fields(self) -> list[Array | None]:
+        """Return the arrays in the order of the attributes; None for those that are not used."""
         return [getattr(self, field.name) for field in fields(self)]
 
 

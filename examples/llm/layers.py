@@ -26,6 +26,7 @@ def linear(x: Array, weight: Array | Blocks, bias: Array | None = None) -> Array
 
 
 def rms_norm(x: Array, weight: Array, epsilon: float) -> Array:
+    """Divide by the root of the mean square of the features, and apply the weight."""
     return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + np.float32(epsilon)) * weight
 
 

@@ -67,6 +67,7 @@ class Decoder:
 
         @pd.program
         def cache_shape() -> np.ndarray[Any, Any]:
+            """Return the number of pages and the tokens of a page."""
             return shape
 
         return {

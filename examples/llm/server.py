@@ -85,10 +85,12 @@ def application(engine: Engine[str], name: str) -> Starlette:
     """Return the ASGI application of an engine, which it closes at its end."""
 
     async def models(request: Request) -> Response:
+        """Return the list of models, which has one entry."""
         return JSONResponse({"object": "list", "data": [{"id": name, "object": "model", "owned_by": "pydispatch"}]})
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        """Stop the engine when the application ends, and cancel its requests."""
         try:
             yield
         finally:
@@ -134,6 +136,7 @@ async def unless_disconnected(request: Request, handle: Handle[str]) -> Completi
     """Return the completion of a request, and cancel it when the client goes away."""
 
     async def watch() -> None:
+        """Cancel the request when the client has disconnected."""
         while (await request.receive())["type"] != "http.disconnect":
             pass
         handle.cancel()

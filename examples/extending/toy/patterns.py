@@ -8,6 +8,7 @@ import pydispatch as pd
 
 @pd.pattern
 def cube(x: pd.f32["n"]):
+    """Match the cube of a vector's elements."""
     return x * x * x
 
 

@@ -21,6 +21,7 @@ class Reverse(TensorOp):
     view = True
 
     def size(self, op: ReverseOp, result: OpResult, axis: int) -> Dim:
+        """Return the size of the operand along the axis."""
         return Dim(op.source, axis)
 
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
@@ -39,6 +40,7 @@ class Flatten(View):
     name = "toy.flatten"
 
     def size(self, op: FlattenOp, result: OpResult, axis: int) -> Term:
+        """Return the product of the operand's sizes."""
         return multiply([Dim(op.source, n) for n in range(len(shape_of(op.source)))])
 
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:

@@ -31,6 +31,7 @@ def function_of(config: Config, max_tokens: int) -> Any:
         return product if bias is None else product + bias.astype(jnp.float32)
 
     def norm(weights: Any, name: str, x: Any) -> Any:
+        """Apply an RMS norm with the weight of that name to the vector `x`."""
         return x * jax.lax.rsqrt(jnp.mean(x * x) + config.epsilon) * weights[f"{name}.weight"].astype(jnp.float32)
 
     def rotate(x: Any, position: Any) -> Any:

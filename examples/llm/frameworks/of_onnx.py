@@ -80,6 +80,7 @@ def model_of(folder: str, max_tokens: int) -> onnx.ModelProto:
     scores = graph.linear(x, "model.embed_tokens" if config.is_tied else "lm_head")
 
     def info(name: str, *shape: int | str, dtype: int = TensorProto.FLOAT) -> Any:
+        """Declare an input or a result of the graph."""
         return helper.make_tensor_value_info(name, dtype, shape)
 
     def caches(when: str, length: str) -> list[Any]:
@@ -94,10 +95,12 @@ def model_of(folder: str, max_tokens: int) -> onnx.ModelProto:
 
 
 def compile_decoder(folder: str, max_tokens: int, **options: Any) -> pd.Artifact:
+    """Compile the model of a folder, see `Framework`."""
     return pd.compile(model_of(folder, max_tokens), **options)
 
 
 def step_of(program: pd.Program) -> Step:
+    """Return the steps of a program, whose caches grow with each token, see `Framework`."""
     return steps_with_caches(program.main, [entry.shape for entry in program.main.inputs[1:]])
 
 

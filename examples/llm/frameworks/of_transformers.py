@@ -46,6 +46,7 @@ def compile_decoder(folder: str, max_tokens: int, **options: Any) -> pd.Artifact
 
 
 def step_of(program: pd.Program) -> Step:
+    """Return the steps of a program, whose caches grow with each token, see `Framework`."""
     return steps_with_caches(program.main, [entry.shape for entry in program.main.inputs[1:]])
 
 

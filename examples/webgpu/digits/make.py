@@ -88,6 +88,7 @@ def program(kernels: Array, weights: Array, bias: Array) -> str:
     """Return the network as a program in MLIR: pixels → probabilities."""
 
     def dense(array: Array, shape: str) -> str:
+        """Return a constant in MLIR with the bytes of an array."""
         return f'arith.constant dense<"0x{array.astype("<f4").tobytes().hex().upper()}"> : tensor<{shape}xf32>'
 
     text = (HERE / "digits.mlir").read_text()
