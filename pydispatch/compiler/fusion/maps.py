@@ -57,7 +57,8 @@ def _is_selection(map_: AffineMap) -> bool:
 def read_through_copies(op: Operation) -> SSAValue | None:
     """Make a generic read the sources of copies instead of the copies, and return its new result.
 
-    A copy is skipped only if the operands still state the sizes of all loops: a broadcast may be all that states one.
+    A copy is skipped only if the operands still state the sizes of all loops. A broadcast, for example, may be the only
+    operand that states the size of a loop.
     Return None if no copy can be skipped.
     """
     generic = structured(op)

@@ -142,9 +142,11 @@ def scaled(value: Real, factor: Constant) -> Real:
 
 
 def shifted(value: Real, by: Constant) -> Real:
-    """Add a constant to a number: to its shift, if it is rounded, or else to its offset and bounds.
+    """Return a number plus a constant. The constant is added to the shift of a rounded number, else to offset and
+    bounds.
 
-    Where that would change its value, as with a constant that varies, the number becomes a term of a new one.
+    If that is not possible, for example for a rounded number and a constant that varies, return a new number that has
+    `value` as its only term and the constant as its offset.
     """
     if value.rounded and by.size == 1 and float(by.item()).is_integer():
         return replace(value, shift=value.shift + by.item())

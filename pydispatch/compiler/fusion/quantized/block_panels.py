@@ -92,7 +92,7 @@ class Layout:
     def positions(self, first: int) -> dict[int, Position]:
         """Return the index of a step of K (key K_LOOP) and of a column (key N_LOOP) as sums of digits of `loops`.
 
-        first: number of loops that precede `loops` in the product: those over its rows.
+        first: number of loops that precede `loops` in the product, the loops over its rows.
         """
         loops = [loop_index(first + i, size) for i, size in enumerate(self.loops)]
         column_loops, step_loops = slice(2), slice(2, None)  # panel and column of the panel; block to byte of the group

@@ -22,7 +22,7 @@ EXACT = 1 << 24
 
 
 def has_integers(function: Operation) -> bool:
-    """Return whether a host function has tensors of integers: the rewrites of this folder change no other function."""
+    """Return whether a host function has tensors of integers; without any, the rewrites of this folder do nothing."""
     block = function.regions[0].blocks.first
     arguments = block.args if block is not None else ()
     results = (result for op in walk(function) for result in op.results)

@@ -125,7 +125,7 @@ class _BlockProducts(PanelWorkgroup):
 
     @cached_property
     def _bytes(self) -> SSAValue:
-        """Buffer for the weights of a block of K of a panel as bytes."""
+        """Buffer for the weights of a panel in one block of K, as bytes."""
         return self.frame.elements.fresh(i8, self.match.width * self.match.steps_per_block)
 
     def emit(self, build: Builder, panel_group: Index) -> None:
@@ -148,6 +148,7 @@ class _BlockProducts(PanelWorkgroup):
 
         def block(inner: Builder, block_of_chunk: Index) -> None:
             """Emit the products of all rows with one block of K."""
+            # The register block at row 0 and column 0.
             start = _Position(panel, inner.plus(first_block, block_of_chunk), block_of_chunk, 0, 0, first_total)
             if sizes.matrix_steps:
                 if match.bits == 4:
@@ -172,7 +173,7 @@ class _BlockProducts(PanelWorkgroup):
         emit_loop(build, sizes.blocks, 1, block)
 
     def _unpack(self, build: Builder, position: _Position) -> None:
-        """Emit the conversion of the weights of 4 bits of a block of K of a panel to bytes."""
+        """Emit the conversion of a panel's weights in one block of K from 4 bits to bytes."""
         match = self.match
         groups, width = match.steps_per_block // WORD_BYTES, match.width
         shape, strides = [groups, width, WORD_BYTES], [width * WORD_BYTES, WORD_BYTES, 1]

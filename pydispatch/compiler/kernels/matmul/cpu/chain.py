@@ -312,7 +312,7 @@ class _Rows:
         """Emit whether each row has a score above `floor` among the visited columns, an i1."""
 
         def row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            """Return whether all rows so far have a score above the floor."""
+            """Return whether row `i` and all rows before it have a score above the floor."""
             return [inner.add(arith.AndIOp(carried[0], self._is_row_above(inner, i, floor)))]
 
         true = build.pure(arith.ConstantOp(IntegerAttr(1, IntegerType(1))))

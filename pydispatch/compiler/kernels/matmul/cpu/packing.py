@@ -285,7 +285,7 @@ class Packing:
                 written_offset = build.plus(written_offset, build.times(position.index, stride))
 
         def block(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the transposition of a block of SIDE steps of K."""
+            """Emit the transposition of the SIDE steps of K from `k` on, for all columns of the panel."""
             step_stride = view.strides[-1]
             columns_of_b = StridedBlock(source.buffer, inner.plus(read_offset, k), stride=source.strides[-2])
             first_written = inner.plus(written_offset, inner.times(k, step_stride))

@@ -29,8 +29,8 @@ def pages_in_place(
     """Return B as gathered pages of an argument if register blocks can read them in place; else None.
 
     Pages are blocks of rows of the argument that a table of indices selects. Their rows are along N or K. Pages of f16
-    and bf16 are widened to f32 as they are read, if the CPU has instructions for that. `rows` are those of A; None if
-    dynamic, for which pages are packed.
+    and bf16 are widened to f32 as they are read, if the CPU has instructions for that. `rows` is the number of rows of
+    A; None if it is dynamic: pages are packed then.
     """
     b = contraction.b
     pages = gathered_pages(contraction.tensor_of(b))

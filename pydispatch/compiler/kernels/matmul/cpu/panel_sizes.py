@@ -1,8 +1,8 @@
 """Block sizes of products by block-quantized weights: of rows, panels and chunks of K, and where weights are unpacked.
 
-Rows that fill matrix registers multiply weights that are unpacked to bytes in memory. For others, two kernels are
-compared by their operations on a vector of weights, of a step of K: weights are unpacked in registers for each register
-block of rows, or into memory for all rows of a workgroup, as f32.
+Rows that fill matrix registers multiply weights that are unpacked to bytes in memory. For fewer rows there are two
+kernels. One unpacks weights in registers, again for each register block of rows; the other unpacks them to f32 in
+memory, once for all rows of a workgroup. They are compared by their operations on a vector of weights.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class PanelWorkgroup(ABC):
 
     @abstractmethod
     def _convert_rows(self, build: Builder, first_block: Index) -> None:
-        """Emit the copy of a chunk of the rows of A; `first_block` is its first block of K."""
+        """Emit the copy of the rows of A, for the chunk of K whose first block is `first_block`."""
 
     @abstractmethod
     def _multiply(self, build: Builder, panel: Index, first_block: Index, first_total: Index) -> None:
@@ -73,7 +73,7 @@ class PanelWorkgroup(ABC):
             end = build.least(end, match.panels)
 
         def over_panels(build: Builder, body: Callable[[Builder, Index, Index], None]) -> None:
-            """Emit the loop of `body` over the panels, with the index of their first sums."""
+            """Emit the loop over the panels; `body` gets a panel, and the index of its first sum in the totals."""
 
             def panel(inner: Builder, p: Index, carried: list[SSAValue]) -> list[SSAValue]:
                 """Emit `body` for panel `p`."""
@@ -114,7 +114,9 @@ class PanelWorkgroup(ABC):
         build.parallel(0, count, lambda b, i: store(b, zero, self.totals, [b.plus(first_total, i)]))
 
     def weights(self, build: Builder, panel: Index, block: Index, column: Index, columns: int) -> SSAValue:
-        """Emit the view [group][column][step of the group] of the weights of a block of K, and return it.
+        """Emit a view of the weights of some columns of a panel in one block of K, and return it.
+
+        The view is [group][column][step of the group]; a group is the steps whose weights share four bytes.
 
         column, columns: first column in the panel, and number of columns.
         """
@@ -128,7 +130,9 @@ class PanelWorkgroup(ABC):
         return view_as(build, buffer, start, [match.groups, columns, group], [match.width * group, group, 1])
 
     def _term(self, build: Builder, per_block: PerBlock, panel: Index, block: Index, column: Index) -> SSAValue:
-        """Emit the zero point, scale or offset of a column of a panel, of a block if each has its own, as f32."""
+        """Emit the load of a zero point, scale or offset, as f32: the element of `per_block` for a column of a panel,
+        and for the block of K if `per_block` has an element for each block.
+        """
         index = [panel, block, column] if per_block.has_blocks else [panel, column]
         value = self.frame.elements.at(build, per_block.tensor, index)
         if isinstance(value.type, IntegerType):

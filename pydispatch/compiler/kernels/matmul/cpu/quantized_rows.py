@@ -73,7 +73,7 @@ class RowConversion:
 
     Attributes:
         elements: Tensors of the dispatch function.
-        match: The product, with the number of blocks of K, and of steps in a block.
+        match: The product. It has the number of blocks of K, and the number of steps in a block.
         rows: Rows of A that the workgroup copies.
         digit_count: Signed bytes of the integer that an element becomes, 1 to 3; 0 if elements remain f32.
         first_row: The first of these rows.
@@ -113,7 +113,8 @@ class RowConversion:
         return Rows(copy=copy, digits=digits, units=units, low=low, high=high, sums=sums)
 
     def emit(self, build: Builder, first_block: Index) -> None:
-        """Emit the copy of a chunk of the rows of A into `buffers`, from the block of K `first_block` on."""
+        """Emit the copy of the rows of A into `buffers`, for the chunk of K that begins with the block
+        `first_block`."""
         rows, count = self.buffers, self.rows * self.blocks
         self.copy_rows(build, rows.copy, self.steps, first_block, self.blocks)
         if rows.digits is None:
@@ -209,7 +210,7 @@ class RowConversion:
         self.elements.store(build, total, sums, [block])
 
     def _quantize(self, build: Builder, rows: Rows, row: Index, block: Index) -> None:
-        """Emit the conversion of one block of one row of `rows.copy` to digits, with its unit and sums, into `rows`.
+        """Emit the conversion of a block in a row of `rows.copy` to digits, which are stored with their unit and sums.
 
         With the largest magnitude m of the block and g = `GREATEST[digit_count]`: unit = m / g, and element x becomes
         round(x g / m), which is split into signed bytes.

@@ -53,11 +53,13 @@ docs/contractions.md."""
 def streams_b(level: Level, problem: Problem) -> bool:
     """Return whether B is streamed, read in place a few whole rows at a time, instead of packed.
 
-    It can be if it is row-major, and has known sizes and at least `MIN_STREAMING_STEPS` rows. It always is with one or
-    two rows of A. With more, up to about `MAX_STREAMING_ROWS`, it is where rows of B are further apart than the CPU
-    prefetches and B exceeds half of the second-level cache, or, for more than `MAX_SINGLE_PASS_ROWS` rows, twice that
-    cache; and where K is the only reduction, and no elements of B are used at several outer indices. Up to
-    `MAX_SINGLE_PASS_ROWS` rows, a B beyond the first-level cache suffices where blocks wait for the caches after it.
+    B must be row-major, with known sizes and at least `MIN_STREAMING_STEPS` rows. With one or two rows of A it is
+    always streamed. With more rows, up to about `MAX_STREAMING_ROWS`, it is streamed if K is the only reduction, no
+    elements of B are used at several outer indices, and one of two conditions holds:
+
+    - Rows of B are further apart than the CPU prefetches, and B exceeds half of the second-level cache, or twice this
+      cache for more than `MAX_SINGLE_PASS_ROWS` rows of A.
+    - Blocks wait for memory (`_waits_for_memory`), and B exceeds the first-level cache.
     """
     if not problem.can_read_b_in_place or problem.is_b_transposed or problem.panel_width:
         return False
@@ -65,7 +67,7 @@ def streams_b(level: Level, problem: Problem) -> bool:
         return False
     if problem.m <= 2:
         return True
-    # Where a vector takes two cycles of a unit, the cache has time for the sums of twice as many rows.
+    # If a unit takes two cycles for a vector, the cache has time for the sums of twice as many rows.
     cycles_of_vector = ceil_quotient(level.vector, level.model.datapath)
     most_rows = MAX_STREAMING_ROWS * cycles_of_vector
     is_unprefetched = problem.b.row_stride_bytes > level.model.prefetch_stride

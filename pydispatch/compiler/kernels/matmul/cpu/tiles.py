@@ -48,19 +48,19 @@ class Level:
 
     @property
     def packed_bytes(self) -> int:
-        """Bytes of packed operands of a workgroup: twice the second-level cache, as they are prefetched."""
+        """Size in bytes of a workgroup's packed operands: twice the second-level cache, since they are prefetched."""
         return 2 * self.model.l2.bytes_per_core
 
     @property
     def panel_bytes(self) -> int:
-        """Bytes of a panel of B that stays in the second-level cache while the rows of a tile pass."""
+        """Maximum size in bytes of a panel of B that stays in the second-level cache for all rows of a tile."""
         return self.model.l2.bytes_per_core // 2
 
     @property
     def converted_bytes(self) -> int:
-        """Bytes of a chunk of B that is converted before the only block of rows multiplies it.
+        """Size in bytes of a chunk of B that is converted before the only block of rows multiplies it.
 
-        They stay in the first-level cache, of which a third is left to the other operands. On Zen 5 f32 times i8 of
+        The chunk stays in the first-level cache, of which a third is left to A and the sums. On Zen 5 f32 times i8 of
         1x2048x2048 ran at 14 GB/s of B with a tile's whole K in the second-level cache, and at 28 in such chunks.
         """
         return 2 * self.model.l1.bytes_per_core // 3

@@ -1,7 +1,7 @@
 """Products of many rows by block-quantized weights in panels: weights become f32 once for all rows of a workgroup.
 
-A register block of columns has the steps of a chunk of several blocks of K in the first-level cache, from unpacking
-them to the last row that multiplies them. Sums stay in registers over the chunk.
+Weights are unpacked for the columns of a register block and a chunk of several blocks of K at a time. They stay in the
+first-level cache until all rows are multiplied by them. Sums stay in registers over the chunk.
 """
 
 from __future__ import annotations

@@ -55,13 +55,13 @@ which 1 KiB is left to partial results of reductions."""
 def has_chain_kernel(chain: Chain) -> bool:
     """Return whether GPUs have a kernel for a chain: both products read pages, and workgroups compute enough rows.
 
-    Other chains are faster as dispatches of their own, which use each loaded element of a factor for more rows.
+    Other chains are faster as separate dispatches, which use each loaded element of a factor for more rows.
     """
     if not all(isinstance(product.acc, Float32Type | Float64Type) for product in (chain.first, chain.second)):
         return False  # sums of narrow types are widened first
     if _pages(chain) is None or _RowTiles.rows_that_fit(chain) < 1:
         return False
-    tiles = _RowTiles.of(chain)  # in which each workgroup reads all pages, for all of its rows at once
+    tiles = _RowTiles.of(chain)  # each workgroup reads all pages, once for all of its rows
     return tiles.rows >= MIN_ROWS or tiles.row_count <= MAX_ROWS
 
 

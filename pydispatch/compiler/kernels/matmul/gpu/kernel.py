@@ -233,7 +233,7 @@ class _Workgroup:
     # Prologue and epilogue
 
     def _initialize(self, build: Builder, invocation: Index, location: Location) -> None:
-        """Emit stores of the initial values of the sums of an invocation."""
+        """Emit the stores that initialize the sums of an invocation."""
         pinned = build.without_load_motion()  # loads are not hoisted out of the loop over invocations
         initial = self.plan.contraction.generic.outputs[0]
         if starts_at_zero(initial):

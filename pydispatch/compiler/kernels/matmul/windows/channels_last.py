@@ -58,7 +58,7 @@ def lower_channels_last(source: func.FuncOp, backend: Backend) -> Kernel | None:
 
 
 def _tiles(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> tuple[Index, Index, Index]:
-    """Return (tiles of a row, positions of a tile, tiles of all rows) of a plan for windows.
+    """Return (number of tiles of a row, number of positions of a tile, number of tiles of all rows) of a plan.
 
     A row has all indices of `plan.positions`, and is cut into tiles of at most `TILE_POSITIONS`. If its length is
     known, all tiles are about as long, in multiples of `plan.block_positions`. sizes: of each loop of the reduction.

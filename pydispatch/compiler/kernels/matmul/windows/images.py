@@ -65,7 +65,7 @@ class Axis:
     def largest_shift_by_phase(self) -> dict[int, int]:
         """Each phase that is read -> the largest shift (see `phase_and_shift`) of a step of the window in it.
 
-        Packed elements of a phase along the axis are as many as positions, and this number more.
+        Along the axis, the packed image of a phase has as many elements as there are positions, plus this number.
         """
         shifts: dict[int, int] = {}
         for step in range(self.step_count):

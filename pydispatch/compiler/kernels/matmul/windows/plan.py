@@ -108,7 +108,7 @@ def _unrolled(loops: Sequence[int], sizes: Sequence[int | None]) -> tuple[int, .
 
     Args:
         loops: Positions of the reduced loops among all loops, outermost first.
-        sizes: Of all loops of the reduction; None for an unknown size.
+        sizes: Sizes of all loops of the reduction; None for an unknown size.
     """
     unrolled: tuple[int, ...] = ()
     steps = 1
