@@ -22,6 +22,7 @@ static _Thread_local const pyd_scope_t* innermost;
 static const pyd_scope_t* get_scope(void) { return innermost; }
 static void set_scope(const pyd_scope_t* scope) { innermost = scope; }
 
+// Nonzero: threads that call or spin end.
 static _Atomic int has_ended;
 
 // Computes workgroups |begin| to |end| - 1: empty loops, as many for each as |self| (a uint64_t) says.
@@ -56,6 +57,7 @@ static pyd_sched_t* make(uint32_t workers) {
   exit(1);
 }
 
+// A thread that calls.
 typedef struct caller_s {
   pthread_t thread;
   pyd_sched_t* sched;
@@ -90,6 +92,7 @@ static void sleep_ms(uint32_t milliseconds) {
   nanosleep(&time, NULL);
 }
 
+// Compares two doubles, for qsort().
 static int ascending(const void* a, const void* b) {
   double x = *(const double*)a, y = *(const double*)b;
   return x < y ? -1 : x > y;

@@ -21,8 +21,10 @@ static double now(void) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+// Compares two doubles, for qsort().
 static int by_value(const void* a, const void* b) { return *(const double*)a < *(const double*)b ? -1 : 1; }
 
+// Ends the process, with a message, if |status| is a failure.
 static void require(pyd_status_t status) {
   if (pyd_ok(status)) return;
   fprintf(stderr, "plugin: %s\n", pyd_status_text(status));

@@ -13,6 +13,7 @@ static int32_t k_empty(const pyd_environment_t* e, const pyd_dispatch_state_t* d
   (void)e, (void)d, (void)w;
   return 0;
 }
+// The library with that kernel.
 static const pyd_dispatch_fn_t kFunctions[] = {k_empty};
 static const pyd_library_export_attrs_t kAttrs[] = {{.constant_count = 1, .binding_count = 3}};
 static const char* const kNames[] = {"empty"};
@@ -20,11 +21,13 @@ static const pyd_library_header_t kHeader = {.version = 6, .name = "bench"};
 static const pyd_executable_t kExecutable = {
     .library = {.header = &kHeader, .exports = {.count = 1, .ptrs = kFunctions, .attrs = kAttrs, .names = kNames}}};
 
+// Returns seconds.
 static double now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
+// Compares two doubles, for qsort().
 static int by_value(const void* a, const void* b) { return *(const double*)a < *(const double*)b ? -1 : 1; }
 
 // Prints the seconds per unit of work of body(self), which does |units| of them. |name|, |size|: of the figure.
@@ -84,7 +87,9 @@ static pyd_program_t* chain(const uint32_t grid[3]) {
 }
 
 static const int64_t kDims[] = {8, 8};  // sizes of both arguments, one dimension each
+// Memory of both arguments and of the result.
 static float buffers[3][64];
+// Bodies of measure(), whose |self| is named by their parameter: runs a prepared call, and one that is bound anew.
 static void run_call(void* call) { CHECK(pyd_ok(pyd_call_run(call))); }
 static void bind_and_run(void* call) {
   pyd_call_bind_arg(call, 0, buffers[0]);
@@ -92,6 +97,7 @@ static void bind_and_run(void* call) {
   pyd_call_bind_result(call, 0, buffers[2]);
   CHECK(pyd_ok(pyd_call_run(call)));
 }
+// Decodes a program, and frees it.
 static void decode_bytes(void* bytes) {
   pyd_program_t* program;
   CHECK_OK(pyd_program_decode(*(const pyd_span_t*)bytes, &program));
@@ -113,28 +119,34 @@ static pyd_span_t arithmetic(void) {
   }
   return encode(&b);
 }
+// Runs function 0 of a program, which has scalars only.
 static void evaluate(void* program) {
   uint64_t x = 5, result;
   CHECK_OK(pyd_program_evaluate(program, 0, &x, &result));
 }
+// Creates a plan, and frees it.
 static void make_plan(void* program) {
   pyd_plan_t* plan;
   CHECK_OK(pyd_plan_create(program, 0, kDims, NULL, &plan));
   pyd_plan_free(plan);
 }
 static volatile uint64_t sink;  // keeps results alive, so that computing them is not optimized away
+// Computes the hash of a plan's key 100 times.
 static void hash_key(void* program) {
   for (int i = 0; i < 100; ++i) sink += pyd_plan_hash(program, 0, kDims, NULL);
 }
+// Compares a plan's key with sizes 100 times.
 static void match_key(void* plan) {
   for (int i = 0; i < 100; ++i) sink += pyd_plan_matches(plan, kDims, NULL);
 }
+// Creates a call of a plan, and frees it.
 static void make_call(void* plan) {
   pyd_call_t* call;
   CHECK_OK(pyd_call_create(plan, NULL, NULL, &call));
   pyd_call_free(call);
 }
 static size_t pool_size;  // bytes of a block in use_pool
+// Acquires and releases a block of |pool_size| bytes 100 times.
 static void use_pool(void* pool) {
   void* block;
   for (int i = 0; i < 100; ++i) {

@@ -5,6 +5,7 @@
 #include "contender.h"
 #include "pydispatch/sched.h"
 
+// A kernel with its argument, as the |self| of the job's body.
 typedef struct grid_s {
   kernel_t kernel;
   void* self;

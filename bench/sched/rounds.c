@@ -21,14 +21,17 @@
 #include "contender.h"
 #include "platform/cpu_inline.h"
 
+// Times of a round and spinning threads, at most; time of a batch of grids without pauses; grids before the first time.
 enum { MOST_TIMES = 100000, MOST_SPINNING = 64, BATCH_NS = 20000, WARM_RUNS = 5 };
 
+// The loop that is measured, as the |self| of its kernel.
 typedef struct grid_s {
   kernel_t kernel;
   uint64_t count, turns, base;  // indices, passes through the work loop in all of them, and the average of an index
   _Atomic uint32_t here;        // how many indices of a meeting have begun
 } grid_t;
 
+// Returns the nanoseconds of a clock.
 static uint64_t clock_ns(clockid_t clock) {
   struct timespec now;
   clock_gettime(clock, &now);
@@ -40,8 +43,10 @@ static void work(uint64_t turns) {
   for (uint64_t i = 0; i < turns; ++i) __asm__ volatile("" ::: "memory");
 }
 
+// Nothing: only calls are measured.
 static void empty(void* self, uint64_t index) { __asm__ volatile("" ::"r"(self), "r"(index) : "memory"); }
 
+// All indices have equal work.
 static void even(void* self, uint64_t index) {
   const grid_t* grid = self;
   (void)index;
@@ -74,6 +79,7 @@ static const struct {
   kernel_t kernel;
 } patterns[] = {{"empty", empty}, {"even", even}, {"ramp", ramp}, {"heavy", heavy}, {"meet", meet}, {"idle", even}};
 
+// Whether threads of spin() go on.
 static atomic_bool is_spinning;
 
 // Keeps a CPU busy until is_spinning is false; a thread that has nothing to do with the grids.
@@ -82,11 +88,13 @@ static void* spin(void* unused) {
   return unused;
 }
 
+// Runs the grid once.
 static void run(grid_t* grid) {
   atomic_store(&grid->here, 0);
   contender_run(grid->kernel, grid, grid->count);
 }
 
+// Compares two doubles, for qsort().
 static int ascending(const void* a, const void* b) {
   double x = *(const double*)a, y = *(const double*)b;
   return (x > y) - (x < y);
