@@ -133,9 +133,9 @@ def padded(pad: tensor.PadOp, source: SSAValue, dims: Sequence[int]) -> SSAValue
 
 
 def has_static_uniform_padding(pad: tensor.PadOp) -> bool:
-    """Return whether padding widths are static, one value is padded everywhere, and `nofold` does not forbid folding.
+    """Return whether padding widths are static, all padding has one value, and `nofold` does not forbid folding.
 
-    The value is then defined outside of the region, which holds the yield alone.
+    The value is then defined outside of the pad's region, which contains only the yield.
     """
     ops = list(pad.region.block.ops)
     is_static = not pad.low and not pad.high

@@ -190,7 +190,7 @@ def _fold_inverse_reshape(op: Operation) -> SSAValue | None:
 def _fold_reshape_of_reshape(op: Operation) -> SSAValue | None:
     """Fold two reshapes of static sizes to one, if a single expand_shape or collapse_shape suffices.
 
-    These change the rank, so that the ranks before and after must differ.
+    Such a reshape changes the rank, so that the ranks before and after must differ.
     """
     inner = _producer_of_kind(op.operands[0], "tensor.expand_shape", "tensor.collapse_shape")
     if inner is None:

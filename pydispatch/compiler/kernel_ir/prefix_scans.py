@@ -51,7 +51,7 @@ _ALLOCATIONS = {memref.AllocOp.name, memref.AllocaOp.name}
 def scan_in_vectors(function: FuncOp) -> None:
     """Replace the loops of a function that scan integers by loops over vectors; the original loop computes the rest.
 
-    Loops stay as they are where the vectors would exceed the stack.
+    Once the vectors would exceed the stack, the remaining loops stay as they are.
     """
     entry, read_only = Entry(function), read_only_memrefs(function)
     allocated_bytes = stack_bytes(function)

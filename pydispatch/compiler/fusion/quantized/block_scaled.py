@@ -89,13 +89,14 @@ class Weights:
     def block_loops(self, block: int, steps: int) -> tuple[int, ...]:
         """Return the sizes of nested loops over the blocks of K, outermost first.
 
-        If groups of blocks (super-blocks) share a term, each kind of group gets a loop, so that every index that the
-        weights and their terms are read at is an affine expression of the loops: for K = 1024 in blocks of 32, with a
-        scale for each 256 steps, (4, 8). It is one loop where blocks and super-blocks do not nest.
+        Terms may be shared by groups of blocks, called super-blocks. There is then a loop over super-blocks around the
+        loop over their blocks, so that the indices of weights and terms are affine expressions of the loops. For K =
+        1024 in blocks of 32, with a scale for each 256 steps, the sizes are (4, 8). If blocks and super-blocks do not
+        nest, there is a single loop over all blocks.
 
         Args:
-            block: Steps of a block.
-            steps: Size of K.
+            block: Number of steps of K in a block.
+            steps: Number of all steps of K.
         """
         elements = (element.at for term in self.terms for element in elements_in(term))
         digits = {digit for at in (self.index, *elements) for digit in digits_of(K_LOOP, at)}
@@ -271,8 +272,10 @@ class _BodyAt:
     def integer_weight(self, value: SSAValue, is_signed: bool) -> Weights | None:
         """Return an integer scalar of the body as a weight without scales.
 
-        If it is not recognized, an operation is inserted that stores it in a new tensor. Return None if that is not
-        possible. is_signed: whether the scalar is interpreted as signed.
+        If the scalar is not recognized, insert an operation that stores it in a new tensor, which then has the stored
+        integers. Return None if that is not possible.
+
+        is_signed: whether the scalar is interpreted as signed.
         """
         recognized = self.recognized_integer(value, is_signed)
         if recognized is not None:

@@ -18,7 +18,8 @@ class Digit:
 
     Attributes:
         loop: Dimension of the loop.
-        place_value: Product of the sizes of the lower digits: the digit changes after so many iterations of the loop.
+        place_value: Number of iterations of the loop after which the digit changes: the product of the sizes of the
+            lower digits.
         size: Radix of the digit.
     """
 

@@ -325,7 +325,7 @@ class Lanes:
         return is_cheap and is_inside(value.op, self.loop.body.block)
 
     def _stride(self, index: SSAValue) -> int | None:
-        """Return by how much an index grows from lane to lane, 0 if all lanes have the same; None if no constant."""
+        """Return the difference of an index between a lane and the next; None if it is not a constant."""
         if index not in self.varying:
             return 0
         if not isinstance(index, OpResult):

@@ -143,9 +143,9 @@ class Block:
     """A register block of a tile.
 
     Attributes:
-        row_index, column_index: Its coordinates, counted in blocks of the tile.
-        row, column: Its first row and column of elements, counted from those of the tile.
-        is_tail: Whether it has the last columns of B, which are fewer than a block: zeros fill up their panel.
+        row_index, column_index: Index of the block along the rows and columns of the tile, counted in blocks.
+        row, column: First row and column of the block, counted in elements from the first ones of the tile.
+        is_tail: Whether the block has the last columns of B and is not full: zeros fill up the panel of B.
     """
 
     row_index: Index
@@ -381,7 +381,7 @@ def workgroups(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) ->
     The first plan has no upper bound of the rows. The other plans have ascending bounds. The first of them whose bound
     holds is chosen; without one, the plan without a bound (see `plan.variants`).
     """
-    # Workgroups of each plan; `total` becomes the number of the chosen plan.
+    # The number of workgroups of each plan. `total` becomes that of the chosen plan.
     total, *bounded = (build.product(Nest.of(p, sizes).grid(build)) for p in plans)
     for plan, count in zip(reversed(plans[1:]), reversed(bounded), strict=True):
         condition = has_few_enough_rows(plan, build, sizes)

@@ -175,11 +175,11 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
 
 
 def _tiles_of_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> Tiles | None:
-    """Return tiles whose register blocks have all columns, and so few rows that A is read in place; None if the blocks
-    of `tiles` are low enough for that, there are no such tiles, or they are slower.
+    """Return tiles whose register blocks have all columns, and so few rows that A is read in place.
 
-    Each element of A is then read once, so that a packed copy would not pay. 64x16384x64, whose rows of A are 64 KiB
-    apart, takes 1,169 us in blocks of 5x64, and 1,291 us in blocks of 13x32 with A packed (AMD EPYC Zen 4).
+    Each element of A is then read once, so that packing would not pay. Return None if the blocks of `tiles` are low
+    enough for reading A in place, if there are no such tiles, or if they are slower. 64x16384x64, with rows of A that
+    are 64 KiB apart, takes 1,169 us in blocks of 5x64, 1,291 us in blocks of 13x32 with A packed (AMD EPYC Zen 4).
     """
     n, m, size = problem.n, problem.m, problem.sum_bytes
     if not problem.can_read_a_in_place or problem.panel_width or not n or not m or n * size % level.vector:

@@ -280,14 +280,14 @@ def _cut(
 ) -> Tiles:
     """Return smaller tiles of a product of m rows and n columns, so that there are enough workgroups.
 
-    A tile is halved, along its longer side, while it has more multiplications than the limit's, and there are fewer
-    workgroups than the limit's. With `cuts_columns` it has all its rows until it has the columns of one block.
+    A tile is halved, along its longer side, while it has more multiplications than the limit states, and there are
+    fewer workgroups. With `cuts_columns`, its rows are only halved once it has the columns of a single block.
 
     Args:
         tiles: The largest tiles.
         m, n: Rows and columns of the product.
         outer: Product of the outer dimensions.
-        depth: Multiplications for each sum.
+        depth: Number of multiplications for each sum.
         limits: The limits, which are applied in turn.
     """
     mr, nr, mt, nt = tiles.mr, tiles.nr, tiles.mt, tiles.nt

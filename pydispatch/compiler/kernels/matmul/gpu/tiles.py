@@ -89,7 +89,7 @@ too few registers for the loads."""
 def choose_tile(table: Sequence[Tile], height: int | None, width: int | None, outer: int) -> Tile:
     """Return the tile with the shortest estimated time on a device that runs `CORES` workgroups at once.
 
-    The time is the number of waves, rounds of `CORES` workgroups, times that of a wave.
+    The time is the number of waves, each of `CORES` workgroups, times the time of a wave.
 
     Args:
         table: The tiles to choose from.
@@ -98,7 +98,7 @@ def choose_tile(table: Sequence[Tile], height: int | None, width: int | None, ou
     """
 
     def time(tile: Tile) -> float:
-        """Return the estimated time with a tile, relative to that with others; unknown sizes are assumed."""
+        """Return the estimated time with a tile, in an arbitrary unit; unknown sizes are assumed."""
         tiles = -(-(height or ASSUMED_EXTENT) // tile.height) * -(-(width or ASSUMED_EXTENT) // tile.width) * outer
         return -(-tiles // CORES) * tile.height * tile.width / tile.throughput
 

@@ -220,13 +220,13 @@ class _Workgroup:
             build.loop(covered, count, [], single)
 
     def _block(self, build: Builder, block: _Block) -> None:
-        """Emit a block twice, of which one is executed: without checks for padding where it reads none, and with them
-        elsewhere.
+        """Emit two versions of a block, one of which is executed: without checks for padding if the block reads no
+        padding, else with them.
         """
         is_interior = self.inputs.are_interior(build, block.origin, block.first, block.width)
 
         def emit(inner: Builder, is_edge: bool) -> None:
-            """Emit a block, whose sums stay in registers unless outer reduction loops are too long."""
+            """Emit a version; sums stay in registers unless there are reduction loops around the unrolled ones."""
             if self.plan.loops:
                 self._block_in_memory(inner, block, is_edge)
             else:

@@ -35,15 +35,17 @@ own."""
 
 @dataclass(frozen=True)
 class Axis:
-    """Vertical or horizontal axis of a sliding window: position p and step s read p * `stride` + s * `dilation`.
+    """Vertical or horizontal axis of a sliding window.
+
+    At position p, step s of the window reads the input element p * `stride` + s * `dilation` along the axis.
 
     Attributes:
         position_loop: The loop over the window's positions.
         step_loop: The loop over the steps inside the window, a reduction; None if the window has one step.
         position_count: Number of positions.
         step_count: Number of steps inside the window.
-        stride: Input elements between neighbouring positions.
-        dilation: Input elements between neighbouring steps.
+        stride: Distance of neighbouring positions, in input elements.
+        dilation: Distance of neighbouring steps, in input elements.
     """
 
     position_loop: int
@@ -56,8 +58,8 @@ class Axis:
     def phase_and_shift(self, step: int) -> tuple[int, int]:
         """Return (phase, shift) of the input elements that a step of the window reads.
 
-        A phase has every `stride`-th input element, from element `phase` on; a window at position p reads element p +
-        shift of it.
+        A phase consists of every `stride`-th input element, from element `phase` on. A window at position p reads
+        element p + shift of the phase.
         """
         return step * self.dilation % self.stride, step * self.dilation // self.stride
 
