@@ -169,7 +169,7 @@ const void* pyd_api_call_result_data(const pyd_api_call_t* call, uint32_t index)
   pyd_value_t value;
   if (!buffer || !buffer->is_tensor) return NULL;
   if (call->plan) return buffer->data;
-  // Of a procedure: memory of the call's allocator if it has one, else that of the last run.
+  // Of a procedure: memory of the call's allocator if it has one, else memory of the last run.
   if (buffer->own) return buffer->own;
   return pyd_api_procedure_result(call, index, &value) ? value.data : NULL;
 }

@@ -22,7 +22,7 @@ typedef struct pyd_api_buffer_s {
 
 // A prepared call of a function or a procedure, with the memory that is bound to its arguments and results.
 struct pyd_api_call_s {
-  atomic_uint references;  // the caller's, and that of the run
+  atomic_uint references;  // one of the caller, one of the run
   pyd_call_t* call;
   atomic_bool is_busy;  // a thread runs it, or it is in flight
   bool is_stale;        // bindings changed since they were last routed

@@ -24,7 +24,7 @@ struct pyd_api_device_s {
   atomic_uint references;  // the caller's, one per program, one per block of memory
   pyd_sched_t* sched;
   pyd_pool_t* pool;
-  pyd_allocator_t allocator;  // that of the pool: for handles
+  pyd_allocator_t allocator;  // the pool's allocator: for handles
   pyd_api_owner_t owner;
 };
 

@@ -39,7 +39,7 @@ static bool take(pyd_json_t* json, char byte) {
 }
 
 void pyd_json_skip_space(pyd_json_t* json) {
-  if (json->fault) return;  // the position is that of the fault
+  if (json->fault) return;  // the position stays at the fault
   const char* text = json->text;
   size_t at = json->at;
   while (at < json->size && (text[at] == ' ' || text[at] == '\n' || text[at] == '\t' || text[at] == '\r')) ++at;
@@ -89,7 +89,7 @@ static size_t encode(uint32_t point, char* out) {
 // UTF-16 surrogates: high ones, low ones, and the first code point that takes a pair.
 enum { kHighSurrogate = 0xD800, kLowSurrogate = 0xDC00, kSurrogatesEnd = 0xE000, kFirstOfPairs = 0x10000 };
 
-// Reads the digits of a \u escape, and those of a second one after a high surrogate, as one code point. NUL is refused,
+// Reads the digits of a \u escape, and of a second escape after a high surrogate, as one code point. NUL is refused,
 // because strings have no NUL inside.
 static bool take_point(pyd_json_t* json, uint32_t* out_point) {
   uint32_t low;

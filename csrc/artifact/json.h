@@ -23,7 +23,7 @@ typedef struct pyd_json_list_s {
 
 // The next member of an object, before its value; false at the end, and after a fault.
 bool pyd_json_member(pyd_json_t* json, pyd_json_list_t* list, pyd_string_t* out_key);
-// The next element of an array, likewise.
+// The next element of an array; false at the end, and after a fault.
 bool pyd_json_element(pyd_json_t* json, pyd_json_list_t* list);
 
 // A value of that type; another one is a fault. Strings are valid UTF-8 in the text, without NUL.

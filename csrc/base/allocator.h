@@ -5,7 +5,7 @@
 #include "pydispatch/allocator.h"
 #include "pydispatch/status.h"
 
-// Alignment in bytes that embedders' allocators must have: that of tensors.
+// Alignment in bytes that memory of embedders' allocators must have, as tensors need it.
 enum { PYD_ALLOCATOR_ALIGNMENT = 64 };
 
 // Copies |allocator| to |*out_allocator|, which is all zero for NULL. INVALID_ARGUMENT, which begins with |function|,

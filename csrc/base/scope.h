@@ -12,7 +12,7 @@ static inline void pyd_scope_set(pyd_scope_access_t access, const pyd_scope_t* i
   if (access.set) access.set(innermost);
 }
 
-// Returns whether |owner| is that of any scope of this thread, from the innermost to the outermost.
+// Returns whether |owner| owns any scope of this thread, from the innermost to the outermost.
 static inline bool pyd_scope_has(pyd_scope_access_t access, const void* owner) {
   for (const pyd_scope_t* scope = pyd_scope_now(access); scope; scope = scope->outer) {
     if (scope->owner == owner) return true;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A name that the failure refers to, such as that of the executable, or its former text (PYD_STATUS_CAUSE); in a list.
+// A name that the failure refers to, such as an executable's, or its earlier text (PYD_STATUS_CAUSE); in a list.
 typedef struct name_s {
   struct name_s* next;
   pyd_status_name_t kind;
@@ -30,7 +30,7 @@ struct pyd_status_payload_s {
 PYD_STATUS_CODES(X)
 #undef X
 
-// Returns the constant failure of |code|; that of INTERNAL for an unknown code.
+// Returns the constant failure of |code|; for an unknown code, the constant failure of INTERNAL.
 static pyd_status_t bare(pyd_code_t code) {
   switch (code) {
 #define X(name, value) \
@@ -135,7 +135,7 @@ pyd_status_t pyd_status_add_name(pyd_status_t status, pyd_status_name_t kind, co
 
 pyd_status_t pyd_status_attach(pyd_status_t status, void* object, void (*release)(void* object)) {
   struct pyd_status_payload_s* payload = heap_of(status);
-  if (payload && payload->object) payload->release(payload->object);  // the former one
+  if (payload && payload->object) payload->release(payload->object);  // the object that was attached before
   if (payload) {
     payload->object = object;
     payload->release = release;

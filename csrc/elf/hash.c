@@ -69,7 +69,7 @@ pyd_status_t pyd_elf_parse_hash(pyd_elf_view_t* view, uint64_t sysv, uint64_t gn
   pyd_span_t span = {counted.bytes, (size_t)counted.size};
   pyd_status_t st = sysv ? count_sysv(span, &view->symbol_count) : count_gnu(span, &view->symbol_count);
   if (!pyd_ok(st)) return st;
-  if (!view->hash.bytes) {  // not checked yet if the symbols were counted by the other table
+  if (!view->hash.bytes) {  // not checked yet if the symbols were counted by the table of the other kind
     return PYD_ELF_CORRUPT("the hash table at 0x%" PRIx64 " lies in no loaded segment's bytes", view->hash.vaddr);
   }
   view->symtab.size = view->symbol_count * PYD_ELF_SYM_SIZE;

@@ -67,8 +67,8 @@ typedef struct pyd_elf_view_s {
   pyd_elf_range_t fini_array;
 } pyd_elf_view_t;
 
-// Reads |file| into |out_view|, which borrows its bytes. |page_size| is that of the machine that would load it.
-// CORRUPT for bytes that contradict themselves, UNSUPPORTED for what an embedded ELF must not contain.
+// Reads |file| into |out_view|, which borrows its bytes. |page_size|: bytes of a page of the machine that would load
+// it. CORRUPT for bytes that contradict themselves, UNSUPPORTED for what an embedded ELF must not contain.
 pyd_status_t pyd_elf_parse(pyd_span_t file, size_t page_size, pyd_elf_view_t* out_view);
 
 // Like pyd_elf_parse, for a library that the system's loader opens: that loader checks none of this.

@@ -92,7 +92,7 @@ static pyd_status_t resolve_imports(pyd_executable_t* executable, bool is_embedd
 }
 
 // Queries and checks the library of code that is in memory, and resolves its imports. The caller frees |executable| if
-// this fails. |is_embedded|: the code is that of executable->module.
+// this fails. |is_embedded|: the code is in executable->module.
 static pyd_status_t attach(pyd_executable_t* executable, pyd_library_query_fn_t query, bool is_embedded,
                            const pyd_executable_options_t* options) {
   const pyd_elf_module_t* module = is_embedded ? &executable->module : NULL;

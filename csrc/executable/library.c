@@ -201,7 +201,7 @@ static pyd_status_t check_answer(const checker_t* c, const pyd_library_header_t*
   pyd_status_t status = check_table(c, "what its query returned", answer, 1, sizeof(*answer), _Alignof(void*));
   if (!pyd_ok(status) || !*answer) return status;
   status = check_table(c, "its header", *answer, 1, sizeof(**answer), _Alignof(pyd_library_header_t));
-  // The message needs a number: that of the version.
+  // The message needs the number of the version.
   return pyd_ok(status) ? check_text(c, "the name of its header, version", (*answer)->version, (*answer)->name)
                         : status;
 }

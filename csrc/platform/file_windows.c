@@ -6,7 +6,7 @@
 
 #include "pydispatch/artifact.h"
 
-// Alignment of copied files in bytes, that of an artifact's members.
+// Alignment of copied files in bytes: the alignment of an artifact's members.
 enum { kAlignment = 64 };
 
 // Files of up to this many bytes are copied: a mapping costs two handles and 64 KiB of address space.

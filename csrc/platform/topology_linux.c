@@ -74,7 +74,7 @@ static bool read_allowed(reader_t* reader, pyd_cpu_set_t* out_bits) {
 static void read_core(reader_t* reader, const char* folder, pyd_topology_cpu_t* cpu) {
   pyd_cpu_set_t siblings;
   uint32_t first;
-  // The second name is that of kernels before 5.3.
+  // Kernels before 5.3 have the second name.
   if (!read_list(reader, folder, "/topology/core_cpus_list", &siblings, &first) &&
       !read_list(reader, folder, "/topology/thread_siblings_list", &siblings, &first)) {
     return;

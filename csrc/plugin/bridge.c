@@ -1,5 +1,5 @@
-// Bridges from the host's calling convention to that of embedded code. Each distinct function and context gets one,
-// which lives as long as its plugin: a list that only grows needs no lock.
+// Bridges from the host's calling convention to the calling convention of embedded code. Each distinct function and
+// context gets one, which lives as long as its plugin: a list that only grows needs no lock.
 #include <stdlib.h>
 
 #include "plugin/internal.h"

@@ -41,7 +41,7 @@ pyd_provider_list_t* pyd_plugin_manager_snapshot(pyd_plugin_manager_t* manager) 
   return list;
 }
 
-// Makes |list| the current one. Returns the former one, to be released when no lock is held: that may unload plugins.
+// Makes |list| the current list. Returns the old one, to be released when no lock is held: that may unload plugins.
 static pyd_provider_list_t* publish(pyd_plugin_manager_t* manager, pyd_provider_list_t* list) {
   pthread_mutex_lock(&manager->swap);
   pyd_provider_list_t* before = manager->current;

@@ -161,7 +161,7 @@ static pyd_status_t resolve_sorted(pyd_resolution_t* r, uint32_t count, const ch
   return status;
 }
 
-// Resolves one table of imports, that of one executable. |self|: the resolution. The resolver's |resolve| function.
+// Resolves the table of imports of one executable. |self|: the resolution. The resolver's |resolve| function.
 static pyd_status_t answer(void* self, uint32_t count, const char* const* names, pyd_import_fn_t* functions,
                            void** contexts) {
   pyd_resolution_t* r = self;

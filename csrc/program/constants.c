@@ -7,7 +7,7 @@ static void update_max(uint32_t* maximum, uint32_t value) {
   if (*maximum < value) *maximum = value;
 }
 
-// Raises the alignment of each constant to that of the executables whose dispatches in |fn| bind it.
+// Raises the alignment of each constant to the alignment of the executables whose dispatches in |fn| bind it.
 // |export_of_register|: for each register the number of the export that it holds. For PYD_NONE, an export that is
 // computed at run time, |max_alignment| applies, the largest of all executables. |alignments|: by constant, in bytes.
 static void align_for_dispatches(const pyd_program_t* program, const pyd_function_t* fn,

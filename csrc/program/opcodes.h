@@ -147,7 +147,7 @@ typedef enum pyd_class_e {
   PYD_CLASS_SELECT,
   PYD_CLASS_CHECK,     // refuses the call
   PYD_CLASS_INTEGER,   // of integers of one width; may wrap
-  PYD_CLASS_DIVISION,  // the same, impossible for some operands
+  PYD_CLASS_DIVISION,  // of integers of one width; impossible for some operands
   PYD_CLASS_FLOAT,     // to or from floats
   PYD_CLASS_COMMAND,   // see commands/command.h
 } pyd_class_t;

@@ -26,8 +26,8 @@
 //   queue.c -> blocking.c       a queued task that may sleep needs a thread
 //   blocking.c -> task.c        such a thread runs tasks
 //   blocking.c -> scheduler.c   the thread that released the last reference frees the scheduler
-//   destroy.c -> scheduler.c    the same for a pool thread
-//   lend.c -> scheduler.c       the same for a thread of an embedder
+//   destroy.c -> scheduler.c    a pool thread that released the last reference frees the scheduler
+//   lend.c -> scheduler.c       a thread of an embedder that released the last reference frees the scheduler
 //
 // Synchronization. A caller fills a slot, opens it (slot.state, release) and sets its bit in sched.open. A pool thread
 // sees the bit, joins (slot.state, acquire), works, leaves (release). The caller closes the slot and waits until the

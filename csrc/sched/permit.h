@@ -80,7 +80,7 @@ bool pyd_permit_try(pyd_permits_t* permits);
 // decremented in all cases, so a release must always follow.
 bool pyd_permit_take(pyd_permits_t* permits, uint32_t priority, const pyd_sched_t* sched,
                      const pyd_interrupt_t* interrupt);
-// Raises the priority of one pool thread that waits for tasks of |sched| to |priority|, that of a newly submitted task.
+// Raises the priority of one pool thread that waits for tasks of |sched| to the |priority| of a newly submitted task.
 void pyd_permit_raise(pyd_permits_t* permits, const pyd_sched_t* sched, uint32_t priority);
 // Releases a permit and hands it to the first waiter.
 void pyd_permit_release(pyd_permits_t* permits);

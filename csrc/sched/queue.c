@@ -1,7 +1,7 @@
 // The queues of submitted tasks that are ready to run: one for pool threads, one for blocking threads.
 #include "sched/task.h"
 
-// Returns the queue of |task|: that of blocking threads for a task with host commands, else that of pool threads.
+// Returns the queue of |task|: the blocking threads' queue for a task with host commands, else the pool threads' queue.
 static pyd_task_list_t* list_of(const pyd_task_t* task) {
   return task->is_blocking ? &task->sched->blocking.ready : &task->sched->queue.ready;
 }

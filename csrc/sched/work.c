@@ -175,7 +175,7 @@ bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker,
     meter->indices += chunk;
     meter->picoseconds += spent;
     cost = spent / chunk + 1;  // never 0, as chunk_size() divides by it
-    // A caller's interrupt may only be polled on the caller's thread; that of a task by any participant.
+    // A caller's interrupt may only be polled on the caller's thread, a task's interrupt by any participant.
     if (job->interrupt && (worker == 0 || slot->task) &&
         pyd_sched_picoseconds(sched, pyd_cpu_elapsed(last_poll, chunk_end)) >= UINT64_C(1000) * PYD_SCHED_ASK_TIME) {
       last_poll = chunk_end;

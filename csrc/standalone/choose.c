@@ -18,7 +18,7 @@ void pyd_standalone_machine_host(pyd_standalone_machine_t* out_machine) {
   }
 }
 
-// Returns whether |format| is that of executables for |machine|.
+// Returns whether |format| is the format of executables for |machine|.
 static bool is_format(const pyd_standalone_machine_t* machine, pyd_string_t format) {
   return machine->format[0] && pyd_text_is(format, machine->format);
 }

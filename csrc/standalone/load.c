@@ -176,7 +176,7 @@ static pyd_status_t link_executables(loaded_t* p) {
 
 // ---- constants
 
-// Makes |data| the bytes of constant |index|; its size is that of the constant.
+// Makes |data| the bytes of constant |index|, whose size it has.
 static pyd_status_t link_bytes(loaded_t* p, uint32_t index, const void* data) {
   return pyd_program_set_constant(p->program, index,
                                   (pyd_span_t){data, (size_t)pyd_program_constant(p->program, index)->length});

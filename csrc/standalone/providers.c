@@ -68,7 +68,7 @@ pyd_status_t pyd_standalone_remove_provider(pyd_api_device_t* device, uint64_t i
 typedef struct commands_s {
   uint32_t count;
   const char** names;          // by index of the command, with PYD_HOST_COMMAND_PREFIX
-  pyd_import_fn_t* functions;  // likewise; NULL: no provider
+  pyd_import_fn_t* functions;  // by index of the command; NULL: no provider
   void** contexts;
 } commands_t;
 

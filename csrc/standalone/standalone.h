@@ -11,7 +11,7 @@
 typedef struct pyd_standalone_device_s {
   pyd_sched_t* sched;
   pyd_pool_t* pool;
-  pyd_allocator_t allocator;  // of the pool, and of this
+  pyd_allocator_t allocator;  // of the pool, and of this structure
   pyd_plugin_manager_t* manager;
 } pyd_standalone_device_t;
 

@@ -54,7 +54,7 @@ static void read_offsets(reader_t* r, pyd_weight_t* tensor) {
   tensor->data = (pyd_span_t){data, (size_t)(ends[1] - ends[0])};
 }
 
-// Reads the entry of one tensor, whose size in bytes must be that of its shape, and appends the tensor.
+// Reads the entry of one tensor, whose size in bytes must fit its shape, and appends the tensor.
 static void read_tensor(reader_t* r, pyd_string_t name) {
   enum { DTYPE = 1, SHAPE = 2, OFFSETS = 4 };
   pyd_weight_t tensor = {.name = name};

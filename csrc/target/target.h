@@ -8,7 +8,7 @@ typedef struct pyd_target_s pyd_target_t;
 
 // Holds the function's program. OUT_OF_MEMORY.
 pyd_status_t pyd_target_create(const pyd_api_function_t* function, pyd_target_t** out_target);
-// |self|: a pyd_target_t. The type is that of pyd_process_number_find.
+// |self|: a pyd_target_t; void*, as pyd_process_number_add() and pyd_process_number_find() take this function.
 void pyd_target_retain(void* self);
 // The last release frees the prepared calls and the program; it may take the GIL (api.h). NULL is allowed.
 void pyd_target_release(pyd_target_t* target);

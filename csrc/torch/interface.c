@@ -30,7 +30,7 @@ pyd_torch_dtype_t pyd_torch_dtype(uint32_t dtype) {
   return PYD_TORCH_DTYPE_COUNT;
 }
 
-// Returns PyTorch's name of |dtype|, for messages; that of PYD_TORCH_DTYPE_COUNT is "another type".
+// Returns PyTorch's name of |dtype|, for messages; "another type" for PYD_TORCH_DTYPE_COUNT.
 const char* pyd_torch_dtype_name(pyd_torch_dtype_t dtype) {
   static const char* const kNames[] = {
 #define X(name, ...) #name,

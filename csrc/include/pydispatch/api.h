@@ -268,7 +268,7 @@ typedef struct pyd_api_s {
   pyd_status_t (*call_bind_result_memory)(pyd_api_call_t* call, uint32_t index, pyd_api_memory_t* memory);
   // From now on each run puts tensor results that no memory is bound for into memory of |allocator|, which
   // call_result_data returns. The call owns this memory: it is used again by the next run and released with the call,
-  // unless call_take_result takes it. NULL: no allocator from now on; memory of the former one is released.
+  // unless call_take_result takes it. NULL: no allocator from now on; memory of the allocator before is released.
   pyd_status_t (*call_set_result_allocator)(pyd_api_call_t* call, const pyd_allocator_t* allocator);
   // Hands over the memory of a result from that allocator after a run: the caller releases |*out_bytes| bytes to the
   // allocator, and the next run allocates new memory. |*out_bytes| is the size of the tensor, or 1 if that is 0.

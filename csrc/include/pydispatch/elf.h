@@ -54,7 +54,7 @@ typedef struct pyd_elf_module_s {
   const char* strtab;
   uint64_t strtab_size;
   uint64_t init;  // DT_INIT, 0 when none: file virtual address
-  uint64_t fini;  // DT_FINI, likewise
+  uint64_t fini;  // DT_FINI, 0 when none: file virtual address
   pyd_elf_range_t init_array;
   pyd_elf_range_t fini_array;
   bool is_initialised;

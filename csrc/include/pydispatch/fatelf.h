@@ -40,7 +40,7 @@ pyd_status_t pyd_fatelf_open(pyd_span_t file, uint32_t* out_count);
 // NULL). CORRUPT, with the numbers, when that lies outside the file or overlaps the records.
 pyd_status_t pyd_fatelf_record(pyd_span_t file, uint32_t index, pyd_fatelf_record_t* out_record, pyd_span_t* out_elf);
 
-// The ELF file for |machine|: that of the first record for it that is 64-bit, little-endian and made for no specific
+// The ELF file for |machine|, from the first record for it that is 64-bit, little-endian and made for no specific
 // system, for Linux or for bare machines (osabi 0, 3, 255). A file that is not a FatELF is returned unchanged.
 // UNSUPPORTED, with the machines present, when none fits. |machine_name| is for that message.
 pyd_status_t pyd_fatelf_select(pyd_span_t file, uint32_t machine, const char* machine_name, pyd_span_t* out_elf);

@@ -25,7 +25,7 @@ typedef struct batch_s {
   // the job; other workers poll |is_ended|. All are NULL without an interrupt. In a task on the pool,
   // |interrupt| and |others| are the task's.
   const pyd_interrupt_t* interrupt;  // that worker 0 polls: |caller|, whose request it copies to |is_ended|
-  const pyd_interrupt_t* caller;     // that of the waiting caller
+  const pyd_interrupt_t* caller;     // the interrupt of the waiting caller
   pyd_interrupt_t flag;              // reads |is_ended|
   const pyd_interrupt_t* others;     // that other workers poll: |flag|
   _Atomic uint32_t is_ended;         // the caller has requested the end
@@ -88,7 +88,7 @@ static int32_t run_items(void* self, uint32_t worker, uint64_t begin, uint64_t e
   return 0;
 }
 
-// Returns the status of the task: that of the first item that failed or, after an interrupt, was not run.
+// Returns the status of the task: the status of the first item that failed or, after an interrupt, was not run.
 static pyd_status_t outcome(batch_t* batch) {
   for (uint32_t i = 0; i < batch->count; ++i) {
     pyd_status_t status = batch->items[i].status;

@@ -3,7 +3,7 @@
 
 static pyd_string_t text(const char* data) { return (pyd_string_t){.data = data, .length = strlen(data)}; }
 
-// Returns the name of a command in the trace: that of its export or host command, or its kind.
+// Returns the name of a command in the trace: the name of its export or host command, or its kind.
 static pyd_string_t name_of(const pyd_plan_t* plan, const pyd_plan_command_t* command) {
   switch (command->kind) {
     case PYD_COMMAND_DISPATCH: return plan->program->exports[command->export].name;

@@ -48,8 +48,8 @@ pyd_status_t pyd_verify_buffer(const pyd_verifier_t* v, uint32_t buffer, bool is
   return PYD_STATUS_OK;
 }
 
-// Verifies a command instruction: its region (operand c) does not precede that of the previous command, and its record,
-// which begins at pool word a, is valid for its kind. Adds the instruction to the list of commands.
+// Verifies a command instruction: its region (operand c) does not precede the region of the previous command, and its
+// record, which begins at pool word a, is valid for its kind. Adds the instruction to the list of commands.
 static pyd_status_t verify_command(pyd_verifier_t* v) {
   const pyd_insn_t* insn = &v->fn->insns[v->insn];
   if (insn->c >= v->fn->region_count || insn->c < v->region) {

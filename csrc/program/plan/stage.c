@@ -1,6 +1,6 @@
 // Staging: bindings that are less aligned than their executable requires, such as slices of a tensor, are copied to
-// aligned memory, the staging buffer, and back. The copies are in regions of their own, before and after that of the
-// dispatch.
+// aligned memory, the staging buffer, and back. The copies are in regions of their own, before and after the region of
+// the dispatch.
 #include <stdlib.h>
 #include <string.h>
 

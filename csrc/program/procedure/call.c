@@ -226,7 +226,7 @@ pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const py
 }
 
 // |blocks|: for each argument its device block, or NULL if it is in host memory. Results stay in the memory that the
-// state has for tensors, |state->memory|: that of the device.
+// state has for tensors, |state->memory|: the device's memory.
 pyd_status_t pyd_procedure_call_on_device(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                           void* const* blocks, const pyd_interrupt_t* interrupt,
                                           pyd_invocation_t** out_invocation) {

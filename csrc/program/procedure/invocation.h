@@ -7,7 +7,7 @@
 //   state.c        globals and caches of a loaded program; owns pyd_state_t
 //   invocation.c   slots and results of a call; owns pyd_invocation_t
 //   function.c     the RUN step, which calls a function
-//   steps.c        the other steps, apart from jumps
+//   steps.c        steps that are no jumps and run no function
 //   call.c         the loop over steps; owns pyd_frame_t
 //   submit.c       a call as a task
 #ifndef PYD_PROGRAM_INVOCATION_H_

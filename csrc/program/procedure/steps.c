@@ -66,7 +66,7 @@ static pyd_status_t read_element(pyd_frame_t* frame, const pyd_step_t* step) {
   return status;
 }
 
-// LOAD: stores global b in slot a, as this call sees it: the value that it has stored, that of its snapshot, or else
+// LOAD: stores global b in slot a, as this call sees it: the value that it has stored, the snapshot's value, or else
 // the committed one.
 static pyd_status_t load(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_cell_t value = {NULL, 0, false};
