@@ -96,8 +96,9 @@ Decide = Callable[[Sequence[Convolution]], Sequence[bool]]
 
 
 def convert_convolutions_to_products(function: Operation, decide: Decide | None = None) -> None:
-    """Convert the convolutions of a host function to products in place where that pays. The order of summation is
-    unchanged.
+    """Convert the convolutions of a host function to products, in place, where that pays.
+
+    The order of summation is unchanged.
 
     decide: chooses the convolutions to convert; by default, the heuristic `im2col_pays` does.
     """

@@ -312,10 +312,10 @@ def generic_like(
 
     Args:
         op: The generic.
-        body: Body of the new one, which may be detached from `op`.
-        inputs, outputs: Its operands.
-        maps: Its indexing maps.
-        iterators: "parallel" or "reduction" for each of its loops.
+        body: Body of the new generic; it may be the body of `op`, detached from it.
+        inputs, outputs: Operands of the new generic.
+        maps: Indexing maps of the new generic.
+        iterators: "parallel" or "reduction" for each loop of the new generic.
         loops: For each loop of `op`, the index over the new loops that replaces it in linalg.index operations of the
             body; None if the loops are the same.
         insertion_point: The operation before which it is inserted; by default `op`.

@@ -25,8 +25,9 @@ from pydispatch.ir.values import shape_of
 
 
 def prepack_columns(function: Operation) -> None:
-    """Prepack the right-hand factors of the products of a host function in place where that pays. Values are
-    unchanged.
+    """Prepack the right-hand factors of the products of a host function, in place, where that pays.
+
+    Values are unchanged.
     """
     for op in list(walk(function)):  # operations without a parent were erased with an earlier one
         if op.name == "linalg.generic" and op.parent is not None:

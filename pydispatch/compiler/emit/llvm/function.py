@@ -219,8 +219,8 @@ class FunctionEmitter:
     def _block_scopes(self, root: str, block: bool) -> tuple[int, int]:
         """Return the metadata nodes of the scopes of an access, and of the scopes that it does not alias.
 
-        Register blocks are a scope in a domain of its own: accesses that do not name it may alias them. `block` is
-        whether the access is to a block, not to an operand.
+        Register blocks have one scope, in a separate domain: accesses that do not name this scope may alias blocks.
+        `block` is whether the access is to a block, not to an operand.
         """
         if self._block_scope < 0:
             domain, self._block_scope = self.module.metadata(), self.module.metadata()

@@ -77,9 +77,9 @@ class Weights:
     def block(self) -> int | None:
         """Number of adjacent steps of K that share all terms (zero points, scales and offsets).
 
-        None if all steps of K share them, or if the numbers of steps that share single terms are not multiples of it.
         The index of a term, such as of a scale in its tensor, has digits of the step k: `k // place_value % size`. A
-        digit changes after `place_value` steps, so that the least place value is the block.
+        digit changes after `place_value` steps, so that the least place value is the block. None if all steps of K
+        share all terms, or if a place value is not a multiple of the least one.
         """
         elements = (element for term in self.terms for element in elements_in(term))  # tensor elements of the terms
         blocks = [digit.place_value for element in elements for digit in digits_of(K_LOOP, element.at)]

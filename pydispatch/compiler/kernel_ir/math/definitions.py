@@ -131,15 +131,15 @@ def definition(op: Operation, native: Native, exponent: int | None = None) -> De
     Args:
         op: The operation.
         native: Types that the target has instructions for.
-        exponent: The exponent of an integer power if it is known, else None: each one has a definition of its own.
+        exponent: The exponent of an integer power if it is known, else None. Each exponent has a separate definition.
     """
     properties, name = op.properties, op_name(op)
     key = (name, *(value.type for value in op.operands), *(value.type for value in op.results),
            *(properties.items() if properties else ()), native, exponent)  # fmt: skip
     cached = _cache.get(key)
     if cached is None:
-        # Compositions of other operations pass the fast-math flags on to these. Polynomials have none: they rely on
-        # exact rounding.
+        # Compositions of other operations pass the fast-math flags on to those operations. Polynomials have no flags:
+        # they rely on exact rounding.
         passes_flags = "fastmath" in properties and (name in COMPOSED or name == "math.fpowi")
         flags = {"fastmath": properties["fastmath"]} if passes_flags else {}
         body = Body([value.type for value in op.operands], flags)

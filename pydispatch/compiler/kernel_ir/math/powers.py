@@ -27,8 +27,8 @@ def powf(x: Number, y: Number) -> Number:
     value = scaled(1.0 + m, k)
     value = choose(estimate > overflows_at, INFINITY, value)
     value = choose(estimate <= underflows_at, 0.0, value)
-    # The power of a base of magnitude 0 or infinity depends on the sign of y, that with an infinite y also on whether
-    # the base is larger than 1.
+    # The power of a base of magnitude 0 or infinity depends on the sign of y. With an infinite y, the power depends on
+    # the sign of y and on whether the base is larger than 1.
     y_is_positive = y > 0.0
     value = choose(size.equals(0.0), choose(y_is_positive, size.new(0.0), INFINITY), value)
     value = choose(size.equals(INFINITY), choose(y_is_positive, size.new(INFINITY), 0.0), value)

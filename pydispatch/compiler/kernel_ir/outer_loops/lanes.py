@@ -155,8 +155,8 @@ class Lanes:
     def unrolled_starts(self, op: scf.ForOp) -> list[int] | None:
         """Return the counters of lane 0 in a loop whose first counter is the number of the lane; None for other loops.
 
-        Lane 3 of `for j = lane to 16 step 8` has 3 and 11, lane 0 has 0 and 8. Return None, too, if there are more than
-        `MOST_UNROLLED`, the loop carries values, or a bound, its step or the number of lanes is not known.
+        In `for j = lane to 16 step 8`, lane 0 has the counters 0 and 8, lane 3 has 3 and 11. Return None, too, if there
+        are more than `MOST_UNROLLED`, if the loop carries values, or if its bounds or the number of lanes are unknown.
         """
         upper, step = known(op.ub), known(op.step)
         is_known = isinstance(upper, int) and isinstance(step, int)
@@ -372,7 +372,8 @@ class _Numbering:
         return value_number
 
     def _key(self, value: SSAValue) -> object:
-        """Return a key for `_by_key`: equal for constants, and for results of pure operations, that must be equal."""
+        """Return a key for `_by_key`. Equal constants, and results that pure operations compute alike, have equal
+        keys."""
         if isinstance(constant := known(value), int):
             return constant, value.type
         if not isinstance(value, OpResult) or not info_of(value.op).is_pure or value.op.regions:
@@ -383,9 +384,9 @@ class _Numbering:
 
 
 def _ends_at_small_minimum(loop: scf.ParallelOp) -> bool:
-    """Return whether the end of a loop is the minimum of other values and a constant of few strips of lanes.
+    """Return whether the end of a loop is the minimum of other values and a constant of at most `MOST_STRIPS` strips.
 
-    Its number of iterations is then variable and small: LLVM would run most of them in the scalar rest of its vector
+    The number of iterations is then variable and small: LLVM would run most of them in the scalar rest of its vector
     loop.
     """
     end = loop.upperBound[-1].owner

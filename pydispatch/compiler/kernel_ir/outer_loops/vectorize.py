@@ -59,9 +59,9 @@ def vectorize_outer_loops(function: FuncOp) -> list[str]:
 
 
 def _first_operation(op: Operation) -> Operation:
-    """Return the first operation in the regions of `op`, and in its regions, and so on; `op` itself without regions.
+    """Return the first operation of the innermost regions that begin `op`; `op` itself without regions.
 
-    It has the source location where the body of a loop begins.
+    Its source location is where the body of a loop begins.
     """
     return next((_first_operation(first) for r in op.regions for b in r.blocks if (first := b.first_op)), op)
 

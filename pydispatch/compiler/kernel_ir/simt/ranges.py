@@ -52,9 +52,9 @@ def _constant_distance(upper: Index, lower: Index) -> int | None:
 
 
 def total_of(build: Build, counts: Sequence[Index]) -> Index:
-    """Return the product of iteration counts, 0 or less if one of them is, see `steps`.
+    """Return the product of iteration counts. It is 0 or less if a count is 0 or less, see `steps`.
 
-    If several may be negative they are clamped to 0 first: the product of two negative counts would be positive.
+    If several counts may be negative, they are clamped to 0: the product of two negative counts would be positive.
     """
     total: Index = 1
     are_several_dynamic = sum(type(count) is not int for count in counts) > 1

@@ -32,7 +32,7 @@ class ShuffleOp(IRDLOperation):
 
 @irdl_op_definition
 class BallotOp(IRDLOperation):
-    """Conditions of the 32 invocations of a warp as the bits of an i32."""
+    """Operation that returns the conditions of the 32 invocations of a warp, as the bits of an i32."""
 
     name = "gpu.ballot"
     condition = operand_def(TRUTH)

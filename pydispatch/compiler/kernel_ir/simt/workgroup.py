@@ -359,7 +359,7 @@ class Workgroup:
     def loop(self, op: Operation) -> None:
         """Lower a sequential loop.
 
-        Each iteration assumes that the one before made every access of the loop body.
+        Barriers are inserted as if the previous iteration had made every access of the loop body.
         """
         before = self.hazards.copy()
         had_passed_barrier = [loop.has_passed_barrier for loop in self.loops]

@@ -57,10 +57,10 @@ class Unsigned(NamedTuple):
 
 
 class GroupForm(NamedTuple):
-    """Form of the groups: adjacent steps of K whose products one instruction sums.
+    """Form of the groups. A group is adjacent steps of K whose products one instruction adds up.
 
     Attributes:
-        size: Number of steps of K in a group: 2 of 16 bits, or 4 of 8.
+        size: Number of steps of K in a group: 2 for elements of 16 bits, 4 for elements of 8 bits.
         element: LLVM type of the factors' elements: i16, i8 or bfloat.
         unsigned: Whether the elements of lhs, and of rhs, are unsigned integers.
     """

@@ -40,8 +40,8 @@ def place(emitter: FunctionEmitter, phis: list[Phi], results: list[SSAValue] | t
 def branches(emitter: FunctionEmitter, op: Operation, regions: list[tuple[str, Region]], after: str) -> None:
     """Emit the regions of `op`, of which one runs, and begin the block `after`, where all of them continue.
 
-    The values that they yield are joined to the results of `op`. `regions` are (label of its first block, region); the
-    caller has emitted the branch to these labels.
+    The values that the regions yield are joined to the results of `op`. `regions` has the label of the first block and
+    the region of each branch; the caller has emitted the branch to these labels.
     """
     phis = result_phis(emitter, list(op.results))
 
@@ -54,7 +54,7 @@ def branches(emitter: FunctionEmitter, op: Operation, regions: list[tuple[str, R
         emitter.body.start(label)
         if region.blocks:
             emitter.region(region, leave)
-        else:  # absent: without results
+        else:  # the region is absent, and there are no results
             emitter.body.br(after)
     emitter.body.start(after)
     place(emitter, phis, list(op.results))

@@ -41,10 +41,11 @@ class Arithmetic:
     Attributes:
         compute: Type of the elements of packed factors.
         sum_type: Type of the accumulators.
-        group: Steps of K that one instruction multiplies and adds to one accumulator; 1 for a plain multiply-add.
+        group: Number of steps of K that one instruction multiplies and adds to one accumulator; 1 for a multiply-add.
         unsigned_a, unsigned_b: Whether the packed bytes of A, and of B, are unsigned; False for other types.
         a_offset, b_offset: Constants that packing subtracts from the elements of A, and of B, so that they fit bytes.
-        matrix_steps: Groups of K that one instruction on matrix registers (AMX) multiplies; 0 if it uses none.
+        matrix_steps: Number of groups of K that one instruction on matrix registers (AMX) multiplies; 0 if they are not
+            used.
     """
 
     compute: Attribute
@@ -87,8 +88,8 @@ Products in matrix registers take "all signs".
 def arithmetic_of(contraction: Contraction, level: Level) -> Arithmetic | None:
     """Return the element types and instructions of a contraction on a CPU; None for types without a register block.
 
-    In order of preference: pairs of bf16, f16 and bf16 widened to f32, f32 and f64 as they are, groups of bytes or i16
-    into i32, and integers as they are.
+    In order of preference, factors are multiplied as pairs of bf16; f16 and bf16 that are widened to f32; f32 and f64
+    as they are; groups of bytes or of i16 whose products are added up in i32; other integers as they are.
     """
     acc = contraction.acc
     pair = 2  # steps of K whose products of bf16 one instruction adds up, in vectors and in matrix registers
@@ -150,8 +151,8 @@ def _extended_tensor(value: SSAValue) -> SSAValue | None:
 def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
     """Return the arithmetic of groups of bytes, or pairs of i16, into i32; None where the values do not fit.
 
-    Bytes are possible where the range of each factor has at most 256 integers. Of the signs that the CPU's instructions
-    take, those are chosen that need the fewest offsets.
+    Bytes are possible if the range of each factor has at most 256 integers. Among the pairs of signs that the CPU's
+    instructions take, one is chosen that needs the fewest offsets.
     """
     a, b = (factor_range(factor) for factor in (contraction.a, contraction.b))
     if a is None or b is None or not _has_identity_steps_and_columns(contraction):

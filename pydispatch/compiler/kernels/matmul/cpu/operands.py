@@ -138,9 +138,8 @@ def _coordinate_extents(plan: Plan, factor: Factor) -> list[int]:
 def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     """Allocate a row-major packed copy, and return it.
 
-    Coordinates are in the order of the operand, but K is last where vectors are along K, or one instruction takes a
-    group of steps of K. Rows of a multiple of 256 bytes are padded by a cache line: they would all be in the same cache
-    sets.
+    Coordinates are in the order of the operand, but K is last if vectors are along K, or if one instruction takes a
+    group of steps of K. Rows whose length is a multiple of `CONFLICTING_BYTES` are padded by a cache line.
     """
     extents, bits = _coordinate_extents(plan, factor), bits_of(plan.compute)
     order = list(range(len(extents)))  # coordinates, outermost in memory first

@@ -102,7 +102,7 @@ class StepGroup(Position):
     """Group of steps of K that one instruction multiplies: `index` is the first step.
 
     Attributes:
-        steps_in_k: Steps of the group that are before the end of K; zeros are packed for the others.
+        steps_in_k: Number of steps of the group before the end of K; zeros are packed for the remaining steps.
     """
 
     steps_in_k: int
@@ -118,8 +118,8 @@ class StepGroup(Position):
     def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
         """Return the offset of a step in the packed copy, in elements.
 
-        The steps of a group are side by side. The next group follows them in a copy in rows, whose `stride` is 1; in a
-        panel the groups of its other columns are between them, and `stride` is the number of columns.
+        The steps of a group are side by side. In a copy in rows, whose `stride` is 1, the next group follows them. In a
+        panel, whose `stride` is its number of columns, groups of the same steps in all columns are between the two.
         """
         return build.plus(build.times(self.index, stride), step)
 

@@ -74,9 +74,9 @@ class Problem:
 
     @property
     def is_skinny_variant(self) -> bool:
-        """Whether the kernel is for a range of row counts that are lower than a register block, not for exactly one.
+        """Whether the kernel is for a range of several row counts, all lower than a register block.
 
-        Such a kernel is one of several, of which the number of rows selects one at run time.
+        The number of rows then selects one of several kernels at run time.
         """
         return self.max_rows is not None and self.min_rows != self.max_rows
 

@@ -111,7 +111,7 @@ def default_schedule(level: Level, problem: Problem) -> Schedule:
     mr, nr, mt, nt, kc = astuple(tiles)
     unit = problem.group * max(1, problem.matrix_steps)  # steps that one instruction multiplies: chunks have whole ones
     schedule = Schedule(mr=mr, nr=nr, mt=mt, nt=nt, kc=ceil_quotient(kc, unit) * unit, pack_a=pack_a, pack_b=pack_b)
-    # Workgroups share packed columns of B in panels, which a B along K does not have.
+    # Workgroups can only share packed columns of B in panels. A B that is packed along K has none.
     has_packed_panels = pack_b and not problem.vectorizes_k(pack_b)
     return _with_batches_sharing_b(level, problem, schedule) if has_packed_panels else schedule
 

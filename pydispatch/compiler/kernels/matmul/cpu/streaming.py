@@ -82,9 +82,9 @@ def streams_b(level: Level, problem: Problem) -> bool:
 def _waits_for_memory(level: Level, problem: Problem) -> bool:
     """Return whether B, if it was evicted from the second-level cache, comes too late for the few blocks of rows.
 
-    Prefetching rows of the next chunk then pays at any stride. An Intel Xeon with 2 MiB of L2, us by columns of a block
-    and streamed: 16x440x448 199 and 82 with another B in each call, 61 and 49 with the same; 8x248x256 46 and 26, 7.9
-    and 8.3; 16x120x128 13.7 and 9.1, 4.3 and 4.1.
+    Prefetching rows of the next chunk then pays at any stride. On an Intel Xeon with 2 MiB of L2, 16x440x448 takes 199
+    us if B is read by the columns of a block, and 82 if it is streamed, with another B in each call; with the same B 61
+    and 49. 8x248x256 takes 46 and 26, or 7.9 and 8.3 with the same B; 16x120x128 13.7 and 9.1, or 4.3 and 4.1.
     """
     rows = problem.max_rows or problem.m or 0
     row_bytes = level.block_vectors * level.vector

@@ -69,8 +69,8 @@ def emit_rows(
         outputs: The values to compute.
         outer: Outer dimension -> its index.
         rows: The rows.
-        a: The rows of A where they are in a buffer already; None to read or pack the factor A of the contraction.
-        ends: Dimension, N or K, -> the end of its indices that are visited; all are without an entry.
+        a: The rows of A if they are in a buffer already; None to read or pack the factor A of the contraction.
+        ends: Dimension, N or K -> the end of its visited indices. Without an entry, all indices are visited.
     """
     contraction, schedule = plan.contraction, plan.schedule
     sizes = loop_sizes(frame.elements, contraction.generic)

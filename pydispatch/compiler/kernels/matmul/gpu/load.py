@@ -304,11 +304,11 @@ class Staging:
         return coordinates
 
     def _load_contiguous(self, build: Builder, value: SSAValue, points: Sequence[list[Index]]) -> list[SSAValue]:
-        """Emit the loads of the elements of a run, at the indices `points` of an argument or a padded one.
+        """Emit the loads of the elements of a run, at the indices `points` of an argument or a padded argument.
 
-        Return the elements. The first load states the alignment of the run, so that the emitter makes one vector load
-        of all. A run of a padded tensor is all padding or none, so that one branch decides, and its loads stay in the
-        branch.
+        Return the elements. The first load states the alignment of the run, so that the emitter can merge all loads to
+        one vector load. Either all elements of a run are padding or none is: a single branch decides, and the loads
+        stay in it.
         """
         value = source_of(value)
         if not isinstance(value, OpResult):

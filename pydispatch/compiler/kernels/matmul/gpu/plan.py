@@ -305,9 +305,9 @@ def _operand(
 ) -> Operand:
     """Return a factor as an operand, with the widest vector load that is legal, of at most 16 bytes.
 
-    A vector load needs aligned rows in memory, a tile extent that it divides, and work for all invocations of a tile.
-    Vectors are along K, or along `last_dim`, the last of `dims`. `extent` is the number of rows of A, or of columns of
-    B, in the tile. Other parameters are as in `_operands`, for one operand.
+    A vector load needs aligned rows in memory. Its width must divide the extent of the tile along the vector, and must
+    leave loads for all invocations. Vectors are along K, or along `last_dim`, the last of `dims`. `extent` is the
+    number of rows of A, or of columns of B, in the tile. Other parameters are as in `_operands`, for one operand.
     """
     value = contraction.tensor_of(factor)
     has_rows_of_k = factor.is_last(contraction.k) and factor.coordinates[-1].is_identity(contraction.k)
