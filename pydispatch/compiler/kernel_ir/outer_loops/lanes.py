@@ -372,8 +372,7 @@ class _Numbering:
         return value_number
 
     def _key(self, value: SSAValue) -> object:
-        """Return a key for `_by_key`. Equal constants, and results that pure operations compute alike, have equal
-        keys."""
+        """Return a key for `_by_key`, equal for equal constants and for results that pure operations compute alike."""
         if isinstance(constant := known(value), int):
             return constant, value.type
         if not isinstance(value, OpResult) or not info_of(value.op).is_pure or value.op.regions:
