@@ -27,7 +27,7 @@ MAX_COLUMNS = 4096
 """Maximum number of columns of the first product: the rows of a register block must stay in the second-level cache."""
 
 NO_DIM = -1
-"""Entry of a list of dimensions that stands for another expression than a dimension."""
+"""Entry of a list of dimensions for a result of a map that is no dimension but another expression."""
 
 
 class ChainParts(NamedTuple):

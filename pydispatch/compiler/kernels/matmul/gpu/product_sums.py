@@ -1,5 +1,4 @@
-"""Sums of products that an invocation of a GPU adds up: loops over the reductions, with one over pages if B has
-pages."""
+"""Sums of products that an invocation of a GPU adds up: loops over the reductions, and over the pages of B."""
 
 from __future__ import annotations
 

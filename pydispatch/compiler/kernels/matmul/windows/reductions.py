@@ -1,5 +1,4 @@
-"""Reductions over sliding windows: recognition of the reduction of a dispatch function, and unrolled steps of
-windows."""
+"""Reductions over sliding windows: the recognition of the reduction in a function, and unrolled steps of a window."""
 
 from __future__ import annotations
 
