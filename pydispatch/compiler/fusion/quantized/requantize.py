@@ -180,7 +180,7 @@ class Requantized(GenericBody):
         return self.add(arith.SIToFPOp(self._sum(source), f32))
 
     def _sum(self, source: Integer) -> SSAValue:
-        """Add the computation of an i32, an element or a sum or difference of them, and return it."""
+        """Add the computation of an i32 to the body, and return it: an element, or a sum or difference of elements."""
         if isinstance(source, Combined):
             combine = arith.AddiOp if source.kind == "addi" else arith.SubiOp
             return self.add(combine(self._sum(source.lhs), self._sum(source.rhs)))

@@ -28,7 +28,7 @@ def _cast(instruction: str) -> Lowering:
 def _index_cast(extension: str) -> Lowering:
     """Return the lowering of a conversion between an index and an integer.
 
-    `extension` is the instruction for a wider result: "sext" or "zext". A narrower one is truncated.
+    `extension` is the instruction for a wider result: "sext" or "zext". For a narrower result, the value is truncated.
     """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:

@@ -65,7 +65,7 @@ def _in_elements(emitter: FunctionEmitter, offset: Index, size: int) -> Index:
 
 
 def _strides(emitter: FunctionEmitter, extents: list[Index], strides: tuple[int | None, ...]) -> tuple[Index, ...]:
-    """Return the strides of a memref with these extents; a dynamic stride is that of a contiguous buffer."""
+    """Return the strides of a memref with these extents. A dynamic stride is computed as in a contiguous buffer."""
     strides_: list[Index] = []
     running: Index = 1  # stride of a dimension that is contiguous with the later ones
     for extent, stride in zip(reversed(extents), reversed(strides), strict=True):

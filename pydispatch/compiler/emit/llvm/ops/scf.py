@@ -92,7 +92,7 @@ def _for(emitter: FunctionEmitter, op: Operation) -> None:
     unsigned = attribute(op, "unsignedCmp") is not None
     bounds = (emitter.get(lower), emitter.get(upper), emitter.get(step))
     block = op.regions[0].blocks[0]
-    # The loop carries some float maxima and minima as integers of the same order (extremes.py); others have no order.
+    # The loop carries some float maxima and minima as integers of the same order (extremes.py). None for other values.
     orders = [order_of(emitter, argument) for argument in block.args[1:]]
     # The LLVM values of each initial value: several for a memref.
     starts = [emitter.flat([init]) if order is None else [order.integer_of(emitter, emitter.get(init))]
@@ -108,7 +108,7 @@ def _for(emitter: FunctionEmitter, op: Operation) -> None:
         for phi, operand in zip(argument_phis, start, strict=True):
             phi.incoming.append((operand, loop.before))
         phis += argument_phis
-    results = [emitter.values[argument] for argument in block.args[1:]]  # the phis, which have the last values
+    results = [emitter.values[argument] for argument in block.args[1:]]  # phis, which have the last values after the loop
     loop.enter()
 
     def leave(terminator: Operation) -> None:
