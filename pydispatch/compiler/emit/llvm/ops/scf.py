@@ -108,7 +108,7 @@ def _for(emitter: FunctionEmitter, op: Operation) -> None:
         for phi, operand in zip(argument_phis, start, strict=True):
             phi.incoming.append((operand, loop.before))
         phis += argument_phis
-    results = [emitter.values[argument] for argument in block.args[1:]]  # phis, which have the last values after the loop
+    results = [emitter.values[argument] for argument in block.args[1:]]  # phis, with the last values after the loop
     loop.enter()
 
     def leave(terminator: Operation) -> None:
