@@ -25,14 +25,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class Sum:
-    """Sum of two or more terms. None of `parts` is a sum. Only the last one may be an integer, which is not 0."""
+    """Sum of two or more terms. None of `parts` is a sum. Only the last one may be an integer, other than 0."""
 
     parts: tuple[Term, ...]
 
 
 @dataclass(frozen=True)
 class Product:
-    """Product of two or more terms. None of `parts` is a product. Only the last one may be an integer, which is not 1."""
+    """Product of two or more terms. None of `parts` is a product. Only the last one may be an integer, other than 1."""
 
     parts: tuple[Term, ...]
 
