@@ -19,9 +19,9 @@ from pydispatch.errors import CompileError, Location
 from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 
 Dump = Callable[[str, "bytes | str"], object]
-"""Function that stores an intermediate form of a compilation (the option `dump`). A backend calls it with the suffix of
-the file's name, such as "ll", and the content: text, or the bytes of a binary form. The caller puts the name of the
-executable and the variant before the suffix."""
+"""Function that stores an intermediate form of a compilation (the option `dump`), from the name of a file and its
+content: text, or the bytes of a binary form. Backends pass only the suffix of the name, such as ".ll"; the driver puts
+the names of the executable and the variant before it."""
 
 
 @contextmanager
