@@ -205,8 +205,8 @@ cdef pyd_status_t add_plugin(Request* request) except? NULL:
 
 
 cdef pyd_status_t remove_provider(Request* request) except? NULL:
-    """Remove a provider that was registered through this handle."""
-    device, registered = python_device(request.device)[2:]
+    """Remove a plugin, import or command, the provider `request.id`, which was added through this handle."""
+    device, registered = python_device(request.device)[2:]  # registered: provider of each id
     if request.id not in registered:
         raise InvalidArgumentError(f"{request.slot.decode()}: {request.id} was not registered through this handle")
     device.remove_plugin(registered[request.id])

@@ -137,7 +137,8 @@ static pyd_status_t check_table(const checker_t* c, const char* what, const void
                          c->name, what, file_address(c, table), alignment);
 }
 
-// Checks that the string |text|, number |index| of those that |what| names, ends in its segment. NULL is accepted.
+// Checks that the string |text| ends in the segment of the file that it begins in. NULL is accepted. |what| and |index|
+// name it in messages, such as "export" and 2.
 static pyd_status_t check_text(const checker_t* c, const char* what, uint32_t index, const char* text) {
   if (!text || pyd_elf_module_holds_text(c->module, text, kMaxName)) return PYD_STATUS_OK;
   return pyd_status_make(PYD_CODE_CORRUPT,

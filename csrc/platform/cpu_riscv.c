@@ -75,6 +75,8 @@ uint32_t pyd_cpu_read_sources(uint64_t sources[PYD_CPU_SOURCES]) {
 // An architecture without a feature list: none.
 const pyd_cpu_feature_t pyd_cpu_feature_table[] = {{"", -1, 0, 0, 0}};
 const size_t pyd_cpu_feature_count = 0;
+
+// Reads no words with feature bits, as no feature of the table refers to them. Returns no register states.
 uint32_t pyd_cpu_read_sources(uint64_t sources[PYD_CPU_SOURCES]) { return 0; }
 
 #else

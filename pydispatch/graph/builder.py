@@ -228,9 +228,10 @@ class Builder(OperationWriter):
         return self._add_to(arith.ConstantOp(constant_attribute(value, dtype)), self._scopes[0].block).result
 
     def as_shape(self, value: Tensor, shape: Sequence[Size]) -> Tensor:
-        """Return the tensor with `shape`, which is known to equal its own shape, but has other symbols or more numbers.
+        """Return the tensor with its shape stated as `shape`: equal sizes, some of which are stated in another way.
 
-        Static sizes of `shape` are checked at run time where those of the tensor are dynamic.
+        A size n of the tensor may be another symbol m in `shape`, or a number such as 4. A number is compared with the
+        dynamic size n at run time; symbols are known to be equal, and not compared.
         """
         shape = tuple(shape)
         if value.shape == shape or value.known is not None:  # the shape of a constant has no symbols

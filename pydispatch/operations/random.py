@@ -268,10 +268,12 @@ def key_of_call(builder: Builder, seed: int | None = None) -> Tensor:
         raise builder.fail(f"a program draws random numbers in at most {_SITES} places")
 
     def fold(key: Element, call: Element) -> Element:
-        """Return the key for this drawing operation in one call: threefry of the seed, and of the call and the
-        operation.
+        """Return the key from which this drawing operation draws its numbers in one call of the program.
 
-        `call` counts the calls; `site` of the enclosing function counts the drawing operations of the program.
+        It is the block cipher threefry: the key is the seed, the counter is a number that differs for each operation
+        and call. `site` is the number of the operation in the program, below `_SITES`.
+
+        key: the seed in the program's state. call: number of the call.
         """
         own_key = key if seed is None else key.const(seed)
         return _joined(*threefry(own_key, call * _SITES + site))

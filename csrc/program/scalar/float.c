@@ -48,9 +48,11 @@ static uint64_t narrow(double value, int digits, int min_exponent, uint32_t infi
   int exponent;
   frexp(magnitude, &exponent);  // magnitude = [0.5, 1) * 2^exponent
   if (exponent - 1 < min_exponent) exponent = min_exponent + 1;
-  // In units of the last digit; exact before it is rounded.
+  // In units of the last mantissa bit; exact before it is rounded. A normal number has 2^digits steps or more, as its
+  // leading 1 is among them; a subnormal one has fewer.
   double steps = nearbyint(ldexp(magnitude, digits - exponent + 1));
-  // A carry out of the mantissa increments the exponent.
+  // The leading 1, and a carry out of the mantissa, add 1 to the exponent field: so this field is 0 for a subnormal
+  // number, and 1 for the smallest normal one.
   double code = (double)(exponent - 1 - min_exponent) * ldexp(1, digits) + steps;
   return negative | (code >= infinity ? infinity : (uint64_t)code);
 }

@@ -48,8 +48,9 @@ _KEY_VERSION = "program 4"
 """First part of each key; its number is raised when the parts of the key change."""
 
 _NAMED = ("targets", "cpu", "object_search_path")
-"""Options in the key that are a name or path, or a list of these. Besides them, `cpu_features` and `reassociate` may
-have any value."""
+"""Options whose values, names or paths or lists of these, are part of the key. Of the other options, `cpu_features` and
+`reassociate` are part of the key, and `progress` does not affect the artifact; with any further option, a value other
+than the default disables the cache."""
 
 
 def compile(source: Any, **options: Any) -> Artifact:

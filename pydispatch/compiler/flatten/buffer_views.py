@@ -123,8 +123,14 @@ def _call_with_tensors(call: Operation, type: FunctionType) -> None:
 
 
 def _import_of_export(op: Operation, value: SSAValue) -> None:
-    """Replace the import `op` of a tensor that was exported before, `value`, by that tensor, with a cast if their
-    static sizes differ. Raise CompileError if the element types or ranks differ.
+    """Replace the result of an import by the tensor whose export created the imported buffer view.
+
+    A cast is inserted if the static sizes of the two types differ. Raise CompileError if the element types or ranks
+    differ.
+
+    Args:
+        op: The import.
+        value: The exported tensor.
     """
     type = cast("TensorType[Any]", op.results[0].type)
     if value.type != type:

@@ -351,7 +351,8 @@ class _Interchange:
     def _emit_invocations(self, build: Build, lanes: Index, body: Body, first_lane: int = 0) -> None:
         """Emit a parallel loop over `lanes` invocations from `first_lane` on.
 
-        Each computes the operations before the strided loop that depend on it, then `body`.
+        An invocation executes copies of `strided.own`, the operations before the strided loop whose results depend on
+        the invocation, and then what `body` emits. The loop becomes whole vectors if `lanes` equals `marked`.
         """
         block = Block(arg_types=[INDEX])
         inner = build.inside(block)

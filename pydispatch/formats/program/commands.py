@@ -100,6 +100,7 @@ class Fill:
     op = Opcode.FILL
 
     def words(self) -> list[int]:
+        """Return the words of a FILL record after its opcode: the range, the register of the pattern, its size."""
         return [self.target.buffer, self.target.offset, self.target.length, self.pattern, self.pattern_bytes]
 
     def buffers(self) -> list[int]:

@@ -57,7 +57,15 @@ def watching_binding(constants: int, bindings: int) -> int:
 
 
 def is_watched(entry: EntryPoint, constants: int, bindings: int) -> bool:
-    """Return whether a generated entry point reports loops that the driver ended early: it has a `watching_binding`."""
+    """Return whether a generated entry point reports loops that the driver ended early.
+
+    It does so if it uses the buffer at `watching_binding`, in which code at its end writes a flag.
+
+    Args:
+        entry: The entry point.
+        constants: Number of 32-bit constants in the layout.
+        bindings: Number of bindings in the layout.
+    """
     binding = watching_binding(constants, bindings)
     return any(resource.binding == binding for resource in entry.resources)
 

@@ -36,7 +36,14 @@ def evaluate(tokens: Sequence[WgslToken], named: Callable[[str], int | None]) ->
 
 
 class _Expression:
-    """Evaluator of a constant integer expression; it raises ValueError or IndexError for unsupported tokens."""
+    """Evaluator of a constant integer expression; it raises ValueError or IndexError for unsupported tokens.
+
+    Attributes:
+        tokens: Tokens of the whole expression.
+        named: Returns the value of a named constant; None if it is not known.
+        at: Index of the next token.
+        count: Number of operands read so far, for the limit `_MAX_OPERANDS`.
+    """
 
     def __init__(self, tokens: Sequence[WgslToken], named: Callable[[str], int | None]) -> None:
         self.tokens, self.named, self.at, self.count = tokens, named, 0, 0

@@ -265,7 +265,7 @@ class _Writer:
     """
 
     def __init__(self, copier: FunctionCopier, copy: FunctionCopy, id: int) -> None:
-        """Begin a copy. The class describes the parameters."""
+        """Begin the copy with the id `id`; `write` adds its instructions to the output of the copier."""
         self.copier, self.copy, self.id = copier, copy, id
         self.function = copier.parts.functions[copy.function]
         self.ids: dict[int, int] = {}

@@ -91,7 +91,10 @@ class Context(Protocol):
         return block
 
     def allocate(self, size: int) -> Any:
-        """Allocate a block; `acquire` initializes it if memory is poisoned."""
+        """Return a block of at least `size` bytes with undefined content; implements `acquire`.
+
+        If `is_poisoned`, `acquire` fills the block with NaN after this method has returned.
+        """
 
     def release(self, block: Any) -> None:
         """Release a block to its pool. Never blocks, because any thread and the garbage collector may call it."""

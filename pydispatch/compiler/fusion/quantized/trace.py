@@ -173,7 +173,10 @@ def _index_in_source(reshape: Operation, index: AffineMap) -> AffineMap:
 
 
 class _Body:
-    """Recognizer of the scalars in the body of one generic.
+    """Recognizer of the scalars in the body of one generic, as functions of quantized elements.
+
+    `Tracer` creates one for each elementwise generic that it follows. A narrow integer that is read has no value before
+    an operation of the body extends it to i32, since only that operation says whether it is signed.
 
     Args:
         tracer: Recognizer of the tensors that the generic reads.
@@ -185,7 +188,7 @@ class _Body:
         self.tracer, self.g, self.index = tracer, generic, index
 
     def value(self, value: SSAValue) -> Value | None:
-        """Recognize a scalar of the body; None for a stored integer that is not widened yet, as of `Tracer.element`."""
+        """Recognize a scalar of the body; None for a narrow integer before its extension, as in `Tracer.element`."""
         if isinstance(value, BlockArgument):
             return self._argument(value)
         assert isinstance(value, OpResult)
@@ -198,9 +201,10 @@ class _Body:
         return rule(self, op)
 
     def number(self, value: SSAValue) -> Real | Constant:
-        """Recognize a scalar of the body as a Real, or as an array if it is constant; an i32 is a Real of one term.
+        """Recognize a scalar of the body as a Real, or as an array if it is constant.
 
-        Raises Unrecognized for a stored integer that is not widened yet, whose sign is not known here.
+        An i32 becomes a Real, a sum, with this i32 as its only term. Raises Unrecognized for a narrow integer before
+        its extension, whose sign is not known.
         """
         result = self.value(value)
         if result is None:

@@ -26,15 +26,16 @@ AT_ZERO = -1
 
 @dataclass(frozen=True)
 class Expression:
-    """The element of a tensor at a point, or a scalar in the body of a generic that computes one.
+    """Scalar as a function of a point (a sequence of indices, such as a row and a column).
 
-    A point is a sequence of indices that the caller chooses, such as those of a row and a column; the expression says
-    which of them it reads.
+    It has one of two forms: an element of a tensor, or a scalar in the body of a generic for one iteration of its
+    loops. Matchers of chained and gathered products follow a value to its inputs by it, and their kernels emit the
+    scalar at points of their own.
 
     Attributes:
         value: The tensor or the scalar.
-        dims: For each axis of the tensor, or each loop of the generic, the dimension of the point that is its index;
-            `AT_ZERO` for the index 0.
+        dims: For each axis of the tensor, or each loop of the generic, the position in the point of the index that is
+            used there; `AT_ZERO` for the index 0. The element x[j, i] at a point (i, j) has the dims (1, 0).
         generic: The generic; None outside of its body: for a tensor, or a scalar that the dispatch function defines.
     """
 

@@ -148,11 +148,15 @@ class Replacer:
         )
 
     def _function(self, name: str, text: str, anchor: Operation) -> Operation:
-        """Add the functions of `text` to the program under a unique name, unless the same text was added before. Return
-        the function to call.
+        """Add the functions of `text` to the program under a unique name, and return the function to call.
 
-        In `text` the symbols are NAME and NAME_kernel. The operations get the location of `anchor`; code of a kernel
-        keeps the lines that generated text states.
+        If the same text was added before, nothing is added. Errors in the operations name the location of `anchor`,
+        except in a kernel of a GeneratedText, whose operations keep the locations that this text states.
+
+        Args:
+            name: Name of the pattern, from which the unique name is derived.
+            text: MLIR text of the function @NAME and perhaps of a kernel @NAME_kernel that it dispatches.
+            anchor: The operation of the program that matched.
         """
         key = (name, text)
         known = table_of(self.program)
@@ -165,7 +169,8 @@ class Replacer:
         while unique in known or f"{unique}_kernel" in known:
             unique, n = f"{plain}_{n}", n + 1
         self.known[key] = unique
-        source = type(text)(ascii_names(text.replace("@NAME", f"@{unique}")))  # stays a GeneratedText if it is one
+        # str.replace returns a plain str; a GeneratedText must remain one.
+        source = type(text)(ascii_names(text.replace("@NAME", f"@{unique}")))
         parsed = ir.parse(source, f"<pattern {name}>")
         first = self.program.body.block.first_op
         assert first is not None

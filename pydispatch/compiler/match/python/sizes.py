@@ -26,11 +26,14 @@ CompareAxis = tuple["int | OpResult", int]
 
 
 def to_compare(pattern: Pattern, block: Block | None) -> list[tuple[str, list[CompareAxis]]]:
-    """Return, for each size name, the axes that the matcher must compare: one axis of each equivalence class.
+    """Return, for each size name, the axes whose sizes the matcher must compare.
 
-    Names whose axes the computation itself makes equal are omitted. A pattern that is a program may also repeat
-    elements as often as a size: that axis is compared, too. Raise CompileError if the size is computed, and not that of
-    a parameter.
+    Several axes may have one name, as n in `x: f32['n']` and `y: f32['n']`. Some of them have equal sizes in every
+    program that matches, because an operation of the pattern such as `x + y` requires it. Of each class of such axes
+    the list has one. A name with a single class is omitted.
+
+    A pattern that is a program may also repeat the elements of a tensor n times, for a size n. The axis of the result
+    is then compared with the axes named n. Raise CompileError if n is not the size of a parameter.
 
     block: the operations of the pattern, which are needed if it is a program.
     """

@@ -29,10 +29,13 @@ def _median_index(builder: Builder, x: Tensor, axis: int, skips_nan: bool) -> Te
     """
 
     def index(n: Element, size: Element) -> Element:
-        """Return the index for n elements that are not NaN among `size` elements; 0 if there is none to choose."""
+        """Return the index of the median among `size` sorted elements, of which the first n are not NaN.
+
+        The index is 0 if there is no element to choose. Without `skips_nan`, the median of elements with a NaN is NaN,
+        and its index is n, where the first NaN is.
+        """
         if skips_nan:
             return ((n - 1) / 2).max(0)
-        # NaN are sorted last, so that the first one is at n.
         return n.is_equal(size).where(((size - 1) / 2).max(0), n)
 
     return formula(builder, index, _count_not_nan(builder, x, axis), reductions.size_as(builder, x.shape[axis], I64))

@@ -27,6 +27,7 @@ UNARY = (
     "abs", "bitwise_not", "cast", "ceil", "clz", "cos", "erf", "exp", "floor", "identity", "log", "logical_not",
     "reciprocal", "rsqrt", "sigmoid", "sin", "tanh",
 )  # fmt: skip
+# Operations with two operands and no attributes. "table" looks up the elements of its first operand in the second.
 BINARY = (
     "add", "bitwise_and", "bitwise_or", "bitwise_xor", "div", "equal", "greater", "greater_equal", "intdiv",
     "logical_and", "logical_left_shift", "logical_or", "logical_right_shift", "logical_xor", "pow", "sub", "table",

@@ -65,7 +65,10 @@ def _bra(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
     if instruction.guard is None:
 
         def jump(label: Label, after: int) -> End:
-            """Build the closure of the branch, which returns the number of the target for all threads."""
+            """Build the closure of an unconditional branch: all threads go to the block of code at the label `name`.
+
+            label: returns the number of the block at a label. after: the block after the branch, which is not reached.
+            """
             target = label(name)
             return lambda batch, group, frame: target
 

@@ -46,7 +46,7 @@ def combiners(generic: Structured, reassociate: bool) -> list[Operation] | None:
         grouping = info_of(op).grouping
         if grouping is Grouping.FIXED or (grouping is Grouping.ROUNDED and not reassociate):
             return None
-        # A step reads the accumulator, and the result of the combination is used, for nothing else.
+        # The body reads the accumulator only to combine it, and the combination is used only as the yielded value.
         if len(list(argument.uses)) != 1 or argument not in op.operands or len(list(value.uses)) != 1:
             return None
         ops.append(op)

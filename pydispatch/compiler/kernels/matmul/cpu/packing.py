@@ -92,7 +92,7 @@ class PanelColumn(Position):
         return not self.is_padding
 
     def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
-        """Return the offset in the packed copy, in elements: that of the panel plus that of the column in the panel."""
+        """Return the offset of the column in the packed copy: its panel, then `group` elements per earlier column."""
         assert view.panel_stride is not None
         return build.plus(build.times(self.panel, view.panel_stride), build.times(self.column, self.group))
 

@@ -34,12 +34,12 @@ and 154, 1x4096x4096 2,610 and 5,170; an Intel Xeon with 2 MiB of L2 1x4096x4096
 19,400."""
 
 STREAMING_STEPS = (8, 4, 5, 7, 6, 3)
-"""Steps of K of a short chunk: the first that divides K. 1x4096x4096 in 2.5 ms, with 4 in 2.6, with 16 in 3.0 (Zen 4).
-"""
+"""Possible lengths of a short chunk. A chunk is the whole rows of B that one pass over the columns reads; each row is a
+step of K. The first length that divides K is used. 1x4096x4096 in 2.5 ms, with 4 in 2.6, with 16 in 3.0 (Zen 4)."""
 
 LONG_STREAMING_STEPS = (32, 24, 28, 40, 36)
-"""Numbers of steps of K that a long chunk may have: the first that divides K is used. 16x1024x1024 from memory in 347
-us with 32 steps, with 16 in 369, with 8 in 390 (Zen 4)."""
+"""Possible lengths of a long chunk, in steps of K: the first that divides K is used. 16x1024x1024 from memory in 347 us
+with 32 steps, with 16 in 369, with 8 in 390 (Zen 4)."""
 
 LONG_CHUNK_ROWS = 8
 """Maximum number of rows of a block that reads long chunks: rows of A are read in place, often at strides at which

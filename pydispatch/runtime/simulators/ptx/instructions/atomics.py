@@ -58,7 +58,7 @@ def _half_add(type_: str) -> Update:
         return bits16(total.astype(np.float16), "f16")
 
     def update(old: Any, operands: list[Any]) -> Any:
-        """Return the new word: the sum of one half, or of both."""
+        """Return the new contents of memory: one 16-bit sum, or, for a packed type, the sums of both 16-bit halves."""
         if not is_packed:
             return add_halves(old, operands[0])
         pairs = zip(parts_of(old, "f16x2"), parts_of(operands[0], "f16x2"), strict=True)
