@@ -38,7 +38,10 @@ class Progress:
 
 
 class Tracker:
-    """Progress counter of a compilation; it reports at intervals, from any thread, one report at a time."""
+    """Counter of the phases and compiled dispatches of one compilation, for the user's function `progress`.
+
+    The pipeline creates it. It reports at intervals, from any thread, one report at a time.
+    """
 
     def __init__(
         self, report: Callable[[Progress], object] | None, clock: Callable[[], float] = time.monotonic

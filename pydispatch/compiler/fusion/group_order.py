@@ -19,7 +19,9 @@ class TooFarError(Exception):
 
 
 class GroupOrder:
-    """An acyclic graph of numbered nodes; a merged node keeps one of the two numbers.
+    """Acyclic dependence graph of the operations of a block, whose nodes are merged as fusion groups grow.
+
+    A node has a number; a merged node keeps one of the two numbers.
 
     `needs` and `require_near` raise TooFarError.
     """

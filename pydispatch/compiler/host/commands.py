@@ -135,7 +135,11 @@ class ScheduledCommand:
 
 @dataclass
 class CommandList:
-    """The commands of a function: in program order, and after `assign_regions` in the order of their regions."""
+    """Commands (dispatches, copies, fills, host commands) of one straight-line function while it is lowered.
+
+    They are in program order, and after `assign_regions` in the order of their regions. A region is a set of commands
+    without dependences between them, which may run at the same time.
+    """
 
     function: ProgramFunction
     commands: list[ScheduledCommand] = field(default_factory=list)

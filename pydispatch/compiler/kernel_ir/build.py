@@ -160,7 +160,9 @@ class Entry:
 
 
 class Build(IndexArithmetic[SSAValue]):
-    """Builder of operations with the location of `origin`.
+    """Builder of operations of kernel IR at one position, before an operation or at the end of a block.
+
+    A pass creates one for the operation that it rewrites (`origin`); new operations get the location of that one.
 
     Attributes:
         entry: Beginning of the function, for constants.

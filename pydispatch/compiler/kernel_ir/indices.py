@@ -11,7 +11,9 @@ V = TypeVar("V")
 
 
 class IndexArithmetic(ABC, Generic[V]):
-    """Sums, differences and products of indices, with constant folding. Subclasses emit the operations.
+    """Base of builders that emit index arithmetic: sums, differences and products, with constant folding.
+
+    A subclass emits operations of one form, such as LLVM IR as text or operations of kernel IR.
 
     A compile-time constant is exactly of type `int`; other values are of type V, which may be a subclass of `int`.
     Indices never overflow a signed integer of their width.

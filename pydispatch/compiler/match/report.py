@@ -91,7 +91,9 @@ class Miss:
 
 @dataclass
 class Report:
-    """Report of one run of specs and patterns.
+    """Record of the matches and near misses of all specs and patterns in one compilation.
+
+    The matchers fill it; the compiler prints it as text, and warns about patterns without matches.
 
     Attributes:
         patterns: Names of all patterns that were tried, in the order of declaration.

@@ -182,9 +182,11 @@ def _as_region(op: flow.DispatchWorkgroupsOp) -> flow.DispatchRegionOp:
 
 
 class _RegionBuilder:
-    """Conversion of a `flow.dispatch.workgroups` to a region: loads become slices, stores become insertions.
+    """Converter of one `flow.dispatch.workgroups` to a `flow.dispatch.region`, whose body has the same operations.
 
-    op: the dispatch.
+    A load from an argument becomes a slice of the tensor, a store to an argument an insertion into it.
+
+    op: the `flow.dispatch.workgroups`.
     """
 
     def __init__(self, op: flow.DispatchWorkgroupsOp) -> None:

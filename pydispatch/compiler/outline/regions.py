@@ -51,9 +51,10 @@ def outline_regions(module: ModuleOp, functions: Sequence[tuple[str, Operation]]
 
 
 class RegionKernel(OutlinedKernel):
-    """Outlining of a `flow.dispatch.region`, whose body uses values of the host function directly.
+    """Builder that moves the body of one `flow.dispatch.region` into an executable.
 
-    Arguments are those of `OutlinedKernel`.
+    The body uses values of the host function directly; they become bindings and constants of the kernel. The
+    constructor has the parameters of `OutlinedKernel`.
     """
 
     def __init__(self, op: Operation, name: str) -> None:
@@ -244,8 +245,9 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 
 
 class WorkgroupsKernel(OutlinedKernel):
-    """Outlining of a `flow.dispatch.workgroups`, whose body has its own arguments, of type `!...dispatch.tensor` for
-    tensors.
+    """Builder that moves the body of one `flow.dispatch.workgroups` into an executable.
+
+    The body has arguments of its own, which are of type `!...dispatch.tensor` for tensors.
     """
 
     def is_outer(self, value: SSAValue) -> bool:

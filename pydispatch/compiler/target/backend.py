@@ -59,9 +59,11 @@ class Architectures(ABC):
 
 
 class Backend:
-    """A kind of target: how targets are named, what kernels for them may use, who emits them.
+    """Base class of the backends, one for each kind of target: CPU, CUDA, Vulkan and so on.
 
-    A subclass says what differs from a machine of which only scalar code, loops and small blocks of memory are known.
+    The compiler queries the one object of a backend for the names of targets, for what kernels may use, and for the
+    binary of a variant. The defaults describe a machine of which only scalar code, loops and small blocks of memory
+    are known; a subclass overrides those that differ.
     """
 
     name: str

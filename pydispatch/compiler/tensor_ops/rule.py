@@ -101,8 +101,9 @@ class View(TensorOp):
 
 
 class Update(TensorOp):
-    """An operation whose result is one operand, its destination, with some elements replaced by those of operand 0.
+    """Base of the rules for operations that update a tensor, such as an insertion of a slice.
 
+    The result is one operand, the destination, with some elements replaced by those of operand 0.
     An update in place writes only these elements. `element` computes any element of the result.
     """
 

@@ -20,7 +20,11 @@ __all__ = ["ARCHES", "GPU_ARCHES", "Toolchain", "ToolchainError", "UndefinedSymb
 
 
 class Toolchain:
-    """The C compilers and the linkers, each looked up when it is first used. Usable from any thread."""
+    """C compilers and linkers of this machine: clang for objects and for bitcode, ld.lld, and the built-in linker.
+
+    `find` returns the object of the process, by which the compiler compiles C and links objects. Each tool is looked up
+    when it is first used. The methods may be called from any thread.
+    """
 
     def __init__(self) -> None:
         """Begin with no tool looked up."""

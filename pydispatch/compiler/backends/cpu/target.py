@@ -33,7 +33,10 @@ def host_format() -> str:
 
 
 class Cpu(Backend):
-    """Code for CPUs, for each ISA level: a workgroup is a function call on a worker of a thread pool."""
+    """Backend for CPUs: it compiles a kernel to one function per ISA level, such as AVX2 or AVX-512.
+
+    At run time, a call of this function computes a workgroup, on a worker of the thread pool.
+    """
 
     name = "llvm-cpu"
     emitter = "pydispatch.compiler.backends.cpu.backend:compile_variant"

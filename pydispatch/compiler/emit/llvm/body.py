@@ -33,7 +33,7 @@ class Phi:
 
 
 class Body(IndexArithmetic[str]):
-    """The instructions of one function as text.
+    """Builder of the text of one LLVM function, to which its emitter appends instructions and labels.
 
     Names of values include the sigil ("%v3"), labels do not ("then4"). `label` is that of the block being written.
     """

@@ -32,7 +32,10 @@ def _is_on_words(kind: str, element: Attribute, bits: int) -> bool:
 
 
 class Atomics(Memory[E, V]):
-    """Lowerings of accesses to memory, and of atomic updates."""
+    """Lowerings of loads, stores and atomic updates for any shader language.
+
+    A subclass for SPIR-V or WGSL emits the instructions; `rows` is its table of lowerings by operation.
+    """
 
     most_atomic_bits: int
     """Width of the widest word that has atomic operations."""

@@ -19,7 +19,11 @@ from pydispatch.compiler.kernel_ir.types import is_float
 
 
 class Casts(Registers[E, V]):
-    """Lowerings of conversions for the emitter E, whose values are V."""
+    """Lowerings of conversions between integers, indices and floats for any shader language.
+
+    A subclass for SPIR-V or WGSL emits the instructions; `rows` is its table of lowerings by operation. E is the type
+    of the emitter of an entry point, V the type of a value in the language.
+    """
 
     # Instructions of the language
 

@@ -19,7 +19,11 @@ from pydispatch.compiler.kernel_ir.types import bit_width
 
 
 class Constants(Registers[E, V]):
-    """Lowerings of constants for the emitter E, whose values are V."""
+    """Lowerings of reads of constants, those of a dispatch and those of an executable, for any shader language.
+
+    A subclass for SPIR-V or WGSL emits the instructions; `rows` is its table of lowerings by operation. E is the type
+    of the emitter of an entry point, V the type of a value in the language.
+    """
 
     # Instructions of the language
 

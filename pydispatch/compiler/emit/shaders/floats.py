@@ -25,7 +25,11 @@ EXTREMES = ("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf"
 
 
 class Floats(Registers[E, V]):
-    """Lowerings of operations on floats for the emitter E, whose values are V."""
+    """Lowerings of operations on floats for any shader language.
+
+    A subclass for SPIR-V or WGSL emits the instructions; `rows` is its table of lowerings by operation. E is the type
+    of the emitter of an entry point, V the type of a value in the language.
+    """
 
     # Instructions of the language
 

@@ -80,7 +80,11 @@ def width_of(emitter: ShaderFunction[Any], type_: Attribute) -> int:
 
 
 class Integers(Registers[E, V]):
-    """Lowerings of integer operations for the emitter E, whose values are V."""
+    """Lowerings of integer operations, constants and choices for any shader language.
+
+    A subclass for SPIR-V or WGSL emits the instructions; `rows` is its table of lowerings by operation. E is the type
+    of the emitter of an entry point, V the type of a value in the language.
+    """
 
     # Instructions of the language
 

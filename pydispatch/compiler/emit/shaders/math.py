@@ -14,7 +14,11 @@ from pydispatch.compiler.kernel_ir.readers import operands_of
 
 
 class IntegerMath(Registers[E, V]):
-    """Lowerings of `math` on integers for the emitter E, whose values are V."""
+    """Lowerings of operations of the dialect `math` on integers for any shader language.
+
+    A subclass for SPIR-V or WGSL emits the instructions; `rows` is its table of lowerings by operation. E is the type
+    of the emitter of an entry point, V the type of a value in the language.
+    """
 
     # Instructions of the language
 

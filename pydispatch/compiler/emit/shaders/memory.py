@@ -43,7 +43,11 @@ def check_writable(emitter: ShaderFunction[Any], memref: MemRef) -> None:
 
 
 class Memory(Registers[E, V]):
-    """Lowerings of accesses to memory for the emitter E, whose values are V."""
+    """Lowerings of loads, stores and allocations for any shader language.
+
+    A subclass for SPIR-V or WGSL emits the instructions. E is the type of the emitter of an entry point, V that of a
+    value in the language.
+    """
 
     # Instructions of the language
 

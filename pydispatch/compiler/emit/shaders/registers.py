@@ -45,7 +45,11 @@ LOGICAL_RIGHT, ARITHMETIC_RIGHT = (Shift(is_left=False, is_signed=is_signed) for
 
 
 class Registers(ABC, Generic[E, V]):
-    """Instructions of a shader language, emitted by the emitter E, whose values are V."""
+    """Base of all lowerings for shader languages: the instructions on values in registers that they emit.
+
+    A subclass implements the methods for one language. E is the type of the emitter of an entry point, V that of a
+    value in the language. The objects have no state: each method gets the emitter.
+    """
 
     @abstractmethod
     def operands(self, emitter: E, values: Sequence[SSAValue]) -> list[V]:

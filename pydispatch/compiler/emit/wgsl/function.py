@@ -32,7 +32,10 @@ VECTORS = {"LocalInvocationId": "local", "WorkgroupId": "workgroup", "NumWorkgro
 
 
 class FunctionEmitter(StatementEmitter):
-    """Emitter of one WGSL entry point or definition: indices, invocations, loops and branches."""
+    """Emitter of one WGSL function, an entry point or a helper that computes one operation such as `exp`.
+
+    It adds indices, invocations, loops and branches to the statements of the base class.
+    """
 
     # Indices
 

@@ -46,7 +46,9 @@ MOST_ELEMENTS = 4096
 
 
 class TensorRecognizer:
-    """Recognizer of tensors of dequantized numbers.
+    """Recognizer of tensors whose elements are dequantized numbers, (stored integer - zero point) * scale.
+
+    A rewrite of a product creates one, and calls `of` for its factors.
 
     Attributes:
         new_ops: Operations that were created for recognized tensors, in order. The caller inserts or erases them.

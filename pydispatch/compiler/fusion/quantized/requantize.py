@@ -111,7 +111,9 @@ def _unchanged_source(value: Real, op: Operation) -> SSAValue | None:
 
 
 class Requantized(GenericBody):
-    """Builder of the body of a generic that computes a quantized number.
+    """Builder of one `linalg.generic` that computes quantized numbers from stored integers.
+
+    The rewrite of an elementwise generic creates one if it has traced the results to quantized numbers (`affine.Real`).
 
     Attributes:
         new_ops: Constant tensors that the body reads, to be inserted before the generic.

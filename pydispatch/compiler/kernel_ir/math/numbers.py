@@ -77,7 +77,10 @@ class Truth(Value):
 
 
 class Word(Value):
-    """An integer or an index. Operators compute in two's complement, and comparisons are signed."""
+    """Integer or index in a math function that is being written: its operators emit operations of kernel IR.
+
+    Operators compute in two's complement, and comparisons are signed.
+    """
 
     __slots__ = ()
 
@@ -215,7 +218,10 @@ class Word(Value):
 
 
 class Number(Value):
-    """A float, f32 or f64; comparisons are false if one operand is NaN."""
+    """Float, f32 or f64, in a math function that is being written: its operators emit operations of kernel IR.
+
+    Comparisons are false if one operand is NaN.
+    """
 
     __slots__ = ()
 

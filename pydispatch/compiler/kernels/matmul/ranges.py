@@ -33,7 +33,10 @@ def range_of(value: SSAValue) -> Range | None:
 
 
 class _Ranges:
-    """Range analysis that computes the range of each scalar, or of the elements of each tensor, once."""
+    """Value range analysis: the least and the greatest value of an integer, or of all elements of an integer tensor.
+
+    `range_of` creates one for each query. `of` caches the ranges of the values that the queried one is computed from.
+    """
 
     def __init__(self) -> None:
         self.cache: dict[SSAValue, Range | None] = {}

@@ -18,7 +18,11 @@ _NSW = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
 
 
 class IndexBuilder(KnownIndices, IndexArithmetic[SSAValue]):
-    """Index arithmetic on integers and SSA values. Subclasses emit the operations that are left."""
+    """Base of builders of kernels: index arithmetic on integers and SSA values.
+
+    Constants are folded, and known properties of values make operations unnecessary. Subclasses emit the operations
+    that are left.
+    """
 
     @abstractmethod
     def index(self, value: int) -> SSAValue:

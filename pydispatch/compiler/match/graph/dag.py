@@ -176,7 +176,7 @@ class DagPattern:
 
 
 class _Search:
-    """State of one comparison of a pattern with a program.
+    """One comparison of the operations of a pattern with an operation of a program and its producers.
 
     Args:
         pattern: The pattern.

@@ -32,7 +32,11 @@ class _Branch(Generic[T]):
 
 
 class Tree(Generic[T]):
-    """Discrimination tree: an index of items by path. find() returns a superset of the items that match."""
+    """Discrimination tree: an index of patterns, which returns the few that may match an operation of a program.
+
+    `add` files an item, such as a pattern, under a path: the keys of its operations in pre-order. `find` walks the tree
+    along an operation and its producers. It returns all items that match, and perhaps others, which the caller rejects.
+    """
 
     def __init__(self) -> None:
         self._root: _Branch[T] = _Branch()

@@ -28,7 +28,7 @@ _PACKAGE = str(Path(__file__).parents[3])
 
 
 class Compiled:
-    """Pattern that is ready to be matched.
+    """Pattern of the user with the operations that it was traced to, in the form in which they are matched.
 
     Attributes:
         pattern: The pattern.

@@ -20,7 +20,10 @@ from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 
 
 class LoopBody(BodyBuilder):
-    """Builder of a block of scalar code; methods append an operation and return its result."""
+    """Builder of the scalar body of a loop or generic, with arithmetic on indices, comparisons and loads.
+
+    Conversions of structured operations create one, and fill it. A method appends an operation, and returns its result.
+    """
 
     def index(self, value: int) -> SSAValue:
         """Append a constant of type index, and return it."""

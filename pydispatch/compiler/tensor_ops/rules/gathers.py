@@ -58,7 +58,7 @@ class TensorGather(TensorOp):
 
 
 class TensorScatter(Update):
-    """`tensor.scatter`: a tensor with slices overwritten at computed coordinates."""
+    """Rule of `tensor.scatter`: the result is the destination with slices overwritten at computed coordinates."""
 
     name = "tensor.scatter"
 

@@ -26,7 +26,7 @@ MAX_REPEATED_OPERATIONS = 4
 
 
 class Generic(TensorOp):
-    """`linalg.generic`, with and without reductions."""
+    """Rule of `linalg.generic`, with and without reductions: its sizes, and how an element of a result is computed."""
 
     name = "linalg.generic"
 

@@ -46,7 +46,7 @@ class ExtractSlice(TensorOp):
 
 
 class InsertSlice(Update):
-    """`tensor.insert_slice`: a tensor with a slice overwritten."""
+    """Rule of `tensor.insert_slice`: the result is the destination with a slice overwritten."""
 
     name = "tensor.insert_slice"
 

@@ -27,7 +27,7 @@ def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 class _Casts(SpirvRegisters, Casts[FunctionEmitter, Id]):
-    """Conversions in SPIR-V."""
+    """Lowerings of conversions to SPIR-V: the base class decides what they mean, the methods here emit instructions."""
 
     def widened(self, emitter: FunctionEmitter, value: Id) -> Id:
         """Extend a 32-bit register with zeros to 64 bits."""

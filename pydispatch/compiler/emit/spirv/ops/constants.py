@@ -17,7 +17,7 @@ from pydispatch.formats.spirv.interface import are_spilled
 
 
 class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
-    """Constants of dispatches and executables in SPIR-V."""
+    """Lowerings of reads of constants to SPIR-V: the constants of a dispatch, and those of the executable."""
 
     def layout_word(self, emitter: FunctionEmitter, index: int) -> Id:
         """Emit the load of the 32-bit layout constant `index`.

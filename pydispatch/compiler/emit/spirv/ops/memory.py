@@ -122,7 +122,7 @@ def _stored_type(emitter: FunctionEmitter, element: Attribute, key: object) -> I
 
 
 class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
-    """Access to memory in SPIR-V.
+    """Lowerings of loads, stores and atomic updates to SPIR-V; the base classes decide what they mean.
 
     An element has three widths: `bit_width`, its own; that of its unit, in which a binding stores it; and
     `emitter.width`, that of its register.

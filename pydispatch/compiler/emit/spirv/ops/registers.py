@@ -33,7 +33,7 @@ LOGICAL = {"and": "LogicalAnd", "or": "LogicalOr", "eq": "LogicalEqual", "ne": "
 
 
 class SpirvRegisters(Registers[FunctionEmitter, Id]):
-    """Instructions of SPIR-V on registers."""
+    """Base of all lowerings to SPIR-V: emitters of the instructions on ids that lowerings of several subjects use."""
 
     def operands(self, emitter: FunctionEmitter, values: Sequence[SSAValue]) -> list[Id]:
         """Return the registers of values."""

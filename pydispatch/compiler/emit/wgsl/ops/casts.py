@@ -29,7 +29,7 @@ def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 class _Casts(WgslRegisters, Casts[FunctionEmitter, Name]):
-    """Conversions in WGSL."""
+    """Lowerings of conversions to WGSL: the base class decides what they mean, the methods here emit expressions."""
 
     def widened(self, emitter: FunctionEmitter, value: Name) -> Name:
         """Extend a 32-bit register with zeros to two words."""

@@ -73,7 +73,10 @@ def _as_word(value: Name, word: str) -> Name:
 
 
 class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
-    """Access to memory in WGSL, whose buffers are arrays of words (i32, u32, f32, f16 or vec2u)."""
+    """Lowerings of loads, stores and atomic updates to WGSL; the base classes decide what they mean.
+
+    Buffers of WGSL are arrays of words: i32, u32, f32, f16 or vec2u.
+    """
 
     most_atomic_bits = 32
 

@@ -33,7 +33,7 @@ WIDE_SHIFTS = {
 
 
 class WgslRegisters(Registers[FunctionEmitter, Name]):
-    """Instructions of WGSL on registers."""
+    """Base of all lowerings to WGSL: emitters of the expressions on values that lowerings of several subjects use."""
 
     def operands(self, emitter: FunctionEmitter, values: Sequence[SSAValue]) -> list[Name]:
         """Return the registers of scalars; if all are literals, the first one is bound to a name.

@@ -109,7 +109,11 @@ class _Position(NamedTuple):
 
 @dataclass(frozen=True)
 class _BlockProducts(PanelWorkgroup):
-    """Emitter of products that computes sums over one block of K at a time, scales them and adds them to the totals."""
+    """Emitter of a workgroup that multiplies rows of f32 by quantized weights, one block of K at a time.
+
+    A block is the adjacent steps of K whose weights in a column share a scale. The sums of products over a block are
+    scaled, and then added to the totals.
+    """
 
     @cached_property
     def _sums(self) -> SSAValue:

@@ -157,7 +157,9 @@ class Block:
 
 @dataclass(frozen=True)
 class Nest:
-    """The loop nest of one plan.
+    """Loop nest of a contraction kernel as data, from which the emitters of the kernel derive index ranges and loops.
+
+    `Nest.of` creates it from a plan, before any code is emitted.
 
     Attributes:
         plan: The plan.

@@ -74,7 +74,7 @@ class RowRange:
 
 @dataclass(frozen=True)
 class Plan:
-    """Plan by which the kernel of one contraction is generated.
+    """Decisions made before the CPU kernel of one contraction is emitted: blocks, tiles, and access to operands.
 
     Attributes:
         contraction: The contraction.

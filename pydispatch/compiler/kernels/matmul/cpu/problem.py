@@ -41,7 +41,9 @@ class Operand:
 
 @dataclass(frozen=True)
 class Problem:
-    """Properties of a contraction that determine its schedule.
+    """Properties of a contraction that determine its schedule: sizes of M, N and K, and the layouts of A and B.
+
+    Planning creates it for the general kernel, and for each kernel that is specialized to a range of row counts.
 
     Attributes:
         sum_bytes: Bytes of an accumulator, and of a packed element unless steps of K are grouped.

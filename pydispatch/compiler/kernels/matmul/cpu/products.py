@@ -48,7 +48,14 @@ class Target:
 
 @dataclass(frozen=True)
 class Products:
-    """Emitter of the products of a nest's register blocks: `a` and `b` are the factors as the blocks read them."""
+    """Emitter of the products of register blocks: the blocks of a tile's sums that fit into vector registers.
+
+    The emitter of a tile creates one for each kernel, and calls `emit` wherever the loop nest multiplies a block.
+
+    Attributes:
+        nest: The loop nest of the kernel.
+        a, b: The factors as the blocks read them: in the memory of an argument, or in a packed copy.
+    """
 
     nest: Nest
     a: OperandView

@@ -28,7 +28,11 @@ F32_BYTES = 4
 
 @dataclass(frozen=True)
 class UnpackedProducts(PanelWorkgroup):
-    """Emitter of products by weights that are unpacked to f32, a chunk of K of a register block's columns at a time."""
+    """Emitter of a workgroup that multiplies many rows of f32 by quantized weights, which it first converts to f32.
+
+    It converts the weights of the columns of one register block for a chunk of K, which is a few adjacent blocks of
+    weights with a common scale. All rows of the workgroup are then multiplied by them.
+    """
 
     @cached_property
     def _a(self) -> SSAValue:

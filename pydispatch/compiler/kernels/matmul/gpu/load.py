@@ -90,9 +90,10 @@ class Location:
 
 @dataclass(frozen=True)
 class Staging:
-    """Emitter of the staging of one factor.
+    """Emitter of the code that copies tiles of one factor, A or B, from device memory to workgroup memory.
 
-    A column of B is called a row here, so that both factors have rows and steps of K.
+    The kernel of a product has one for each factor. A column of B is called a row here, so that both factors have rows
+    and steps of K.
 
     Attributes:
         elements: Tensors of the dispatch function.

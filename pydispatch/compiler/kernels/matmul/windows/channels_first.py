@@ -66,13 +66,13 @@ def lower_channels_first(source: func.FuncOp, backend: Backend) -> Kernel | None
 
 @dataclass(frozen=True)
 class _Workgroup:
-    """Emitter of the tiles of a workgroup.
+    """Emitter of a workgroup's code: it reduces the windows of its tiles, each of which is a few rows of the result.
 
     Attributes:
         frame: The kernel function, and its inputs and results.
         plan: The plan of the reduction.
         images: Buffer of the packed images of a tile, at `plan.image_offsets`: one for each pair of phases, with every
-            stride-th row and column of the input from these on.
+            stride-th row and column of the input from these on. A phase is a remainder of the division by the stride.
         sums: Buffer of the sums of a tile, [row][position], with `plan.row_length` elements in a row.
     """
 

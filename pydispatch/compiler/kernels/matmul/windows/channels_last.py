@@ -124,7 +124,7 @@ class _Block:
 
 @dataclass(frozen=True)
 class _Workgroup:
-    """Emitter of the tiles of a workgroup.
+    """Emitter of a workgroup's code: it reduces the windows at some positions, with vectors along the channels.
 
     Attributes:
         frame: The kernel function, and its inputs and results.
