@@ -42,7 +42,10 @@ def lower_mixed(module: ModuleOp, frontends: Sequence[DialectFrontend], options:
 
 
 class _Lowering:
-    """State of the lowering of one module, in which operations of the dialects of `frontends` are converted."""
+    """Lowering of one module that mixes StableHLO, CHLO or TOSA with other dialects.
+
+    Operations of the dialects in `frontends` are converted by the tracers of these; all others remain.
+    """
 
     def __init__(self, module: ModuleOp, frontends: Sequence[DialectFrontend], options: ReadOptions) -> None:
         """Create the tracers of the dialects, which share one table of converted values."""

@@ -34,7 +34,7 @@ class Completion:
 
 
 class Output:
-    """Pieces of one request in order, and its outcome.
+    """Output of one request to the engine: its pieces, tokens or text, in order, and its outcome.
 
     Only the worker's thread appends pieces. `cancel` may end the output on any thread.
 

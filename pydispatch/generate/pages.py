@@ -31,7 +31,7 @@ def page_key(parent: bytes, tokens: np.ndarray, prompt_tokens: int) -> bytes:
 
 
 class PagePool:
-    """The pages of one cache.
+    """Allocator of the pages of the cache of keys and values of one engine, with the references to each page.
 
     A page is free, referenced by one or more sequences, or retained: without references, but published under a key, so
     that a later sequence with equal tokens can use it. Retained pages are evicted when no page is free, the least

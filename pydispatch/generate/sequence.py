@@ -33,7 +33,9 @@ class Sampling:
 
 
 class TokenSequence:
-    """The tokens of one request and the state of their keys and values.
+    """Request inside of the engine: its tokens, and which of their keys and values are in the cache.
+
+    `Engine.submit` creates it. The scheduler runs its prompt and computes its tokens.
 
     Attributes:
         order: Number of the request, set when it is submitted: older requests have smaller ones.

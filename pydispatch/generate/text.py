@@ -13,7 +13,7 @@ a model that writes invalid bytes."""
 
 
 class TextStream:
-    """The text of one sequence of tokens.
+    """Converter of the tokens of one sequence to pieces of text, as they arrive; it ends at a stop string.
 
     The concatenated pieces equal the text of all tokens, or its part before the first stop string.
     """

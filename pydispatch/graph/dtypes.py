@@ -28,7 +28,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class DType:
-    """Element type.
+    """Element type of a tensor of a model: signed, unsigned, bool, float or complex.
 
     Attributes:
         name: Name, such as "f32" or "c64".

@@ -91,7 +91,10 @@ class Scope:
 
 
 class OperationWriter:
-    """Emitter of operations into one module; `filename` names the model in error messages."""
+    """Base of `Builder`: emitter of operations into blocks of one module, with the location of the current layer.
+
+    filename: name of the model in error messages.
+    """
 
     def __init__(self, filename: str) -> None:
         """Begin with an empty module; locations are those of the model itself until `at` is entered."""

@@ -101,7 +101,9 @@ def _digest(array: np.ndarray[Any, Any]) -> Any:
 
 
 class _Search:
-    """Search for captured values, repeated until the visited code contributes no further attribute names.
+    """Search of one function for the values that it uses besides its arguments, which it records in `Captures`.
+
+    The search is repeated until the visited code contributes no further attribute names.
 
     The methods search a value: they record in the Captures what of it may change, and search the values in it. `path`
     is the name of the value in messages.

@@ -21,7 +21,10 @@ from pydispatch.patterns.types import TensorType
 
 
 class Assignments(Expressions):
-    """Code generator for assignments that each invocation executes on its own."""
+    """Part of the code generators of kernels: assignments to variables and to elements of memory.
+
+    In the per-invocation style, each invocation executes them on its own.
+    """
 
     def _assign_statement(self, node: ast.Assign) -> None:
         """Emit `a = value` or `a = b = value`; the value is evaluated once."""

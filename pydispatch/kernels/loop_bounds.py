@@ -19,8 +19,10 @@ from pydispatch.patterns.types import DType
 
 
 class LoopBounds(Subgroups):
-    """Analysis of the expressions of a kernel: the objects that they name, what they read, and the loop bounds that
-    conditions imply.
+    """Part of the code generator of kernels (`Phases`): analysis of the expressions of a kernel.
+
+    It determines the objects that expressions name, whether they depend on the invocation, and the bounds of the loop
+    over invocations that conditions imply.
     """
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:

@@ -39,7 +39,7 @@ def _identity(counter: Scalar) -> Scalar:
 
 
 class Loops(Statements):
-    """Code generator for the loops of a kernel: scf.for for counted loops, scf.while for all others.
+    """Part of the code generators of kernels: scf.for for counted loops, scf.while for all others.
 
     A `continue`, `break` or `return` in a condition sets a flag, which the statements after it test. An exit that no
     statement follows needs none.

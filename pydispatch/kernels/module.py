@@ -32,7 +32,7 @@ _INVOCATIONS = "attributes {pyd.invocations"
 
 @dataclass(frozen=True)
 class Lowered:
-    """Kernel as MLIR text.
+    """Kernel as MLIR text: the lines of its executable and of the host function that dispatches it over its grid.
 
     Attributes:
         name: Name of the kernel.

@@ -20,7 +20,10 @@ T = TypeVar("T")
 
 
 class Numbers:
-    """Base of the code generators: source, environment, and conversion of values to numbers.
+    """Base of the code generators of kernels, each of which emits one kernel as MLIR text from its syntax tree.
+
+    The base has the state of the generation and the conversion of values to numbers. Subclasses add expressions,
+    statements, loops and phases; `Phases` and `TileKernel` are the complete generators, one for each style of kernel.
 
     Attributes:
         source: The function whose statements are emitted: the kernel, or a function that is being inlined.

@@ -28,7 +28,10 @@ RESULT = "result "
 
 
 class Statements(Assignments):
-    """Code generator for statements that each invocation executes on its own."""
+    """Part of the code generators of kernels: statements between two barriers, including conditions.
+
+    In the per-invocation style, each invocation executes them on its own.
+    """
 
     def block(self, statements: Sequence[ast.stmt], exits_without_flag: frozenset[str] = frozenset()) -> None:
         """Emit statements in order; the statements after one that may exit are guarded by the flag of that exit.

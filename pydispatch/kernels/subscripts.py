@@ -22,7 +22,7 @@ FIRST_CODE = 0x50600000
 
 
 class Subscripts(Numbers):
-    """Code generator for elements of memory and items of tuples."""
+    """Part of the code generators of kernels: subscripts, which are elements of memory or items of tuples."""
 
     def _subscript(self, node: ast.Subscript) -> Entity:
         """Emit the load of an element of memory, or return an item of a tuple."""

@@ -60,7 +60,10 @@ class State:
 
 
 class States:
-    """State variables of the program that is being traced."""
+    """Contents of the state variables (`State`) at one point of the program that is being traced.
+
+    `now` returns the array that a variable has after the statements traced so far, `change` replaces it.
+    """
 
     def __init__(self, trace: Trace) -> None:
         """Begin without variables; `trace` emits the stores of changed ones at the end of the function."""

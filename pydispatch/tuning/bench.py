@@ -24,7 +24,9 @@ longer."""
 
 
 class Bench:
-    """Timer of programs on a CPU device. device: None for all CPUs of this machine.
+    """Timer with which tuning measures trial programs on a CPU device.
+
+    device: the device; None for all CPUs of this machine.
 
     Raises:
         InvalidArgumentError: The device is no CPU device.

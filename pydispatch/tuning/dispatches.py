@@ -65,7 +65,10 @@ class DispatchTunable(Tunable):
 
 
 class Programs(TrialBuilder):
-    """Builder of trial programs of dispatches. options: those of the tuned compilation."""
+    """Builder of the trial programs that tuning measures: each runs one dispatch of the tuned program alone.
+
+    options: options of the tuned compilation.
+    """
 
     def __init__(self, options: Options) -> None:
         """Adapt the options to trials, which are compiled without dumps, rewrites and progress messages."""

@@ -38,7 +38,7 @@ ONE_DEVICE = "it exchanges data with other devices or the host, and a program ru
 
 
 class StablehloTracer(trace.MlirTracer):
-    """Tracer of StableHLO and CHLO.
+    """Translator of a module in StableHLO and CHLO into builder calls, operation by operation.
 
     table: conversions by the names of operations. scalars: functions function(scalars, operation, *elements) -> element
     by the names of operations, for regions of reductions, sorts and scatters.

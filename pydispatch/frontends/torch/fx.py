@@ -61,7 +61,7 @@ def name_of(node: Any) -> ValueName:
 
 
 class _GraphReader:
-    """Reader of one GraphModule, with tables that `graph` fills."""
+    """Reader that converts one GraphModule of torch.fx to the data of `schema.py`, in tables that `graph` fills."""
 
     def __init__(self, module: Any) -> None:
         """Begin with empty tables for the GraphModule `module`."""

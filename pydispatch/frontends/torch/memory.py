@@ -54,7 +54,7 @@ class TensorMemory:
 
 
 class TensorView(TensorMemory):
-    """View of another tensor's memory.
+    """Memory of a tensor that is a view of another one, such as a slice: writes reach the other one, the base.
 
     The contents of the view are cached, and taken from the base again after it was written.
 

@@ -39,7 +39,7 @@ def module_of(model: Model, filename: str, options: ReadOptions) -> ModuleOp:
 
 
 class _Program:
-    """Conversion of one model.
+    """Converter of one model, a `.pt2` file or an exported program, to a program with the function `main`.
 
     Attributes:
         model: The model.

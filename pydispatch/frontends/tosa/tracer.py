@@ -28,7 +28,10 @@ LARGEST = (1 << 31) - 1
 
 
 class TosaTracer(trace.MlirTracer):
-    """Tracer of TOSA."""
+    """Translator of a module in TOSA into builder calls, operation by operation.
+
+    Conversions of operators read attributes by its methods, and operands that were attributes before TOSA 1.0.
+    """
 
     dialect = "TOSA"
     terminators = frozenset({"func.return", "tosa.yield"})

@@ -28,7 +28,10 @@ class _Stopped(BaseException):
 
 
 class _Turns:
-    """Threads of the invocations of a workgroup, one of which runs at a time, from collective to collective."""
+    """Execution of the invocations of one workgroup under plain Python: a thread for each, one of which runs at a time.
+
+    A thread runs until its invocation comes to a barrier or another collective, or returns; then the next one runs.
+    """
 
     def __init__(self) -> None:
         """Begin without invocations."""

@@ -14,7 +14,7 @@ ACCUMULATOR_TYPES = {"f16": "f32", "bf16": "f32", "f32": "f32", "f64": "f64", "i
 
 
 class Products(Slices):
-    """Code generator for matrix products of tiles."""
+    """Part of the code generator of kernels in the tile style (`TileKernel`): matrix products of tiles."""
 
     def matrix_product(self, node: ast.BinOp | ast.AugAssign, lhs: Entity, rhs: Entity) -> Entity:
         """Return `lhs @ rhs` as an unevaluated product. Raise CompileError unless shapes fit and types are equal."""

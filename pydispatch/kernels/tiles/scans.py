@@ -20,7 +20,10 @@ Step = Callable[[list[Scalar], Scalar], list[Scalar]]
 
 
 class Scans(Reductions):
-    """Code generator for loops along an axis of a tile that carry values from element to element."""
+    """Part of the code generator of kernels in the tile style (`TileKernel`): scans, and indices of extremes.
+
+    Both are loops along an axis of a tile that carry values from element to element.
+    """
 
     def scanned(self, node: ast.AST, tile: Tile, combine: Callable[[Scalar, Scalar], Scalar], axis: int) -> Tile:
         """Return the scan of a tile: each element is combined with all before it along an axis, in order.

@@ -12,7 +12,7 @@ from pydispatch.kernels.tiles.products import Products
 
 
 class Updates(Products):
-    """Code generator for atomic operations on tiles."""
+    """Part of the code generator of kernels in the tile style (`TileKernel`): atomic operations on tiles."""
 
     def update_elements(
         self, node: ast.Call, handler: Handler, memory: MemoryRef, index: Entity, values: Sequence[Entity]

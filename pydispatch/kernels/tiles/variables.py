@@ -26,7 +26,10 @@ class Variable(NamedTuple):
 
 
 class TileVariables(Updates):
-    """Code generator for assignments of tiles to variables."""
+    """Part of the code generator of kernels in the tile style (`TileKernel`): assignments of tiles to variables.
+
+    It decides which memory a variable gets, and when this memory is used again.
+    """
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
         """Begin without variables; `workgroup` has the invocations of a workgroup along each axis."""

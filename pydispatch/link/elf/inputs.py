@@ -128,7 +128,7 @@ def defined_names(data: bytes) -> Iterator[str]:
 
 
 class Object:
-    """Relocatable object that takes part in a link.
+    """Relocatable ELF object that takes part in a link, with the sections of it that are loaded at run time.
 
     Attributes:
         label: Name of the object in messages.

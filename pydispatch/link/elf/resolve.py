@@ -39,7 +39,7 @@ class UndefinedError(LinkError):
 
 
 class Loading:
-    """Loader of the objects of a link, including lazy objects that define an undefined symbol.
+    """Selection of the objects of one link: all named objects, and lazy objects that define an undefined symbol.
 
     Attributes:
         names: Symbols shared by the loaded objects.

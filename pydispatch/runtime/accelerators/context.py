@@ -53,7 +53,9 @@ class Transfers:
 
 
 class Context(Protocol):
-    """Open device. Work takes effect in the order in which it is submitted; a device may complete it later.
+    """Interface of an open device, as programs and buffers use it: memory and copies.
+
+    Work takes effect in the order in which it is submitted; a device may complete it later.
 
     The most recently released block is handed out first, possibly at once. This is safe because later work runs after
     earlier work that still uses the block.

@@ -103,7 +103,7 @@ class Call:
 
 
 class Libraries:
-    """The libraries of one device."""
+    """Libraries of device functions that were added to one device (`add_plugin`), in which imports are looked up."""
 
     def __init__(self, dialect: Dialect) -> None:
         """Create an empty set of libraries. dialect: the language of their code."""

@@ -23,7 +23,7 @@ Blocks = list[Any]
 
 
 class Record:
-    """Plan of a call as an accelerator caches it.
+    """Plan of a call, the commands of a function for certain sizes, as the executor of an accelerator caches it.
 
     Transients are ranges of one additional buffer, the arena, which is the last one. An operand that is less aligned
     than its executable requires is copied to an aligned transient, and back if it is written.

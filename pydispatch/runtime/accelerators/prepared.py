@@ -153,7 +153,7 @@ class Prepared:
 
 
 class Run:
-    """Resources of a prepared call: device memory and one fixed run over it.
+    """Device memory of one prepared call (`Prepared`), and the run of its plan over this memory.
 
     Attributes:
         function: The function.

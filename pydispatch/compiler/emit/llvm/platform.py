@@ -18,11 +18,11 @@ F = TypeVar("F")
 
 
 class Platform(ABC, Generic[F]):
-    """The surroundings of a kernel: how it is called and how it reaches bindings, constants, the grid and the outside.
+    """Base of the targets of the LLVM emitter: how a kernel is called, and how it accesses bindings and constants.
 
-    One object serves one module. Methods that take the emitter of a function write instructions at its current
-    position. Values that do not change in a function, such as the pointer of a binding, are computed once, in its entry
-    block.
+    A backend creates an object of a subclass for each LLVM module. Methods that take the emitter of a function write
+    instructions at its current position. Values that do not change in a function, such as the pointer of a binding, are
+    computed once, in its entry block.
     """
 
     arch: str

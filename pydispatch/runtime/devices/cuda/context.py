@@ -76,7 +76,7 @@ class StepName(NamedTuple):
 
 
 class Context(Closing, base.Context):
-    """CUDA device. All work is enqueued on `stream`, in the order of the calls.
+    """Open CUDA device. All work is enqueued on `stream`, in the order of the calls.
 
     `lock` is held while operations that belong together are enqueued. On the device, `stream` and the default stream of
     the process wait for each other.

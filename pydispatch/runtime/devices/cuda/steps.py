@@ -67,7 +67,7 @@ class Step(ABC):
 
 
 class Dispatch(Step):
-    """Kernel launch.
+    """Step of a CUDA plan that launches a kernel, on a stream or as a node of a graph.
 
     Attributes:
         kernel: The loaded kernel.
@@ -140,7 +140,7 @@ class Dispatch(Step):
 
 
 class Copy(Step):
-    """Copy between ranges that do not overlap."""
+    """Step of a CUDA plan that copies a range of one buffer to another range, which does not overlap it."""
 
     def __init__(
         self, context: Context, region: int, source: tuple[int, int], target: tuple[int, int], size: int

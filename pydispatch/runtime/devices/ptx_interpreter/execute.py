@@ -79,7 +79,7 @@ class SeparateTransients(Record):
 
 
 class Executor(execute.Executor):
-    """Executor of one program.
+    """Executor of one program on the PTX interpreter: it loads the kernels, and runs the commands of plans in order.
 
     Attributes:
         kernels: (index of the executable, ordinal of the export) → kernel.

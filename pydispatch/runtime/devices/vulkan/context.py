@@ -84,7 +84,7 @@ _MAX_HOST_COPY_BYTES = 4096
 
 
 class Context(Closing, base.Context):
-    """Vulkan logical device (VkDevice).
+    """Open Vulkan device, a logical device (VkDevice): its queue, memory and pipeline cache.
 
     Uses of its queue hold `lock`; waits do not. The methods are synchronous: work is complete when the method that
     submitted it returns or raises. `logical.LogicalDevice` describes the attributes that are not listed here.

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 
 class Executor(RecordingExecutor[RecordedBuffer]):
-    """Executor of one program; owns its pipelines and constants."""
+    """Executor of one program on a Vulkan device: it records the commands of plans, and submits them.
+
+    It owns the pipelines and constants of the program.
+    """
 
     def __init__(self, context: Context) -> None:
         """Create an executor without pipelines and constants on an open device."""

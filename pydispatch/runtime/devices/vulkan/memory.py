@@ -20,7 +20,7 @@ _DEVICE_LOCAL, _HOST_VISIBLE, _HOST_COHERENT, _HOST_CACHED = 1, 2, 4, 8
 
 
 class Chunk:
-    """Memory allocation with one buffer over all of it.
+    """Allocation of device memory with one buffer over all of it, of which a `ChunkPool` hands out ranges as blocks.
 
     Attributes:
         buffer, memory: VkBuffer and VkDeviceMemory.

@@ -27,7 +27,7 @@ _MAX_IN_FLIGHT = 64
 
 
 class Context(Closing, base.Context):
-    """WebGPU device (WGPUDevice). All calls of wgpu hold `lock`.
+    """Open WebGPU device (WGPUDevice): its queue, memory and copies. All calls of wgpu hold `lock`.
 
     Work is enqueued, but not complete, when the method that submits it returns. `logical.LogicalDevice` describes the
     attributes that are not listed here.

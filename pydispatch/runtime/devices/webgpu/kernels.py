@@ -99,7 +99,7 @@ class WebGPUKernel:
 
 
 class Kernels:
-    """Loaded kernels of a program.
+    """Kernels of one program that its executor has loaded on a WebGPU device: their shader modules and pipelines.
 
     Attributes:
         kernels: (index of the executable, ordinal of the export) → kernel.

@@ -12,7 +12,7 @@ from pydispatch.runtime.devices.webgpu.memory import Block, BufferPool
 
 
 class LogicalDevice(Protocol):
-    """WGPUDevice. All functions of wgpu are called under `lock`.
+    """Interface of an open WebGPU device (`context.Context`). All functions of wgpu are called under `lock`.
 
     Attributes:
         name: Name of the device, as in "webgpu:0".

@@ -33,7 +33,7 @@ class Block:
 
 
 class BufferPool(BlockPool[Block]):
-    """Pool of buffers of one usage."""
+    """Pool of the wgpu buffers of one usage, such as storage buffers or staging buffers that the host can map."""
 
     granule = GRANULE
 

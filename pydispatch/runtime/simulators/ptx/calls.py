@@ -60,7 +60,7 @@ def call(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
 
 
 class _Call:
-    """Call instruction.
+    """Closure data of one `call` instruction of PTX: where its arguments and results are, and the function.
 
     Attributes:
         result_registers: Index in `builder.storages` of each register or `.param` variable that receives a result.

@@ -18,7 +18,7 @@ from pydispatch.runtime.simulators.ptx.threads import WARP_LANES, ThreadBatch
 
 
 class Frame:
-    """Registers of n threads that run one function together.
+    """Registers of n simulated threads that run one function together, in one call of it or as a part of its threads.
 
     A store is the array of a register, with one element for each thread. A slot is an operand of the closures: a view
     of a store, a constant, or a special value.

@@ -74,7 +74,10 @@ class PtxKernel:
 
 
 class Loaded:
-    """A loaded module: its variables in memory, and its functions as closures."""
+    """PTX module that the simulated GPU has loaded: its variables in memory, and its functions as closures.
+
+    `Machine` creates it. Launches and loads ask it for kernels (`entry`) and for addresses (`variable`).
+    """
 
     def __init__(self, module: PtxModule, memory: GlobalMemory) -> None:
         """Load a module into a machine's memory.

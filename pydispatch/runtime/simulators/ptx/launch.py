@@ -28,7 +28,7 @@ _CHECK_EVERY = 1 << 14
 
 
 class Launch:
-    """Launch of a kernel, which checks its arguments and runs it.
+    """Launch of one kernel on the simulated GPU: it checks the arguments, and runs the grid in batches of blocks.
 
     Args:
         memory: Global memory.

@@ -54,7 +54,7 @@ class ElementViews(dict[np.dtype[Any], Any]):
 
 @dataclass(eq=False)
 class Allocation:
-    """A range of memory.
+    """Allocation of the simulated GPU, a range of addresses; accesses outside of all allocations are faults.
 
     Attributes:
         start: Its first address; 0 for the shared and local memory of a batch, which are reached by offsets.

@@ -47,7 +47,7 @@ _PROCESSOR_ID, _LOCAL_MEMORY = 12, 16
 
 
 class CpuPlatform(Platform[FunctionEmitter]):
-    """LLVM module of a CPU executable.
+    """Target of the LLVM emitter for one module of a CPU executable: its calls, tables, imports and local memory.
 
     Attributes:
         alignment: Alignment in bytes that the functions emitted so far require of bindings.

@@ -58,7 +58,7 @@ _LIMITS = {"id": (2**31 - 1, 65535, 65535), "count": (2**31, 65536, 65536)}
 
 
 class CudaPlatform(Platform[FunctionEmitter]):
-    """LLVM module of a CUDA executable.
+    """Target of the LLVM emitter for the module of one CUDA executable: its kernels, parameters and shared memory.
 
     Args:
         features: LLVM features, such as "sm_80".
