@@ -13,8 +13,9 @@ from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects import iree_codegen
 
 LOADS = ("iree_tensor_ext.dispatch.tensor.load", "flow.dispatch.tensor.load")
+"""Operations that read a slice of a binding of a dispatch as a tensor."""
 STORES = ("iree_tensor_ext.dispatch.tensor.store", "flow.dispatch.tensor.store")
-"""Operations that read a slice of a binding of a dispatch as a tensor, and that write a tensor to such a slice."""
+"""Operations that write a tensor to a slice of a binding of a dispatch."""
 ALIASES = ("iree_tensor_ext.dispatch.workload.ordinal", "flow.dispatch.workload.ordinal", "flow.dispatch.tie_shape")
 """Operations whose result is operand 0 itself."""
 LAZY = ("tensor.empty", "tensor.extract_slice", *LOADS)

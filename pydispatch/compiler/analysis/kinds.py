@@ -16,6 +16,7 @@ from pydispatch.ir.op_info import Effects, info_of
 from pydispatch.ir.values import constant_index, shape_of
 
 CONSTANTS = ("arith.constant", "flow.tensor.constant")
+"""Operations that define a constant."""
 
 
 def is_constant(value: SSAValue) -> bool:

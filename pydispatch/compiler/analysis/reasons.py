@@ -1,4 +1,8 @@
-"""Explanations for `inspect --dispatches`: why operations do not share a dispatch, and what would have to change."""
+"""Explanations for `inspect --dispatches`: why operations do not share a dispatch, and what would have to change.
+
+In these texts, `{}` is the name of an operation. In CONTROL and HOST it is an operation with its location, in
+REORDERED_FOR_TILES a number.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from xdsl.ir import Attribute
 from pydispatch.errors import CompileError, Location
 from pydispatch.formats.program.program import Numerical, dtype_word
 
-FLOATS: dict[type[Attribute], int] = {  # dtype words
+FLOATS: dict[type[Attribute], int] = {
     Float16Type: dtype_word(Numerical.FLOAT, 16),
     Float32Type: dtype_word(Numerical.FLOAT, 32),
     Float64Type: dtype_word(Numerical.FLOAT, 64),
@@ -35,12 +35,14 @@ FLOATS: dict[type[Attribute], int] = {  # dtype words
     builtin.Float6E3M2FNType: dtype_word(Numerical.F6E3M2FN, 8),
     builtin.Float4E2M1FNType: dtype_word(Numerical.F4E2M1FN, 4),
 }
+"""Float type of MLIR → its dtype word in host programs."""
 
 SIGNS = {
     Signedness.SIGNLESS: Numerical.INTEGER,
     Signedness.SIGNED: Numerical.SIGNED,
     Signedness.UNSIGNED: Numerical.UNSIGNED,
 }
+"""Signedness of an MLIR integer type → the kind of integer in its dtype word."""
 
 
 def dtype_of(type: Attribute, location: Location | None = None) -> int:

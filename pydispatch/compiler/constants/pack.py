@@ -34,6 +34,7 @@ from pydispatch.ir.functions import FUNCTIONS
 from pydispatch.ir.values import shape_of
 
 RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "flow.tensor.reshape")
+"""Operations between a constant and its product through which the constant is traced."""
 
 MIN_SLICE_ELEMENTS = 16 << 10
 """Minimum number of elements of each matrix of a packed factor that has several."""

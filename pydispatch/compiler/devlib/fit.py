@@ -19,6 +19,7 @@ import numpy as np
 
 mp.mp.prec = 1500
 Real = Any
+"""Number of mpmath, which has no types."""
 
 
 def fit(function: Callable[[Real], Real], low: Real, high: Real, degree: int) -> list[float]:

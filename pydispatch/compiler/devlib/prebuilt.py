@@ -23,7 +23,9 @@ from pydispatch.errors import CompileError
 from pydispatch.formats.storage import whole_file
 
 SOURCES = Path(__file__).parent / "csrc"
+"""Folder of the C sources of the library."""
 FILE = Path(__file__).parent / "library.tar.xz"
+"""Archive of the compiled bitcode, which needs no clang to be read."""
 
 # No vectorising inside the library itself: its loops are short, and the caller's loop is the one to vectorise.
 # No builtins: a function body must not become a call of the function it implements (fmin, memset).

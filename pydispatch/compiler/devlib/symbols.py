@@ -150,3 +150,4 @@ SYMBOLS: dict[str, frozenset[str]] = {
     ),
     "trig64": frozenset(["cos", "sin", "sincos", "tan"]),
 }
+"""Name of a source, without suffix → the symbols that it defines."""

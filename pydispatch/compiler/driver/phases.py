@@ -12,6 +12,7 @@ from pydispatch.compiler.match import Rewrites, rewrites_by_patterns
 from pydispatch.errors import CompileError
 
 PHASES = ("input", "preprocessing", "global-optimization", "dispatches", "executables", "program")
+"""Phases of a compilation, in the order in which they run."""
 
 MODULE_PHASES = PHASES[:-1]
 """The phases after which there is a module: "program" writes the artifact."""

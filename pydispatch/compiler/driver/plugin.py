@@ -37,7 +37,9 @@ _STDIO = frozenset(
     ]
 )
 _HEAP = frozenset(["malloc", "calloc", "realloc", "free", "aligned_alloc", "posix_memalign"])
+"""Functions of C's heap, which a standalone plugin does not have; their error names an allocator instead."""
 _LINK_REMEDY = f"link with ld.lld -shared, and keep {QUERY} global"
+"""Note of errors about a system plugin without the function that pydispatch looks up."""
 
 
 def query_source(name: str, description: str, exports: Sequence[str]) -> bytes:

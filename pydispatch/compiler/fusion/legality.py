@@ -47,3 +47,4 @@ def elementwise_only(group: Sequence[Operation]) -> str | None:
 
 
 ELEMENTWISE = Legality(elementwise_only, lambda op: shape_of(op.results[0]) if info_of(op).elementwise else None)
+"""The simplest rules: only elementwise operations of one shape share a dispatch."""

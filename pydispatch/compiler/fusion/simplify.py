@@ -393,3 +393,4 @@ RULES: dict[str, Sequence[Rule]] = {
         collapse_after,
     ),
 }
+"""Name of an operation → its rules in the order of trial. Other elementwise operations have ELEMENTWISE."""

@@ -95,3 +95,4 @@ ROWS: dict[str, Callable[[Straight, Operation], None]] = {
     "flow.tensor.empty": empty,
     "flow.tensor.alloca": empty,
 }
+"""Name of an operation → function that lowers it."""

@@ -363,3 +363,4 @@ ROWS: dict[str, Callable[[ScalarLowering, Operation, Registers], None]] = {
         ScalarLowering.convert,
     ),
 }
+"""Name of an operation → method that lowers it. Arithmetic with one instruction is in BINARY, UNARY and MATH."""

@@ -15,6 +15,7 @@ from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
 SUBSPAN = "hal.interface.binding.subspan"
+"""Operation that returns a binding, or a part of it, as a memref."""
 
 
 @dataclass

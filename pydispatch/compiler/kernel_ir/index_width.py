@@ -9,6 +9,7 @@ from pydispatch.compiler.kernel_ir.readers import attribute
 from pydispatch.compiler.kernel_ir.scan import Ops
 
 SIGNED_CAST = "arith.index_cast"
+"""Conversion between index and other integers that extends the sign."""
 CASTS = (SIGNED_CAST, "arith.index_castui")
 """Conversions between index and other integers."""
 WIDTH_DEPENDENT = (

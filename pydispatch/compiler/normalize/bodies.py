@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 Binary = Callable[[SSAValue, SSAValue], Operation]
+"""Function of two operands that returns the operation, not yet inserted, that combines them."""
 
 # Function -> (operation on floats, operation on integers); None where there is none.
 _BINARY: dict[str, tuple[Binary | None, Binary | None]] = {
@@ -42,6 +43,7 @@ _UNARY: dict[str, Callable[[SSAValue], Operation]] = {
     "tanh": math.TanhOp,
     "erf": math.ErfOp,
 }
+"""Unary function in linalg's tables → function of the operand that returns the operation for it."""
 
 
 class BodyBuilder:

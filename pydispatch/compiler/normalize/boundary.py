@@ -70,3 +70,4 @@ def _constant_of(value: SSAValue, target: TensorType[Any]) -> DenseIntOrFPElemen
 
 
 ROWS: dict[str, Row] = {"builtin.unrealized_conversion_cast": _cast}
+"""Name of an operation → function that replaces it."""

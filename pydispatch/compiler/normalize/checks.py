@@ -24,3 +24,4 @@ ROWS: dict[str, Row] = {
     "check.expect_eq_const": _against_value,
     "check.expect_almost_eq_const": _against_value,
 }
+"""Name of an operation → function that replaces it."""

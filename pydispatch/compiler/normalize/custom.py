@@ -28,3 +28,4 @@ def _without_kernel(op: Operation, build: Build) -> None:
 
 
 ROWS: dict[str, Row] = {"pyd.custom": _without_kernel}
+"""Name of an operation → function that reports it as an error."""

@@ -47,3 +47,4 @@ def _encoding(op: Operation, build: Build) -> None:
 
 
 ROWS: dict[str, Row] = {"iree_encoding.set_encoding": _encoding, "iree_encoding.unset_encoding": _encoding}
+"""Name of an operation → function that replaces it."""

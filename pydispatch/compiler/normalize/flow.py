@@ -205,3 +205,4 @@ ROWS: dict[str, Row] = {
     "arith.constant": _arith_constant,
     "util.global": _global,
 }
+"""Name of an operation → function that replaces it."""

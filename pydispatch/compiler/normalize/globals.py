@@ -47,3 +47,4 @@ ROWS: dict[str, Row] = {
     "ml_program.global_load_const": _load,
     "ml_program.global_store": _store,
 }
+"""Name of an operation → function that replaces it."""

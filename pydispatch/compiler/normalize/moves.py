@@ -209,3 +209,4 @@ ROWS: dict[str, Row] = {
     **dict.fromkeys(("linalg.pack", "tensor.pack", "iree_linalg_ext.pack"), _pack),
     **dict.fromkeys(("linalg.unpack", "tensor.unpack", "iree_linalg_ext.unpack"), _unpack),
 }
+"""Name of an operation → function that replaces it."""

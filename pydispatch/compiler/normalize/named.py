@@ -55,3 +55,4 @@ def _fill(op: Operation, build: Build) -> None:
 
 
 ROWS: dict[str, Row] = {**{op.name: _named for op in named.OPERATIONS}, "linalg.fill": _fill}
+"""Name of an operation → function that replaces it."""

@@ -25,6 +25,7 @@ from pydispatch.ir.dialects.linalg.regions import IndexOp
 from pydispatch.ir.dialects.linalg.structure import Structure
 
 _ENCODING = "iree_encoding.packed_storage"
+"""Encoding of a tensor type whose elements are packed bits."""
 _MAP_OF_BITS = AffineMap.identity(2)  # (byte, bit) -> (byte, bit)
 _MAP_OF_BYTES = AffineMap(2, 0, (AffineExpr.dimension(0),))  # (byte, bit) -> (byte)
 
@@ -149,3 +150,4 @@ ROWS: dict[str, Row] = {
     "hal.dispatch.extern": _refuse_packed_bits,
     "iree_codegen.ukernel.generic": _refuse_packed_bits,
 }
+"""Name of an operation → function that replaces it."""

@@ -96,3 +96,4 @@ def _softmax(op: Operation, build: Build) -> None:
 
 
 ROWS: dict[str, Row] = {"linalg.softmax": _softmax}
+"""Name of an operation → function that replaces it."""

@@ -29,6 +29,7 @@ from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.values import constant_index
 
 CONTRACT = "pyd.export_contract"
+"""Attribute that marks a function as a contract."""
 SUFFIX = ".contract"
 """Suffix that is appended to an export's name to name its contract."""
 WRITTEN = "pyd.written"

@@ -47,6 +47,7 @@ from pydispatch.ir.dialects.hal.tiles import TILES, check_tiles
 from pydispatch.ir.functions import symbol_name
 
 EXECUTABLES = ("stream.executable", "flow.executable", "hal.executable", "hal.executable.source")
+"""Operations that hold kernels and are expanded."""
 
 
 @dataclass

@@ -14,7 +14,9 @@ from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 
 _SIZE_QUERIES = ("flow.dispatch.workgroup.size", "stream.dispatch.workgroup.size")
+"""Operations that return the workgroup size along one axis."""
 _SIZE = re.compile(r"workgroup_size\s*=\s*\[([^\]]*)\]")
+"""Workgroup size in the text of an export_config, such as `workgroup_size = [64, 1, 1]`."""
 
 
 def stated_size(dispatch: Operation) -> tuple[int, int, int] | None:

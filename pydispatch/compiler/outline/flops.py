@@ -39,7 +39,9 @@ _ARITHMETIC = {
     "arith.ceildivsi", "arith.ceildivui", "arith.floordivsi",
     *(f"arith.{kind}{suffix}" for kind in ("max", "min") for suffix in ("imumf", "numf", "si", "ui")),
 }  # fmt: skip
+"""Operations of arith that are counted, besides all of math."""
 _BODIES = ("linalg.generic", "pyd.recurrence", "iree_linalg_ext.scatter", "tensor.generate")
+"""Operations whose region computes each element; its operations are counted."""
 
 
 _INDEX_WORDS = 2

@@ -28,6 +28,7 @@ from pydispatch.ir.dialects import stream
 from pydispatch.ir.dialects.flow import dialect as flow
 
 IDS = tuple(f"{dialect}.dispatch.workgroup.id" for dialect in ("flow", "stream"))
+"""Operations that return the workgroup id, which only a dispatch with a grid may have."""
 # Operations by which a count region leaves the choice of the grid to the compiler.
 DERIVED_COUNTS = (
     "iree_tensor_ext.dispatch.workgroup_count_from_slice", "iree_tensor_ext.dispatch.workgroup_count_from_dag_root"

@@ -27,6 +27,7 @@ from pydispatch.ir.dialects import iree_tensor_ext, stream
 from pydispatch.ir.dialects.flow import dialect as flow
 
 DISPATCHES = ("flow.dispatch.region", "flow.dispatch.workgroups")
+"""Operations that hold the code of a dispatch in a region."""
 
 
 def is_handwritten(op: Operation) -> bool:

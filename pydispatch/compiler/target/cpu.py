@@ -16,11 +16,15 @@ from pydispatch.compiler.target.system_caches import with_caches_of_this_machine
 from pydispatch.errors import CompileError
 
 _CRYPTO = "adx aes pclmul"
+"""Features that Intel's CPUs since Skylake and AMD's since Zen have beyond their level."""
 _ICELAKE = (
     f"{_CRYPTO} avx512vnni avx512ifma avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni vaes vpclmulqdq sha"
 )
+"""Features of Ice Lake beyond x86-64-v4; later CPUs of Intel, and Zen 4, have them, too."""
 _ZEN = f"{_CRYPTO} sha sse4a"
+"""Features of Zen beyond x86-64-v3."""
 _SAPPHIRE = f"{_ICELAKE} avx512bf16 avx512fp16 avxvnni amx-tile amx-int8 amx-bf16"
+"""Features of Sapphire Rapids beyond x86-64-v4."""
 
 NATIVE = ("native", "host")
 """The names of this machine."""
@@ -42,6 +46,7 @@ _X86: dict[str, tuple[str, str]] = {
     "znver5": ("x86-64-v4", f"{_ICELAKE} sse4a avx512bf16 avxvnni"),
 }
 _V82 = "aes crc dotprod fullfp16 lse rcpc rdm sha2"
+"""Features that CPUs of Armv8.2-A in `_ARM` have in common."""
 _ARM: dict[str, str] = {
     "cortex-a72": "aes crc sha2",
     "cortex-a76": _V82,
@@ -52,13 +57,16 @@ _ARM: dict[str, str] = {
     "apple-m1": f"{_V82} fp16fml sha3",
     "apple-m4": f"{_V82} bf16 fp16fml i8mm sha3",
 }
+"""CPU of AArch64 → the features that it has beyond BASELINE."""
 _RISCV: dict[str, str] = {"generic-rv64": "", "sifive-u74": "", "sifive-x280": "v zba zbb zfh zvfh zvl512b"}
+"""CPU of riscv64 → the features that it has beyond BASELINE."""
 
 BASELINE: dict[str, frozenset[str]] = {
     "x86_64": frozenset(["64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "x87"]),
     "aarch64": frozenset(["fp-armv8", "neon", "v8a"]),
     "riscv64": frozenset(["64bit", "i", "m", "a", "f", "d", "c", "zicsr", "zifencei"]),
 }
+"""Architecture → the features that every machine of it has, so that code may use them unconditionally."""
 _IMPLIED = {
     "avx": "sse4.2", "avx2": "avx", "fma": "avx", "f16c": "avx", "avx512f": "avx2 fma f16c", "sse4.2": "sse4.1",
     "sse4.1": "ssse3", "ssse3": "sse3", "avx512bw": "avx512f", "avx512dq": "avx512f", "avx512vl": "avx512f",
@@ -71,6 +79,7 @@ _IMPLIED = {
     "f32mm": "sve", "v8.1a": "crc lse rdm", "v8.2a": "v8.1a", "v": "d", "zvfh": "v zfhmin", "zfh": "zfhmin",
     "zvl1024b": "zvl512b", "zvl512b": "zvl256b",
 }  # fmt: skip
+"""Feature → the features that it includes, separated by spaces."""
 # Features that a kernel runs without: instructions that compilers never choose by themselves (system, cache control,
 # entropy, scheduling hints), and parts of what is there anyway. Targets that list all of a CPU's features name them.
 _NOT_REQUIRED = {
@@ -86,7 +95,9 @@ _NOT_REQUIRED = {
     "riscv64": "relax zaamo zalrsc zca zcd zicntr zihpm zmmul",
 }
 _PARTS_OF_V = "zve32x zve32f zve64x zve64f zve64d zvl32b zvl64b zvl128b"
+"""Features that RISC-V's v includes: code that requires v does not list them."""
 _DETECTED_X86 = frozenset(f"{V4} {_SAPPHIRE} amx-fp16 sse4a".split())
+"""Features that `native` takes from the machine; the runtime can detect these."""
 
 
 def named_features(arch: str) -> frozenset[str]:
@@ -104,6 +115,7 @@ _NAMED = {
     "aarch64": _words(_NOT_REQUIRED["aarch64"], *_ARM.values()) | BASELINE["aarch64"],
     "riscv64": _words(_NOT_REQUIRED["riscv64"], _PARTS_OF_V, "zfhmin", *_RISCV.values()) | BASELINE["riscv64"],
 }
+"""Architecture → all features in the tables of this file."""
 
 
 @dataclass(frozen=True)

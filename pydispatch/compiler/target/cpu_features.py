@@ -18,6 +18,7 @@ _LIST = (
     "b.Target.from_triple(sys.argv[1] + '-unknown-linux-gnu').create_target_machine(features='+help')"
 )
 _LINE = re.compile(r"^  (\S+) +- ", re.MULTILINE)
+"""Line of LLVM's list, such as `  avx2 - Enable AVX2 instructions.`, with the feature's name."""
 
 
 @functools.cache

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 V2 = "sse3 ssse3 sse4.1 sse4.2 popcnt cx16 sahf"
+"""LLVM's names of the features of x86-64-v2 beyond x86-64."""
 V3 = f"{V2} avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave"
+"""LLVM's names of the features of x86-64-v3 beyond x86-64."""
 V4 = f"{V3} avx512f avx512bw avx512cd avx512dq avx512vl"
+"""LLVM's names of the features of x86-64-v4 beyond x86-64."""
 
 LEVELS: dict[str, frozenset[str]] = {
     "x86-64": frozenset(),

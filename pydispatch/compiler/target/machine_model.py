@@ -152,6 +152,7 @@ def _model(row: str) -> MachineModel:
 
 
 MODELS = {model.name: model for model in map(_model, filter(None, _TABLE.splitlines()[2:]))}
+"""Name of a CPU → its model, from the rows of the table."""
 
 _V4 = (
     "skylake-avx512",
@@ -163,8 +164,11 @@ _V4 = (
     "znver4",
     "znver5",
 )
+"""CPUs of the table whose highest level is x86-64-v4."""
 _V3 = ("haswell", "skylake", "znver1", "znver2", "znver3")
+"""CPUs of the table whose highest level is x86-64-v3."""
 _ARM = ("cortex-a72", "cortex-a76", "neoverse-n1", "neoverse-n2", "neoverse-v1", "neoverse-v2", "apple-m1", "apple-m4")
+"""CPUs of AArch64 in the table."""
 LEVELS: dict[str, tuple[str, ...]] = {
     "x86-64": _V3 + _V4, "x86-64-v2": _V3 + _V4, "x86-64-v3": _V3 + _V4, "x86-64-v4": _V4,
     "aarch64": _ARM, "riscv64": ("sifive-u74", "sifive-x280"),

@@ -6,11 +6,13 @@ from __future__ import annotations
 import re
 
 MAGIC = b"BC\xc0\xde"
+"""First bytes of a bitcode file."""
 WRAPPER = b"\xde\xc0\x17\x0b"
-"""First bytes of a bitcode file, and of one in the wrapper that compilers for Apple's systems add."""
+"""First bytes of a bitcode file in the wrapper that compilers for Apple's systems add."""
 _IDENTIFICATION = 13  # id of the identification block
 _STRING = 1  # code of its record that holds the producer's name
 _CHAR6 = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._"
+"""The 64 characters of LLVM's char6 encoding, in the order of their codes of 6 bits."""
 _PREFIX = 4096  # bytes that are read: the identification block is the first one in a file, and short
 _END, _ENTER, _DEFINE, _UNABBREVIATED = 0, 1, 2, 3
 """Abbreviation ids with a fixed meaning: end of the block, begin of an inner block, definition of an abbreviation, and
@@ -20,6 +22,7 @@ _FIRST_ABBREVIATION = 4
 _LITERAL, _FIXED, _VBR, _ARRAY, _CHARACTER = 0, 1, 2, 3, 4
 """Encodings of an operand. The file has 1 to 4; a literal has a flag instead."""
 _MAX_WIDTH_BITS = 64
+"""Maximum width of a number in bits: wider ones are errors."""
 
 _Operand = tuple[int, int]  # encoding, and the value of a literal or the width in bits of a number
 

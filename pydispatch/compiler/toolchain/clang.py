@@ -20,6 +20,7 @@ from pydispatch.compiler.toolchain.programs import Tool, ToolchainError
 from pydispatch.errors import SystemError_
 
 ARCHES = ("x86_64", "aarch64", "riscv64")
+"""Architectures that C is compiled for as objects or bitcode."""
 GPU_ARCHES = ("nvptx64",)
 """Architectures that C is compiled for as bitcode only; `cpu` is a name such as sm_75."""
 _HEADERS_OF = {"nvptx64": "x86_64"}
@@ -29,6 +30,7 @@ _GENERIC_CPU = {
     "aarch64": ["-march=armv8-a"],
     "riscv64": ["-march=rv64gc", "-mabi=lp64d"],
 }
+"""Architecture → clang's flags for its generic CPU."""
 
 # The linux triple, not a bare one: a freestanding compile marks every function "no-builtins", and LLVM refuses to
 # inline such a function into ours. The price is that mem* and libm calls may appear; the device library provides them.

@@ -16,12 +16,16 @@ from pydispatch.errors import CompileError
 _GROUP = re.compile(r"^attributes #\d+ = \{.*\}$", re.MULTILINE)
 """Attribute group of functions: `attributes #0 = { nounwind "target-features"="+avx2" }`."""
 _FEATURES = re.compile(r'"target-features"="([^"]*)"')
+"""Target features of a function or group, such as "+avx2,-fma"."""
 _TARGET_ATTRIBUTES = re.compile(r' "(?:target-cpu|target-features|tune-cpu|min-legal-vector-width)"(?:="[^"]*")?')
+"""Attributes of the CPU that a function was compiled for; they stay where the function needs more than the machine."""
 _CODE_GENERATION_ATTRIBUTES = re.compile(
     r' "(?:no-builtins?[^"=]*|frame-pointer|no-trapping-math|stack-protector[^"=]*|stack-protector-buffer-size|'
     r'probe-stack|prefer-vector-width|uniform-work-group-size)"(?:="[^"]*")?'
 )
+"""Attributes with the code generation options of the compiler that wrote a function; they are removed."""
 _HARDENING_ATTRIBUTES = re.compile(r"(?<= )(?:ssp|sspstrong|sspreq|uwtable(?:\(\w+\))?|sanitize_\w+|optnone) ")
+"""Attributes of stack protectors, unwind tables and sanitizers, and `optnone`; they are removed."""
 _VARIABLE = re.compile(
     r'^@(?P<name>"[^"]*"|[\w.$-]+) = (?!external |extern_weak )(?P<properties>[^=\n]*?)\b(?P<kind>global|constant) ',
     re.MULTILINE,
@@ -30,11 +34,16 @@ _VARIABLE = re.compile(
 _EXTENSIONS = ("avx", "amx", "sve", "sme", "aes", "pclmul", "sha", "gfni", "vaes", "vpclmul", "rdrnd", "sse4a", "xop")
 """Prefixes of target features that add instructions, beside the features of the levels of an architecture."""
 _PERSONALITY = re.compile(r"^define .* personality ", re.MULTILINE)
+"""Definition of a function that handles exceptions."""
 
 EXCEPTIONS = "kernels cannot throw: compile with -fno-exceptions, and report failures through a binding"
+"""Note of errors about objects that use exceptions."""
 CONSTRUCTORS = "no code runs before a kernel: initialize with constants (constexpr), or pass the data as a binding"
+"""Note of errors about objects whose global variables have constructors or destructors."""
 WRITABLE = "workgroups run at once and share nothing: make it const, or pass it as a binding"
+"""Note of errors about objects with writable global variables."""
 THREAD_LOCAL = "kernels have no thread of their own: pass state through a binding"
+"""Note of errors about objects with thread-local variables."""
 
 
 def with_placeholder_if_empty(group: str) -> str:

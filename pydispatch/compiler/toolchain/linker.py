@@ -16,6 +16,7 @@ from pydispatch.link.elf.link import MACHINES, link
 from pydispatch.link.elf.resolve import Labelled, UndefinedError
 
 _EMULATION = {"x86_64": "elf_x86_64", "aarch64": "aarch64linux", "riscv64": "elf64lriscv"}
+"""Architecture → its name in ld.lld's option -m."""
 _LD_FLAGS = (
     "-shared", "-static", "-nostdlib", "--build-id=none", "--gc-sections", "-z", "now", "-z", "relro",
     "-z", "noexecstack", "-z", "noseparate-code", "--no-undefined",
@@ -23,6 +24,7 @@ _LD_FLAGS = (
     "--ignore-function-address-equality", "--hash-style=sysv", "--strip-debug", "--no-color-diagnostics",
     "--error-limit=0", "--no-rosegment",
 )  # fmt: skip
+"""Options of ld.lld for every embedded ELF."""
 
 
 class UndefinedSymbolsError(ToolchainError):

@@ -31,6 +31,7 @@ from pydispatch.errors import CompileError
 _MODULE_FLAGS = re.compile(r"^!llvm\.(?:module\.flags|ident|dbg\.cu) = .*\n", re.MULTILINE)
 """Metadata of a module that clashes with that of other modules when they are linked."""
 _SUM_OF_LANES = "llvm.vector.reduce.fadd"
+"""Beginning of the names of the intrinsics that add the lanes of a float vector."""
 _FREE_SUM_OF_LANES = re.compile(rf"(?<= call )(?:[a-z]+ )+(?=(?:half|float|double) @{re.escape(_SUM_OF_LANES)}\.)")
 """Fast-math flags of a sum of lanes: in `call reassoc float @llvm.vector.reduce.fadd.v4f32(...)`, `reassoc `."""
 _LINKAGE_KEPT = ("appending", "available_externally")

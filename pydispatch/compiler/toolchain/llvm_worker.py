@@ -30,6 +30,7 @@ end:
   ret void
 }
 """
+"""LLVM IR of a loop that is vectorized, for `_warm_up`."""
 
 
 def main() -> None:

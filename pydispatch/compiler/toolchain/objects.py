@@ -43,10 +43,12 @@ _EXCEPTIONS = frozenset(("__gxx_personality_v0", "__cxa_throw", "__cxa_begin_cat
 _RISCV_FLOAT_ABI, _RISCV_DOUBLE_FLOAT = 0x6, 0x4
 """Bits of the ELF header's flags that state the calling convention of floats, and their value for lp64d."""
 _BUILD_AGAIN = "build it anew"
+"""Note of errors about damaged objects."""
 _PARSE_BITCODE = (
     "import sys; from llvmlite import binding as b; m = b.parse_bitcode(sys.stdin.buffer.read()); m.verify(); "
     "[v.name for v in (*m.functions, *m.global_variables)]"  # LLVM takes names of any bytes, llvmlite those of text
 )
+"""Python program that parses the bitcode from its standard input, and fails if that is broken."""
 
 
 @dataclass(frozen=True)

@@ -22,15 +22,20 @@ from pydispatch.errors import Error
 from pydispatch.formats.storage.cache import first_writable
 
 MIN_CLANG = 17
+"""Oldest major version of clang that is used."""
 MIN_LLD = 15  # the first that relaxes calls of RISC-V
 MAX_BITCODE_LLVM = 22  # major version of llvmlite's LLVM, which cannot parse newer bitcode
 INSTALL = "install the bundled one: pip install 'pydispatch[c]'"
+"""How to get a C compiler, for messages that none was found."""
 
 _CLANG = ("clang", "PYDISPATCH_CLANG", MIN_CLANG)
-_LLD = ("ld.lld", "PYDISPATCH_LLD", MIN_LLD)
 """Name of the program, the environment variable that names another one, and the oldest major version that works."""
+_LLD = ("ld.lld", "PYDISPATCH_LLD", MIN_LLD)
+"""Name, environment variable and oldest major version of the linker."""
 _ZIG_CACHE = "ZIG_GLOBAL_CACHE_DIR"
+"""Environment variable with zig's cache directory, which zig cannot do without."""
 _VERSION = r"(?:version|LLD) (\d+)\.(\d+)\.(\d+)"
+"""Version in the output of --version: `clang version 18.1.3` or `LLD 18.1.3`."""
 
 
 class ToolchainError(Error):

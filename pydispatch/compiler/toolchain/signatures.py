@@ -14,7 +14,9 @@ from pydispatch.errors import Error
 # A function refers to its debug information as `!dbg !7`; that of a parameter names `!7` as its scope.
 _SCOPE = re.compile(r"^define [^\n]* !dbg !(\d+) \{", re.MULTILINE)
 _NAMED = re.compile(r'!DILocalVariable\(name: "([^"]*)", arg: (\d+), scope: !(\d+)')
+"""Debug information of a parameter: its name, its index from 1, and the id of its function's scope."""
 _READ_ONLY = frozenset([b"readonly", b"readnone"])
+"""Attributes of LLVM, one of which marks a pointer parameter that the function does not write through."""
 
 
 @dataclass(frozen=True)

@@ -166,6 +166,7 @@ def _processes() -> int:
 
 
 POOL = WorkerPool(_processes())
+"""LLVM processes that this Python process starts and reuses; a forked child gets a pool of its own."""
 
 
 def size() -> int:
@@ -200,6 +201,7 @@ def can_start() -> bool:
 
 
 _shown_warnings: set[str] = set()
+"""Texts of the warnings that `_warn_once` has shown."""
 
 
 def _warn_once(text: str) -> None:

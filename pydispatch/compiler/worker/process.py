@@ -27,11 +27,15 @@ HEAD_BYTES = 8
 """Size of the prefix of a message, which is the length of the rest in bytes, little-endian."""
 
 _BOOT = "import sys; sys.path[:] = {path!r}; from pydispatch.compiler.toolchain import llvm_worker; llvm_worker.main()"
+"""Python program of an LLVM process; {path} is the parent's search path for modules."""
 _SHOWN = 600  # maximum number of characters of an assertion in a message
 
 _DEFECT = "this is a defect of LLVM or of the compiler; other code for the same is a way around it"
+"""Note of the error if a process died for another reason than lack of memory."""
 _NO_MEMORY = f"give it more memory, or let fewer processes work side by side: {PROCESSES_VARIABLE}=1"
+"""Note of the error if a process died for lack of memory."""
 _MEMORY_WORDS = ("out of memory", "bad_alloc", "MemoryError", "Cannot allocate memory")
+"""Words in the output of a process that died for lack of memory."""
 
 
 class Died(CompileError):

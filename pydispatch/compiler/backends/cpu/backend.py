@@ -24,8 +24,11 @@ from pydispatch.errors import CompileError
 from pydispatch.formats.elf.library import read_tables
 
 BITCODE = (".bc",)
+"""Suffixes of the users' objects that are LLVM bitcode."""
 SOURCES = (".c",)
+"""Suffixes of the users' objects that are compiled to bitcode first."""
 LINKED = (".o", ".obj", ".a", ".lib")
+"""Suffixes of the users' objects that are machine code, for the linker."""
 LIBRARIES = (".so",)
 """Suffixes of objects: LLVM bitcode, C, machine code that is linked, and whole libraries that are used as they are."""
 

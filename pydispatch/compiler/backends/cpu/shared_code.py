@@ -23,6 +23,7 @@ _DEFINITION = re.compile(
 )
 """Definition of a function that an export calls, with its attribute group `#0`."""
 _ANY_DEFINITION = re.compile(r"^define ", re.MULTILINE)
+"""Beginning of each definition of a function in LLVM IR."""
 _HOLE = "\0"
 """Character that replaces an integer in a template, where each instance has its own."""
 

@@ -16,6 +16,7 @@ from pydispatch.errors import CompileError
 from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 
 PREFIX = "embedded-elf-"
+"""Beginning of IREE's names of CPU formats, such as embedded-elf-x86_64."""
 FORMATS = {name: PREFIX + suffix for suffix, arch in ARCHITECTURES.items() for name in (suffix, arch, PREFIX + suffix)}
 """Names that `targets=` accepts, and the format of each."""
 
@@ -89,3 +90,4 @@ def _is_of_another(cpu: str, arch: str | None) -> bool:
 
 
 BACKEND = Cpu()
+"""Backend that `extensions.builtin` registers."""

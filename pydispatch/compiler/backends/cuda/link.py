@@ -43,6 +43,7 @@ except Exception as error:
     sys.exit({_REFUSED})
 sys.stdout.buffer.write(code)
 """
+"""Python program of the linker's process: reads a line of JSON and the inputs, and writes the cubin or an error."""
 
 
 def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: str) -> bytes:

@@ -10,6 +10,7 @@ from pydispatch.compiler.toolchain import foreign
 from pydispatch.errors import CompileError
 
 TRIPLE = "nvptx64-nvidia-cuda"
+"""Target triple of the prepared bitcode."""
 
 _CALLED = (
     "acos", "asin", "atan", "atan2", "cos", "cosh", "exp", "exp2", "exp10", "log", "log10", "log2", "pow", "sin",
@@ -18,6 +19,7 @@ _CALLED = (
 """C functions, without the suffix f, whose LLVM intrinsics are replaced by calls, since LLVM cannot lower them for
 PTX."""
 _INTRINSIC = re.compile(rf"@llvm\.({'|'.join(_CALLED)})\.(f32|f64)\b")
+"""Name of an intrinsic that is replaced by a call: `@llvm.exp.f32` becomes `@expf`."""
 # Attributes of functions that describe the machine or the C library that the bitcode was compiled for:
 _TARGET = re.compile(r' "(?:no-builtins?[^"=]*|target-cpu|target-features|tune-cpu|frame-pointer|no-trapping-math|'
                      r'stack-protector[^"=]*|min-legal-vector-width|probe-stack|uniform-work-group-size)"'
@@ -29,6 +31,7 @@ _DROPPED = re.compile(r"(?<= )(?:ssp|sspstrong|sspreq|uwtable(?:\(\w+\))?|saniti
 _METADATA = re.compile(
     r"^!(?:llvm\.(?:module\.flags|ident|dbg\.cu|errno\.tbaa)|nvvm\.annotations|nvvmir\.version) = .*\n", re.MULTILINE
 )
+"""Metadata of a module that clashes with that of other modules, or belongs to the compiler that wrote it."""
 _THREAD = "llvm.nvvm.read.ptx.sreg.tid."
 """Beginning of the names of the intrinsics that read threadIdx."""
 _TRIPLES = ("nvptx64",)

@@ -14,6 +14,7 @@ from pydispatch.formats.ptx.interface import NAMES
 from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 
 FORMAT = "cuda-nvptx-fb"
+"""IREE's name of the format of CUDA executables, as in target attributes."""
 DEFAULT = "sm_75"
 """Architecture for a target that states none."""
 
@@ -127,3 +128,4 @@ class Cuda(Backend):
 
 
 BACKEND = Cuda()
+"""Backend that `extensions.builtin` registers."""

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from pydispatch.compiler.backends.vulkan.functions import GeneratedSpirv
 
 FORMAT = "vulkan-spirv-fb"
+"""IREE's name of the format of Vulkan executables, as in target attributes."""
 SPIRV = (".spv",)
+"""Suffixes of the users' objects that are SPIR-V."""
 SOURCES = (".glsl", ".comp")
 """Suffixes of objects: SPIR-V, and GLSL that is compiled here."""
 ALIGNMENT = 4

@@ -24,6 +24,7 @@ from pydispatch.link.spirv import link
 from pydispatch.link.spirv.link import SpirvLibrary
 
 KINDS = (".spv", ".glsl", ".comp")
+"""Suffixes of the objects that may define functions for generated shaders: SPIR-V and GLSL."""
 _SIZES_BY_CONSTANTS = "layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;"
 """GLSL declaration that makes the workgroup size three specialization constants."""
 
@@ -133,3 +134,4 @@ def _glsl(type_: Attribute) -> str:
 
 
 LANGUAGE = Language(name="Vulkan", key="glsl", prototype=prototype, remedy="add a .spv or .glsl with it")
+"""How messages and the manifest show functions of Vulkan to users."""

@@ -27,3 +27,4 @@ class Vulkan(Backend):
 
 
 BACKEND = Vulkan()
+"""Backend that `extensions.builtin` registers."""

@@ -20,6 +20,7 @@ INCLUDES = b"GL_GOOGLE_include_directive"
 
 
 _INSTALL = "apt-get install glslang-tools, or compile it elsewhere"
+"""Beginning of the notes of errors without a compiler: how to get one."""
 
 
 def compile_glsl(file: ObjectFile) -> bytes:

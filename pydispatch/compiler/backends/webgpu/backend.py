@@ -21,6 +21,7 @@ from pydispatch.formats.wgsl.module import WgslModule
 from pydispatch.formats.wgsl.read import read
 
 FORMAT = "webgpu-wgsl-fb"
+"""IREE's name of the format of WebGPU executables, as in target attributes."""
 ALIGNMENT = 4
 """Alignment in bytes that host code guarantees for bindings. Devices that need more copy less aligned bindings."""
 

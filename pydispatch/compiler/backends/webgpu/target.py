@@ -38,3 +38,4 @@ class WebGPU(Backend):
 
 
 BACKEND = WebGPU()
+"""Backend that `extensions.builtin` registers."""

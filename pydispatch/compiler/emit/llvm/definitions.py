@@ -18,8 +18,9 @@ from pydispatch.compiler.kernel_ir.readers import op_name
 from pydispatch.compiler.kernel_ir.types import is_float, is_integer
 
 _F16_ARITHMETIC = frozenset({"fullfp16", "avx512fp16", "zfh"})
+"""LLVM features, each of which lets a target compute in f16."""
 _F16_CONVERSIONS = _F16_ARITHMETIC | {"f16c", "zfhmin"}
-"""LLVM features of targets that compute in f16, and of targets that convert between f16 and f32."""
+"""LLVM features, each of which lets a target convert between f16 and f32."""
 
 _WITH_F16 = PLAIN | {Float16Type}
 """Float types of targets that compute in f16."""

@@ -122,3 +122,4 @@ ROWS: dict[str, Callable[[Emitter, Operation], None]] = {
     "cf.switch": _unstructured,
     "cf.assert": _assert,
 }
+"""Name of an operation → function that emits it through the emitter of a shader language."""

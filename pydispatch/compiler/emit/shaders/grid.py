@@ -55,3 +55,4 @@ ROWS: dict[str, Callable[[Emitter, Operation], None]] = {
     "gpu.thread_id": _thread,
     "gpu.barrier": _barrier,
 }
+"""Name of an operation → function that emits it through the emitter of a shader language."""

@@ -116,3 +116,4 @@ ROWS: dict[str, Callable[[ShaderFunction[Any], Operation], None]] = {
     "memref.extract_aligned_pointer_as_index": _pointer_as_index,
     "memref.view": _view,
 }
+"""Name of an operation → function that emits it through the emitter of a shader language."""

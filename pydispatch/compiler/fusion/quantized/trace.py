@@ -353,6 +353,7 @@ _RULES: dict[type[Operation], Callable[[_Body, Any], Value]] = {
     arith.SIToFPOp: _widened,
     arith.UIToFPOp: _widened,
 }
+"""Class of an operation → function that traces its result from those of its operands."""
 
 
 def _constant(value: SSAValue) -> Constant | None:

@@ -250,3 +250,4 @@ RULES: dict[str, Rule] = {
     "affine.load": _load,
     "affine.store": _store,
 }
+"""Name of an operation → function that inserts its expansion and returns the values that replace its results."""

@@ -316,7 +316,7 @@ def _compared(builder: _Builder, op: Operation, target: TargetIntegers) -> Resul
     return [builder.op(arith.AndIOp if predicate.endswith("t") else arith.OrIOp, builder.inverted(lhs), rhs)]
 
 
-RULES: dict[str, Rule] = {  # integers of two bits or more
+RULES: dict[str, Rule] = {
     "arith.divsi": _toward_zero(arith.DivSIOp, is_signed=True, is_quotient=True),
     "arith.divui": _toward_zero(arith.DivUIOp, is_signed=False, is_quotient=True),
     "arith.remsi": _toward_zero(arith.RemSIOp, is_signed=True, is_quotient=False),
@@ -328,7 +328,8 @@ RULES: dict[str, Rule] = {  # integers of two bits or more
     "arith.shrsi": _shift(arith.ShRSIOp),
     "arith.shrui": _shift(arith.ShRUIOp),
 }
-TRUTH_RULES: dict[str, Rule] = {  # integers of one bit
+"""Name of an operation on integers of two bits or more → function that expands it."""
+TRUTH_RULES: dict[str, Rule] = {
     **dict.fromkeys(("arith.addi", "arith.subi"), _as(arith.XOrIOp)),
     **dict.fromkeys(("arith.muli", "arith.minui", "arith.maxsi"), _as(arith.AndIOp)),
     **dict.fromkeys(("arith.maxui", "arith.minsi"), _as(arith.OrIOp)),
@@ -341,4 +342,6 @@ TRUTH_RULES: dict[str, Rule] = {  # integers of one bit
     "arith.addui_extended": _with_carry,
     "arith.cmpi": _compared,
 }
+"""Name of an operation on integers of one bit → function that expands it."""
 _NAMES = RULES.keys() | TRUTH_RULES.keys()
+"""Operations that the pass visits."""

@@ -163,3 +163,4 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("math.ctlz", "math.cttz", "math.ctpop"), _count),
     "math.absi": _absolute,
 }
+"""Name of an operation → function that computes it in the wider integers of registers."""

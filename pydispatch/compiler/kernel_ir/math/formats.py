@@ -25,11 +25,11 @@ def _real(digits: str) -> Fraction:
     return int(whole + after_point, 16) * Fraction(2) ** (int(exponent) - 4 * len(after_point))
 
 
-_LN2 = _real("0x1.62e42fefa39ef35793c7673007e5ed5e81e6864ce5316c5b141a2eb7p-1")
-_LOG2E = _real("0x1.71547652b82fe1777d0ffda0d23a7d11d6aef551bad2b4b1164a2cd9p+0")
-_LOG10E = _real("0x1.bcb7b1526e50e32a6ab7555f5a67b8647dc68c048b934404747e5a89p-2")
-_LOG10_2 = _real("0x1.34413509f79fef311f12b35816f922f04d5a618a87a3e69314bcde4dp-2")
-_PIO2 = _real("0x1.921fb54442d18469898cc51701b839a252049c1114cf98e804177d4cp+0")
+_LN2 = _real("0x1.62e42fefa39ef35793c7673007e5ed5e81e6864ce5316c5b141a2eb7p-1")  # natural logarithm of 2
+_LOG2E = _real("0x1.71547652b82fe1777d0ffda0d23a7d11d6aef551bad2b4b1164a2cd9p+0")  # logarithm of e to base 2
+_LOG10E = _real("0x1.bcb7b1526e50e32a6ab7555f5a67b8647dc68c048b934404747e5a89p-2")  # logarithm of e to base 10
+_LOG10_2 = _real("0x1.34413509f79fef311f12b35816f922f04d5a618a87a3e69314bcde4dp-2")  # logarithm of 2 to base 10
+_PIO2 = _real("0x1.921fb54442d18469898cc51701b839a252049c1114cf98e804177d4cp+0")  # pi / 2
 
 
 def _parts(value: Fraction, digits: int, cuts: Sequence[int] = (0,)) -> Constants:

@@ -28,6 +28,7 @@ from pydispatch.compiler.kernel_ir.readers import FLOAT_PREDICATES, INT_PREDICAT
 from pydispatch.compiler.kernel_ir.types import bit_width
 
 TRUTH = IntegerType(1)
+"""Type of the results of comparisons."""
 _OF_WORDS = {name: IntegerAttr(index, i64) for index, name in enumerate(INT_PREDICATES)}
 """Predicate of `arith.cmpi` -> its attribute."""
 _OF_FLOATS = {name: IntegerAttr(index, i64) for index, name in enumerate(FLOAT_PREDICATES)}

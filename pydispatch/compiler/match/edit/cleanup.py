@@ -14,6 +14,7 @@ from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 
 _DISPATCHES = ("flow.dispatch", "hal.dispatch.extern")
+"""Operations whose only effects are their results, so that unused ones are erased."""
 
 
 def eliminate_dead(root: Operation) -> None:

@@ -40,6 +40,7 @@ _STORED_CHARACTERS = 400
 """Length of the text that is stored for a value: texts contain those of operands, and would grow exponentially."""
 
 _numbers: dict[Hashable, int] = {}
+"""Key of a computation → its id, for all patterns and programs of the process."""
 
 
 def intern_id(key: Hashable) -> int:

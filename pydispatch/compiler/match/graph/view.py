@@ -24,6 +24,7 @@ from pydispatch.errors import CompileError
 from pydispatch.ir.core.walk import walk
 
 _CASTS = ("tensor.cast",)
+"""Operations that change only which sizes a type states; matching skips them."""
 # Operations whose other operands are only sizes.
 _SPLATS = ("tensor.splat", "flow.tensor.splat")
 

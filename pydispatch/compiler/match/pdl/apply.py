@@ -170,3 +170,4 @@ class _NameView:
 
 
 NAMES = _NameView()
+"""View for `Tree.find`; it has no state, so all programs share it."""

@@ -250,3 +250,4 @@ _HANDLERS: dict[str, Callable[[Rewriting, Any], None]] = {
     "pdl.replace": _replace, "pdl.erase": _erase, "pdl.apply_native_rewrite": _apply, "pdl.type": _require_bound,
     "pdl.types": _require_bound, "pdl.attribute": _require_bound,
 }  # fmt: skip
+"""Name of an operation in a rewrite part → function that executes it."""

@@ -14,6 +14,7 @@ from pydispatch.formats.elf import dwarf
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|^[ \t]*#(?:[^\n\\]|\\.)*$", re.DOTALL | re.MULTILINE)
 _QUALIFIERS = frozenset(["const", "volatile", "restrict", "__restrict", "__restrict__", "register", "static", "struct"])
+"""Words of a C declaration that do not change how a parameter is passed; `struct` is followed by the type's name."""
 # C type → element type of a pattern.
 _FLOATS = {"float": "f32", "double": "f64", "_Float16": "f16", "__fp16": "f16", "__bf16": "bf16"}
 # C type of an integer → its bits.

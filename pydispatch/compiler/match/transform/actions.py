@@ -166,3 +166,4 @@ HANDLERS: dict[str, Handler] = {
     "transform.annotate": _annotate,
     "transform.print": _print,
 }
+"""Name of an operation of a transform sequence → function that executes it."""

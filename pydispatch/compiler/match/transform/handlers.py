@@ -8,3 +8,4 @@ from pydispatch.compiler.match.transform.interpret import Handler
 HANDLERS: dict[str, Handler] = {
     **loops.HANDLERS, **matchers.HANDLERS, **structured.HANDLERS, **actions.HANDLERS,
 }  # fmt: skip
+"""Name of an operation of a transform sequence → function that executes it."""

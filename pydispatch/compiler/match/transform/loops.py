@@ -319,3 +319,4 @@ HANDLERS: dict[str, Handler] = {
     "transform.num_associations": _count,
     "transform.cast": _cast,
 }
+"""Name of an operation of a transform sequence → function that executes it."""

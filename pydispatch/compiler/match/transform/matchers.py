@@ -54,6 +54,7 @@ def _operation_empty(run: Interpreter, op: Any, env: Env) -> None:
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
 }  # fmt: skip
+"""Predicate of `transform.match.param.cmpi` → function that compares two numbers."""
 
 
 def _cmpi(run: Interpreter, op: Any, env: Env) -> None:
@@ -229,3 +230,4 @@ HANDLERS: dict[str, Handler] = {
     "transform.iree.match.regions": _regions,
     "transform.iree.match.has_no_lowering_config": _accept,
 }
+"""Name of an operation of a transform sequence → function that executes it."""

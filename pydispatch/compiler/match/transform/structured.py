@@ -215,3 +215,4 @@ HANDLERS: dict[str, Handler] = {
     "transform.match.structured.result": _result,
     "transform.match.structured.body": _body,
 }
+"""Name of an operation of a transform sequence → function that executes it."""

@@ -306,3 +306,4 @@ ROWS: dict[str, Row] = {
     "iree_linalg_ext.online_attention": _online_attention,
     "tm_tensor.attention": _of_matrices,
 }
+"""Name of an operation → function that replaces it."""

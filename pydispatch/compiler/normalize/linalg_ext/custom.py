@@ -36,3 +36,4 @@ def _custom_op(op: Operation, build: Build) -> None:
 
 
 ROWS: dict[str, Row] = {"iree_linalg_ext.custom_op": _custom_op}
+"""Name of an operation → function that replaces it."""

@@ -85,3 +85,4 @@ def _factors(build: Build, half: int, element: Attribute) -> list[SSAValue]:
 
 
 ROWS: dict[str, Row] = {"iree_linalg_ext.fft": _fft}
+"""Name of an operation → function that replaces it."""

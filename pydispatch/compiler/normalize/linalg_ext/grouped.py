@@ -67,3 +67,4 @@ def _group_matmul(op: Operation, build: Build) -> None:
 
 
 ROWS: dict[str, Row] = {"iree_linalg_ext.group_matmul": _group_matmul}
+"""Name of an operation → function that replaces it."""

@@ -143,3 +143,4 @@ ROWS: dict[str, Row] = {
     "iree_linalg_ext.map_load": _map_load,
     "iree_linalg_ext.map_gather": _map_load,
 }
+"""Name of an operation → function that replaces it."""

@@ -208,3 +208,4 @@ ROWS: dict[str, Row] = {
     "tm_tensor.topk": _topk,
     "iree_linalg_ext.arg_compare": _arg_compare,
 }
+"""Name of an operation → function that replaces it."""

@@ -194,3 +194,4 @@ def _last(op: Scan, build: Build, results: SSAValue) -> SSAValue:
 
 
 ROWS: dict[str, Row] = {"iree_linalg_ext.scan": _scan, "tm_tensor.scan": _scan}
+"""Name of an operation → function that replaces it."""

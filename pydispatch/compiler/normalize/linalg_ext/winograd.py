@@ -96,6 +96,7 @@ def matrices(tile: int, kernel: int) -> TransformMatrices:
 
 
 Size = int | SSAValue
+"""Size of a dimension: a number if it is static, else a value of type index."""
 Subscript = str | tuple[str, int, str]
 """Index of a dimension: the letter of a loop, or (a, n, b) for a * n + b."""
 
@@ -258,3 +259,4 @@ ROWS: dict[str, Row] = {
     "iree_linalg_ext.winograd.filter_transform": _lower_filter_transform,
     "iree_linalg_ext.winograd.output_transform": _lower_output_transform,
 }
+"""Name of an operation → function that replaces it."""

@@ -50,3 +50,4 @@ class Elementwise(TensorOp):
 
 
 RULES: list[type[TensorOp]] = [Elementwise]
+"""Rules of this file, which `extensions.builtin` registers."""

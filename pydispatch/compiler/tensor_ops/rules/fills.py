@@ -158,3 +158,4 @@ class Generate(TensorOp):
 
 
 RULES: list[type[TensorOp]] = [Constant, Empty, FlowEmpty, Splat, FromElements, Generate]
+"""Rules of this file, which `extensions.builtin` registers."""

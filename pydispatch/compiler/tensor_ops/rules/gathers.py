@@ -183,3 +183,4 @@ def _whole_index(
 
 
 RULES: list[type[TensorOp]] = [TensorGather, TensorScatter]
+"""Rules of this file, which `extensions.builtin` registers."""

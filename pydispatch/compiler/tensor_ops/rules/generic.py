@@ -109,3 +109,4 @@ class Dispatch(TensorOp):
 
 
 RULES: list[type[TensorOp]] = [Generic, Dispatch]
+"""Rules of this file, which `extensions.builtin` registers."""

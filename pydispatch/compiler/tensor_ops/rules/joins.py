@@ -112,3 +112,4 @@ def is_in_source(elements: Elements, build: Builder, op: Any, indices: Sequence[
 
 
 RULES: list[type[TensorOp]] = [Pad, Concat]
+"""Rules of this file, which `extensions.builtin` registers."""

@@ -35,3 +35,4 @@ class TopK(TensorOp):
 
 
 RULES: list[type[TensorOp]] = [Recurrence, TopK]
+"""Rules of this file, which `extensions.builtin` registers."""

@@ -159,3 +159,4 @@ class MapStore(Update):
 
 
 RULES: list[type[TensorOp]] = [Scatter, MapStore]
+"""Rules of this file, which `extensions.builtin` registers."""

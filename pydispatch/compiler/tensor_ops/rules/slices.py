@@ -197,3 +197,4 @@ def in_slice(
 
 
 RULES: list[type[TensorOp]] = [ExtractSlice, InsertSlice, Insert]
+"""Rules of this file, which `extensions.builtin` registers."""

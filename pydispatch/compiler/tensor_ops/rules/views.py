@@ -269,3 +269,4 @@ def _same(lhs: Index, rhs: Index) -> bool:
 RULES: list[type[TensorOp]] = [
     Cast, TieShape, DispatchTieShape, Barrier, ExpandShape, CollapseShape, Reshape, FlowReshape, Bitcast, FlowBitcast,
 ]  # fmt: skip
+"""Rules of this file, which `extensions.builtin` registers."""

@@ -32,6 +32,7 @@ LoadField = Callable[[FunctionEmitter, str, int, str, int], str]
 emitter, the pointer to the structure, the field's offset in bytes, LLVM type and alignment in bytes."""
 
 _POINTER_BYTES = 8
+"""Size and alignment of a pointer in the environment, on every CPU target."""
 
 
 @dataclass(frozen=True)

@@ -55,3 +55,4 @@ def _call(emitter: FunctionEmitter, name: str, *arguments: tuple[str, str]) -> N
 
 
 ROWS: dict[str, Lowering] = {"pyd.copy_async": _copy, "pyd.commit_copies": _commit}
+"""Name of an operation → function that emits LLVM IR for it."""

@@ -269,3 +269,4 @@ def _rematerialize(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 ROWS: dict[str, Lowering] = {"pyd.mma": _mma, "pyd.rematerialize": _rematerialize}
+"""Name of an operation → function that emits LLVM IR for it."""

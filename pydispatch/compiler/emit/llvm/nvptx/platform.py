@@ -36,6 +36,7 @@ from pydispatch.ir.core.walk import walk
 CPU_ALONE = (contract, parallel, transpose)
 """Modules with lowerings of operations that kernels of CUDA do not have."""
 SUBJECTS = (*(subject for subject in COMMON if subject not in CPU_ALONE), simt, mma, async_copies)
+"""Modules whose tables `ROWS` have the lowerings for CUDA kernels."""
 
 STATIC_SHARED = 48 * 1024
 """Maximum bytes of workgroup memory of fixed size in a kernel; the size of larger memory is passed at launch."""
@@ -44,6 +45,7 @@ AVAILABLE = "pyd_has_"
 """Prefix of an optional import's symbol: a function without arguments that returns 1 (i32) if it is linked, else 0."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+"""Names that PTX allows without escaping their characters."""
 _KNOWN = re.compile(
     r"llvm\.(nvvm\..*|(abs|ctlz|cttz|ctpop|smin|smax|umin|umax|uadd\.with\.overflow)\.i\d+"
     r"|(sqrt|fabs|floor|ceil|trunc|rint|nearbyint|round|roundeven|maximum|minimum|maxnum|minnum|copysign|fma|fmuladd)"

@@ -75,3 +75,4 @@ def _ballot(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 ROWS: dict[str, Lowering] = {"gpu.thread_id": _thread, "gpu.shuffle": _shuffle, "gpu.ballot": _ballot}
+"""Name of an operation → function that emits LLVM IR for it."""

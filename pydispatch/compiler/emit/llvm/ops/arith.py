@@ -110,6 +110,7 @@ def _remf(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 _FREM = _float("frem")
+"""Lowering to frem, which CPUs compile to a call of C's fmod."""
 
 
 def _negf(emitter: FunctionEmitter, op: Operation) -> None:
@@ -262,3 +263,4 @@ ROWS: dict[str, Lowering] = {
     "arith.cmpf": natively(_cmpf),
     "arith.select": _select,
 }
+"""Name of an operation → function that emits LLVM IR for it."""

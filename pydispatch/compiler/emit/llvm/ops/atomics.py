@@ -166,3 +166,4 @@ def _loop(
 
 
 ROWS: dict[str, Lowering] = dict.fromkeys(UPDATES, _atomic)
+"""Name of an operation → function that emits LLVM IR for it."""

@@ -219,3 +219,4 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 ROWS: dict[str, Lowering] = {**dict.fromkeys(CALLS, _call), AVAILABLE: _available}
+"""Name of an operation → function that emits LLVM IR for it."""

@@ -318,3 +318,4 @@ def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) ->
 
 
 ROWS: dict[str, Lowering] = {"pyd.contract": _contract}
+"""Name of an operation → function that emits LLVM IR for it."""

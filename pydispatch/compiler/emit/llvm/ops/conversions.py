@@ -196,3 +196,4 @@ ROWS: dict[str, Lowering] = {
     "arith.scaling_truncf": expand,
     "arith.bitcast": _bitcast,
 }
+"""Name of an operation → function that emits LLVM IR for it."""

@@ -39,3 +39,4 @@ ROWS: dict[str, Lowering] = {
     "arith.remsi": _division("srem"),
     "arith.remui": _division("urem"),
 }
+"""Name of an operation → function that emits LLVM IR for it."""

@@ -126,3 +126,4 @@ ROWS: dict[str, Lowering] = {
     "hal.interface.workgroup.size": _grid("size"),
     "gpu.barrier": _barrier,
 }
+"""Name of an operation → function that emits LLVM IR for it."""

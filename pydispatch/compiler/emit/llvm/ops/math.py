@@ -107,3 +107,4 @@ ROWS: dict[str, Lowering] = {
     "math.fpowi": _power,
     "math.ipowi": _power,
 }
+"""Name of an operation → function that emits LLVM IR for it."""

@@ -314,3 +314,4 @@ ROWS: dict[str, Lowering] = {
     "memref.copy": _copy,
     "memref.assume_alignment": _assume_alignment,
 }
+"""Name of an operation → function that emits LLVM IR for it."""

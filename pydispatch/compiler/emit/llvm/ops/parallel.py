@@ -168,3 +168,4 @@ def _forall(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 ROWS: dict[str, Lowering] = {"scf.parallel": _parallel, "scf.forall": _forall}
+"""Name of an operation → function that emits LLVM IR for it."""

@@ -25,3 +25,4 @@ def _prefetch(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 ROWS: dict[str, Lowering] = {"pyd.prefetch": _prefetch}
+"""Name of an operation → function that emits LLVM IR for it."""

@@ -60,3 +60,4 @@ def _repeated(constant: str, element: str, lanes: int) -> str:
 
 
 ROWS: dict[str, Lowering] = {"pyd.prefix_scan": _prefix_scan}
+"""Name of an operation → function that emits LLVM IR for it."""

@@ -251,3 +251,4 @@ ROWS: dict[str, Lowering] = {
     "cf.switch": _switch,
     "cf.assert": _assert,
 }
+"""Name of an operation → function that emits LLVM IR for it."""

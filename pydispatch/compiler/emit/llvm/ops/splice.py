@@ -29,3 +29,4 @@ def _splice(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 ROWS: dict[str, Lowering] = {"pyd.splice": _splice}
+"""Name of an operation → function that emits LLVM IR for it."""

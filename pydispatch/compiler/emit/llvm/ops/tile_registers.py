@@ -227,3 +227,4 @@ def _release(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 ROWS: dict[str, Lowering] = {"pyd.configure_tiles": _configure, "pyd.release_tiles": _release}
+"""Name of an operation → function that emits LLVM IR for it."""

@@ -114,3 +114,4 @@ def _shuffled(emitter: FunctionEmitter, type_: str, lhs: str, rhs: str, lanes: l
 
 
 ROWS: dict[str, Lowering] = {"pyd.transpose": _transpose}
+"""Name of an operation → function that emits LLVM IR for it."""

@@ -56,3 +56,4 @@ ROWS: dict[str, Lowering] = {
     "memref.extract_aligned_pointer_as_index": _pointer_as_index,
     "memref.view": _view,
 }
+"""Name of an operation → function that emits LLVM IR for it."""

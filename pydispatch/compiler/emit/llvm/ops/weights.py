@@ -246,3 +246,4 @@ def _store(emitter: FunctionEmitter, target: MemRef, type_: str, value: str, *in
 
 
 ROWS: dict[str, Lowering] = {"pyd.unpack": _unpack}
+"""Name of an operation → function that emits LLVM IR for it."""

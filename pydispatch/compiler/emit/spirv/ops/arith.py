@@ -40,3 +40,4 @@ class _Integers(SpirvRegisters, Integers[FunctionEmitter, Id]):
 
 
 ROWS: dict[str, Lowering] = _Integers().rows()
+"""Name of an operation → function that emits SPIR-V for it."""

@@ -28,3 +28,4 @@ def _available(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 ROWS: dict[str, Lowering] = {"func.call": _call, "util.call": _call, AVAILABLE: _available}
+"""Name of an operation → function that emits SPIR-V for it."""

@@ -78,3 +78,4 @@ class _Casts(SpirvRegisters, Casts[FunctionEmitter, Id]):
 
 
 ROWS: dict[str, Lowering] = _Casts().rows()
+"""Name of an operation → function that emits SPIR-V for it."""

@@ -65,3 +65,4 @@ class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
 
 
 ROWS: dict[str, Lowering] = _Constants().rows()
+"""Name of an operation → function that emits SPIR-V for it."""

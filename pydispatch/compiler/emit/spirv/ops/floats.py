@@ -71,3 +71,4 @@ class _Floats(SpirvRegisters, Floats[FunctionEmitter, Id]):
 
 
 ROWS: dict[str, Lowering] = _Floats().rows()
+"""Name of an operation → function that emits SPIR-V for it."""

@@ -45,3 +45,4 @@ def _count(emitter: FunctionEmitter, kind: str, value: Id) -> Id:
 
 
 ROWS: dict[str, Lowering] = _IntegerMath().rows()
+"""Name of an operation → function that emits SPIR-V for it."""

@@ -292,3 +292,4 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
 
 
 ROWS: dict[str, Lowering] = _Memory().rows()
+"""Name of an operation → function that emits SPIR-V for it."""

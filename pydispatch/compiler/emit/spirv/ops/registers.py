@@ -133,3 +133,4 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
 
 
 REGISTERS = SpirvRegisters()
+"""Instructions on registers for code outside of the lowerings' classes."""

@@ -63,3 +63,4 @@ def _repeat(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 ROWS: dict[str, Lowering] = {"scf.while": _while}
+"""Name of an operation → function that emits SPIR-V for it."""

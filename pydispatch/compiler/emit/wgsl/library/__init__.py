@@ -7,7 +7,9 @@ from functools import cache
 from pathlib import Path
 
 _HEAD = re.compile(r"^fn (\w+)\(", re.MULTILINE)
+"""Beginning of a definition, `fn name(`, with the function's name."""
 _CALL = re.compile(r"\bpyd_\w+(?=\()")
+"""Name of a called library function; all begin with pyd_."""
 
 
 @cache

@@ -46,3 +46,4 @@ class _Integers(WgslRegisters, Integers[FunctionEmitter, Name]):
 
 
 ROWS: dict[str, Lowering] = _Integers().rows()
+"""Name of an operation → function that emits WGSL for it."""

@@ -104,3 +104,4 @@ def _declared(
 
 
 ROWS: dict[str, Lowering] = {"func.call": _call, "util.call": _call, AVAILABLE: _available}
+"""Name of an operation → function that emits WGSL for it."""

@@ -88,3 +88,4 @@ class _Casts(WgslRegisters, Casts[FunctionEmitter, Name]):
 
 
 ROWS: dict[str, Lowering] = _Casts().rows()
+"""Name of an operation → function that emits WGSL for it."""

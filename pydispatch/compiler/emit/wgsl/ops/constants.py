@@ -38,3 +38,4 @@ class _Constants(WgslRegisters, Constants[FunctionEmitter, Name]):
 
 
 ROWS: dict[str, Lowering] = _Constants().rows()
+"""Name of an operation → function that emits WGSL for it."""

@@ -118,3 +118,4 @@ def _compared_double(emitter: FunctionEmitter, predicate: str, lhs: Name, rhs: N
 
 
 ROWS: dict[str, Lowering] = _Floats().rows()
+"""Name of an operation → function that emits WGSL for it."""

@@ -27,3 +27,4 @@ class _IntegerMath(WgslRegisters, IntegerMath[FunctionEmitter, Name]):
 
 
 ROWS: dict[str, Lowering] = _IntegerMath().rows()
+"""Name of an operation → function that emits WGSL for it."""

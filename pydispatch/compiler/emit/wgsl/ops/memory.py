@@ -206,3 +206,4 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
 
 
 ROWS: dict[str, Lowering] = _Memory().rows()
+"""Name of an operation → function that emits WGSL for it."""

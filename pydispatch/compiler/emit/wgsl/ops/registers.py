@@ -190,3 +190,4 @@ def _word(text: str) -> str:
 
 
 REGISTERS = WgslRegisters()
+"""Instructions on registers for code outside of the lowerings' classes."""

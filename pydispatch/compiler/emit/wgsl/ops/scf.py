@@ -49,3 +49,4 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 ROWS: dict[str, Lowering] = {"scf.while": _while}
+"""Name of an operation → function that emits WGSL for it."""
