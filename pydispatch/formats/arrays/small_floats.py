@@ -43,6 +43,7 @@ FORMATS = {
     "f6E3M2FN": FloatFormat(exponent=3, fraction=2, bias=3, special="finite"),
     "f4E2M1FN": FloatFormat(exponent=2, fraction=1, bias=1, special="finite"),
 }
+"""Element type, by its name in MLIR → its format."""
 
 EXPONENT_ONLY = "f8E8M0FNU"
 """Name of the format of eight exponent bits: powers of two from 2^-127, without sign and zero. Code 255 is NaN."""

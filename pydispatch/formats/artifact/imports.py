@@ -34,6 +34,7 @@ FIELDS: dict[str, tuple[int, str]] = {"processor_id": (4, "uint32_t"), "processo
 """Names allowed in `hal.import.fields` -> bytes and C type."""
 
 _NOTES = {"f16": "the bits of an IEEE half", "bf16": "the bits of a bfloat16"}
+"""Type of a member → comment in C, for types that C declares as integers."""
 
 
 @dataclass(frozen=True)

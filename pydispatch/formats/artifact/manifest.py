@@ -21,8 +21,11 @@ from pydispatch.formats.artifact.fields import (
 )
 
 FORMAT = 1
+"""Version of the manifest's format; files with a newer one are refused."""
 MEMBER = "manifest.json"
+"""Name of the manifest in the archive of an artifact."""
 _MAX_ALIGNMENT = 4096
+"""Maximum alignment in bytes that a variant may require of its bindings: a page."""
 
 
 def _check_parameter(value: object) -> None:

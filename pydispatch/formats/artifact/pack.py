@@ -18,13 +18,13 @@ ALIGNMENT = 64
 _LOCAL_HEADER_BYTES = 30  # without name and extra fields
 _PLAIN_VERSION, _ZIP64_VERSION = 10, 45  # ZIP versions 1.0 and 4.5, as "version needed to extract"
 _FULL16 = 0xFFFF  # in a 16-bit or 32-bit field: the value is in a ZIP64 record
-_FULL32 = 0xFFFFFFFF
+_FULL32 = 0xFFFFFFFF  # the same mark in a 32-bit field
 _DATE = 1 << 5 | 1  # 1980-01-01: year - 1980, month, day
 _UTF8 = 0x0800  # flag: the name is UTF-8
 _UNIX = 3 << 8  # high byte of "version made by": file attributes are those of Unix
 _REGULAR_FILE = 0o100644 << 16  # external attributes: the mode is in the high half
 _ZIP64_EXTRA = 0x0001  # ids of extra fields
-_ALIGNMENT_EXTRA = 0xD935
+_ALIGNMENT_EXTRA = 0xD935  # id of the extra field that aligns data, which Android's tools introduced
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ import numpy.typing as npt
 import pydispatch
 
 '''
+"""Template of the module's beginning; {file} is the name of the artifact."""
 FUNCTION = '''
 class {class_name}(Protocol):
     """{text}"""
@@ -50,6 +51,7 @@ class {class_name}Prepared(Protocol):
     def __call__(self, *arguments: Any, **named: Any) -> {result}: ...
 
 '''
+"""Template of the classes for one function."""
 PROGRAM = '''
 class Program(pydispatch.Program):
     """{file} on a device."""
@@ -60,6 +62,7 @@ def load(path: str = {path!r}, device: str = "cpu") -> Program:
     """Loads the artifact on a device."""
     return cast(Program, pydispatch.device(device).load(path))
 '''
+"""Template of the module's end; {members} are the attributes for the functions."""
 
 
 def module_of(artifact: Artifact, file: str, buffers: bool = False) -> str:

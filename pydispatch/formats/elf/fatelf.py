@@ -17,13 +17,18 @@ from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.formats.elf.reader import DYN, MACHINES, identity, is_elf
 
 MAGIC = 0x1F0E70FA
+"""First four bytes of a file, as a little-endian integer."""
 VERSION = 1
+"""The version of the format that is read and written."""
 MAX_RECORDS = 255  # the count has 8 bits
 PAGE = 4096  # ELF files start at multiples of this many bytes
 OSABIS = {0: "none", 3: "linux", 255: "standalone"}
+"""EI_OSABI of an ELF header → its name in the names of machines."""
 
 _HEADER = struct.Struct("<IHBB")
+"""Header of a file: magic, version, number of records, reserved."""
 _RECORD = struct.Struct("<HBBBBBBQQ")
+"""Record: machine, OS ABI, its version, word size, byte order, two reserved bytes, offset and size of the ELF file."""
 
 
 @dataclass(frozen=True)

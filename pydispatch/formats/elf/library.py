@@ -19,6 +19,7 @@ _RELATIVE = {62: 8, 183: 1027, 243: 3}
 """ELF machine → type of the relocation that stores the load address plus an addend (R_*_RELATIVE)."""
 _PAGE_BYTES = 4096  # unit of local memory in the attributes of an export
 _MAX_EXPORTS = _MAX_RELOCATIONS = 1 << 16
+"""Exports and relocations that are read at most, since files may be broken."""
 _NAME = 8
 """Offset in the library header of the pointer to the library's name."""
 _COUNT, _PTRS, _ATTRS, _NAMES = 24, 32, 40, 64

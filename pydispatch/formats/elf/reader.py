@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 MAGIC = b"\x7fELF"
+"""First bytes of an ELF file."""
 MACHINES = {
     3: "x86", 40: "arm", 62: "x86_64", 183: "aarch64", 190: "cuda", 224: "amdgpu", 243: "riscv64", 258: "loongarch",
 }  # fmt: skip
@@ -35,6 +36,7 @@ STT_NOTYPE, STT_OBJECT, STT_FUNCTION, STT_SECTION, STT_FILE, STT_TLS = 0, 1, 2, 
 UNDEFINED, ABSOLUTE, COMMON = 0, 0xFFF1, 0xFFF2
 
 _MAX_SYMBOLS = 1 << 20
+"""Symbols of a table, and buckets of a hash table, that are read at most, since files may be broken."""
 _MAX_DYNAMIC = 4096  # entries of the dynamic segment that are read
 _MAX_NAME = 4096  # bytes of a name
 _EXTENDED = 0xFFFF

@@ -23,6 +23,7 @@ from pydispatch.formats.program.procedure import Label, Port, Procedure
 from pydispatch.formats.program.tables import HostCommand, ProgramTables
 
 _LOW = 0xFFFFFFFF
+"""Mask of the low 32 bits of a value that takes two words."""
 
 
 def split(value: int) -> tuple[int, int]:

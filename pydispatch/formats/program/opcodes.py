@@ -167,6 +167,7 @@ _PREFIXES = {
     Numerical.BFLOAT: "bf",
     Numerical.COMPLEX: "cf",
 }
+"""Kind of number → the beginning of the names of its types, before the width: `si` in `si8`."""
 
 
 def dtype_word(numerical: Numerical, bits: int) -> int:

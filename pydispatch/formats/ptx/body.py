@@ -14,7 +14,9 @@ from pydispatch.formats.ptx.operands import ENDS, Operands
 from pydispatch.formats.ptx.variables import VECTORS, DeclarationCursor
 
 _MAX_REGISTERS = 1 << 24
+"""Registers that one declaration, such as `.reg .b32 %r<8>`, may have: texts are untrusted."""
 _OPCODE = re.compile(r"[a-z]\w*(?:\.\w+(?:::\w+)*)*", re.ASCII)
+"""An opcode with its modifiers, such as `ld.shared::cta.u32`."""
 _TABLES = (".branchtargets", ".calltargets")
 """Directives with the list of targets of an indirect branch or call; the list is named by the label before it."""
 _STATIC_SPACES = ("global", "const", "shared")

@@ -14,7 +14,9 @@ SPACES = frozenset(("global", "const", "shared", "local", "param"))
 LINKAGE = frozenset(("visible", "extern", "weak", "common"))
 """Linkage directives, without their dot."""
 WARP_SIZE = 32
+"""Value of the constant WARP_SZ: threads of a warp."""
 _NAME_FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_$%")
+"""Characters that a name may begin with."""
 _MAX_DEPTH = 64  # of nested expressions
 _RANKS = {
     "?": 1, "||": 2, "&&": 3, "|": 4, "^": 5, "&": 6, "==": 7, "!=": 7, "<": 8, "<=": 8, ">": 8, ">=": 8, "<<": 9,

@@ -18,6 +18,7 @@ ARCHITECTURES = {
 """Compute capability, 75 for 7.5 → the first PTX ISA version (`.version`, major and minor) that has it."""
 
 NAMES = tuple(f"sm_{version}" for version in ARCHITECTURES)
+"""The known architectures, for messages."""
 
 MAX_THREADS, MAX_BLOCK = 1024, (1024, 1024, 64)
 """Threads of a block that every device can have: in all, and in x, y and z."""
@@ -28,6 +29,7 @@ _SHARED_KIB = {70: 96, 75: 64, 80: 163, 86: 99, 87: 163, 88: 99, 90: 227, 120: 9
 """Compute capability → KiB of workgroup memory per block, also for newer ones up to the next entry."""
 
 _TARGET = re.compile(r"sm_(\d{2,4})([af]?)", re.ASCII)
+"""Name of an architecture: its number and its suffix, as in sm_80 or sm_90a."""
 _POINTERS = ("b64", "u64", "s64", "b8")
 """Types of parameters of 8 bytes that may be pointers; b8 is an array of bytes."""
 

@@ -18,13 +18,19 @@ _WORD = re.compile(
       | \S""",
     re.ASCII | re.VERBOSE,
 )
+"""Token of a text: a name, opcode, directive, number, string, or operator, or any other character."""
 # A string, which may contain the beginning of a comment, or a comment. "/*" alone is a comment without an end.
 _ASIDE = re.compile(r'"(?:[^"\\\n]|\\.)*"?|//[^\n]*|/\*(?:.*?\*/)?', re.DOTALL)
 _NOT_NEWLINE = re.compile(r"[^\n]")
+"""Characters of a comment that become spaces, so that line numbers stay the same."""
 _INTEGER = re.compile(r"(0[xX][0-9a-fA-F]{1,16}|0[bB][01]{1,64}|0[0-7]{0,22}|[1-9][0-9]{0,19})U?", re.ASCII)
+"""Integer literal in base 16, 2, 8 or 10, such as 0x1F, 0b101, 017 and 42U."""
 _SINGLE = re.compile(r"0[fF][0-9a-fA-F]{8}", re.ASCII)
+"""The bits of an f32 as a literal: 0f3F800000 is 1.0."""
 _DOUBLE = re.compile(r"0[dD][0-9a-fA-F]{16}", re.ASCII)
+"""The bits of an f64 as a literal: 0d3FF0000000000000 is 1.0."""
 _DECIMAL = re.compile(r"\.\d+(?:[eE][+-]?\d+)?|\d+(?:\.\d*(?:[eE][+-]?\d+)?|[eE][+-]?\d+)", re.ASCII)
+"""Decimal float literal, such as 1.5, .5 or 2e10."""
 _SHOWN, _LONGEST = 60, 240
 """Characters of a token in messages, and of a message; longer ones are shortened."""
 _MAX_DECIMAL_LENGTH = 400

@@ -18,6 +18,7 @@ _SPECIAL = re.compile(
     r"|(?:total|aggr|dynamic)_smem_size|current_graph_exec)",
     re.ASCII,
 )
+"""Name of a special register, which needs no declaration, such as %tid.x."""
 _LANES = {"x": 0, "y": 1, "z": 2, "w": 3, "r": 0, "g": 1, "b": 2, "a": 3}
 """Component of a vector register → its index."""
 _MAX_REGISTER_DIGITS = 9

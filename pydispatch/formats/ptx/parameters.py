@@ -23,7 +23,9 @@ Description = Any
 MOST_BYTES = 32764
 """Maximum size of all parameters of a kernel in bytes, the same on every device."""
 _MOST_NESTED = 16
+"""Depth of nested structs that is refused: descriptions are untrusted."""
 _BYTES = {"i8": 1, "i16": 2, "f16": 2, "i32": 4, "f32": 4, "i64": 8, "f64": 8}
+"""Type of a constant or number → its size in bytes."""
 _FORM = re.compile(
     r"\s*(?:"
     r"binding\((?P<binding>\d{1,4})\)"
@@ -33,7 +35,9 @@ _FORM = re.compile(
     r")\s*",
     re.ASCII,
 )
+"""Description of a scalar, in one of the forms that `_FORMS` shows."""
 _FORMS = "binding(0), constant(0) : i32, extend(constant(0)) : i64, or a number, 0 : i64"
+"""Examples of each form of description, for messages."""
 
 
 class Field(NamedTuple):

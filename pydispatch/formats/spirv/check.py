@@ -28,6 +28,7 @@ MAX_CACHED_DIGESTS = 4096
 _valid_digests: dict[bytes, None] = {}
 """Digests of the last valid modules, for programs that are loaded repeatedly."""
 _TYPE_IMAGE = 25
+"""Opcode of OpTypeImage, whose sampled type may be void."""
 _ONLY_OPENCL = frozenset((64, 69, 118, 119, 121, 122, 123, *range(158, 164), 300, 301, 302))
 """Opcodes that only OpenCL has."""
 
@@ -42,6 +43,7 @@ _SECTIONS: dict[int, int] = {
 """Opcode → its section, up to the annotations; then come types with constants and variables, functions."""
 _DECLARATIONS, _FUNCTIONS = 10, 11
 _ANYWHERE = frozenset((Op.NOP, Op.LINE, Op.NO_LINE))
+"""Opcodes that every section may contain."""
 
 _DECORATION_OPERANDS = {
     **dict.fromkeys((0, 2, 3, 4, 5, 8, 9, 10, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 28, 42), 0),

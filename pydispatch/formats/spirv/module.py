@@ -16,11 +16,14 @@ from pydispatch.formats.spirv.instruction import SpirvInstruction
 from pydispatch.formats.spirv.names import Decoration, Op, capability_name
 
 MAGIC = 0x07230203
+"""First word of a module."""
 SWAPPED = 0x03022307  # the magic number in the other byte order
 HEADER_WORDS = 5
+"""Words before the first instruction."""
 MAX_BOUND = 0x3FFFFF  # universal limits of the specification
 
 Words = Sequence[int]
+"""32-bit words of a module."""
 
 
 @dataclass(frozen=True)
@@ -159,9 +162,11 @@ _LEAST_WORDS: dict[int, int] = {
 """Opcode → words that an instruction has at least."""
 
 _TYPES = frozenset(range(Op.TYPE_VOID, Op.TYPE_FUNCTION + 1))
+"""Opcodes that declare a type."""
 _CONSTANTS = frozenset((
     *range(Op.CONSTANT_TRUE, Op.CONSTANT_COMPOSITE + 1), *range(Op.SPEC_CONSTANT_TRUE, Op.SPEC_CONSTANT_OP + 1),
 ))  # fmt: skip
+"""Opcodes that declare a constant or a specialization constant."""
 
 
 class _TablesReader:

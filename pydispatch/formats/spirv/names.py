@@ -165,6 +165,7 @@ GL_COMPUTE = 5
 LOCAL_SIZE = 17
 """Execution mode: the workgroup size as three numbers."""
 SUBGROUP_SIZE_MODE = 35
+"""Execution mode: the size of subgroups."""
 LOCAL_SIZE_ID = 38
 """Execution mode: the workgroup size as the ids of three constants."""
 
@@ -175,6 +176,7 @@ MODELS = {
     0: "Vertex", 1: "TessellationControl", 2: "TessellationEvaluation", 3: "Geometry", 4: "Fragment", 5: "GLCompute",
     6: "Kernel", 5267: "TaskNV", 5268: "MeshNV", 5313: "RayGenerationKHR", 5364: "TaskEXT", 5365: "MeshEXT",
 }  # fmt: skip
+"""Execution model of an entry point → its name, for messages."""
 
 CAPABILITIES = {
     0: "Matrix", 1: "Shader", 4: "Addresses", 5: "Linkage", 6: "Kernel", 7: "Vector16", 8: "Float16Buffer",
@@ -199,6 +201,7 @@ CAPABILITIES = {
     6033: "AtomicFloat32AddEXT", 6034: "AtomicFloat64AddEXT", 6095: "AtomicFloat16AddEXT", 6026: "BitInstructions",
     6029: "FloatControls2",
 }  # fmt: skip
+"""Capability → its name in the specification, without the prefix Capability."""
 
 
 def capability_name(value: int) -> str:

@@ -94,6 +94,7 @@ _PLAIN_OPERANDS = frozenset("TRIL*?")
 _MAX_CACHED_WORDS = 32
 """Words of instructions whose operand positions are cached."""
 _KNOWN_MEMORY_BITS = 0x3F
+"""Bits of memory operands whose further words are known; a mask with other bits is refused."""
 _MEMORY_ALIGNED = 0x2  # a literal follows, the alignment
 _MEMORY_IDS = (0x8, 0x10)  # an id follows for each: the scope of MakePointerAvailable and of MakePointerVisible
 _IMAGE_IDS = ((0x1, 1), (0x2, 1), (0x4, 2), (0x8, 1), (0x10, 1), (0x20, 1), (0x40, 1), (0x80, 1), (0x100, 1),

@@ -16,11 +16,15 @@ from pydispatch.formats.spirv.operands import locate_ids
 
 _DEBUG = frozenset((Op.NOP, Op.SOURCE_CONTINUED, Op.SOURCE, Op.SOURCE_EXTENSION, Op.MODULE_PROCESSED, Op.LINE,
                     Op.NO_LINE, Op.STRING))  # fmt: skip
+"""Opcodes that only inform debuggers; linking drops them."""
 _DECORATIONS = frozenset((Op.DECORATE, Op.MEMBER_DECORATE, Op.DECORATE_ID, Op.DECORATE_STRING,
                           Op.MEMBER_DECORATE_STRING))  # fmt: skip
+"""Opcodes that decorate one id or member."""
 _DECORATION_GROUPS = frozenset((Op.DECORATION_GROUP, Op.GROUP_DECORATE, Op.GROUP_MEMBER_DECORATE))
+"""Opcodes that decorate several ids at once; linking refuses them."""
 _BEFORE_TYPES = frozenset((Op.NAME, Op.MEMBER_NAME, Op.CAPABILITY, Op.EXTENSION, Op.MEMORY_MODEL, Op.ENTRY_POINT,
                            Op.EXECUTION_MODE, Op.EXECUTION_MODE_ID, Op.EXT_INST_IMPORT))  # fmt: skip
+"""Opcodes of the sections before the types, besides decorations and debug information."""
 
 
 @dataclass

@@ -18,13 +18,16 @@ from pathlib import Path
 from pydispatch.formats.storage import whole_file
 
 _MAGIC = b"pydispatch cache 2\n"
+"""First bytes of an entry's file; a new version makes older entries misses."""
 _DIGEST = hashlib.sha256().digest_size
+"""Bytes of the digest of an entry's data, which follows `_MAGIC`."""
 MAX_BYTES = 1 << 30
 """Largest file of an entry: a larger result is not cached."""
 
 SIZE = "PYDISPATCH_CACHE_SIZE"
 """How many MiB may be cached; 0: nothing is cached or looked up."""
 DEFAULT_SIZE = 1024
+"""MiB that are cached if the variable `SIZE` is not set."""
 
 
 def directory() -> Path | None:

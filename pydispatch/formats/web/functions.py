@@ -27,6 +27,7 @@ from pydispatch.formats.program.records import signed, sizes_of
 from pydispatch.formats.program.text import ProgramText
 
 Json = dict[str, Any]
+"""A JSON object."""
 
 _PAGE_MATH = {
     Opcode.FADD,
@@ -38,6 +39,7 @@ _PAGE_MATH = {
     Opcode.SITOFP,
     Opcode.UITOFP,
 }
+"""Opcodes of floats that a page can run."""
 _PAGE_FORMATS = (32, 64)
 """Float formats that a page computes in: f32 and f64."""
 _FLOATS = set(range(Opcode.FADD, Opcode.ABS))

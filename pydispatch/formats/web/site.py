@@ -18,7 +18,9 @@ from pydispatch.formats.wgsl.overrides import overrides_of
 from pydispatch.formats.wgsl.read import read
 
 FORMAT = "webgpu-wgsl-fb"
+"""Format of the variants that a page can run; others are skipped."""
 _BUFFERS = "maxStorageBuffersPerShaderStage"
+"""WebGPU's name of the limit of storage buffers per shader."""
 _MAX_STORAGE_BUFFERS = interface.GUARANTEED_LIMITS[_BUFFERS]
 """Storage buffers of an entry point that every browser supports."""
 _MAX_WORDS = 1 << 16

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydispatch.formats.wgsl.module import Declaration, WgslModule
 
 _ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--"}
+"""Tokens after a name that is assigned to; the lexer splits `<<=` and `>>=`."""
 
 
 def all_read_write(module: WgslModule) -> str:

@@ -12,11 +12,15 @@ MAX_NESTING = 200
 """Nested operators and brackets of a condition: each is a frame of Python's stack, which has 1000 by default. C
 requires 63 nested brackets, which with an operator each are 189."""
 _MAX_BITS = 64
+"""Width of values; a wider one is an error."""
 _MAX_DIGITS = len(str(2**_MAX_BITS))
+"""Digits of the largest value in decimal; a literal is converted up to one more."""
 _MAX_SHOWN = 100
 """Characters of a condition or token in a message; the rest would hide what the message says."""
 _TOKEN = re.compile(r"\s*(\d\w*|[^\W\d]\w*|&&|\|\||[=!<>]=|<<|>>|\S)")
+"""Token after spaces: a number, a name, or an operator."""
 _NUMBER = re.compile(r"(0[xX][\da-fA-F]+|\d+)[uUlLi]*")
+"""Integer literal with C's suffixes, such as 0x10u or 42UL."""
 
 
 def _quotient(lhs: int, rhs: int) -> int:
@@ -38,11 +42,13 @@ _LEVELS: list[dict[str, Callable[[int, int], int]]] = [
 ]
 """Operators from the loosest to the tightest; the index is the precedence. Shifts are limited to 63 bits."""
 _BINARY = {mark: (level, apply) for level, row in enumerate(_LEVELS) for mark, apply in row.items()}
+"""Binary operator → (precedence, function of the two operands)."""
 _DECISIVE = {"&&": False, "||": True}
 """The truth of a left operand for which C does not evaluate the right operand."""
 _UNARY: dict[str, Callable[[int], int]] = {
     "!": operator.not_, "-": operator.neg, "+": operator.pos, "~": operator.invert,
 }  # fmt: skip
+"""Unary operator → function of its operand."""
 
 
 def _shown(text: str) -> str:

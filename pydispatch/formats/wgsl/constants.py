@@ -9,6 +9,7 @@ from pydispatch.formats.wgsl.lex import WgslToken
 _MAX_OPERANDS = 64
 """Operands of an expression that is evaluated; the value of a longer one counts as unknown."""
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
+"""Binary operator → its precedence; others end an expression."""
 
 
 def integer(text: str) -> int | None:

@@ -19,6 +19,7 @@ _WORKGROUP_LIMIT = 1 << 32
 """Bound of the number of workgroups, whose linear index is a u32."""
 _ID, _COUNT, _LOCAL, _GLOBAL = "workgroup_id", "num_workgroups", "local_invocation_id", "global_invocation_id"
 _VECTOR = "vec3<u32>"
+"""WGSL type of built-in ids and counts."""
 
 
 def form_of(grid: Sequence[int], most: int) -> tuple[int, int, int] | None:

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from pydispatch.errors import ArtifactError
 
 MAX_BYTES = 16 << 20
+"""Size of the largest text that is read: texts are untrusted."""
 _TOKEN = re.compile(
     r"(?P<space>\s+|//[^\n\r]*)|(?P<comment>/\*)|(?P<name>[^\W\d]\w*)|(?P<number>(?:0[xX][\da-fA-F]|\.?\d)(?:[eEpP][+-]|[\w.])*)"
     r"|(?P<mark>->|[-+*/%&|^!~=]=|&&|\|\||\+\+|--|[-+*/%&|^!~=<>@(){}\[\],:;.])"
 )
+"""Token, or space between tokens: "space" is also a line comment, "comment" is the opening mark of a block comment."""
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
+"""Opening or closing mark of a block comment; these nest."""
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,13 @@ from pydispatch.formats.wgsl.module import Declaration, WgslModule
 from pydispatch.suggestions import did_you_mean
 
 _TYPES = ("bool", "i32", "u32", "f32", "f16")
+"""Scalar types that an overridable constant may have."""
 _MAX_ALIASES = 16
 """Aliases that are followed from a type, at most: broken modules may have a cycle of aliases."""
 _MOST_F16 = 65504.0
+"""Largest finite f16."""
 _COMPARISONS = {"==", "!=", "<", ">", "<=", ">=", "&&", "||", "!"}
+"""Operators whose result is a bool: a default that contains one has this type."""
 
 
 @dataclass(frozen=True)

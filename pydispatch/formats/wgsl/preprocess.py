@@ -24,11 +24,17 @@ INCLUDE_CHARACTERS = 1 << 12
 may be included in a module; with a smaller number, files that include each other twice take seconds to be refused."""
 _DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(\w*)[ \t]*(.*)", re.DOTALL)
 _COMMENT = re.compile(r"//[^\n]*|/\*")
+"""A line comment, or the opening mark of a block comment."""
 _BLOCK_EDGE = re.compile(r"/\*|\*/")
+"""Opening or closing mark of a block comment; these nest."""
 _WORD = re.compile(r"(?:0[xX][\da-fA-F]|\.?\d)[\w.]*|[^\W\d]\w*")
+"""A name, which may be a macro, or a number, whose letters are no names."""
 _DEFINE = re.compile(r"([^\W\d]\w*)(\(?)(.*)", re.DOTALL)
+"""Text after #define: the name, a bracket if the macro has parameters (an error), and the value."""
 _DEFINED = re.compile(r"\bdefined\s*(?:\(\s*([^\W\d]\w*)\s*\)|([^\W\d]\w*))")
+"""`defined(NAME)` or `defined NAME` in a condition."""
 _INCLUDE = re.compile(r'"([^"]+)"\Z')
+"""Text after #include: a file name in quotes."""
 
 
 @dataclass

@@ -10,6 +10,7 @@ from pydispatch.formats.wgsl.types import type_text
 MAX_NESTING = 1000
 """Largest depth of a syntax tree: wgpu 0.32 ends the process at some 4,000."""
 _DIRECTIVES = ("enable", "requires", "diagnostic")
+"""First words of directives, which precede all declarations."""
 _OPEN, _CLOSE = {"(": ")", "[": "]", "{": "}"}, (")", "]", "}")
 
 

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from pydispatch.formats.wgsl.module import WgslModule
 
 _SHORTHAND = re.compile(r"(vec[234]|mat[234]x[234])([fhiu])")
+"""Predeclared alias of a vector or matrix, such as vec3f for vec3<f32>."""
 _LETTERS = {"f": "f32", "h": "f16", "i": "i32", "u": "u32"}
+"""Last letter of an alias → the element type."""
 SCALARS = {"bool": 4, "i32": 4, "u32": 4, "f32": 4, "f16": 2, "i64": 8, "u64": 8, "f64": 8}
 """Bytes of each scalar."""
 _MAX_TYPE_DEPTH = 32

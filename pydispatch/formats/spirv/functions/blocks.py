@@ -13,7 +13,9 @@ NO_CODE = frozenset((Op.NOP, Op.LINE, Op.NO_LINE))
 """Opcodes that may stand between the instructions of a block, and that compute nothing."""
 _ENDS = frozenset((Op.BRANCH, Op.BRANCH_CONDITIONAL, Op.SWITCH, Op.KILL, Op.RETURN, Op.RETURN_VALUE, Op.UNREACHABLE,
                    Op.TERMINATE_INVOCATION, Op.DEMOTE_TO_HELPER_INVOCATION))  # fmt: skip
+"""Opcodes that end a block."""
 _MERGES = (Op.LOOP_MERGE, Op.SELECTION_MERGE)
+"""Opcodes that precede the branch of a loop or selection, and name the block where it ends."""
 _ALLOWED_AFTER: dict[int, tuple[int, ...]] = {
     Op.LOOP_MERGE: (Op.BRANCH, Op.BRANCH_CONDITIONAL), Op.SELECTION_MERGE: (Op.BRANCH_CONDITIONAL, Op.SWITCH)
 }  # fmt: skip
