@@ -26,6 +26,7 @@ _MOST_TEXTS = 20_000
 """Number of texts above which the file is replaced by those that this process used: old package versions drop out."""
 
 _lock = threading.Lock()
+"""Held while `_users` changes, and while the patch of `dataclasses` is installed or removed."""
 _users = 0
 """Number of `cached` blocks that run now, in all threads."""
 _in_file: dict[bytes, CodeType] = {}

@@ -26,8 +26,11 @@ SHOWN = 2000
 _OWN = str(Path(__file__).parent) + os.sep
 """Folder of pydispatch's own code."""
 _PACKAGES = f"{os.sep}site-packages{os.sep}"
+"""Part of the paths of installed packages."""
 _TOO_DEEP = "the program is nested too deeply for the compiler"
+"""Message of the CompileError that replaces a RecursionError."""
 _DEEP = "split the expression or the function: the compiler nests a call for each level"
+"""Note of the CompileError that replaces a RecursionError."""
 
 
 def faults_as_internal_errors(passing: tuple[type[Exception], ...] = ()) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 _RARE = (5_000_000, 50, 100)
 """Least thresholds of the three generations, as for `gc.set_threshold`. Lower ones collect during compilation."""
 _lock = threading.Lock()
+"""Held while `_users` and the collector's thresholds change."""
 _users = 0
 """Number of `rarely_collected` blocks that threads are in."""
 _before = (0, 0, 0)

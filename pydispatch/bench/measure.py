@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 Call = Callable[[], object]
+"""A contender: a function without arguments, one call of which is measured; its result is ignored."""
 
 ROUND = 5e-3
 """Seconds that calls are counted in one piece, so that reading the clock costs nothing; one call may take longer."""

@@ -17,11 +17,13 @@ LEFT, RIGHT, TOP, BOTTOM = 56, 14, 26, 38
 LEGEND_LINE = 17
 """Height of a line of the legend."""
 DASHES = ("", "6 3", "2 3", "8 3 2 3")
+"""SVG dash patterns of the lines, in the order of the series; "" is a solid line."""
 MARKERS = (
     "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z", "M-3.2-3.2h6.4v6.4h-6.4z", "M0-4L4 3.4H-4z", "M0 4L4-3.4H-4z",
     "M0-4.4L4.4 0L0 4.4L-4.4 0z", "M-3.5-3.5L3.5 3.5M-3.5 3.5L3.5-3.5", "M0-4.4V4.4M-4.4 0H4.4",
     "M-1.6-4h3.2v8h-3.2z", "M-4-1.6h8v3.2h-8z",
 )  # fmt: skip
+"""SVG paths of the markers around the origin, in the order of the series."""
 SHADES = 6
 """Number of colours of series: the CSS classes s0 to s5."""
 STYLE = (

@@ -126,3 +126,4 @@ def _pull_back(cotangents: Cotangents, op: Operation) -> None:
 
 
 STATED_RULES: dict[str, Rule] = {"builtin.unrealized_conversion_cast": _pull_back}
+"""Name of an operation → its derivative. The cast marks the call of a program with a stated derivative."""

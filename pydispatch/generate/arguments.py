@@ -13,7 +13,9 @@ from pydispatch.generate.sequence import Sampling
 from pydispatch.packages import importing
 
 _INT32 = np.iinfo(np.int32)
+"""Limits of tokens, top_k and seed, which the program takes as i32."""
 _FLOAT32 = np.finfo(np.float32)
+"""Limits of temperature and top_p, which the program takes as f32."""
 
 Prompt = str | Sequence[int] | np.ndarray
 """Prompt of a request: text, or tokens."""

@@ -12,6 +12,7 @@ from pydispatch.bench.modes import baselines, programs
 from pydispatch.errors import Error
 
 SOURCE = Path(__file__).with_name("mul.c")
+"""C source of all forms of the multiplication; a macro, such as PLUGIN or MATCHED, selects one."""
 # Names of Windows and macOS for architectures that MLIR and C compilers call differently.
 ARCH = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
 

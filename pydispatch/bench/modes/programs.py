@@ -17,6 +17,7 @@ func.func @main(%lhs: tensor<?xf32>, %rhs: tensor<?xf32>) -> tensor<?xf32> {
   return %r : tensor<?xf32>
 }
 """
+"""Program whose multiplication the compiler generates."""
 
 MAIN = """
   func.func @main(%lhs: tensor<?xf32>, %rhs: tensor<?xf32>) -> tensor<?xf32> {
@@ -27,9 +28,11 @@ MAIN = """
     return %r : tensor<?xf32>
   }
 """
+"""@main of the other programs; CALL is replaced by the operation that computes %r."""
 
 DISPATCH = """%r = flow.dispatch @kernels::@EXPORT[%size](OPERANDS)
         : (tensor<?xf32>{%size}, tensor<?xf32>{%size}, index) -> tensor<?xf32>{%size}"""
+"""Operation for CALL that runs an export; EXPORT and OPERANDS are replaced."""
 
 FUNCTION = """
   stream.executable private @kernels OBJECTS {
@@ -61,6 +64,7 @@ FUNCTION = """
     }
   }
 """
+"""Executable whose workgroups each call the C function @mul_tile; OBJECTS and ATTRIBUTES are replaced."""
 
 KERNEL = """
   hal.executable.source private @kernels OBJECTS {
@@ -73,10 +77,12 @@ KERNEL = """
     } attributes {pydispatch.alignment = 4 : index}
   }
 """
+"""Executable whose kernel is written in C; OBJECTS is replaced by `objects`, or by nothing."""
 
 COMMAND = """
   flow.func private @mul_command(tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
 """
+"""Declaration of a host command that multiplies, which the host provides."""
 
 
 def objects(arch: str, path: str) -> str:

@@ -19,6 +19,7 @@ from pydispatch.errors import InvalidArgumentError
 READS = (".mlir", ".vmfb")
 """Suffixes of files: programs, and programs that IREE has compiled."""
 PACKAGES = "iree-base-compiler iree-base-runtime"
+"""Arguments of `pip install`, for the message that IREE is missing."""
 CPU = ("--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu")
 """Flags for any CPU."""
 THIS_CPU = (*CPU, "--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O2")

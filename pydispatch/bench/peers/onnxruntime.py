@@ -11,7 +11,9 @@ from pydispatch.bench.program import Work
 from pydispatch.errors import InvalidArgumentError
 
 READS = (".onnx",)
+"""Suffixes of the files that onnxruntime is given."""
 PACKAGES = "onnxruntime"
+"""Arguments of `pip install`, for the message that onnxruntime is missing."""
 
 
 def work(question: Question) -> Work:

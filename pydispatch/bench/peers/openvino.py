@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 READS = (".onnx", ".xml")
+"""Suffixes of the files that OpenVINO is given."""
 PACKAGES = "openvino"
+"""Arguments of `pip install`, for the message that OpenVINO is missing."""
 
 
 def compiled(model: bytes | Path, workers: int, group_size: int = 0) -> Any:

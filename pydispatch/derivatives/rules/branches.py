@@ -63,3 +63,4 @@ def _branch(
 
 
 BRANCH_RULES: dict[str, Rule] = {"scf.if": _if}
+"""Name of an operation → its derivative."""

@@ -82,3 +82,4 @@ def _add_to_operand(
 
 
 GENERIC_RULES: dict[str, Rule] = {"linalg.generic": generic}
+"""Name of an operation → its derivative."""

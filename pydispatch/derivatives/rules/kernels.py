@@ -133,3 +133,4 @@ def _by_name(
 
 
 KERNEL_RULES: dict[str, Rule] = {"func.call": _call}
+"""Name of an operation → its derivative."""

@@ -218,3 +218,4 @@ def _move_before(block: Block, op: Operation) -> None:
 
 
 LOOP_RULES: dict[str, Rule] = {"scf.for": _for}
+"""Name of an operation → its derivative."""

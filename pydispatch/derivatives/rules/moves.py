@@ -127,4 +127,6 @@ MOVES: dict[str, Any] = {
     "tensor.from_elements": _from_elements,
     "tensor.extract": _extract,
 }
+"""Name of an operation → its derivative, a function that takes the class of that operation."""
 MOVE_RULES: dict[str, Rule] = MOVES
+"""`MOVES` with the type that the table of all derivatives has."""

@@ -39,3 +39,4 @@ def _sort(cotangents: Cotangents, op: Operation) -> None:
 
 
 ORDERING_RULES: dict[str, Rule] = {"iree_linalg_ext.sort": _sort}
+"""Name of an operation → its derivative."""

@@ -70,3 +70,4 @@ def _of_products(trace: Trace, x: Tensor, cotangent: Tensor, axis: int, is_exclu
 
 
 SCAN_RULES: dict[str, Rule] = {"iree_linalg_ext.scan": _scan}
+"""Name of an operation → its derivative."""

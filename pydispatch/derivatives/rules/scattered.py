@@ -75,3 +75,4 @@ def _is_last(trace: Trace, indices: Tensor, x: Tensor) -> Tensor:
 
 
 SCATTER_RULES: dict[str, Rule] = {"iree_linalg_ext.scatter": _scatter}
+"""Name of an operation → its derivative."""

@@ -37,3 +37,4 @@ class Onnx(Frontend):
 
 
 FRONTEND = Onnx()
+"""Frontend that `extensions.builtin` registers."""

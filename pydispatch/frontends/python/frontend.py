@@ -41,3 +41,4 @@ class PythonFunction(Frontend):
 
 
 FRONTEND = PythonFunction()
+"""Frontend that `extensions.builtin` registers."""

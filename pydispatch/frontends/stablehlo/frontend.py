@@ -74,3 +74,4 @@ def _text_of(source: object) -> Any:
 
 
 FRONTEND = StableHlo()
+"""Frontend that `extensions.builtin` registers."""

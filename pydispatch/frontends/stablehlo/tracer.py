@@ -28,6 +28,7 @@ from pydispatch.operations.scalars import Scalars
 from pydispatch.operations.shapes import element
 
 Results = trace.Results
+"""Result of a conversion: a tensor, or several."""
 Convert = Callable[..., Results]
 """Function convert(tracer, operation, *operands) -> results."""
 ScalarFunction = Callable[[Scalars, Sequence[Scalar]], list[Scalar]]

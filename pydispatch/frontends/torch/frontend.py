@@ -96,3 +96,4 @@ def _with_flat_results(program: Any) -> Any:
 
 
 FRONTEND = TorchFrontend()
+"""Frontend that `extensions.builtin` registers."""

@@ -36,6 +36,7 @@ _CATEGORIES = {
     Kind.BOOL: Category.BOOL, Kind.UINT: Category.INTEGER, Kind.INT: Category.INTEGER, Kind.FLOAT: Category.FLOAT,
     Kind.COMPLEX: Category.COMPLEX,
 }  # fmt: skip
+"""Kind of an element type → its category."""
 
 
 def category(dtype: DType) -> Category:

@@ -46,3 +46,4 @@ class Tosa(DialectFrontend):
 
 
 FRONTEND = Tosa()
+"""Frontend that `extensions.builtin` registers."""

@@ -21,6 +21,7 @@ from pydispatch.ir.core.enumeration import Enumeration
 from pydispatch.ir.dialects.tosa.attributes import ZeroPoints
 
 Results = trace.Results
+"""Result of a conversion: a tensor, or several."""
 Convert = Callable[..., Results]
 """Function convert(tracer, operation, *operands) that emits an operation, and returns the tensors of its results."""
 LARGEST = (1 << 31) - 1

@@ -16,6 +16,7 @@ from pydispatch.operations.indexing import reverse
 
 _UNROLLED = 64  # maximum number of iterations that are unrolled; more of them make compile time grow
 _BOOL_CODE = code_of(BOOL)
+"""ONNX's number of the element type bool."""
 
 
 def _run(call: NodeCall, graph: model.GraphProto, inputs: Sequence[Tensor]) -> list[Tensor]:

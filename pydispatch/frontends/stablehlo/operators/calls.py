@@ -199,3 +199,4 @@ ROWS: dict[str, Convert] = {
     "stablehlo.composite": _composite,
     "stablehlo.custom_call": _custom_call,
 }
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

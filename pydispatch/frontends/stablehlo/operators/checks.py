@@ -51,7 +51,9 @@ def _expect(
 
 
 _equal = partial(_expect, check.ExpectEqOp, ())
+"""Conversion of a check that two tensors are equal."""
 _almost_equal = partial(_expect, check.ExpectAlmostEqOp, ("atol", "rtol"))
+"""Conversion of a check that two tensors are equal up to the tolerances of the operation."""
 ROWS: dict[str, Convert] = {
     "check.expect_almost_eq": _almost_equal,
     "check.expect_almost_eq_const": _almost_equal,
@@ -59,6 +61,7 @@ ROWS: dict[str, Convert] = {
     "check.expect_eq": _equal,
     "check.expect_eq_const": _equal,
 }
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""
 
 
 # -- custom calls

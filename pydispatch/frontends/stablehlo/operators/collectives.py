@@ -110,3 +110,4 @@ ROWS: dict[str, Convert] = {
     "stablehlo.collective_reduce": _from_root,
     "stablehlo.reduce_scatter": _in_required_group,
 }
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

@@ -221,3 +221,4 @@ ROWS: dict[str, Convert] = {
     "stablehlo.optimization_barrier": same_operands,
     "stablehlo.while": _while,
 }
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

@@ -114,3 +114,4 @@ ROWS: dict[str, Convert] = {
     "stablehlo.dynamic_reshape": lambda t, op, x, shape: shapes.reshape(t.b, x, _result_shape(t, op, shape)),
     "stablehlo.real_dynamic_slice": _slice,
 }
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

@@ -315,3 +315,4 @@ ROWS: dict[str, Convert] = {
     "stablehlo.remainder": partial(_guarded, "rem"),
     "stablehlo.select": _select_tensors,
 }
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

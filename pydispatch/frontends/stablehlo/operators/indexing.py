@@ -148,3 +148,4 @@ ROWS: dict[str, Convert] = {
     "stablehlo.scatter": _scatter,
     "stablehlo.torch_index_select": _torch_index_select,
 }
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

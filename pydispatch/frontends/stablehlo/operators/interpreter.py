@@ -173,3 +173,4 @@ ROWS: dict[str, Convert] = {
     "interpreter.probe": _probe,
     "interpreter.run_parallel": _run_parallel,
 }
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

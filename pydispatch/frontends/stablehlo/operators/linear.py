@@ -240,3 +240,4 @@ ROWS: dict[str, Convert] = {
     "stablehlo.fft": _fft,
     "stablehlo.triangular_solve": _triangular_solve,
 }
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

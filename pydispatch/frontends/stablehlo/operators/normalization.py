@@ -102,3 +102,4 @@ ROWS: dict[str, Convert] = {
     "stablehlo.batch_norm_inference": _inference,
     "stablehlo.batch_norm_training": _training,
 }
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

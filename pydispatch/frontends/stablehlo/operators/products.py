@@ -141,3 +141,4 @@ ROWS: dict[str, Convert] = {
     "stablehlo.dot": _dot,
     "stablehlo.dot_general": _dot_general,
 }
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

@@ -146,3 +146,4 @@ ROWS: dict[str, Convert] = {
     "stablehlo.uniform_dequantize": _dequantize,
     "stablehlo.uniform_quantize": _quantize,
 }
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

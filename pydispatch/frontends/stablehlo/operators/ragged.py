@@ -135,3 +135,4 @@ def _members(
 
 
 ROWS: dict[str, Convert] = {"chlo.ragged_dot": _ragged_dot}
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

@@ -69,3 +69,4 @@ def _rng(tracer: StablehloTracer, op: Operation, low: Tensor, high: Tensor, size
 
 
 ROWS: dict[str, Convert] = {"stablehlo.rng": _rng, "stablehlo.rng_bit_generator": _bits}
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

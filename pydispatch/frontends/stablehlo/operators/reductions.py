@@ -69,3 +69,4 @@ ROWS: dict[str, Convert] = {
     "stablehlo.reduce": _reduce,
     "stablehlo.sort": _sort,
 }
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

@@ -97,3 +97,4 @@ def _computes_elements(block: Block, op: ScanOp) -> bool:
 
 
 ROWS: dict[str, Convert] = {"chlo.scan": _scan}
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

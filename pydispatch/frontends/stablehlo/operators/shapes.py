@@ -133,3 +133,4 @@ ROWS: dict[str, Convert] = {
     "stablehlo.slice": _slice,
     "stablehlo.transpose": lambda t, op, x: shapes.transpose(t.b, x, t.listed(op, "permutation", x.rank)),
 }
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

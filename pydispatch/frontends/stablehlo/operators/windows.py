@@ -82,3 +82,4 @@ ROWS: dict[str, Convert] = {
     "stablehlo.reduce_window": _reduce_window,
     "stablehlo.select_and_scatter": _select_and_scatter,
 }
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

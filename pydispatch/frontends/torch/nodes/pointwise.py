@@ -169,6 +169,7 @@ def _binary_of_floats(name: str, builder: Builder, self: Operand, other: Operand
 
 
 mul = partial(_promoted_binary, "mul")
+"""Conversion of aten.mul: the product of two operands in their promoted type."""
 
 
 def _extreme_ignoring_nan(name: str, builder: Builder, self: Operand, other: Operand) -> Tensor:

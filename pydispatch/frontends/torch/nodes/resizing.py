@@ -193,6 +193,7 @@ class Antialiased:
 
 
 Method = Interpolation | Antialiased
+"""How an element of the result is computed from those of the image."""
 
 
 # -- operators

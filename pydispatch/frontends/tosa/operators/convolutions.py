@@ -177,3 +177,4 @@ ROWS: dict[str, Convert] = {
     "tosa.conv2d": partial(_conv, 2), "tosa.conv3d": partial(_conv, 3), "tosa.depthwise_conv2d": _depthwise,
     "tosa.transpose_conv2d": _transpose_conv, "tosa.matmul": _matmul, "tosa.fully_connected": _fully_connected,
 }  # fmt: skip
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

@@ -247,3 +247,4 @@ ROWS: dict[str, Convert] = {
     "tosa.select": _select, "tosa.clamp": _clamp, "tosa.cast": _cast, "tosa.table": _table,
     "tosa.identity": lambda t, op, x: x,
 }  # fmt: skip
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

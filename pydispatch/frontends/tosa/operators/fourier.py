@@ -40,3 +40,4 @@ def _rfft2d(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
 
 
 ROWS: dict[str, Convert] = {"tosa.fft2d": _fft2d, "tosa.rfft2d": _rfft2d}
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

@@ -48,3 +48,4 @@ def _scatter(tracer: TosaTracer, op: Operation, table: Tensor, indices: Tensor, 
 
 
 ROWS: dict[str, Convert] = {"tosa.gather": _gather, "tosa.scatter": _scatter}
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

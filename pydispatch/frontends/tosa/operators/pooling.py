@@ -148,3 +148,4 @@ ROWS: dict[str, Convert] = {
     "tosa.avg_pool2d": _avg_pool,
     "tosa.avg_pool2d_adaptive": _avg_pool,
 }
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

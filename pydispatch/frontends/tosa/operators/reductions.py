@@ -65,3 +65,4 @@ ROWS: dict[str, Convert] = {
     **{f"tosa.reduce_{name}": partial(_extreme, name) for name in ("max", "min")},
     "tosa.argmax": _argmax,
 }
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

@@ -82,3 +82,4 @@ def _rescale(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 
 ROWS: dict[str, Convert] = {"tosa.rescale": _rescale}
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

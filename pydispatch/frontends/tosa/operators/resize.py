@@ -153,3 +153,4 @@ def _blend(
 
 
 ROWS: dict[str, Convert] = {"tosa.resize": _resize}
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""

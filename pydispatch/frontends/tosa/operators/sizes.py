@@ -64,3 +64,4 @@ ROWS: dict[str, Convert] = {
     "tosa.dim": lambda t, op, x: _list(t, [x.shape[t.axis(op, x)]]),
     "tosa.concat_shape": _concat, "tosa.slice_shape": _slice,
 }  # fmt: skip
+"""Name of an operation → function that converts it: convert(tracer, operation, operands...) -> results."""
