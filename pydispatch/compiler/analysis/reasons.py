@@ -1,7 +1,6 @@
 """Explanations for `inspect --dispatches`: why operations do not share a dispatch, and what would have to change.
 
-In these texts, `{}` is the name of an operation. In CONTROL and HOST it is an operation with its location, in
-REORDERED_FOR_TILES a number.
+In these texts, `{}` is the name of an operation, unless a description states another meaning.
 """
 
 from __future__ import annotations
@@ -29,7 +28,9 @@ def too_many_tensors(most: int) -> str:
 TOO_FAR = "too many operations lie between them; the limit keeps compile times of long programs short"
 STATED = "the program states this dispatch; formation joins only operations that it finds outside of dispatches"
 CONTROL = "{} lies between them; both would have to be on one side of this control flow"
+"""{}: the loop or branch of the host, with its location."""
 HOST = "the host runs {} between them; one of the dispatches would have to compute it"
+"""{}: the operation of the host, with its location."""
 UNTRIED = "formation has not tried to join them"
 ELEMENT = (
     "all of the dispatch reads one element, and cannot begin before that is known; "
@@ -93,6 +94,7 @@ TRANSPOSED_FOR_TILES = "a transposed image that a convolution reads would be cop
 TRANSPOSED_AFTER_BYTES = "sums of byte products are scaled as vectors of filters; a transposition would prevent that"
 NOT_FOR_TILES = "{} that a contraction reads would be computed for each tile; only copies and cheap elements may be"
 REORDERED_FOR_TILES = "columns that a contraction reads would be brought into their order {} times; once is enough"
+"""{}: how many times."""
 REDUCED_BESIDE = (
     "a reduction that is read with a contraction's result would be computed for each tile; it has to be stored"
 )
