@@ -15,6 +15,7 @@ from pydispatch.integrations.interface import argument_label, array_of_rank_0
 _INT64_END = 2**63
 """Number after the largest i64."""
 _KIND_TEXT = "a number of this kind is not converted"
+"""End of the error message for a number of a more general kind than its dtype, such as a float for an i64."""
 
 
 @dataclass(frozen=True)

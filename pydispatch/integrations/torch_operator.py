@@ -30,7 +30,7 @@ _NAME = re.compile(r"([A-Za-z_]\w*)::([A-Za-z_]\w*)", re.ASCII)
 _LIBRARY = {"darwin": "libtorch_cpu.dylib", "win32": "torch_cpu.dll"}.get(sys.platform, "libtorch_cpu.so")
 """File of PyTorch with its C++ functions on this system."""
 
-_lock = threading.Lock()
+_lock = threading.Lock()  # guards `_functions` and the registration of operators
 _functions: dict[str, TorchFunction] = {}  # those that are not closed, by the names of their operators
 _operators: dict[str, _Operator] = {}  # they are never taken back: compiled graphs go on to refer to them
 

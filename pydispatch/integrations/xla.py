@@ -17,7 +17,7 @@ from pydispatch.integrations.kernel_batches import KernelBatches
 from pydispatch.packages import importing
 
 _registered: set[str] = set()  # names of calls that XLA has a handler for
-_lock = threading.Lock()
+_lock = threading.Lock()  # guards `_registered` and `_callables`
 # Functions that are not closed. This keeps them alive, as compiled computations call them but have no reference.
 _callables: set[JaxFunction] = set()
 

@@ -6,8 +6,11 @@ from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
 
 FUNCTIONS = ("func.func", "util.func", "flow.func")
+"""Names of the operations that define or declare a function."""
 CALLS = ("func.call", "util.call")
+"""Names of the operations that call a function by its symbol."""
 RETURNS = ("func.return", "util.return")
+"""Names of the operations that end a function with its results."""
 
 
 def symbol_name(op: Operation) -> str:

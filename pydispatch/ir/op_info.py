@@ -90,10 +90,12 @@ class OpInfo:
 
 
 _UNLISTED = OpInfo()
+"""Properties of an operation that neither table below lists: it may have effects and stays in order."""
 _PURE = OpInfo(Effects.NONE)
-_FREE = replace(_PURE, cost=Cost.FREE)
-_SCALAR = replace(_PURE, elementwise=True)
-_UNORDERED = OpInfo(Effects.UNORDERED)
+"""Properties of operations without effects, such as `tensor.extract`."""
+_FREE = replace(_PURE, cost=Cost.FREE)  # costs nothing at run time
+_SCALAR = replace(_PURE, elementwise=True)  # on scalars, vectors, or tensors element by element
+_UNORDERED = OpInfo(Effects.UNORDERED)  # may be moved, but not repeated, such as a dispatch
 
 
 def _combining(identity: Identity, grouping: Grouping = Grouping.EXACT) -> OpInfo:
@@ -122,11 +124,11 @@ _DIALECTS = {
 """Properties of a dialect's operations that are not listed below. Those of `hal` and `util` have effects, so that they
 are never dropped: an operation that host code cannot run is an error even if its results are unused."""
 
-_DIVISION = replace(_SCALAR, cost=Cost.DIVISION)
-_INTEGER_DIVISION = replace(_DIVISION, traps=True)
-_SHORT = replace(_SCALAR, cost=Cost.SHORT)
-_PURE_FORWARD = replace(_PURE, forwards=True)
-_ORDERED_FORWARD = OpInfo(forwards=True)
+_DIVISION = replace(_SCALAR, cost=Cost.DIVISION)  # of floats
+_INTEGER_DIVISION = replace(_DIVISION, traps=True)  # a division by zero ends the program
+_SHORT = replace(_SCALAR, cost=Cost.SHORT)  # a few instructions, such as an absolute value
+_PURE_FORWARD = replace(_PURE, forwards=True)  # its result is its operand
+_ORDERED_FORWARD = OpInfo(forwards=True)  # such as an import at the boundary of a program
 
 _OPERATIONS = {
     "affine.apply": _PURE,
@@ -188,6 +190,7 @@ _OPERATIONS = {
     "util.optimization_barrier": replace(_UNORDERED, forwards=True),
     "util.unfoldable_constant": OpInfo(constant=True),
 }
+"""Name of an operation -> its properties; operations that are missing here have those of `_DIALECTS`."""
 
 
 def info_of(op: Operation) -> OpInfo:

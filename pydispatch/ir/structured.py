@@ -169,6 +169,7 @@ def _named(op: StructuredOp) -> Structured:
 # -- structures are cached
 
 _CACHE = threading.local()
+"""Its attribute `table`, where `cached_structures` has set it: operation -> (result of `_state`, structure)."""
 
 
 @contextmanager

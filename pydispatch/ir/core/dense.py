@@ -43,7 +43,9 @@ ELIDED = "__elided__"
 """The text of a constant that was left out of a text, as in MLIR."""
 
 _BLOB = re.compile(r'\s*"0x')
+"""Start of a constant that is stored as hexadecimal digits, `"0x0000803F"`, after the `<` of `dense<`."""
 _LIST = re.compile(r"[\[\]0-9eE+\-.,\s]*")
+"""Text of a list of decimal numbers, `[[1, 2.5e3], [-3, 4]]`, which NumPy reads; xDSL's parser reads any other."""
 _DELETE_NUMBERS = {ord(c): None for c in "0123456789eE+-. \t\r\n\v\f"}
 """Table for `str.translate` that leaves the brackets and commas of a list."""
 _DELETE_BRACKETS = {ord(c): None for c in "[]"}

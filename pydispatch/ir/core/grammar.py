@@ -51,6 +51,7 @@ _WANTED: dict[type[Attribute], str] = {
 }
 """Class of an attribute → what an error says that it expects."""
 _LITERALS = (KeywordDirective, PunctuationDirective, WhitespaceDirective)
+"""Directives that print fixed text and no value, so that they do not make a clause of `oilist` present."""
 
 
 @dataclass(frozen=True)

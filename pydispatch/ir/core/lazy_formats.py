@@ -18,6 +18,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 _parse_format = FormatProgram.from_str
+"""xDSL's parser of assembly formats, saved because `formats_parsed_on_use` replaces the attribute `from_str`."""
 
 
 class LazyFormat:

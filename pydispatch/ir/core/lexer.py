@@ -42,9 +42,13 @@ _TOKEN = re.compile(
     + r"|(?P<INTEGER_LIT>0x[0-9a-fA-F]+|[0-9]+))",
     re.ASCII,
 )
+"""Next token, such as `%arg0`, with white space and comments before it; the name of its group is the kind of token."""
 _SPLAT = re.compile(r"<\s*-?(?:[0-9][\w.+\-]*|true|false)\s*>", re.ASCII)
+"""Constant of one element in angle brackets, `<-1.5>` or `<true>`, which stands for all elements of its type."""
 _SPACE = re.compile(_SKIP, re.ASCII)
+"""White space and comments before a token."""
 _STRING = re.compile(r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*"')
+r"""String literal in double quotes with the escapes that MLIR knows, `"a\n\22"`."""
 # What follows the name of a builtin type: brackets nested once, with nothing in them that could mean
 # something else elsewhere in the text (aliases) or hide a bracket (arrows, strings, comments).
 _TYPE_BODY = re.compile(r'<[^<>#!/"\-]*(?:<[^<>#!/"\-]*>[^<>#!/"\-]*)*>')
@@ -346,4 +350,6 @@ class FastParser(Parser):
 
 
 _NUMBER = (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.FLOAT_LIT, MLIRTokenKind.MINUS)
+"""Kinds of token that a number begins with."""
 _DENSE_ELEMENTS = (IntegerType, IndexType, AnyFloat, ComplexType)
+"""Element types of constants that `dense<...>` denotes."""

@@ -21,6 +21,7 @@ _PIECE_CHARACTERS = 1 << 20
 _HEAD_BYTES = 64
 """Bytes at the start of a file that show whether it is text."""
 _OPEN = b'"0x'
+"""Start of a hexadecimal literal; its digits follow, up to a quote."""
 _RESOURCES = b"{-#"
 """Start of the block with the resources, after the program."""
 _BEFORE = re.compile(rb"(?:dense<|(:))[ \t]*\Z")
@@ -31,7 +32,9 @@ _LONGEST_BEFORE = 64
 ALIGNMENT_DIGITS = 8
 """Digits at the start of a resource that state its alignment; they remain in the text."""
 _PAIRS = re.compile(rb"(?:[0-9A-Fa-f]{2})*")
+"""Pairs of hexadecimal digits, two for each byte, that a text begins with."""
 _CONTROL = re.compile(rb"[\0-\10\16-\37\177]")
+"""Control characters other than white space: they occur in binary files, such as MLIR bytecode, and not in text."""
 
 
 class ElidedText(str):

@@ -7,13 +7,16 @@ import re
 from pydispatch.suggestions import nearest
 
 _TYPE_MISMATCH = re.compile(r"operand is used with type (.*), but has been previously used or defined with type (.*)")
+"""xDSL's error message about a value whose uses have two types, stated as here and as before."""
 _TYPES = {
     "bool": "i1", "char": "i8", "int8": "i8", "uint8": "i8", "int16": "i16", "uint16": "i16", "int": "i32",
     "int32": "i32", "uint32": "i32", "int64": "i64", "uint64": "i64", "long": "i64", "size_t": "index",
     "half": "f16", "float16": "f16", "float": "f32", "float32": "f32", "double": "f64", "float64": "f64",
     "bfloat": "bf16", "bfloat16": "bf16",
 }  # fmt: skip
+"""Name of a type in C, Python or NumPy → type in MLIR that it is likely to mean."""
 _KNOWN = ("index", "i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "tensor", "memref", "vector", "none")
+"""Types that are suggested for a misspelled one."""
 
 
 def explain(message: str, token: str) -> tuple[str, str | None]:
@@ -44,11 +47,17 @@ def explain(message: str, token: str) -> tuple[str, str | None]:
 
 
 _ELEMENTS = re.compile(r"attribute (\S+) expected from variable .*, but got (\S+)")
+"""Error of a constraint that two types are equal: the expected one and the actual one."""
 _COUNT = re.compile(r"Expected (\d+) operand, but got (\d+)")
+"""Error of an operation with another number of operands than its body or definition takes."""
 _UNEXPECTED = re.compile(r"Unexpected attribute (.*)")
+"""Error of an attribute or type that is none of several allowed ones."""
 _WANTED = re.compile(r"Expected attribute (.*) but got (.*)")
+"""Error of a constraint on a single attribute or type: the expected one and the actual one."""
 _BASE = re.compile(r"(.*) should be of base attribute (\S+)")
+"""Error of a constraint on the class of an attribute or type: the actual one, and the name of the expected class."""
 _SEVERAL = "The following constraints were not satisfied:"
+"""First line of xDSL's errors of an attribute that violates several constraints, one in each further line."""
 _BASES = {
     "symbol_ref": "a symbol such as @name", "string": 'text such as "name"', "tensor": "a tensor type",
     "memref": "a memref type", "vector": "a vector type", "index": "the type index", "integer": "a number",
@@ -56,11 +65,13 @@ _BASES = {
     "dense_array": "a list such as array<i64: 1, 2>",
     "dictionary": "a dictionary such as {key = 1}", "affine_map": "an affine_map", "unit": "no value",
 }  # fmt: skip
+"""xDSL's name of a class of attributes or types → words for it in a message."""
 _CAUSES = {
     OverflowError: "a number in it is too large",
     RecursionError: "it is nested too deeply",
     AssertionError: "its operands, types or attributes are not what it takes",
 }
+"""Class of an exception that is not meant for users → usual cause, for the message of a refused operation."""
 
 
 def explain_refusal(name: str, error: Exception) -> tuple[str, str | None]:

@@ -29,15 +29,15 @@ from pydispatch.ir.core.resources import Resources
 from pydispatch.suggestions import close_matches, nearest
 
 _ALIAS = re.compile(r"^[ \t]*([#!][A-Za-z_][\w$]*)[ \t]*=", re.MULTILINE)
-_UNKNOWN_LOC = UnknownLoc()
+_UNKNOWN_LOC = UnknownLoc()  # of operations for which the text names no location
 _NAMED = re.compile(r'\(\s*"([^"\\]*)"\s*\)')
 """A location that is a name."""
-_OPERATION_STARTS = (MLIRTokenKind.PERCENT_IDENT, MLIRTokenKind.BARE_IDENT, MLIRTokenKind.STRING_LIT)
+_OPERATION_STARTS = (MLIRTokenKind.PERCENT_IDENT, MLIRTokenKind.BARE_IDENT, MLIRTokenKind.STRING_LIT)  # string: a name
 TYPED = ("hal.device.target", "hal.device.select", "hal.device.alias")
 """Attributes after which older programs write their type."""
-_LINE_END = re.compile(r"\s*\n\s*")
-_CLOSER = {"<": ">", "(": ")", "[": "]", "{": "}"}
-_PUNCTUATION = re.compile(r'["<>()\[\]{}]|//|->|>=')
+_LINE_END = re.compile(r"\s*\n\s*")  # a line break with the indentation around it
+_CLOSER = {"<": ">", "(": ")", "[": "]", "{": "}"}  # opening bracket → closing bracket
+_PUNCTUATION = re.compile(r'["<>()\[\]{}]|//|->|>=')  # text that opens or closes a bracket, or hides one
 
 
 @cache

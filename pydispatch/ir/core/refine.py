@@ -22,7 +22,9 @@ from xdsl.traits import OpTrait
 from pydispatch.ir.core.assembly import AssemblyFormat
 
 Parse = Callable[[Any, Parser], Operation]
+"""Function parse(cls, parser) that parses an operation of the class after its name."""
 Print = Callable[[Any, Printer], None]
+"""Function print(op, printer) that prints an operation after its name."""
 Seen = set[tuple[object, ...]]
 """Keys, as of `_key`, of the operations whose types, properties and attributes have passed the verification."""
 
@@ -93,6 +95,7 @@ def _key(op: Operation) -> tuple[object, ...]:
 
 
 _REFINED: dict[type[Operation], Refinement] = {}
+"""Operation class of xDSL → the functions that replace its own; `refine` enters them."""
 
 
 def refine(

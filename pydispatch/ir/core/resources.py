@@ -14,6 +14,7 @@ from pydispatch.ir.core.dense import blob_of
 from pydispatch.ir.core.long_literals import ALIGNMENT_DIGITS
 
 _ENTRY = re.compile(r'([A-Za-z_][\w$.\-]*|"(?:[^"\\]|\\.)*")\s*:\s*"0x([0-9A-Fa-f]*)"')
+"""Resource in the block, `name: "0x04000000..."`: its key, and its hexadecimal digits."""
 
 
 class Resources:

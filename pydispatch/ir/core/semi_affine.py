@@ -13,6 +13,7 @@ KINDS = {
     "ceildiv": AffineBinaryOpKind.CeilDiv,
     "mod": AffineBinaryOpKind.Mod,
 }
+"""Operator in the text of an affine map → its kind in the expression, for operators whose operand may be a symbol."""
 
 
 class SemiAffineParser(AffineParser):

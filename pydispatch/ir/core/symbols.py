@@ -15,6 +15,7 @@ from pydispatch.ir.core.walk import walk
 from pydispatch.suggestions import close_matches
 
 MISSING = re.compile(r"'?@(\S+?)'? could not be found in symbol table")
+"""xDSL's error message about a reference, such as `@main`, to a symbol that the program does not define."""
 
 
 def symbols_of(table: Operation) -> list[tuple[str, Operation]]:

@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, ParametrizedAttribute, Region, SSAValue
 from xdsl.parser import AttrParser, Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
-DYNAMIC = DYNAMIC_INDEX
+DYNAMIC = DYNAMIC_INDEX  # the size `?` in a shape
 AttrT = TypeVar("AttrT", bound=ParametrizedAttribute)
 
 

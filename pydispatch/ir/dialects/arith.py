@@ -40,9 +40,13 @@ from pydispatch.ir.core.elements import element_type, same_shape
 from pydispatch.ir.core.refine import refine
 
 _INTEGER = container_of(IntegerType)
+"""Constraint of an integer, or of a vector or tensor of integers."""
 _INTEGER_OR_INDEX = container_of(IntegerType) | container_of(IndexType)
+"""Constraint of an integer or index, or of a vector or tensor of them."""
 _FLOAT = container_of(AnyFloat)
+"""Constraint of a float, or of a vector or tensor of floats."""
 _ROUNDING = ("to_nearest_even", "downward", "upward", "toward_zero", "to_nearest_away")
+"""Rounding modes of MLIR, of which `Rounding` accepts the first one only."""
 
 
 @op_definition
@@ -202,12 +206,16 @@ class Rounding(CustomDirective):
 # Parts of assembly formats. SameTypes parses nothing: its first type is that of its second.
 _SAME = "custom<SameTypes>(type($lhs), ref(type($result))) custom<SameTypes>(type($rhs), ref(type($result)))"
 _SELECTED = "custom<SelectTypes>(type($cond), type($result))"
+"""Types of a select, `i1` of the condition being omitted: `f32`, or `vector<4xi1>, vector<4xf32>`."""
 _TO = "attr-dict `:` type($input) `to` type($result)"
+"""Attributes and types of a cast: `: f32 to f64`."""
 _FASTMATH = "(`fastmath` `` $fastmath^)?"
+"""Optional flags of float arithmetic: `fastmath<fast>`."""
 _COMPARED = (
     "attr-dict `:` type($lhs) custom<SameTypes>(type($rhs), ref(type($lhs))) "
     "custom<TruthOf>(type($result), ref(type($lhs)))"
 )
+"""Types of a comparison, of which only the left operand's is written: the result has i1 for each of its elements."""
 
 
 def _refine_all() -> None:

@@ -77,8 +77,11 @@ class Tolerances(CustomDirective):
 
 
 _DEVICE = "(`<` $device^ `>`)? ``"
+"""Optional device on which values are compared, in angle brackets after the name of the operation."""
 _TOLERANCES = "custom<Tolerances>($atol, $rtol)"
+"""Optional absolute and relative tolerance: `, atol 1.0e-4, rtol 0.0`."""
 _RHS = "custom<SameTypes>(type($rhs), ref(type($lhs)))"
+"""Type of the right operand: without text, as it is the type of the left one."""
 
 
 class CheckOp(IRDLOperation):

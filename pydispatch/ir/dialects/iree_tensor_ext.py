@@ -23,6 +23,7 @@ from xdsl.traits import NoMemoryEffect, Pure
 from pydispatch.ir.core.assembly import op_definition
 
 _ACCESS = ("readonly", "readwrite", "writeonly")
+"""Accesses of a dispatch to a binding, as words in the type of its tensor."""
 
 
 @irdl_attr_definition
@@ -78,6 +79,7 @@ class _SliceOp(IRDLOperation):
 
 
 _SLICE = " `,` ".join(f"`{key}` `=` custom<Mixed>(${key}, $static_{key})" for key in ("offsets", "sizes", "strides"))
+"""Slice of a tensor: `offsets = [0, %n], sizes = [4, 8], strides = [1, 1]`."""
 
 
 @op_definition

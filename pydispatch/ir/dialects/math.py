@@ -14,7 +14,9 @@ from xdsl.traits import Pure, SameOperandsAndResultType
 from pydispatch.ir.core.assembly import op_definition
 
 _FLOAT = container_of(AnyFloat)
+"""Constraint of a float, or of a vector or tensor of floats."""
 _FASTMATH = "(`fastmath` `` $fastmath^)? attr-dict"
+"""Optional flags of float arithmetic, and attributes: `fastmath<fast> {key = 1}`."""
 
 
 @op_definition

@@ -26,6 +26,7 @@ SHARED: dict[str, type[CustomDirective]] = {}
 """The directives that every format may name."""
 
 _RESULTS = (ResultVariable, VariadicResultVariable, OptionalResultVariable)
+"""Classes of the variables of an assembly format that stand for results, not operands."""
 
 
 def directive(cls: type[DirectiveT]) -> type[DirectiveT]:

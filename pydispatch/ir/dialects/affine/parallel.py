@@ -30,6 +30,7 @@ from pydispatch.ir.core.semi_affine import SemiAffineParser
 
 _REDUCTIONS = ("addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf", "mins", "minu", "mulf", "muli", "ori",
                "andi", "maxnumf", "minnumf", "xori")  # fmt: skip
+"""Names that `affine.parallel` accepts in `reduce ("addf")`: MLIR's kinds of atomic updates, in its order."""
 
 
 class _Bounds:

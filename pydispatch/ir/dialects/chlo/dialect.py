@@ -80,6 +80,7 @@ class RaggedDot(records.Record):
 
 
 _BROADCAST = {"broadcast_dimensions": NUMBERS}
+"""Property of implicit broadcasts: axes of the result that the axes of the smaller operand become."""
 
 OPERATIONS: list[type[Operation]] = [
     *(operation(f"chlo.{name}", signature=ARROW) for name in UNARY),

@@ -237,6 +237,7 @@ class FenceType(_HalType):
 
 
 DEVICE_ATTRS = (DeviceTargetAttr, DeviceSelectAttr, DeviceAliasAttr)
+"""Attributes that the initial value of a global of type `!hal.device` may be."""
 ATTRIBUTES: list[type[Attribute]] = [
     ExecutableTargetAttr, DeviceTargetAttr, DeviceSelectAttr, DeviceAliasAttr, DeviceAffinityAttr, BufferType,
     BufferViewType, DeviceType, FenceType,

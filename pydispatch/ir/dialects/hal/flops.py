@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr,
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
 
-FLOPS = "pydispatch.flops"
+FLOPS = "pydispatch.flops"  # attribute of an export
 
 WORKGROUPS = -1
 """Size in a term that denotes the number of workgroups; any other size is the index of a constant word."""

@@ -19,6 +19,7 @@ from pydispatch.ir.core.assembly import op_definition
 from pydispatch.ir.dialects.hal.device import BufferType, BufferViewType, DeviceType, FenceType
 
 _VIEW = "`<` $buffer_view `:` type($buffer_view) `>`"
+"""Operand of the operations on a buffer view, with its type, in angle brackets: `<%view : !hal.buffer_view>`."""
 
 
 @op_definition

@@ -17,8 +17,11 @@ from xdsl.printer import Printer
 from pydispatch.ir.core.syntax import strings
 
 BINDING_TYPES = ("uniform_buffer", "storage_buffer")
+"""Kinds of memory that a binding refers to, as in Vulkan: a uniform buffer is small and only read."""
 BINDING_FLAGS = ("None", "ReadOnly", "Indirect")
+"""Words of the flags of a binding, of which several are joined by `|`; None is no flag."""
 LAYOUT_FLAGS = ("None", "Indirect")
+"""Words of the flags of a pipeline layout, in the same form."""
 
 
 def parse_flags(parser: AttrParser, known: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
 
-PARAMETERS = "pydispatch.parameters"
+PARAMETERS = "pydispatch.parameters"  # attribute of an export
 
 
 def described_parameters(export: Operation) -> list[Any] | None:

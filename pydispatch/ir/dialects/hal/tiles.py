@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
-TILES = "pyd.tiles"
+TILES = "pyd.tiles"  # attribute of an export
 _TILE_BYTES_LIMIT = 1 << 31
 """Exclusive maximum of the bytes of a tile, which a field of a host program bounds."""
 

@@ -111,7 +111,9 @@ class BodyOp(DestinationOp):
 
 
 SIDES = "custom<Sides>($inputs, type($inputs), $outputs, type($outputs))"
+"""Inputs and outputs with their types: `ins(%a : T) outs(%b : U)`."""
 RESULTS = "custom<ListedTypes>(type($res), ref(type($outputs)))"
+"""Types of the results, `-> U`; nothing is written for an operation on buffers, which has none."""
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:

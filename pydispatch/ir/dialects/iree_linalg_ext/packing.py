@@ -55,6 +55,7 @@ _FORMAT = (
     "custom<Mixed>($inner_tiles, $static_inner_tiles) `into` $dest `:` "
     "custom<Pair>(type($source), type($dest), type($res))"
 )
+"""Assembly format of both operations: `%a inner_dims_pos = [0] inner_tiles = [4] into %b : (T U) -> U`."""
 
 
 @op_definition

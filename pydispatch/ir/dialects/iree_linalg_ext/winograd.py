@@ -124,6 +124,7 @@ _SYNTAX = (
     "custom<Numbers>(${0}) `)` (`input_tile_dimensions` `(` custom<Numbers>($input_tile_dimensions)^ `)`)? "
     f"{SIDES} {RESULTS}"
 )
+"""Assembly format of the transforms; `{0}` is replaced by the name of the property with the spatial dimensions."""
 
 
 def _sizes_by_letter(value: SSAValue, letters: str) -> dict[str, int]:

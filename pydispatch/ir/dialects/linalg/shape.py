@@ -79,6 +79,7 @@ _MOVE = (
     "`ins` `(` $input `:` type($input) `)` `outs` `(` $init `:` type($init) `)` `{0}` `=` custom<Numbers>(${0}) "
     "attr-dict custom<ImpliedTypes>(type($res), ref(type($init))) custom<NoRegions>($hidden)"
 )
+"""Assembly format of a transpose or broadcast; `{0}` is replaced by its property: `permutation` or `dimensions`."""
 
 
 @op_definition
@@ -284,3 +285,4 @@ TensorUnpackOp = _named(Unpack, "tensor.unpack")
 
 OPERATIONS: list[type[Operation]] = [TransposeOp, BroadcastOp, SoftmaxOp, LinalgPackOp, LinalgUnpackOp]
 TENSOR_OPERATIONS: list[type[Operation]] = [TensorPackOp, TensorUnpackOp]
+"""Operations of the `tensor` dialect by the same classes: older programs pack in that dialect."""

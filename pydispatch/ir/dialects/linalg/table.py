@@ -15,8 +15,11 @@ from typing import NamedTuple
 UNARY = (
     "abs", "ceil", "floor", "negf", "exp", "log", "sqrt", "rsqrt", "square", "reciprocal", "round", "tanh", "erf",
 )  # fmt: skip
+"""Named operations, without their dialect, that apply a function of one number to each element."""
 BINARY = ("add", "sub", "mul", "div", "div_unsigned", "max", "min", "powf")
+"""Named operations on two inputs of one shape, element by element."""
 TERNARY = ("select",)
+"""Named operations on three inputs of one shape, element by element."""
 ELEMENTWISE = {**dict.fromkeys(UNARY, 1), **dict.fromkeys(BINARY, 2), **dict.fromkeys(TERNARY, 3), "copy": 1}
 """Operations whose operands all have the subscripts of the output -> number of inputs."""
 
@@ -45,6 +48,8 @@ CONTRACTIONS = {
     "mmt4d": "m k i l, n k j l -> m n i j",
     "batch_mmt4d": "b m k i l, b n k j l -> b m n i j",
 }
+"""Named operation -> subscripts of inputs and output, as in `numpy.einsum`: "m k, k n -> m n". An input without
+subscripts is a scalar: the zero points of a quantized product."""
 
 CONVOLUTIONS = (
     "conv_1d", "conv_2d", "conv_3d",
@@ -59,12 +64,14 @@ CONVOLUTIONS = (
     "depthwise_conv_2d_nhwc_hwc_q", "depthwise_conv_2d_nhwc_hwcm_q",
     "depthwise_conv_3d_ndhwc_dhwc", "depthwise_conv_3d_ndhwc_dhwcm", "depthwise_conv_3d_ncdhw_cdhw",
 )  # fmt: skip
+"""Named convolutions, whose names state the dimensions of image and weights by letters: see `_convolution`."""
 
 POOLINGS = tuple(
     f"pooling_{layout}_{kind}"
     for layout in ("nwc", "ncw", "nhwc", "nchw", "ndhwc", "ncdhw")
     for kind in ("sum", "max", "min", "max_unsigned", "min_unsigned")
 )
+"""Named poolings, whose names state the dimensions of the image, and how elements of a window are combined."""
 
 
 class Meaning(NamedTuple):

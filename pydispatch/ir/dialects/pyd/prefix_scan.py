@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core.assembly import op_definition
 
-_NAMES = ("addi", "andi", "maxsi", "maxui", "minsi", "minui", "muli", "ori", "xori")
+_NAMES = ("addi", "andi", "maxsi", "maxui", "minsi", "minui", "muli", "ori", "xori")  # without their dialect, arith
 KINDS = tuple(f"arith.{name}" for name in _NAMES)
 """Operations on integers that combine elements: associative ones with an identity element."""
 

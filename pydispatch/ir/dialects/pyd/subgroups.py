@@ -20,6 +20,7 @@ from pydispatch.ir.core.assembly import op_definition
 from pydispatch.ir.core.directives import KeywordChoice, directive
 
 SUBGROUP_SIZE = 32
+"""Invocations of a subgroup, on every target: the lanes of a CUDA warp."""
 
 COMBINERS: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
     "addf": arith.AddfOp, "addi": arith.AddiOp, "maximumf": arith.MaximumfOp, "maxsi": arith.MaxSIOp,

@@ -21,10 +21,12 @@ from xdsl.printer import Printer
 from pydispatch.ir.dialects.stablehlo import attributes, records
 
 Properties = dict[str, Attribute]
+"""Properties of an operation by name, which clauses fill in while its text is parsed."""
 NUMBERS = AnyOf((BaseAttr(DenseArrayBase), BaseAttr(DenseIntOrFPElementsAttr)))
 """Constraint of a list of integers: older releases write them as dense elements."""
 
 NUMBER = IntegerAttr
+"""Constraint of a single integer."""
 
 
 class Clause:

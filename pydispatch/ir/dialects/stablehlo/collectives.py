@@ -11,14 +11,16 @@ _NAMES = (
     "all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "collective_reduce",
     "infeed", "outfeed", "recv", "reduce_scatter", "send",
 )  # fmt: skip
+"""Operations, without their dialect, that are parsed in one form."""
 _PROPERTIES = (
     "all_gather_dim", "channel_handle", "concat_dimension", "has_dynamic_root", "infeed_config", "is_host_transfer",
     "layout", "outfeed_config", "replica_groups", "scatter_dimension", "source_target_pairs", "split_count",
     "split_dimension", "use_global_device_ids",
 )  # fmt: skip
+"""Properties that any of these operations may have, with any value."""
 
 EXCHANGES = frozenset(f"stablehlo.{name}" for name in _NAMES)
-"""Their names."""
+"""Names of the operations that exchange data with other devices or with the host."""
 
 OPERATIONS: list[type[Operation]] = [
     *(operation(name, "inputs*", "result*", regions="computation*", optional=dict.fromkeys(_PROPERTIES, Attribute),

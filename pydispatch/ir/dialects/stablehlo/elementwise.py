@@ -32,10 +32,12 @@ UNARY = (
     "imag", "is_finite", "log", "log_plus_one", "logistic", "negate", "not", "popcnt", "real", "round_nearest_afz",
     "round_nearest_even", "rsqrt", "sign", "sine", "sqrt", "square", "tan", "tanh",
 )  # fmt: skip
+"""Operations, without their dialect, on each element of one operand."""
 BINARY = (
     "add", "and", "atan2", "divide", "maximum", "minimum", "multiply", "or", "power", "remainder", "shift_left",
     "shift_right_arithmetic", "shift_right_logical", "subtract", "xor",
 )  # fmt: skip
+"""Operations on the elements at one index of two operands of one shape."""
 
 
 class SelectSignature(TypeSignature):

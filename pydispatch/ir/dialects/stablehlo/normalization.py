@@ -9,6 +9,7 @@ from xdsl.irdl import IRDLOperation
 from pydispatch.ir.dialects.stablehlo.syntax import operation
 
 _REQUIRED = {"epsilon": FloatAttr, "feature_index": IntegerAttr}
+"""Properties of all three operations: the addition to the variance, and the axis of the features."""
 
 OPERATIONS: list[type[Operation]] = [
     operation(

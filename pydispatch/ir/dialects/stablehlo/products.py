@@ -94,7 +94,9 @@ class DimensionPairs(Clause):
 
 
 _BATCHING = DimensionPairs("batching_dims", "lhs_batching_dimensions", "rhs_batching_dimensions", optional=True)
+"""Pairs of batch dimensions in the text of a dot_general: `batching_dims = [0] x [0]`."""
 _CONTRACTING = DimensionPairs("contracting_dims", "lhs_contracting_dimensions", "rhs_contracting_dimensions")
+"""Pairs of dimensions that are summed over: `contracting_dims = [2] x [1]`."""
 
 
 _PROPERTY_OF_KEYWORD = {
@@ -220,6 +222,7 @@ def _dense_pairs(values: list[int]) -> DenseIntOrFPElementsAttr:
 
 
 _FLAGS = {name: BoolAttr for name in ("left_side", "lower", "unit_diagonal")}
+"""Properties of a triangular solve: side and half of the triangular matrix, and whether its diagonal is all ones."""
 
 OPERATIONS: list[type[Operation]] = [
     ConvolutionOp,

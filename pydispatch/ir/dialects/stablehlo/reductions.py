@@ -170,6 +170,7 @@ def _print_reducer(printer: Printer, block: Block) -> None:
 
 _WINDOW = {"window_strides": NUMBERS, "base_dilations": NUMBERS, "window_dilations": NUMBERS,
            "padding": DenseIntOrFPElementsAttr}  # fmt: skip
+"""Optional properties of windows; by default strides and dilations are 1, and nothing is padded."""
 
 OPERATIONS: list[type[Operation]] = [
     ReduceOp,

@@ -120,7 +120,9 @@ _PADDING = (
     IntegersClause("low", "edge_padding_low"), IntegersClause("high", "edge_padding_high"),
     IntegersClause("interior", "interior_padding"),
 )  # fmt: skip
+"""Clauses of a pad, each with a number of elements per axis: `low = [0, 1], high = [0, 1], interior = [0, 0]`."""
 _DIMENSION = IntegerClause("dim", "dimension")
+"""Clause with the axis that an operation refers to: `dim = 1`."""
 
 OPERATIONS: list[type[Operation]] = [
     ConstantOp,

@@ -179,7 +179,8 @@ _SYNTAX = {
         "type($src) `into` custom<ExpandedType>(type($result), ref($static_output_shape))"
     ),
 }
-_DIRECTIVES = (OutputShape, ExpandedType, AllocatedSizes, AllocatedType)
+"""xDSL's operation -> assembly format that replaces its own."""
+_DIRECTIVES = (OutputShape, ExpandedType, AllocatedSizes, AllocatedType)  # custom directives of these formats
 for _op, _check in CHECKS.items():
     refine(_op, check=_check, assembly_format=_SYNTAX.get(_op), directives=_DIRECTIVES)
 

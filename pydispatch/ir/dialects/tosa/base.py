@@ -33,8 +33,10 @@ from pydispatch.ir.core.directives import directive
 from pydispatch.ir.dialects.tosa.attributes import NanMode, ResizeMode, RoundingMode, ShapeType, ZeroPoints
 
 VALUE = BaseAttr(TensorType) | BaseAttr(UnrankedTensorType) | BaseAttr(ShapeType)
+"""Constraint of an operand or result: a tensor, or the type of a list of sizes."""
 
 ANY = BaseAttr(Attribute)
+"""Constraint of a property that may be any attribute; the constraints below admit one kind each."""
 NUMBER = BaseAttr(IntegerAttr)
 NUMBERS = BaseAttr(DenseArrayBase) | BaseAttr(ArrayAttr)
 TEXT = BaseAttr(StringAttr)

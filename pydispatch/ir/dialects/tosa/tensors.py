@@ -27,13 +27,16 @@ UNARY = (
     "abs", "bitwise_not", "cast", "ceil", "clz", "cos", "erf", "exp", "floor", "identity", "log", "logical_not",
     "reciprocal", "rsqrt", "sigmoid", "sin", "tanh",
 )  # fmt: skip
-# Operations with two operands and no attributes. "table" looks up the elements of its first operand in the second.
+"""Operations without properties, named without their dialect, on each element of one operand."""
 BINARY = (
     "add", "bitwise_and", "bitwise_or", "bitwise_xor", "div", "equal", "greater", "greater_equal", "intdiv",
     "logical_and", "logical_left_shift", "logical_or", "logical_right_shift", "logical_xor", "pow", "sub", "table",
 )  # fmt: skip
+"""Operations on two operands, element by element; `table` looks up elements of the first operand in the second."""
 REDUCTIONS = ("reduce_all", "reduce_any", "reduce_prod", "reduce_product", "reduce_sum")
+"""Reductions of one axis whose only property is that axis."""
 ON_SIZES = ("add", "sub", "mul", "div_ceil", "div_floor", "mod", "max", "min")
+"""Operations on two lists of sizes, element by element: `tosa.add_shape` and so on."""
 
 ELEMENTWISE: list[type[Operation]] = [
     *(operation(name, 1) for name in UNARY),
@@ -53,9 +56,12 @@ ELEMENTWISE: list[type[Operation]] = [
         output_zp=NUMBER,
     ),
 ]  # fmt: skip
+"""Operations whose result has the shape of the operands, but for broadcasting."""
 
 _POOL: dict[str, Any] = {"kernel": NUMBERS, "stride": NUMBERS, "pad": NUMBERS}
+"""Constraints of the properties of a pooling by a window."""
 _ZEROS: dict[str, Any] = {"input_zp": NUMBER, "weight_zp": NUMBER, "quantization_info": ZERO_POINTS}
+"""Constraints of the zero points of a product, which releases before 1.0 have as properties."""
 _CONV: dict[str, Any] = {
     "pad": NUMBERS,
     "stride": NUMBERS,
@@ -64,7 +70,9 @@ _CONV: dict[str, Any] = {
     "local_bound": NUMBER,
     **_ZEROS,
 }
+"""Constraints of the properties of a convolution; that of the accumulator's type is `acc_type`."""
 _AVERAGE: dict[str, Any] = {"acc_type": ANY, "input_zp": NUMBER, "output_zp": NUMBER, "quantization_info": ZERO_POINTS}
+"""Constraints of the properties of an average pooling beside the window: type of the sum, and zero points."""
 
 PRODUCTS: list[type[Operation]] = [
     operation("conv2d", (3, 5), **_CONV),
@@ -87,6 +95,7 @@ PRODUCTS: list[type[Operation]] = [
     operation("reduce_max", 1, axis=NUMBER, nan_mode=NAN),
     operation("reduce_min", 1, axis=NUMBER, nan_mode=NAN),
 ]  # fmt: skip
+"""Operations that sum or select along axes: convolutions, matrix products, poolings, Fourier transforms, reductions."""
 
 ARRANGEMENTS: list[type[Operation]] = [
     operation("const", 0, values=ANY, value=ANY),
@@ -101,6 +110,7 @@ ARRANGEMENTS: list[type[Operation]] = [
     operation("scatter", 3),
     operation("resize", (1, 4), mode=RESIZE, scale=NUMBERS, offset=NUMBERS, border=NUMBERS),
 ]
+"""Constants, and operations that move elements without computing them, but for the interpolation of `resize`."""
 
 SIZES: list[type[Operation]] = [
     operation("const_shape", 0, values=ANY, value=ANY),
@@ -109,6 +119,7 @@ SIZES: list[type[Operation]] = [
     operation("slice_shape", 3),
     *(operation(f"{name}_shape", 2) for name in ON_SIZES),
 ]
+"""Operations on lists of sizes, values of type `!tosa.shape<n>`."""
 
 CALLS: list[type[Operation]] = [
     operation(
@@ -116,5 +127,6 @@ CALLS: list[type[Operation]] = [
         identifier=TEXT, config=TEXT,
     ),
 ]  # fmt: skip
+"""Calls of operations that TOSA does not define."""
 
 OPERATIONS = [*ELEMENTWISE, *PRODUCTS, *ARRANGEMENTS, *SIZES, *CALLS]
