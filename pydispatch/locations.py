@@ -10,7 +10,9 @@ from types import CodeType
 from pydispatch.errors import Location
 
 _STATED = re.compile(r'loc\("(?P<file>(?:[^"\\]|\\.)*)":(?P<line>\d+):(?P<column>\d+) to :(?P<end>\d+)\)')
+"""Location as `stated` writes it: `loc("kernel.py":3:8 to :22)`."""
 _ESCAPED = re.compile(r"\\(.)")
+"""Quote or backslash after the backslash that escapes it in a file name."""
 
 
 class GeneratedText(str):

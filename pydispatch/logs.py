@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import logging
 
 LEVELS = ("debug", "info", "warning", "error")
+"""Values of PYDISPATCH_LOG: the least level of messages that are written."""
 
 
 class Log:

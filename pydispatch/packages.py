@@ -46,7 +46,7 @@ def running(what: str, extra: str, error: type[Error] = Error) -> Iterator[None]
         raise OutOfMemoryError(f"{what}: out of memory{f': {cause}' if str(cause) else ''}; {_MORE_MEMORY}") from cause
 
 
-_MORE_MEMORY = "give the process more memory (ulimit -v, or the limit of its container)"
+_MORE_MEMORY = "give the process more memory (ulimit -v, or the limit of its container)"  # remedy in a message
 
 
 def _explain(what: str, extra: str, error: type[Error], cause: Exception) -> Error:

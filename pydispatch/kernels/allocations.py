@@ -73,3 +73,4 @@ def _private(context: CallContext, node: ast.Call, arguments: list[Entity]) -> E
 
 
 TABLE: dict[Any, Handler] = {functions.private: _private}
+"""Function that kernels call -> handler that emits its operations."""

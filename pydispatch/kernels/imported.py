@@ -12,6 +12,7 @@ from pydispatch.kernels.annotations import type_of
 from pydispatch.patterns.types import TensorType
 
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""Symbol that a C function may have, such as `lib_log2`."""
 
 
 class ImportedSource:

@@ -15,6 +15,7 @@ SYMBOL = "pydispatch_print"
 """The function of the host that a kernel calls with three arguments: the index of the line in `CallContext.prints`, the
 index of a number among the numbers of that line, and the number as f64."""
 _DECLARATION = f'func.func private @import.{SYMBOL}(i32, i32, f64) -> i32 attributes {{hal.import.name = "{SYMBOL}"}}'
+"""MLIR declaration of the host's function `SYMBOL`, for modules with kernels that print."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ STAMPS = 3
 that of its last read."""
 
 REMEDY = "put pydispatch.barrier() between the two within a workgroup, or change it by pydispatch.atomic_add"
+"""End of the message about a race: the two ways to order accesses."""
 
 
 def stamps_type(sizes: str, space: str = "") -> str:

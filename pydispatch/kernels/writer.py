@@ -127,7 +127,9 @@ class _SpecialBits(NamedTuple):
 _F8_BITS = {"f8E4M3FN": _SpecialBits(infinity=0x7F, nan=0x7F), "f8E5M2": _SpecialBits(infinity=0x7C, nan=0x7E)}
 """Special values by type. f8E4M3FN has no infinity: NaN is written instead."""
 _F8_SIGN = 0x80
+"""Sign bit of an 8-bit float."""
 _UNSIGNED = re.compile(r"(?:(?<=[\d?]x)|(?<![\w%@.$\"x]))u(8|16|32|64)\b")
+"""Unsigned type alone or as the element type of a shape, `u32` or `memref<?x4xu32>`, but not in a name, `@u32`."""
 
 
 def signless(line: str, prefix: str = "i") -> str:

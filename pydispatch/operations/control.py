@@ -16,6 +16,7 @@ from pydispatch.operations.indexing import insert_slice
 from pydispatch.operations.shapes import element, expand_dims
 
 Tensors = Sequence[Tensor]
+"""Tensors that a region yields or a loop carries."""
 Branch = Callable[[], Tensors]
 """Function that emits a branch, and returns its results."""
 Row = tuple[DType, Shape]

@@ -162,6 +162,7 @@ def _hurwitz_zeta(x: Element, q: Element) -> Element:
 
 
 hurwitz_zeta = widened(_hurwitz_zeta)
+"""`_hurwitz_zeta` for every float type: floats of less than 32 bits are computed in f32."""
 
 
 @widened

@@ -12,7 +12,7 @@ from pydispatch.graph.values import Tensor
 from pydispatch.operations import gathers, products, shapes
 from pydispatch.operations.formulas import Element, formula
 
-Array = np.ndarray[Any, Any]
+Array = np.ndarray[Any, Any]  # of NumPy: indices and weights, computed when a graph is built
 USUAL = -0.75
 """Coefficient of Keys' cubic convolution kernel that ML frameworks use by default."""
 _MAX_GATHERED_TAPS = 4  # more taps per position are one product with a matrix instead of gathers

@@ -274,6 +274,7 @@ _FLOATS_IN_A_BYTE = (
     Numerical.F8E5M2, Numerical.F8E4M3FN, Numerical.F8E5M2FNUZ, Numerical.F8E4M3FNUZ, Numerical.F8E8M0FNU,
     Numerical.F8E4M3, Numerical.F8E3M4, Numerical.F8E4M3B11FNUZ, Numerical.F6E2M3FN, Numerical.F6E3M2FN,
 )  # fmt: skip
+"""Floats of 6 to 8 bits, each in a byte of its own."""
 _SMALL = (
     dtype_word(Numerical.BFLOAT, 16),
     *(dtype_word(kind, 8) for kind in _FLOATS_IN_A_BYTE),

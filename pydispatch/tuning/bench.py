@@ -17,6 +17,7 @@ from pydispatch.runtime.program.program import Program
 from pydispatch.tuning.tunable import Trial
 
 Call = Callable[[], object]
+"""Call of a program with prepared arguments."""
 
 BATCH = 2e-4
 """Seconds of calls between two readings of the clock, about, so that reading it costs nothing; one call may take

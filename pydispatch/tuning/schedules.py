@@ -13,6 +13,7 @@ from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil_quotient
 _NAME = re.compile(
     r"(\d{1,6})x(\d{1,6}), tile (\d{1,9})x(\d{1,9}), K (\d{1,9})(?:, packs (A|B|A and B))?(?:, batch (\d{1,6}))?"
 )
+"""Name of a schedule, as `name_of` writes it: `14x32, tile 112x256, K 512, packs B, batch 4`."""
 
 STEP = 8
 """Block sizes of K that are tried are multiples of this, or all of K."""

@@ -27,6 +27,7 @@ from pydispatch.tuning.standalone import can_run_standalone, dispatches_of
 from pydispatch.tuning.tunable import TrialBuilder, Tunable
 
 Say = Callable[[str], object]
+"""Function that is passed each line of the report."""
 
 
 def _to_stderr(line: str) -> None:

@@ -20,6 +20,7 @@ _COMDAT = 1
 """Flag of a section group of which a link has one copy (GRP_COMDAT)."""
 
 _SYMBOL_KINDS = (reader.STT_NOTYPE, reader.STT_OBJECT, reader.STT_FUNCTION, reader.STT_SECTION, reader.STT_FILE)
+"""Types of symbols that are linked; others, such as thread-local ones, are refused."""
 
 
 class LinkError(Exception):

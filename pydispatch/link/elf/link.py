@@ -22,6 +22,7 @@ MACHINES: dict[str, Machine] = {
     "aarch64": aarch64.MACHINE,
     "riscv64": riscv64.MACHINE,
 }
+"""Name of an architecture, the `arch` of link() -> its page size and rules of relocation."""
 VERSION = 1
 """Version of the linker's output; it is incremented when the same objects give other bytes, to invalidate caches."""
 

@@ -12,6 +12,7 @@ from pydispatch.link.elf.inputs import InputSection, LinkError, LinkSymbol, Relo
 from pydispatch.link.elf.machines.relocation import Formula, Machine, Rule
 
 _GOT_FORMULAS = (Formula.ENTRY, Formula.ENTRY_PAGES, Formula.ENTRY_LOW)
+"""Formulas that use the address of a symbol's entry in the global offset table."""
 _PAGE = 4096
 """Page size in bytes of instruction pairs that compute an address as page and offset (AArch64 ADRP)."""
 

@@ -23,6 +23,7 @@ from pydispatch.link.elf.inputs import (
 Labelled = tuple[str, bytes]
 """Label for messages and bytes of an object or archive."""
 _ARRAYS = (reader.SHT_INIT_ARRAY, reader.SHT_FINI_ARRAY)
+"""Types of sections with functions that run at load and unload, which no symbol refers to."""
 
 
 class UndefinedError(LinkError):

@@ -15,8 +15,11 @@ from pydispatch.formats.spirv.parts import SpirvParts, read_parts
 
 _NOT_FOR_VULKAN = (4, 6, 7, 38, 5347)  # Addresses, Kernel, Vector16, GenericPointer, PhysicalStorageBufferAddresses
 _VULKAN_MEMORY = 3
+"""Number of the memory model Vulkan in OpMemoryModel."""
 _SCALARS = {(Op.TYPE_INT, 0): "uint", (Op.TYPE_INT, 1): "int", (Op.TYPE_FLOAT, 0): "float"}
+"""(opcode of a 32-bit number type, 1 if it is signed) → its name in GLSL."""
 _VECTORS = {"float": "vec", "int": "ivec", "uint": "uvec", "bool": "bvec", "double": "dvec"}
+"""GLSL type of an element → prefix of vectors of it: `vec4` of float."""
 EXPORT = 0
 """Linkage type of a definition that other modules may use."""
 

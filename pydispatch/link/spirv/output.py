@@ -21,7 +21,7 @@ from pydispatch.link.spirv.library import EXPORT
 MAX_WORDS = 1 << 24
 """Upper bound of the size of a linked module. Functions of libraries are copied for each set of buffers that a kernel
 passes to them, and the copies must not exhaust memory."""
-_LINKAGE_CAPABILITY = 5
+_LINKAGE_CAPABILITY = 5  # Linkage: the module imports or exports functions
 _MODES_WITH_IDS = (37, 38, 39)
 """Execution modes whose operands are ids: SubgroupsPerWorkgroupId, LocalSizeId, LocalSizeHintId."""
 _ACCESS = frozenset((19, Decoration.ALIASED, Decoration.NON_WRITABLE, 25))  # 19 Restrict, 25 NonReadable
@@ -37,10 +37,11 @@ _WIDTH_CAPABILITIES = {9: (Op.TYPE_FLOAT, 16), 10: (Op.TYPE_FLOAT, 64), 11: (Op.
 _STORAGE_16, _STORAGE_8 = range(4433, 4437), range(4448, 4451)
 _SUBGROUPS = range(61, 69)
 _SUBGROUP_OPS = range(Op.GROUP_NON_UNIFORM_FIRST, Op.GROUP_NON_UNIFORM_LAST + 1)
-_VARIABLE_POINTERS = (4441, 4442)
+_VARIABLE_POINTERS = (4441, 4442)  # VariablePointersStorageBuffer, VariablePointers
 _ADDED_ONLY_IF_USED = frozenset((
     _LINKAGE_CAPABILITY, *_VARIABLE_POINTERS, *_WIDTH_CAPABILITIES, *_STORAGE_16, *_STORAGE_8, *_SUBGROUPS,
 ))  # fmt: skip
+"""Capabilities of a library that its unlinked functions may be the only ones to need."""
 Key = tuple[object, ...]
 """Opcode, operands and decorations: equal for types and constants that are merged."""
 

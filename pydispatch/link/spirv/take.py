@@ -17,13 +17,13 @@ from pydispatch.link.spirv.library import SpirvLibrary, reached
 from pydispatch.link.spirv.output import SpirvOutput, instruction
 
 MAX_COPIES = 4096  # of a library's functions beyond one each: sets of buffers may multiply along calls
-_SPEC = (Op.SPEC_CONSTANT_TRUE, Op.SPEC_CONSTANT_FALSE, Op.SPEC_CONSTANT)
+_SPEC = (Op.SPEC_CONSTANT_TRUE, Op.SPEC_CONSTANT_FALSE, Op.SPEC_CONSTANT)  # constants that a pipeline may set
 _REFUSED: dict[int, str] = {
     Storage.PUSH_CONSTANT: "push constants",
     Storage.UNIFORM: "uniform block",
     Storage.UNIFORM_CONSTANT: "image or sampler",
     Storage.OUTPUT: "output of a stage",
-}
+}  # storage class of a global variable that no library function may use → its name in the message
 _POINTER_DERIVING = (Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN,
             Op.COPY_OBJECT)  # fmt: skip
 

@@ -22,7 +22,10 @@ from pydispatch.formats.wgsl.read import read
 from pydispatch.link.wgsl.output import WgslOutput
 
 _IMPORT = re.compile(r"^// import (\S+) as (\w+)\(([\w, ]*)\)(?: -> (\w+))?(?:: ([\w, ]+))?$", re.MULTILINE)
+"""Comment that imports a library function, `// import lib_swish as f(f32) -> f32: x, y write`: its symbol, name in the
+module, types of arguments and result, and names of buffers, with "write" after those that it writes."""
 _AVAILABLE = re.compile(r"^// available (\S+) as (\w+)$", re.MULTILINE)
+"""Query whether a library defines a symbol, `// available lib_swish as has_swish`; the name becomes a constant."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ BUILT_INS = {
 of its workgroups."""
 
 _ZERO_OF_TYPE = {"bool": "false", "f32": "0.0", "i32": "0i", "u32": "0u", "vec2u": "vec2u()"}
+"""WGSL type of a result → zero of it, which a placeholder returns."""
 
 
 class _Copy(NamedTuple):

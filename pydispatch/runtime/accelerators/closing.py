@@ -95,6 +95,7 @@ class Closing:
 
 
 _contexts: weakref.WeakSet[Closing] = weakref.WeakSet()
+"""Open devices of this process; a forked child replaces their locks."""
 
 
 def _after_fork() -> None:

@@ -19,7 +19,7 @@ PTX, CUBIN = "ptx", "cubin"
 MAX_THREADS = 1024
 """Invocations of a block that any device starts."""
 
-Block = tuple[int, int, int]
+Block = tuple[int, int, int]  # threads along x, y and z
 
 
 @dataclass(frozen=True)

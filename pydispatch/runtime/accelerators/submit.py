@@ -22,6 +22,7 @@ from pydispatch._core.items import OnError, all_of, in_order, returns_errors
 from pydispatch.errors import InvalidArgumentError
 
 PRIORITIES = {"high": 0, "normal": 1, "low": 2}
+"""Value of `priority=` of a call → its rank; the call with the lowest rank runs first."""
 MAX_WORKERS = 1024
 """Largest `workers=` of a call, as on the CPU."""
 

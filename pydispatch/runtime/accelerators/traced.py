@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.accelerators.plan import Blocks, Record
 
 is_on = recorder.is_on
+"""Function that returns whether a trace is being recorded."""
 
 
 class _Span:
@@ -38,6 +39,7 @@ class _Span:
 
 
 _OFF = nullcontext()
+"""Context manager without effect, in place of a span while no trace is on."""
 
 
 def span(kind: Kind, name: str = "") -> AbstractContextManager[None]:

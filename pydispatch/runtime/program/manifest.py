@@ -12,8 +12,8 @@ from pydispatch.errors import ArtifactError
 if TYPE_CHECKING:
     from pydispatch._core.program import Details
 
-MANIFEST = "manifest.json"
-PROGRAM = "program.bin"
+MANIFEST = "manifest.json"  # the descriptions, as JSON
+PROGRAM = "program.bin"  # the commands of functions, which the C core reads
 CONTRACTS = "contracts.bin"
 """Members of an artifact, which messages name too."""
 
@@ -21,6 +21,7 @@ MOST_ALIGNMENT = 4096
 """Largest alignment of bindings that a variant may ask for, in bytes."""
 
 _TEXT = frozenset((str,))
+"""Types in a list of strings of the manifest; the others are for numbers and lists, or null."""
 _NUMBERS_OR_NULL = frozenset((int, type(None)))
 _LISTS_OR_NULL = frozenset((list, type(None)))
 

@@ -14,6 +14,7 @@ def _page(content: bytearray, offset: int, value: int) -> None:
 
 
 _put_page = fields("I", 21, _ADR)
+"""Encoder of a signed number of pages of 4096 bytes into the 21 bits of ADRP."""
 
 
 def _low(scale: int) -> Rule:
@@ -25,7 +26,9 @@ def _low(scale: int) -> Rule:
 
 
 _add = fields("I", 12, (BitField(0, 12, 10),), signed=False)
+"""Encoder of the 12-bit immediate of ADD."""
 _load = fields("I", 12, (BitField(3, 9, 10),), scale=3, signed=False)
+"""Encoder of the 12-bit offset of an LDR of 64 bits, which counts units of 8 bytes."""
 
 MACHINE = Machine(
     number=183,
@@ -57,3 +60,4 @@ MACHINE = Machine(
         314: Rule("R_AARCH64_PLT32", Formula.RELATIVE, word("i")),
     },
 )
+"""ELF machine EM_AARCH64: R_AARCH64_RELATIVE is 1027; the keys of `rules` are types of relocations in the ABI."""

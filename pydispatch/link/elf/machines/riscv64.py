@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pydispatch.link.elf.machines.relocation import BitField, Formula, Machine, Put, Rule, fields, nothing, word
 
 _DOUBLE_FLOAT_AND_COMPRESSED = 0x5
+"""Flags in the header, e_flags: the ABI that passes f64 in registers, and 16-bit instructions."""
 
 
 def _high_20_bits(value: int) -> int:
@@ -20,8 +21,11 @@ def _high_20_bits(value: int) -> int:
 
 
 _U = fields("I", 20, (BitField(0, 20, 12),))
+"""Encoder of the upper 20 bits in a U-type instruction, such as `auipc`."""
 _I = fields("I", 12, (BitField(0, 12, 20),), signed=False)
+"""Encoder of the 12-bit immediate of an I-type instruction, such as a load or `jalr`."""
 _S = fields("I", 12, (BitField(0, 5, 7), BitField(5, 7, 25)), signed=False)
+"""Encoder of the 12-bit immediate of an S-type instruction, a store, which has it in two fields."""
 
 
 def _upper(content: bytearray, offset: int, value: int) -> None:
@@ -73,8 +77,11 @@ def _symbol_difference_rules() -> dict[int, Rule]:
 
 
 _BRANCH = (BitField(11, 1, 7), BitField(1, 4, 8), BitField(5, 6, 25), BitField(12, 1, 31))
+"""Fields of the distance of a conditional branch (B-type)."""
 _JAL = (BitField(12, 8, 12), BitField(11, 1, 20), BitField(1, 10, 21), BitField(20, 1, 31))
+"""Fields of the distance of a jump (J-type)."""
 _RVC_BRANCH = (BitField(5, 1, 2), BitField(1, 2, 3), BitField(6, 2, 5), BitField(3, 2, 10), BitField(8, 1, 12))
+"""Fields of the distance of a 16-bit conditional branch (CB format)."""
 _RVC_JUMP = (
     BitField(5, 1, 2),
     BitField(1, 3, 3),
@@ -85,6 +92,7 @@ _RVC_JUMP = (
     BitField(4, 1, 11),
     BitField(11, 1, 12),
 )
+"""Fields of the distance of a 16-bit jump (CJ format)."""
 
 MACHINE = Machine(
     number=243,
@@ -110,3 +118,4 @@ MACHINE = Machine(
         **_symbol_difference_rules(),
     },
 )
+"""ELF machine EM_RISCV: R_RISCV_RELATIVE is 3; the keys of `rules` are types of relocations in the ABI."""

@@ -36,3 +36,4 @@ MACHINE = Machine(
         _REX_GOTPCRELX: Rule("R_X86_64_REX_GOTPCRELX", Formula.ENTRY, word("i")),
     },
 )
+"""ELF machine EM_X86_64: R_X86_64_RELATIVE is 8; the keys of `rules` are types of relocations in the ABI."""

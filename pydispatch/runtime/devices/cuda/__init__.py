@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from pydispatch.runtime.devices.cuda.device import CudaDevice
 
 TARGET = "cuda"
+"""Compilation target whose artifacts the device runs."""
 OPTIONS = ("check",)
+"""Options after a "?" in the name of the device, as in "cuda:0?check=1"."""
 
 
 def available() -> list[str]:

@@ -16,8 +16,8 @@ from typing import Any
 from pydispatch.errors import DeviceUnavailableError, Error, InternalError, InvalidArgumentError, OutOfMemoryError
 from pydispatch.packages import importing
 
-MODULE = "cuda.bindings.driver"
-LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+MODULE = "cuda.bindings.driver"  # of the package cuda-bindings
+LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"  # a part of the GPU's driver
 MIN_VERSION = 12000
 """Minimum of cuDriverGetVersion (1000 * major + 10 * minor): CUDA 12.0 has the graphs and memory pools used here."""
 MIN_PACKAGE = "525"

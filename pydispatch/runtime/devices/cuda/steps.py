@@ -23,6 +23,7 @@ Result = tuple[Any, ...]
 MAX_COPY_BYTES = 1 << 30
 """Bytes of one copy: a copy node of a graph describes one row of an image, whose width the driver limits."""
 _DEVICE = "CU_MEMORYTYPE_DEVICE"
+"""Kind of memory at both ends of a copy, a member of CUmemorytype: device memory."""
 
 
 class Step(ABC):

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from pydispatch.runtime.devices.ptx_interpreter.device import PtxInterpreterDevice
 
 TARGET = "cuda"
+"""Compilation target whose artifacts the device runs."""
 OPTIONS = ("capability", "races")
+"""Options after a "?" in the name of the device, as in "ptx-interpreter?races=1"."""
 CAPABILITY = (9, 0)
 """Compute capability (major, minor) that is simulated by default."""
 

@@ -36,6 +36,7 @@ NO_CUBINS = (
     "machine code (cubin) runs on GPUs alone; give the interpreter PTX: nvcc -ptx -arch=sm_80 kernels.cu, and link "
     "functions from .cu, .ptx or .bc"
 )
+"""Reason and remedy in the message about a program whose kernels have no PTX."""
 
 
 class InterpretedKernel:

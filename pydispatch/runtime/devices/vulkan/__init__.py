@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from pydispatch.runtime.devices.vulkan.device import VulkanDevice
 
 TARGET = "vulkan"
+"""Compilation target whose artifacts the device runs."""
 OPTIONS = ("staging",)
+"""Options after a "?" in the name of the device, as in "vulkan:0?staging=1"."""
 
 
 def available() -> list[str]:

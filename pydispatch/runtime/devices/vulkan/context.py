@@ -75,6 +75,7 @@ CALLS = tuple(
         "vkGetQueryPoolResults",
     ]
 )
+"""Functions of the Vulkan API that are called on a device, at the addresses that its driver returns for them."""
 
 _MAX_BLOCK_BYTES = 1 << 40
 """Bytes of one block at most, whatever size the driver states for its heap."""

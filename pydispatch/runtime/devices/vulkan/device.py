@@ -20,8 +20,8 @@ from pydispatch.runtime.devices.vulkan.instance import instance
 from pydispatch.runtime.devices.vulkan.spirv import Spirv
 from pydispatch.runtime.program.variants import DeviceProperties
 
-FORMAT = "vulkan-spirv-fb"
-_opening = threading.Lock()
+FORMAT = "vulkan-spirv-fb"  # format of its executables, as IREE names it
+_opening = threading.Lock()  # guards `_contexts`
 _contexts: dict[tuple[int, int, bool], Context] = {}
 """(process id, index of the device, whether staging is forced) → the device: a forked child cannot use its parent's."""
 

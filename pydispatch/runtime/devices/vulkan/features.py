@@ -34,6 +34,7 @@ WANTED = {
 }  # fmt: skip
 
 ATOMIC_FLOAT = "VK_EXT_shader_atomic_float"
+"""Extension of the device with atomic additions of floats."""
 
 # Capability of SPIR-V → features of the device, one of which suffices for it.
 CAPABILITIES = {

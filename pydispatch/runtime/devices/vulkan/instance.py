@@ -11,6 +11,7 @@ from pydispatch.errors import DeviceUnavailableError
 from pydispatch.runtime.devices.vulkan import api
 
 LAYER = "VK_LAYER_KHRONOS_validation"
+"""Validation layer of the Vulkan SDK, which reports incorrect calls."""
 VARIABLE = "PYDISPATCH_VULKAN_VALIDATION"
 """Environment variable that enables the validation layer, unless it is "" or "0"."""
 # VkPhysicalDeviceType → name
@@ -158,8 +159,8 @@ class Instance:
         return min(compute, key=lambda i: (families[i].queueFlags & _GRAPHICS, i), default=None)
 
 
-_lock = threading.Lock()
-_instance: Instance | None = None
+_lock = threading.Lock()  # guards `_instance` and `_owner`
+_instance: Instance | None = None  # the only one of the process, None before the first use
 _owner = 0  # id of the process that created `_instance`
 
 

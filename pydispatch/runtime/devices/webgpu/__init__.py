@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from pydispatch.runtime.devices.webgpu.device import WebGPUDevice
 
 TARGET = "webgpu"
+"""Compilation target whose artifacts the device runs."""
 OPTIONS = ("adapter", "backend", "staging", "standard")
+"""Options after a "?" in the name of the device, as in "webgpu?backend=metal"."""
 
 
 def available() -> list[str]:

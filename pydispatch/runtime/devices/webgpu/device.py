@@ -17,8 +17,8 @@ from pydispatch.runtime.devices.webgpu.execute import Executor
 from pydispatch.runtime.devices.webgpu.wgsl import Wgsl
 from pydispatch.runtime.program.variants import DeviceProperties
 
-FORMAT = "webgpu-wgsl-fb"
-_opening = threading.Lock()
+FORMAT = "webgpu-wgsl-fb"  # format of its executables, as IREE names it
+_opening = threading.Lock()  # guards `_contexts`
 _contexts: dict[tuple[Any, ...], Context] = {}
 """(process id, arguments of `open_device`) → the device: a forked child cannot use that of its parent."""
 

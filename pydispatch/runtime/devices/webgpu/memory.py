@@ -14,6 +14,7 @@ from pydispatch.runtime.devices.webgpu import api
 GRANULE = 256
 """Bytes that sizes of blocks are multiples of: blocks of similar sizes can be reused for each other."""
 USAGE = api.STORAGE_BUFFER | api.UNIFORM_BUFFER | api.COPY_SOURCE | api.COPY_TARGET
+"""Usage flags of every block: any buffer may be bound, and be an end of a copy."""
 
 
 class Block:

@@ -58,6 +58,7 @@ fn copy(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
   }
 }
 """
+"""WGSL with two entry points: `fill` repeats 8 bytes, and `copy` moves bytes at any offset."""
 
 
 class Moves:

@@ -23,8 +23,8 @@ from pydispatch.runtime.simulators.ptx.memory import (
     MemoryAccess,
 )
 
-ADDRESS_BYTES = 8
-ALL_ADDRESS_BITS = (1 << 8 * ADDRESS_BYTES) - 1
+ADDRESS_BYTES = 8  # of a generic address
+ALL_ADDRESS_BITS = (1 << 8 * ADDRESS_BYTES) - 1  # mask for sums of addresses, which wrap
 _LOW_ADDRESS_BITS = 0xFFFFFFFF
 """The bits of an address in a register of 32 bits."""
 

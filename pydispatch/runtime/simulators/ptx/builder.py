@@ -34,6 +34,7 @@ Step = Callable[[list[Any]], None]
 _SUPPORTED_PTX = (
     "the interpreter runs PTX of compute capability up to 9.0 without textures, surfaces, clusters and wgmma"
 )
+"""Part of the message about an instruction that is not simulated."""
 
 
 @dataclass(frozen=True)

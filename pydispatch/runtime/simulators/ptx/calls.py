@@ -21,6 +21,7 @@ from pydispatch.runtime.simulators.ptx.groups import ThreadGroup
 _LOCAL_ALIGNMENT = 16
 """Alignment of the local memory of every call, in bytes."""
 Items = tuple[Operand | None, ...]
+"""Operands in parentheses, of a call; None is the `_` of a result that is not used."""
 Label = Callable[[str], int]
 """Returns the index of the block of code at a label."""
 

@@ -9,7 +9,9 @@ from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 
 Handler = Callable[[FunctionBuilder, Instruction], Step]
+"""Function that checks an instruction and returns its closure."""
 HANDLERS: dict[str, Handler] = {}
+"""Opcode, such as "add" → its handler."""
 
 
 def handles(*opcodes: str) -> Callable[[Handler], Handler]:

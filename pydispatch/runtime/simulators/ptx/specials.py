@@ -15,6 +15,7 @@ from pydispatch.runtime.simulators.ptx.memory import PARAM
 from pydispatch.runtime.simulators.ptx.threads import LANE_BITS, LANE_MASK, ThreadBatch, coordinates
 
 _AXES = {"x": 0, "y": 1, "z": 2}
+"""Component of a special register, such as the y of %tid.y → axis of a block or grid."""
 
 
 def _thread_index(batch: ThreadBatch, axis: int) -> Any:
@@ -101,6 +102,7 @@ _UNIFORM: dict[str, Callable[[ThreadBatch], int]] = {
 """Special registers with one value for all threads of a launch → function that returns it. A cluster is one block."""
 
 CLOCKS = ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi")
+"""Special registers that count time."""
 
 
 def is_special(name: str) -> bool:

@@ -255,6 +255,7 @@ def _barrier_end(operands: _BarrierOperands, after: int) -> End:
 
 
 _BARRIER_WORDS = ("cta", "aligned", "popc", "and", "or", "u32", "pred")
+"""Modifiers of bar and barrier beside sync, arrive and red."""
 
 TERMINATORS: dict[str, Callable[[FunctionBuilder, Instruction, PtxFunction], BuildEnd]] = {
     "bra": _bra,
@@ -266,3 +267,4 @@ TERMINATORS: dict[str, Callable[[FunctionBuilder, Instruction, PtxFunction], Bui
     "barrier": _barrier,
     "call": call,
 }
+"""Opcode of an instruction that ends a block of code → function that builds its closure."""

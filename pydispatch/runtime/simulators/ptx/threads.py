@@ -15,6 +15,7 @@ from pydispatch.runtime.simulators.ptx.elements import aligned
 from pydispatch.runtime.simulators.ptx.memory import Allocation, GlobalMemory, MemoryAccess
 
 LANE_BITS = 5
+"""Low bits of the number of a thread that are its lane: a warp has 32 lanes."""
 WARP_LANES, LANE_MASK = 1 << LANE_BITS, (1 << LANE_BITS) - 1
 """Lanes of a warp. Of the linear number of a thread, the low bits are its lane, and the others its warp."""
 
@@ -22,6 +23,7 @@ LOCAL_LIMIT = 512 << 10
 """Most bytes of local memory of a thread, as on a GPU."""
 
 Dim3 = tuple[int, int, int]
+"""Sizes or indices along x, y and z."""
 
 
 def coordinates(linear: Any, size: Dim3) -> tuple[Any, Any, Any]:

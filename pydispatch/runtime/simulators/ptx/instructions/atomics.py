@@ -27,6 +27,7 @@ _UFUNCS: dict[str, np.ufunc] = {
     "add": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "min": np.minimum,
     "max": np.maximum,
 }  # fmt: skip
+"""Operation, a modifier of atom and red → function (old value, operand) of the new value."""
 Update = Callable[[Any, list[Any]], Any]
 """Function (old values of elements, operands) → their new values, one per thread; the elements are different ones."""
 

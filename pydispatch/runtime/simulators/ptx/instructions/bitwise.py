@@ -24,6 +24,7 @@ _NO_BIT = 0xFFFFFFFF
 _FIELD_BITS = 0xFF
 """The bits that bfe and bfi use of the operands with the position and the length of a field."""
 _LOGIC = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+"""Opcode → function of both operands."""
 
 
 def into(target: int, compute: Callable[..., Any], *sources: int) -> Step:

@@ -24,6 +24,7 @@ _ORDERED = {
 }  # fmt: skip
 """Comparison → ufunc. lo, ls, hi and hs are lt, le, gt and ge of unsigned integers."""
 _COMBINE = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
+"""Modifier of setp and set → function of the comparison's result and a predicate: `setp.lt.and.s32 p, a, b, q`."""
 
 
 def _comparison(
@@ -224,6 +225,7 @@ def _chosen_number(condition: _Condition, type_: str, result_type: str) -> Calla
 
 
 _PACKED_TYPES = ("f16x2", "bf16x2")
+"""Types of two halves in 32 bits, which are compared separately."""
 _TRUE_HALVES = {"f16x2": 0x3C00, "bf16x2": 0x3F80, "u32": 0xFFFF, "s32": 0xFFFF}
 """Type of the result of set on packed types → the bits of a half where the condition holds: 1.0, or all ones."""
 
@@ -277,6 +279,7 @@ _TESTS: dict[str, Callable[[Any], Any]] = {
     "normal": lambda v: np.isfinite(v) & (np.abs(v) >= np.finfo(v.dtype).tiny),
     "subnormal": lambda v: (v != 0) & (np.abs(v) < np.finfo(v.dtype).tiny),
 }
+"""Modifier of testp → function that tests each value."""
 
 
 @handles("testp")

@@ -27,11 +27,13 @@ from pydispatch.runtime.simulators.ptx.instructions.small import (
 from pydispatch.runtime.simulators.ptx.registry import handles
 
 _FLOATS = ("f16", "bf16", "f32", "f64")
+"""Float types of cvt of one value; pairs and tf32 have functions of their own."""
 _INTEGRAL: dict[str, Callable[[Any], Any]] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 """Modifier that rounds to an integer → the function: to nearest even, toward zero, down, up."""
 _MODES = ("rn", "rz", "rm", "rp", "rna")
 """Modifiers that round to a float: to nearest even, toward zero, down, up, to nearest with halves away from zero."""
 _WORDS = {*_MODES, *_INTEGRAL, "ftz", "sat", "satfinite", "relu"}
+"""Modifiers of cvt other than its types: rounding, subnormals to zero, saturation, negative values to zero."""
 
 
 @handles("cvt")

@@ -19,6 +19,7 @@ _SPLIT = np.float64(2.0**27 + 1)
 _LEAST_PRODUCT, _LARGEST_PRODUCT, _LARGEST_FACTOR = 2.0**-900, 2.0**1000, 2.0**990
 """Magnitudes between which two_product() is exact: nothing in it overflows, and its error is no subnormal."""
 _LARGEST_F64 = 1.7976931348623157e308
+"""Largest finite f64."""
 _BELOW_F32, _HALF_F32 = np.uint64((1 << 29) - 1), np.uint64(1 << 28)
 """In the bits of an f64: those below the last place of f32, and half of that place."""
 _LEAST_SAFE_F32 = 2.0**-125

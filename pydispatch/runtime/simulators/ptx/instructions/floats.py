@@ -17,6 +17,7 @@ from pydispatch.runtime.simulators.ptx.instructions import exact
 from pydispatch.runtime.simulators.ptx.instructions.small import flush, make_nans_canonical, saturate
 
 _MODES = ("rn", "rz", "rm", "rp")
+"""Modifiers that round a result: to nearest even, toward zero, down, up."""
 _F32 = np.dtype("f4")
 Compute = Callable[..., Any]
 """Function of the values of an instruction's operands, arrays over the threads or scalars, that returns the result."""
@@ -264,3 +265,4 @@ FLOAT = {
     "lg2": _approx(np.log2), "tanh": _approx(np.tanh), "min": _min_max, "max": _min_max, "abs": _sign, "neg": _sign,
     "copysign": _copysign,
 }  # fmt: skip
+"""Opcode → function that builds its closure for f32 and f64; `arithmetic.py` reads it."""

@@ -27,6 +27,7 @@ from pydispatch.runtime.simulators.ptx.instructions.small import (
 )
 
 _SUPPORTED_MODIFIERS = {"rn", "ftz", "sat", "approx", "relu", "NaN", "xorsign", "abs", "oob"}
+"""Modifiers other than the type that instructions on these types may have."""
 
 
 def _fused(x: Any, y: Any, z: Any, is_bf16: bool) -> Any:

@@ -354,3 +354,4 @@ INTEGER = {
     "mul": mul, "mad": mad, "div": _divide, "rem": _divide, "abs": _unary, "neg": _unary, "sad": _sad,
     "mul24": _mul24, "mad24": _mul24, "dp4a": _dot, "dp2a": _dot,
 }  # fmt: skip
+"""Opcode → function that builds its closure for integers; `arithmetic.py` reads it."""

@@ -23,6 +23,7 @@ _WORDS = frozenset((
     "shared", "shared::cta", "local", "param", "param::entry", "param::func", "nc", "ca", "cg", "cs", "lu", "cv", "wb",
     "wt", "unified", "v2", "v4", "v8",
 ))  # fmt: skip
+"""Modifiers other than the type and cache hints: order, scope, state space, cache operator, length of a vector."""
 
 
 def _checked_type(builder: FunctionBuilder, instruction: Instruction) -> str:

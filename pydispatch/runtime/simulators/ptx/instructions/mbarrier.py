@@ -21,13 +21,15 @@ from pydispatch.runtime.simulators.ptx.memory import MemoryAccess
 from pydispatch.runtime.simulators.ptx.registry import handles
 
 _WORD = np.dtype("u8")
-_LOG2_WORD_BYTES = 3
+"""Type of a barrier."""
+_LOG2_WORD_BYTES = 3  # shifts an offset in bytes to an index of a barrier
 _FIELD, _EXPECTED, _PHASE = np.uint64((1 << 20) - 1), np.uint64(20), np.uint64(40)
 """The bits of the lowest field (pending arrivals), and the first bits of the other two."""
 _WORDS = {
     "shared", "shared::cta", "b64", "release", "acquire", "relaxed", "cta", "cluster", "noComplete", "noinc", "parity",
     "async",
 }  # fmt: skip
+"""Modifiers other than the kind of operation: state space, type, order, scope, and variants of arrivals and waits."""
 
 
 def _arrive(old: Any, operands: list[Any]) -> Any:

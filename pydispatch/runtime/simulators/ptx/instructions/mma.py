@@ -33,6 +33,7 @@ _TF32_BITS = np.uint32(0xFFFFE000)
 """The bits of an f32 that tf32 has."""
 
 _SHAPE = re.compile(r"m(8|16)n8k(4|8|16|32)")
+"""Shape of a product, such as "m16n8k8": rows of A, columns of B, and the inner dimension."""
 # Elements in a 32-bit register (f64: one in 64 bits), and the shapes that each type of A and B has.
 _PER_REGISTER = {"f16": 2, "bf16": 2, "tf32": 1, "s8": 4, "u8": 4, "e4m3": 4, "e5m2": 4, "f64": 1}
 _SHAPES = {
@@ -95,6 +96,7 @@ def words_of(regs: list[Any], slots: list[int], positions: Any) -> Any:
 
 
 _LANES_OF_ROW = 4
+"""Lanes whose registers together hold a row of a block."""
 _ROW_OF_LANE, _LANE_IN_ROW = np.divmod(np.arange(WARP_LANES), _LANES_OF_ROW)
 """For each of the 32 lanes: its row in a block of 8 rows, and its index (0 to 3) among the 4 lanes that hold that row.
 """

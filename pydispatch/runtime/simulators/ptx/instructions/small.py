@@ -10,8 +10,8 @@ _TINY = {4: np.float32(2.0**-126), 2: np.float16(2.0**-14), 8: np.float64(2.0**-
 """Bytes of a float type → its smallest normal number."""
 CANONICAL_NAN = np.uint32(0x7FFFFFFF)
 """Bits of the f32 that GPUs return for every NaN."""
-_NAN32 = CANONICAL_NAN.view(np.float32)
-_NAN16 = np.uint16(0x7FFF)
+_NAN32 = CANONICAL_NAN.view(np.float32)  # as f32
+_NAN16 = np.uint16(0x7FFF)  # bits of NaN as f16 or bf16
 
 
 def flush(x: Any) -> Any:

@@ -58,6 +58,7 @@ def _ballot(frame: Frame, values: Any, masks: Any) -> tuple[Any, Any]:
 
 
 ALL_LANES = 0xFFFFFFFF
+"""Member mask with all 32 lanes of a warp."""
 SEGMENT_SHIFT = 8
 """Position in the last operand of shfl of the mask of segments; its low bits are the last lane of a segment."""
 
@@ -102,6 +103,7 @@ def _in_segment(lane: Any, index: Any, segment: Any) -> Any:
 _SHUFFLES: dict[str, SourceLanes] = {
     "up": _lane_above, "down": _lane_below, "bfly": _lane_across, "idx": _lane_at,
 }  # fmt: skip
+"""Modifier of shfl → function that returns the lane to read."""
 
 
 @handles("shfl")
@@ -240,6 +242,7 @@ _REDUX: dict[str, Callable[..., Any]] = {
     "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }  # fmt: skip
+"""Modifier of redux → NumPy function that combines two values."""
 
 
 @handles("redux")

@@ -32,6 +32,7 @@ from pydispatch.runtime.simulators.ptx.registry import handles
 from pydispatch.runtime.simulators.ptx.threads import LANE_MASK, WARP_LANES
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
+"""Shape of a product, such as "m16n16k16": rows of A, columns of B, and the inner dimension."""
 _BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1, "f64": 8, "f32": 4, "s32": 4}
 """PTX type → bytes of an element."""
 _SHAPES = {
@@ -39,6 +40,7 @@ _SHAPES = {
     "s8": ("m16n16k16", "m8n32k16", "m32n8k16"), "u8": ("m16n16k16", "m8n32k16", "m32n8k16"),
     "tf32": ("m16n16k8",), "f64": ("m8n8k4",),
 }  # fmt: skip
+"""Type of A and B → shapes of products that the PTX manual lists for it."""
 _WORDS = {"sync", "aligned", "row", "col", "satfinite", "rn", "global", "shared", "shared::cta"}
 """Modifiers other than the operation, the matrix, the shape and types."""
 
