@@ -60,6 +60,7 @@ def test_main(dispatch_benchmark):
     value = np.full([int(n) for n in "{shape}".split("x")], 0.5, np.float32)
     dispatch_benchmark(device.load("program.pdx").main, value, value.copy(), device=device)
 """
+"""Benchmark of the compiled program for pytest-benchmark; `{shape}` is replaced by the shape of its arguments."""
 
 
 def run(folder: Path, *words: object) -> str:

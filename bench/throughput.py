@@ -36,7 +36,7 @@ from pydispatch.bench.peers import iree  # noqa: E402
 
 CPUS = len(os.sched_getaffinity(0))
 """Number of CPUs that this process may use."""
-Call = Callable[[], Any]
+Call = Callable[[], Any]  # computes one batch
 
 
 def weights(*shapes: tuple[int, ...]) -> list[np.ndarray]:

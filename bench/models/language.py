@@ -11,7 +11,7 @@ from catalog import f32, integers, model, normal
 from jax import lax
 from layers import attention, dense, dense_weights, layer_norm, norm_weights, rms_norm, split_heads
 
-Tree = dict[str, Any]
+Tree = dict[str, Any]  # weights of a model by name; values are arrays, trees or lists of them
 
 
 def _block_weights(c: int) -> Tree:

@@ -8,7 +8,7 @@ import jax
 from catalog import f32
 from jax import lax
 
-Tree = dict[str, Any]
+Tree = dict[str, Any]  # weights of a layer by name
 
 
 def dense_weights(inputs: int, outputs: int) -> Tree:

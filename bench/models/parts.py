@@ -11,7 +11,7 @@ from catalog import f32, model, normal
 from jax import lax
 from layers import dense, dense_weights
 
-Tree = dict[str, Any]
+Tree = dict[str, Any]  # weights of a layer by name; values are arrays or trees
 
 
 @model

@@ -10,7 +10,7 @@ from catalog import f32, integers, model, normal
 from jax import lax
 from layers import attention, dense, dense_weights, layer_norm, norm_weights
 
-Tree = dict[str, Any]
+Tree = dict[str, Any]  # weights of a model by name; values are arrays, trees or lists of them
 
 
 def conv(x: jax.Array, kernel: jax.Array, stride: int = 1, padding: str = "SAME") -> jax.Array:

@@ -40,7 +40,7 @@ PAUSE = 0.06
 EXAMPLES = HERE.parents[1] / "examples/python_kernels"
 LOOPS = tuple(path.stem for path in sorted(HERE.glob("loops/*.py")))
 """The modules with the kernels for Numba; each imports only what its kernels need."""
-Call = Callable[..., None]
+Call = Callable[..., None]  # a kernel, which is passed the arguments of a `Work` and writes its results to some of them
 
 
 @functools.cache

@@ -214,6 +214,7 @@ REASONS: tuple[Reason, ...] = (
     *(Reason(XEON, names, why, peers=("Numba", "C", "C, clang")) for names, why in PYTHON_KERNELS_ON_XEON.items()),
     *(Reason(ZEN_4, names, why, peers=("Numba", "C", "C, clang")) for names, why in PYTHON_KERNELS.items()),
 )
+"""Known reasons of losses: the first one that explains a row of the tables is shown beside it."""
 
 
 def reason(machine: str, row: Row) -> str:

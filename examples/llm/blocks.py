@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-Array = Any
+Array = Any  # NumPy array of a file, or traced array of a program
 
 
 @dataclass(frozen=True)

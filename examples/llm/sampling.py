@@ -14,7 +14,7 @@ import numpy as np
 
 import pydispatch as pd
 
-Array = Any
+Array = Any  # a traced array of the program
 
 SMALLEST_TEMPERATURE = 1e-3
 """Divisor of the scores of rows whose temperature is 0, for which the draw is not used."""

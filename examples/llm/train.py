@@ -29,6 +29,7 @@ CONFIG = LlamaConfig(
     num_key_value_heads=2, max_position_embeddings=512, rms_norm_eps=1e-5, tie_word_embeddings=True,
     bos_token_id=0, eos_token_id=0,
 )  # fmt: skip
+"""The model that is trained: 870,000 weights, 1.7 MB in bf16."""
 
 
 def documents(root: Path) -> Iterator[str]:

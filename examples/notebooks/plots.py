@@ -7,7 +7,7 @@ from time import perf_counter
 
 from pydispatch.bench.plot import Panel, svg
 
-Points = Sequence[tuple[float, float]]
+Points = Sequence[tuple[float, float]]  # (x, y) of a line, in order
 
 
 class Plot:

@@ -10,7 +10,7 @@ from running import Case, run
 
 import pydispatch as pd
 
-Edges = Annotated[pd.View, pd.i32["m", 2]]
+Edges = Annotated[pd.View, pd.i32["m", 2]]  # two vertices each
 
 
 def root_of(parents: pd.View, vertex: int) -> int:

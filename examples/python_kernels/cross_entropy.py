@@ -14,7 +14,7 @@ from running import Case, run
 import pydispatch as pd
 
 Rows = Annotated[pd.View, pd.f32["m", "n"]]
-Labels = Annotated[pd.View, pd.i32["m"]]
+Labels = Annotated[pd.View, pd.i32["m"]]  # class of each row
 
 
 @pd.kernel(workgroup=64, grid=lambda x, *_: x.shape[0])

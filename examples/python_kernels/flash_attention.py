@@ -14,9 +14,9 @@ BLOCK, HEAD = 16, 16
 """Queries and keys of a block, and features of a head."""
 SCALE = 1 / math.sqrt(HEAD)
 """Factor of the products of queries and keys."""
-Queries = Annotated[pd.View, pd.f32["heads", "n", HEAD]]
-Keys = Annotated[pd.View, pd.f32["groups", "n", HEAD]]
-Sums = Annotated[pd.View, pd.f32["heads", "n"]]
+Queries = Annotated[pd.View, pd.f32["heads", "n", HEAD]]  # queries, and results of their shape
+Keys = Annotated[pd.View, pd.f32["groups", "n", HEAD]]  # keys or values; several heads of queries share a group
+Sums = Annotated[pd.View, pd.f32["heads", "n"]]  # one number for each query
 
 
 @pd.kernel(workgroup=64, grid=lambda q, *_: (pd.cdiv(q.shape[1], BLOCK), q.shape[0]))

@@ -14,8 +14,8 @@ ROWS, COLUMNS = 8, 32
 OWNED = 64
 """Columns of the table that belong to one workgroup of `scattered_rows`."""
 Table = Annotated[pd.View, pd.f32["rows", "n"]]
-Numbers = Annotated[pd.View, pd.i32["count"]]
-Gathered = Annotated[pd.View, pd.f32["count", "n"]]
+Numbers = Annotated[pd.View, pd.i32["count"]]  # indices of rows of the table
+Gathered = Annotated[pd.View, pd.f32["count", "n"]]  # copies of the rows with these indices
 
 
 @pd.kernel(workgroup=64)

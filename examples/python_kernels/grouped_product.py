@@ -11,7 +11,7 @@ import pydispatch as pd
 
 BLOCK, DEPTH, GROUPS = 16, 16, 3
 """Rows and columns of a block of a result, depth of a step, and number of products."""
-Matrices = Annotated[tuple[pd.View, ...], pd.f32[None, None], GROUPS]
+Matrices = Annotated[tuple[pd.View, ...], pd.f32[None, None], GROUPS]  # one for each product
 
 
 @pd.kernel(workgroup=64, grid=4)

@@ -9,9 +9,9 @@ from running import Case, run
 
 import pydispatch as pd
 
-Vector = Annotated[pd.View, pd.f32["n"]]
+Vector = Annotated[pd.View, pd.f32["n"]]  # weights and biases
 Rows = Annotated[pd.View, pd.f32["m", "n"]]
-Share = Annotated[int, pd.static]
+Share = Annotated[int, pd.static]  # rows of a workgroup
 EPSILON = 1e-5
 """Addition to the variance, so that rows of equal elements are not divided by 0."""
 

@@ -11,7 +11,7 @@ import pydispatch as pd
 
 BLOCK, SOFTENING = 64, 1e-2
 """Bodies that a workgroup reads at a time, and an addition to squared distances, so that none is 0."""
-Bodies = Annotated[pd.View, pd.f32["n", 4]]
+Bodies = Annotated[pd.View, pd.f32["n", 4]]  # x, y, z and mass
 
 
 @pd.kernel(workgroup=BLOCK)

@@ -32,7 +32,7 @@ class Case(NamedTuple):
             np.testing.assert_allclose(result, expected, rtol=self.tolerance, atol=self.tolerance)
 
 
-Cases = Callable[[np.random.Generator], Sequence[Case]]
+Cases = Callable[[np.random.Generator], Sequence[Case]]  # builds the cases of a file from random numbers
 
 
 def run(cases: Cases) -> None:

@@ -53,8 +53,8 @@ def matmul(
 
 HEAD, QUERIES = 64, 16
 """Features of a head, and queries of a workgroup."""
-Head = Annotated[pd.View, pd.f32["queries", HEAD]]
-Keys = Annotated[pd.View, pd.f32["keys", HEAD]]
+Head = Annotated[pd.View, pd.f32["queries", HEAD]]  # queries of one head, or results
+Keys = Annotated[pd.View, pd.f32["keys", HEAD]]  # keys or values of one head
 
 
 @pd.kernel(workgroup=64, grid=lambda q, k, v, y: pd.cdiv(q.shape[0], QUERIES))

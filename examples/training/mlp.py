@@ -16,10 +16,10 @@ HIDDEN, RATE = 32, 0.2
 """Features of the hidden layer, and learning rate."""
 View = Annotated[pd.View, pd.f32["n", "m"]]
 Points = Annotated[np.ndarray, pd.f32["batch", 2]]
-Targets = Annotated[np.ndarray, pd.f32["batch", 1]]
-Inner = Annotated[np.ndarray, pd.f32[2, HIDDEN]]
+Targets = Annotated[np.ndarray, pd.f32["batch", 1]]  # wanted results
+Inner = Annotated[np.ndarray, pd.f32[2, HIDDEN]]  # weights of the hidden layer
 Bias = Annotated[np.ndarray, pd.f32[HIDDEN]]
-Outer = Annotated[np.ndarray, pd.f32[HIDDEN, 1]]
+Outer = Annotated[np.ndarray, pd.f32[HIDDEN, 1]]  # weights of the result
 
 
 @pd.kernel(workgroup=(16, 4))

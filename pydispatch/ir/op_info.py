@@ -94,7 +94,7 @@ _UNLISTED = OpInfo()
 _PURE = OpInfo(Effects.NONE)
 """Properties of operations without effects, such as `tensor.extract`."""
 _FREE = replace(_PURE, cost=Cost.FREE)  # costs nothing at run time
-_SCALAR = replace(_PURE, elementwise=True)  # on scalars, vectors, or tensors element by element
+_SCALAR = replace(_PURE, elementwise=True)  # operations on scalars, and on tensors element by element
 _UNORDERED = OpInfo(Effects.UNORDERED)  # may be moved, but not repeated, such as a dispatch
 
 
@@ -124,11 +124,11 @@ _DIALECTS = {
 """Properties of a dialect's operations that are not listed below. Those of `hal` and `util` have effects, so that they
 are never dropped: an operation that host code cannot run is an error even if its results are unused."""
 
-_DIVISION = replace(_SCALAR, cost=Cost.DIVISION)  # of floats
-_INTEGER_DIVISION = replace(_DIVISION, traps=True)  # a division by zero ends the program
+_DIVISION = replace(_SCALAR, cost=Cost.DIVISION)  # divisions of floats
+_INTEGER_DIVISION = replace(_DIVISION, traps=True)  # divisions of integers: one by zero ends the program
 _SHORT = replace(_SCALAR, cost=Cost.SHORT)  # a few instructions, such as an absolute value
 _PURE_FORWARD = replace(_PURE, forwards=True)  # its result is its operand
-_ORDERED_FORWARD = OpInfo(forwards=True)  # such as an import at the boundary of a program
+_ORDERED_FORWARD = OpInfo(forwards=True)  # the same with effects, such as an import of an argument
 
 _OPERATIONS = {
     "affine.apply": _PURE,

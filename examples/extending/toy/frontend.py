@@ -77,4 +77,4 @@ def value_of(b: Builder, values: dict[str, Tensor], name: str) -> Tensor:
     return values[name]
 
 
-FRONTEND = ToyFile()
+FRONTEND = ToyFile()  # what `toy/__init__.py` registers

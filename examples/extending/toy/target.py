@@ -25,4 +25,4 @@ def compile_variant(variant, *, dump=None):
     return Binary(text.encode(), ".txt", alignment=16)
 
 
-BACKEND = Text()
+BACKEND = Text()  # what `toy/__init__.py` registers

@@ -19,8 +19,8 @@ from pydispatch.cli.__main__ import main as command
 
 HERE = Path(__file__).parent
 Array = NDArray[np.float32]
-CIRCLE = [(np.cos(t), np.sin(t)) for t in np.linspace(0, 2 * np.pi, 13)]
-ARC = [(np.sin(t), -np.cos(t)) for t in np.linspace(-0.9, np.pi, 9)]
+CIRCLE = [(np.cos(t), np.sin(t)) for t in np.linspace(0, 2 * np.pi, 13)]  # points of a closed line, radius 1
+ARC = [(np.sin(t), -np.cos(t)) for t in np.linspace(-0.9, np.pi, 9)]  # from the upper left over the right to the bottom
 STROKES: list[list[list[tuple[float, float]]]] = [  # of each digit: lines through points, x right, y down, -1 to 1
     [[(0.62 * x, y) for x, y in CIRCLE]],
     [[(-0.35, -0.6), (0.05, -1), (0.05, 1)]],

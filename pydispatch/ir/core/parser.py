@@ -29,7 +29,7 @@ from pydispatch.ir.core.resources import Resources
 from pydispatch.suggestions import close_matches, nearest
 
 _ALIAS = re.compile(r"^[ \t]*([#!][A-Za-z_][\w$]*)[ \t]*=", re.MULTILINE)
-_UNKNOWN_LOC = UnknownLoc()  # of operations for which the text names no location
+_UNKNOWN_LOC = UnknownLoc()  # location of an operation for which the text names none
 _NAMED = re.compile(r'\(\s*"([^"\\]*)"\s*\)')
 """A location that is a name."""
 _OPERATION_STARTS = (MLIRTokenKind.PERCENT_IDENT, MLIRTokenKind.BARE_IDENT, MLIRTokenKind.STRING_LIT)  # string: a name
