@@ -169,7 +169,7 @@ def _named(op: StructuredOp) -> Structured:
 # -- structures are cached
 
 _CACHE = threading.local()
-"""Its attribute `table`, where `cached_structures` has set it: operation -> (result of `_state`, structure)."""
+"""Cache of a thread in its attribute `table`, which `cached_structures` sets: operation -> (`_state`, structure)."""
 
 
 @contextmanager

@@ -19,7 +19,7 @@ _LANCZOS = (
 )  # fmt: skip
 """Numerators of Lanczos' sum of fractions c / (z + n), for n = 1, 2, ..."""
 _LANCZOS_FIRST = 0.99999999999980993227684700473478
-"""First term of that sum."""
+"""First term of Lanczos' sum, before the fractions."""
 _LANCZOS_G = 7.0
 """Parameter g of Lanczos' approximation, for which the coefficients above are computed; as in Boost and Eigen."""
 

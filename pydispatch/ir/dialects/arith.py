@@ -253,4 +253,5 @@ def _refine_all() -> None:
 _refine_all()
 
 _EXTRA: list[type[Operation]] = [RemfOp, IndexCastUIOp, ScalingExtFOp, ScalingTruncFOp]
+"""Operations of MLIR that xDSL lacks."""
 Arith = Dialect("arith", [*arith.Arith.operations, *_EXTRA], [*arith.Arith.attributes])

@@ -124,4 +124,4 @@ def _print(op: func.FuncOp, printer: Printer) -> None:
 
 refine(func.FuncOp, syntax=(_parse, _print))
 
-Func: Dialect = func.Func
+Func: Dialect = func.Func  # xDSL's dialect, whose operations are refined above

@@ -100,4 +100,5 @@ class SinCosOp(IRDLOperation):
 
 
 _EXTRA: list[type[Operation]] = [ErfcOp, IsNaNOp, IsInfOp, IsFiniteOp, IsNormalOp, ClampFOp, SinCosOp]
+"""Operations of MLIR that xDSL lacks."""
 Math = Dialect("math", [*math.Math.operations, *_EXTRA], [*math.Math.attributes])

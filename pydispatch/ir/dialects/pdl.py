@@ -30,4 +30,4 @@ refine(pdl.TypeOp, check=_check_unless("constantType"))
 refine(pdl.TypesOp, check=_check_unless("constantTypes"))
 refine(pdl.AttributeOp, check=_check_unless("value"))
 
-PDL: Dialect = pdl.PDL
+PDL: Dialect = pdl.PDL  # xDSL's dialect, whose operations are refined above

@@ -28,7 +28,7 @@ from pydispatch.link.ptx.resolve import KERNEL, PRESENCE_PREFIX, Key, Resolver, 
 from pydispatch.link.ptx.text import Text, higher, item_text
 
 Source = PtxModule | str | bytes | bytearray | memoryview
-"""PTX module, or its text."""
+"""PTX as a parsed module or as text."""
 __all__ = ["PRESENCE_PREFIX", "LinkedPtx", "PtxLibrary", "imports_of", "link", "open_library", "prototypes_of"]
 
 

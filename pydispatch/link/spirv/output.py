@@ -35,7 +35,7 @@ _WIDTH_CAPABILITIES = {9: (Op.TYPE_FLOAT, 16), 10: (Op.TYPE_FLOAT, 64), 11: (Op.
                        39: (Op.TYPE_INT, 8)}  # fmt: skip
 # Capabilities: 16- and 8-bit storage, subgroup operations, variable pointers.
 _STORAGE_16, _STORAGE_8 = range(4433, 4437), range(4448, 4451)
-_SUBGROUPS = range(61, 69)
+_SUBGROUPS = range(61, 69)  # GroupNonUniform to GroupNonUniformQuad
 _SUBGROUP_OPS = range(Op.GROUP_NON_UNIFORM_FIRST, Op.GROUP_NON_UNIFORM_LAST + 1)
 _VARIABLE_POINTERS = (4441, 4442)  # VariablePointersStorageBuffer, VariablePointers
 _ADDED_ONLY_IF_USED = frozenset((

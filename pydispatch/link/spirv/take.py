@@ -26,6 +26,7 @@ _REFUSED: dict[int, str] = {
 }  # storage class of a global variable that no library function may use → its name in the message
 _POINTER_DERIVING = (Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN,
             Op.COPY_OBJECT)  # fmt: skip
+"""Instructions whose result points into the variable that their first operand points into."""
 
 _PLAIN_POINTERS = (Op.VARIABLE, Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN)
 """Instructions whose pointers need no capability; other pointers into buffers need VariablePointers."""

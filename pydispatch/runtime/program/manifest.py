@@ -22,8 +22,8 @@ MOST_ALIGNMENT = 4096
 
 _TEXT = frozenset((str,))
 """Types in a list of strings of the manifest; the others are for numbers and lists, or null."""
-_NUMBERS_OR_NULL = frozenset((int, type(None)))
-_LISTS_OR_NULL = frozenset((list, type(None)))
+_NUMBERS_OR_NULL = frozenset((int, type(None)))  # types in a list of integers and nulls
+_LISTS_OR_NULL = frozenset((list, type(None)))  # types in a list of lists and nulls
 
 
 def read(file: ArtifactFile) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:

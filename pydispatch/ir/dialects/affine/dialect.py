@@ -201,5 +201,5 @@ def _print_if(op: affine.IfOp, printer: Printer) -> None:
 
 refine(affine.IfOp, syntax=(_parse_if, _print_if))
 
-_EXTRA: list[type[Operation]] = [MaxOp, DelinearizeIndexOp, LinearizeIndexOp]
+_EXTRA: list[type[Operation]] = [MaxOp, DelinearizeIndexOp, LinearizeIndexOp]  # operations of MLIR that xDSL lacks
 Affine = Dialect("affine", [*affine.Affine.operations, *_EXTRA], [*affine.Affine.attributes])

@@ -84,4 +84,4 @@ for _number in (gpu.ThreadIdOp, gpu.BlockIdOp, gpu.BlockDimOp, gpu.GridDimOp, gp
     refine(_number, assembly_format="custom<Dimension>($dimension) attr-dict", directives=(Dimension,))
 
 MemRef = Dialect("memref", [*memref.MemRef.operations, TransposeOp, ReshapeOp], [*memref.MemRef.attributes])
-GPU: Dialect = gpu.GPU
+GPU: Dialect = gpu.GPU  # xDSL's dialect, whose operations are refined above

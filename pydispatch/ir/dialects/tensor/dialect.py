@@ -184,7 +184,7 @@ _DIRECTIVES = (OutputShape, ExpandedType, AllocatedSizes, AllocatedType)  # cust
 for _op, _check in CHECKS.items():
     refine(_op, check=_check, assembly_format=_SYNTAX.get(_op), directives=_DIRECTIVES)
 
-_EXTRA: list[type[Operation]] = [GenerateOp, RankOp, BitcastOp]
+_EXTRA: list[type[Operation]] = [GenerateOp, RankOp, BitcastOp]  # operations of MLIR that xDSL lacks
 Tensor = Dialect(
     "tensor",
     [

@@ -37,13 +37,13 @@ VALUE = BaseAttr(TensorType) | BaseAttr(UnrankedTensorType) | BaseAttr(ShapeType
 
 ANY = BaseAttr(Attribute)
 """Constraint of a property that may be any attribute; the constraints below admit one kind each."""
-NUMBER = BaseAttr(IntegerAttr)
-NUMBERS = BaseAttr(DenseArrayBase) | BaseAttr(ArrayAttr)
-TEXT = BaseAttr(StringAttr)
+NUMBER = BaseAttr(IntegerAttr)  # an integer or truth value
+NUMBERS = BaseAttr(DenseArrayBase) | BaseAttr(ArrayAttr)  # a list of integers, in both forms that releases write
+TEXT = BaseAttr(StringAttr)  # a string
 NAN = BaseAttr(NanMode)
 ROUNDING = BaseAttr(RoundingMode)
-RESIZE = BaseAttr(ResizeMode) | BaseAttr(StringAttr)
-ZERO_POINTS = BaseAttr(ZeroPoints)
+RESIZE = BaseAttr(ResizeMode) | BaseAttr(StringAttr)  # a mode of `tosa.resize`; older programs write a string
+ZERO_POINTS = BaseAttr(ZeroPoints)  # releases before 1.0: `quantization_info`
 MANY = 1 << 30
 """Greatest number of operands of an operation that takes any number."""
 
