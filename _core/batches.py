@@ -28,6 +28,7 @@ class Request:
     __slots__ = ("_batch", "_first", "_index", "_last")
 
     def __init__(self, batch: Batch, index: int, first: int, last: int) -> None:
+        """Take the rows `first` to `last` - 1 of `batch`, in which this is request `index`."""
         self._batch, self._index, self._first, self._last = batch, index, first, last
 
     def done(self) -> bool:

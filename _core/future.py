@@ -38,6 +38,7 @@ class CallFuture(Future):
     """
 
     def __init__(self, task: Task) -> None:
+        """Create the future of `task`, a running call; the base class is not initialized yet."""
         self._task: Task = task
 
     def __getattr__(self, name: str) -> Any:

@@ -13,6 +13,7 @@ class InlinedCalls:
     """Counter of the inlined calls of one program or kernel."""
 
     def __init__(self) -> None:
+        """Create a counter in which no function has been inlined."""
         self._counts: Counter[str] = Counter()
 
     def count_or_fault(self, name: str) -> tuple[str, str] | None:

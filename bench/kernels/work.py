@@ -148,6 +148,7 @@ def attention(name: str, queries: int, keys: int, heads: int, width: int, causal
     """Return scaled dot-product attention of one sequence. width: features of a head."""
 
     def run(_: Tree, q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
+        """Return the attention of queries, keys and values, which JAX computes; the weights are empty."""
         return jax.nn.dot_product_attention(q, k, v, is_causal=causal)
 
     kv = normal(1, keys, heads, width)

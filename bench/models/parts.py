@@ -20,6 +20,7 @@ def attention(small: bool) -> tuple[Any, ...]:
     shape = (1, 16, 2, 8) if small else (1, 256, 8, 64)
 
     def run(_: Tree, q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
+        """Return the attention of queries, keys and values without a mask; the parameters are empty."""
         return jax.nn.dot_product_attention(q, k, v)
 
     # normal() returns the same numbers each time: reversed axes make queries, keys and values differ.
@@ -107,6 +108,7 @@ def int8_weight_only(small: bool) -> tuple[Any, ...]:
     k, n = (24, 32) if small else (2048, 2048)
 
     def run(p: Tree, x: jax.Array) -> jax.Array:
+        """Return x times the int8 weights, which are converted to f32 for each call, times the scale."""
         return (x @ p["kernel"].astype(jnp.float32)) * p["scale"]
 
     return run, {"kernel": _i8(k, n), "scale": f32(n)}, (normal(1, k),)

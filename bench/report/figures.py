@@ -78,6 +78,7 @@ class Comparison:
 
     @property
     def is_loss(self) -> bool:
+        """Whether the advantage over the peer is below LOSS, so that reports list it as a loss."""
         return self.advantage < LOSS
 
 

@@ -148,6 +148,7 @@ def html(table: Table) -> str:
 
 
 def _cell(cell: Cell) -> str:
+    """Return the HTML of a table cell; a loss is bold, and has a class of CSS."""
     return f'<b class="loss">{escape(str(cell))}</b>' if cell.is_loss else escape(cell.text)
 
 

@@ -61,6 +61,7 @@ class Llama:
         return rotate(queries, positions, self.rotary), rotate(keys, positions, self.rotary), values
 
     def output(self, layer: int, attended: Array) -> Array:
+        """Return the output projection of the attention's result `attended` in a layer."""
         return self._linear(attended, f"model.layers.{layer}.self_attn.o_proj")
 
     def mlp(self, layer: int, x: Array) -> Array:
@@ -118,7 +119,7 @@ class Gpt2:
     """GPT-2: learned positions, LayerNorm, an MLP with GELU, weights stored [in, out]."""
 
     def __init__(self, config: Config, weights: Mapping[str, Array]) -> None:
-        """Take the weights, whose names may begin with "transformer."."""
+        """Take a configuration, and the weights, whose names may begin with "transformer."."""
         self.config, self.weights = config, weights
         # Of all names but lm_head: files of the model without a head omit it.
         self.prefix = "transformer." if "transformer.wte.weight" in weights else ""
@@ -137,6 +138,7 @@ class Gpt2:
         return projected[:, :, 0], projected[:, :, 1], projected[:, :, 2]
 
     def output(self, layer: int, attended: Array) -> Array:
+        """Return the output projection of the attention's result `attended` in a layer."""
         return self._linear(attended, f"h.{layer}.attn.c_proj")
 
     def mlp(self, layer: int, x: Array) -> Array:

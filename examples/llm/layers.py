@@ -37,6 +37,7 @@ def layer_norm(x: Array, weight: Array, bias: Array, epsilon: float) -> Array:
 
 
 def silu(x: Array) -> Array:
+    """Return x times its logistic sigmoid."""
     return x / (1 + np.exp(-x))
 
 

@@ -25,6 +25,7 @@ class Answers:
     """A worker: it maps a batch of prompts to the batch with their answers. options: arguments of `Engine.submit`."""
 
     def __init__(self, served: Served, options: dict[str, Any]) -> None:
+        """Start the engine of `served`; `options` are passed to each `Engine.submit`."""
         self.engine, self.options = served.engine(), options
 
     def __call__(self, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -28,6 +28,7 @@ class Model:
     """A replica: an engine and its HTTP endpoint. name: of the model, as answers state it."""
 
     def __init__(self, served: Served, name: str) -> None:
+        """Start the engine of `served`, and answer under the model's `name`."""
         self.completions = Completions(served.engine(), name)
 
     async def __call__(self, request: Request) -> Response:

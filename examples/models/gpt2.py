@@ -34,6 +34,7 @@ def gelu(x: Tensor) -> Tensor:
 
 @gelu.register_fake
 def _(x: Tensor) -> Tensor:
+    """Return a tensor with the shape and type of the result, whose elements PyTorch does not read."""
     return torch.empty_like(x)
 
 

@@ -131,6 +131,7 @@ def _text(x: float, y: float, text: str, anchor: str = "start", css: str = "") -
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, css: str) -> str:
+    """Return the SVG path of a line from (x1, y1) to (x2, y2). css: its class."""
     return f'<path class="{css}" d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}"/>'
 
 

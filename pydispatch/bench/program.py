@@ -43,6 +43,7 @@ class Direct:
     """
 
     def __init__(self, bind: Callable[..., Call]) -> None:
+        """Take `bind`, which returns the measured call on some arguments and memory for the result."""
         self._bind = bind
 
     def work(self, inputs: Sequence[Any]) -> Work:

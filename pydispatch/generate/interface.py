@@ -29,7 +29,8 @@ class Exports(Protocol):
     """The functions of a program by name, as `pydispatch.Program` has them."""
 
     def __contains__(self, name: object, /) -> bool: ...
-    def __getitem__(self, name: str, /) -> Any: ...
+    def __getitem__(self, name: str, /) -> Any:
+        """Return the function of this name."""
 
 
 class StepArgument(Protocol):
@@ -38,16 +39,21 @@ class StepArgument(Protocol):
     """
 
     @property
-    def dtype(self) -> np.dtype[Any]: ...
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy type of the elements."""
+
     @property
-    def shape(self) -> tuple[int | str, ...] | None: ...
+    def shape(self) -> tuple[int | str, ...] | None:
+        """Sizes, of which a dynamic one is its name; None for a scalar."""
 
 
 class StepFunction(Protocol):
     """A function `prefill` or `decode`, which computes a step of the generation: one call of the program."""
 
     @property
-    def inputs(self) -> Sequence[StepArgument]: ...
+    def inputs(self) -> Sequence[StepArgument]:
+        """The arguments, in order."""
+
     def prepare(self, *args: Any, out: Any) -> Callable[[], Any]:
         """Bind the arrays `args` as arguments and `out` as result, and return a function without arguments.
 

@@ -25,6 +25,7 @@ class CompleteViews:
     """
 
     def __init__(self, function: Callable[..., Any], lowered: Lowered, source: Source) -> None:
+        """Wrap the compiled function of a checked kernel. For the arguments see the class."""
         self._function, self._lowered, self._source = function, lowered, source
 
     @property

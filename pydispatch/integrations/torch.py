@@ -293,6 +293,7 @@ class _Runner:
     """
 
     def __init__(self, torch: Any, function: Callable[..., Any], traced: _Traced) -> None:
+        """Take the module torch, the program and the traced graph. For the arguments see the class."""
         self.torch = torch
         self.function = function
         self.traced = traced

@@ -188,10 +188,12 @@ class _Combined:
 
 
 def _is_public(op: Operation) -> bool:
+    """Return whether `op` is a function that callers of the program can call."""
     return op.name in FUNCTIONS and not _is_import(op) and op.properties.get("sym_visibility") != StringAttr("private")
 
 
 def _is_import(op: Operation) -> bool:
+    """Return whether `op` is a function without a body, which is linked when the program is loaded."""
     return op.name in FUNCTIONS and not op.regions[0].blocks
 
 

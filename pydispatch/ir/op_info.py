@@ -86,6 +86,7 @@ class OpInfo:
 
     @property
     def is_pure(self) -> bool:
+        """Whether the operation neither reads nor writes memory, and has no other side effect."""
         return self.effects is Effects.NONE
 
 

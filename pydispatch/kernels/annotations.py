@@ -25,9 +25,11 @@ class View:
         return dtype[tuple(shape)]
 
     def __getitem__(self, index: Any) -> Any:
+        """Raise TypeError: a view has elements only while a kernel runs."""
         raise TypeError("a View is read inside a kernel only; pydispatch.kernel makes one of a function")
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        """Raise TypeError: a view has elements only while a kernel runs."""
         raise TypeError("a View is written inside a kernel only; pydispatch.kernel makes one of a function")
 
 

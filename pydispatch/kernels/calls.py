@@ -41,16 +41,35 @@ class CallContext(Protocol):
     prints: list[Any]  # lines that a checked kernel prints
 
     # The base classes `Numbers` and `Expressions` describe the methods.
-    def error(self, node: ast.AST, message: str, note: str) -> CompileError: ...
-    def evaluate(self, node: ast.expr) -> Entity: ...
-    def as_number(self, node: ast.AST, entity: Entity) -> Scalar | Literal: ...
-    def condition(self, node: ast.expr, entity: Entity | None = None) -> Scalar | Literal: ...
-    def converted(self, node: ast.AST, entity: Entity, type: str, what: str) -> Scalar: ...
-    def number_or_error(self, node: ast.AST, make: Callable[[], T]) -> T: ...
-    def folding(self, node: ast.AST, make: Callable[[], Literal]) -> Literal: ...
-    def indices(self, node: ast.expr, memory: MemoryRef, entity: Entity | None = None) -> str: ...
-    def record_write(self, node: ast.AST, memory: MemoryRef) -> None: ...
-    def position(self, node: ast.AST, kind: str, axis: int) -> Entity: ...
+    def error(self, node: ast.AST, message: str, note: str) -> CompileError:
+        """Return a CompileError at a node. note: the remedy."""
+
+    def evaluate(self, node: ast.expr) -> Entity:
+        """Emit the operations of an expression, and return its value."""
+
+    def as_number(self, node: ast.AST, entity: Entity) -> Scalar | Literal:
+        """Return a value as a number; raise CompileError for tuples, views, tiles and Python objects."""
+
+    def condition(self, node: ast.expr, entity: Entity | None = None) -> Scalar | Literal:
+        """Return a condition as an i1 or a bool literal. entity: the value of `node`, if it is evaluated already."""
+
+    def converted(self, node: ast.AST, entity: Entity, type: str, what: str) -> Scalar:
+        """Convert a value to the type of its destination, which `what` names in messages."""
+
+    def number_or_error(self, node: ast.AST, make: Callable[[], T]) -> T:
+        """Return make(); its TypeMismatch becomes a CompileError at the node."""
+
+    def folding(self, node: ast.AST, make: Callable[[], Literal]) -> Literal:
+        """Return make(), a number known at compile time; its arithmetic errors become a CompileError at the node."""
+
+    def indices(self, node: ast.expr, memory: MemoryRef, entity: Entity | None = None) -> str:
+        """Return the indices of an element as MLIR text, such as `%i, %j`. entity: as in `condition`."""
+
+    def record_write(self, node: ast.AST, memory: MemoryRef) -> None:
+        """Record that the kernel writes a memory, if it is a view."""
+
+    def position(self, node: ast.AST, kind: str, axis: int) -> Entity:
+        """Return an id or size along an axis. kind: "global", "local", "group", "size" or "grid"."""
 
 
 T = TypeVar("T")

@@ -25,6 +25,7 @@ class _Undecided(BaseException):
     """
 
     def __init__(self, condition: str) -> None:
+        """Create the signal for a comparison. condition: the SSA name of its result."""
         super().__init__(condition)
         self.condition = condition
 
@@ -69,6 +70,7 @@ class Size:
     __hash__ = None  # type: ignore[assignment]  # == depends on the assumed results of comparisons
 
     def __init__(self, call: GridCall, name: str) -> None:
+        """Take the call that the size belongs to, and the SSA name of the size."""
         self.call, self.name = call, name
 
     def __repr__(self) -> str:

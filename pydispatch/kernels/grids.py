@@ -19,6 +19,7 @@ class _Shape:
     """Stand-in for a view as argument of a grid function: it has only `shape` (int or Size by dimension) and `ndim`."""
 
     def __init__(self, shape: tuple[Size | int, ...]) -> None:
+        """Take the size of each dimension of the view."""
         self.shape, self.ndim = shape, len(shape)
 
 

@@ -35,6 +35,7 @@ class CoordinateBuilder(Scalars):
     """
 
     def __init__(self, block: Block, elements: Sequence[Scalar]) -> None:
+        """Append operations to `block`. elements: the operands' elements at the position of the result's element."""
         super().__init__(block)
         self.elements = elements
 

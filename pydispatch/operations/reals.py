@@ -123,6 +123,7 @@ class Reals:
     """
 
     def __init__(self, block: Block) -> None:
+        """Append operations to `block`."""
         self.block = block
 
     def add_op(self, op: Operation) -> SSAValue:

@@ -86,6 +86,7 @@ class Value:
         return matmul(self, other)
 
     def __getitem__(self, index: object) -> Value:
+        """Raise InvalidArgumentError: patterns cannot contain subscripts."""
         raise InvalidArgumentError(f"{self.type} cannot be indexed in such a pattern; {WRITE_A_PROGRAM}")
 
     def __getattr__(self, name: str) -> Any:

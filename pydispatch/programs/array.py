@@ -316,6 +316,7 @@ class _View:
     """
 
     def __init__(self, owner: Array, derive: Callable[[], Array], index: Any) -> None:
+        """Create the view, which is current. For the arguments see the attributes of the class."""
         self.owner, self.derive, self.index = owner, derive, index
         self.mark_current()
 

@@ -243,12 +243,15 @@ class HostMemory:
         self._bytes = allocation[begin : begin + size]
 
     def view(self) -> memoryview:
+        """Return the bytes as a memoryview, without a copy."""
         return memoryview(cast(Any, self._bytes))
 
     def read(self, target: memoryview) -> None:
+        """Copy the first bytes into `target`, as many as it has."""
         target[:] = self.view()[: target.nbytes]
 
     def write(self, source: memoryview) -> None:
+        """Copy `source` to the start of the memory."""
         self.view()[: source.nbytes] = source
 
 

@@ -23,12 +23,14 @@ class Exported:
     __slots__ = ("array",)
 
     def __init__(self, array: NDArray[Any]) -> None:
+        """Take the array, which is not copied."""
         self.array = array
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (CPU, 0)  # device type and device id; there is one CPU
 
     def __dlpack__(self, **options: Any) -> Any:
+        """Return a capsule of the array. options: the keyword arguments of the protocol."""
         return capsule_of_array(self.array, EXTENDED.get(self.array.dtype.name), options)
 
 

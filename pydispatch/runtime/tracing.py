@@ -176,6 +176,7 @@ class _Clock:
         return max(0, round((ticks - self.ticks) * self.scale))
 
     def of_time(self, nanoseconds: int) -> int:
+        """Return the nanoseconds from the beginning of the trace to a time; 0 for earlier times."""
         return max(0, nanoseconds - self.begin)
 
 

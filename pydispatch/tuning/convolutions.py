@@ -42,12 +42,15 @@ class ConvolutionTunable(Tunable):
         self.default = COLUMNS if self.columns else DIRECT
 
     def neighbours(self, config: str) -> Sequence[str]:
+        """Return both configurations, whichever `config` is the best so far."""
         return [COLUMNS, DIRECT]
 
     def is_legal(self, config: str) -> bool:
+        """Return whether a name, which may be read from a file, is one of the two configurations."""
         return config in (COLUMNS, DIRECT)
 
     def apply(self, config: str) -> None:
+        """Choose im2col or the direct convolution for the program that is being compiled."""
         self.columns = config == COLUMNS
 
 
@@ -68,6 +71,7 @@ class FixedChooser:
         return [True] * len(candidates)
 
     def choose_convolutions(self, compilation: Pipeline, candidates: Sequence[Convolution]) -> Sequence[bool]:
+        """Return the fixed choice for each convolution of a trial program."""
         return [self.columns] * len(candidates)
 
     def configure_dispatches(self, compilation: Pipeline) -> None:
@@ -83,6 +87,7 @@ class ConvolutionPrograms(TrialBuilder):
         self._options = replace(options, dump=None, rewrites=Rewrites(), progress=None)
 
     def build(self, wanted: Sequence[tuple[Tunable, str]]) -> Sequence[Trial | None]:
+        """Return a program for each pair of a convolution and a configuration; other tunables are skipped."""
         return [self._program(tunable, config) for tunable, config in wanted if isinstance(tunable, ConvolutionTunable)]
 
     def _program(self, tunable: ConvolutionTunable, config: str) -> Trial | None:

@@ -51,6 +51,7 @@ class Database:
     """
 
     def __init__(self, machine: str, note: Callable[[str], object]) -> None:
+        """Create the database of a machine; entries are read from the cache when they are looked up."""
         self.machine, self._note = machine, note
 
     def load(self, key: str) -> Measurement | None:

@@ -49,6 +49,7 @@ class DispatchTunable(Tunable):
         """Apply a configuration to `executable`: that of the program, or a copy of it for a trial."""
 
     def apply(self, config: str) -> None:
+        """Apply a configuration to the executable of the program that is being compiled."""
         self.prepare(self.executable, config)
 
     def _text(self) -> str:

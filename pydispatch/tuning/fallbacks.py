@@ -36,9 +36,11 @@ class FallbackTunable(DispatchTunable):
         self._generated = f"calls {', '.join(sorted({symbol(declared[name], FALLBACK) for name in called}))}"
 
     def neighbours(self, config: str) -> Sequence[str]:
+        """Return both configurations, whichever `config` is the best so far."""
         return [self.default, self._generated]
 
     def is_legal(self, config: str) -> bool:
+        """Return whether a name, which may be read from a file, is one of the two configurations."""
         return config in (self.default, self._generated)
 
     def prepare(self, executable: Operation, config: str) -> None:

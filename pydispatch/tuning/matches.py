@@ -37,9 +37,11 @@ class MatchTunable(Tunable):
         self.is_replaced = True  # whether the match is computed by the pattern's kernel at present
 
     def neighbours(self, config: str) -> Sequence[str]:
+        """Return both configurations, whichever `config` is the best so far."""
         return [self.default, GENERATED]
 
     def is_legal(self, config: str) -> bool:
+        """Return whether a name, which may be read from a file, is one of the two configurations."""
         return config in (self.default, GENERATED)
 
     def is_pattern_kernel(self, config: str) -> bool:
@@ -47,6 +49,7 @@ class MatchTunable(Tunable):
         return config == self.default
 
     def apply(self, config: str) -> None:
+        """Record whether the kernel of the pattern computes the match."""
         self.is_replaced = self.is_pattern_kernel(config)
 
 
@@ -54,9 +57,11 @@ class MatchPrograms(TrialBuilder):
     """Builder of trials of matches. options: those of the tuned compilation."""
 
     def __init__(self, options: Options) -> None:
+        """Copy the options of the tuned compilation, without its dumps and progress messages."""
         self._options = replace(options, dump=None, progress=None)
 
     def build(self, wanted: Sequence[tuple[Tunable, str]]) -> Sequence[Trial | None]:
+        """Return a program for each pair of a match and a configuration; other tunables are skipped."""
         return [self._program(tunable, config) for tunable, config in wanted if isinstance(tunable, MatchTunable)]
 
     def _program(self, tunable: MatchTunable, config: str) -> Trial | None:

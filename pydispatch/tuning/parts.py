@@ -59,6 +59,7 @@ def _map_operand(body: Block, value: SSAValue, mapping: dict[SSAValue, SSAValue]
 
 
 def _is_derived(op: Operation) -> bool:
+    """Return whether an operation is a constant that is derived from others at load time."""
     return isinstance(op.properties.get("value"), DerivedAttr)
 
 

@@ -31,6 +31,7 @@ Say = Callable[[str], object]
 
 
 def _to_stderr(line: str) -> None:
+    """Write a progress message to standard error."""
     sys.stderr.write(line + "\n")
 
 

@@ -40,6 +40,7 @@ def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
         for layer in range(config.layers):
 
             def linear(x: Any, name: str, layer: int = layer) -> Any:
+                """Return x times the transposed weight of the projection `name` of the layer, such as "q"."""
                 return functional.linear(x, weights[f"model.layers.{layer}.{name}_proj.weight"])
 
             y = functional.rms_norm(x, (config.width,))

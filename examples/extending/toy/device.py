@@ -34,6 +34,7 @@ class Block:
     numbers = iter(range(1, 2**62))
 
     def __init__(self, size):
+        """Create a block of `size` zero bytes."""
         self.number, self.bytes = next(self.numbers), np.zeros(size, np.uint8)
 
 
@@ -48,10 +49,11 @@ class Context(context.Context):
     transfers = context.Transfers()
 
     def acquire(self, size):
+        """Return a block of `size` bytes, all zero."""
         return Block(size)
 
     def release(self, block):
-        pass
+        """Do nothing: the garbage collector frees a block when nothing refers to it."""
 
     def copy_in(self, block, source, size):
         """Copy host memory to the start of a block, and count the transfer."""
@@ -64,9 +66,11 @@ class Context(context.Context):
         view_of(target, size, writable=True)[:] = block.bytes[at : at + size].data
 
     def copy(self, source, target, size, at=0, to=0):
+        """Copy `size` bytes from byte `at` of the block `source` to byte `to` of the block `target`."""
         target.bytes[to : to + size] = source.bytes[at : at + size]
 
     def view(self, block, size):
+        """Return the first `size` bytes of a block as a memoryview, without a copy."""
         return block.bytes[:size].data
 
     def require_usable(self):
@@ -75,10 +79,11 @@ class Context(context.Context):
             raise DeviceUnavailableError("toy was closed")
 
     def stats(self):
+        """Return zeros: this device does not count the memory of its blocks."""
         return {"live_bytes": 0, "free_bytes": 0, "peak_bytes": 0, "live_blocks": 0}  # not counted
 
     def trim(self):
-        pass
+        """Do nothing: there is no pool with free blocks."""
 
     def close(self):
         self.closed = True
@@ -91,6 +96,7 @@ class Language:
     prototypes, library_command, library_hint = "toy", "nothing", "nothing compiles a library"
 
     def is_code(self, data):
+        """Return False: no file is a library of functions for this device."""
         return False  # no file is a library
 
 
@@ -136,6 +142,7 @@ class ToyDevice(AcceleratorDevice):
     """A device that interprets kernels one operation after another: an example, too slow for use."""
 
     def _executor(self):
+        """Return a new executor for one program on this device."""
         return Executor(self._context)
 
     def _properties(self):

@@ -78,12 +78,15 @@ class Workgroup:
         return method(op, operands)
 
     def arith_constant(self, op, operands):
+        """Return the value of `arith.constant` as a NumPy scalar of its type."""
         return dtype_of(op.results[0].type)(op.value.value.data)
 
     def hal_interface_workgroup_id(self, op, operands):
+        """Return the index of this workgroup in the dimension that the operation names."""
         return np.int64(self.id[op.dimension.value.data])
 
     def hal_interface_workgroup_count(self, op, operands):
+        """Return the number of workgroups in the dimension that the operation names."""
         return np.int64(self.grid[op.dimension.value.data])
 
     def hal_interface_constant_load(self, op, operands):

@@ -20,6 +20,7 @@ class Graph:
     """Nodes and weights of a graph while it is built."""
 
     def __init__(self, weights: Weights) -> None:
+        """Begin a graph without nodes. weights: arrays by name, which layers add as constants."""
         self.weights, self.nodes, self.constants = weights, list[Any](), list[Any]()
 
     def add(self, op_type: str, *inputs: str, results: tuple[str, ...] = (), **attributes: Any) -> str:

@@ -168,6 +168,7 @@ def _with_plugin(folder: Path, data: bytes, text: str) -> tuple[Any, Any]:
 
 
 def _embedded_plugin(folder: Path) -> tuple[Any, Any]:
+    """Load the program whose import a freestanding ELF plugin resolves; `folder` gets the plugin's file."""
     return _with_plugin(folder, _standalone("PLUGIN"), programs.function(ARCH, path=None))
 
 
@@ -182,6 +183,7 @@ def _system_library() -> bytes:
 
 
 def _system_plugin(folder: Path) -> tuple[Any, Any]:
+    """Load the program whose import a shared library of the system resolves; `folder` gets the library's file."""
     return _with_plugin(folder, _system_library(), programs.function(ARCH, path=None))
 
 
@@ -199,6 +201,7 @@ def _matched(folder: Path) -> tuple[Any, Any]:
     size = pydispatch.f32["n"]
 
     def product(lhs: Any, rhs: Any) -> Any:
+        """Return the product that the pattern finds; the types of the parameters are set after the definition."""
         return lhs * rhs
 
     product.__annotations__ = {"lhs": size, "rhs": size}
@@ -208,6 +211,7 @@ def _matched(folder: Path) -> tuple[Any, Any]:
 
 
 def _whole_kernel(folder: Path) -> tuple[Any, Any]:
+    """Load a program whose kernel is a C function, compiled with the program from a source file in `folder`."""
     return _loaded(programs.kernel(ARCH, str(_with_define(folder, "KERNEL"))))
 
 
@@ -225,4 +229,5 @@ def _given_kernel(folder: Path) -> tuple[Any, Any]:
 
 
 def _host_command(folder: Path) -> tuple[Any, Any]:
+    """Load a program that calls a host command of a plugin; `folder` gets the plugin's file."""
     return _with_plugin(folder, _standalone("COMMAND"), programs.command())

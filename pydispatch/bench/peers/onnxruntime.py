@@ -37,6 +37,7 @@ def work(question: Question) -> Work:
         binding.bind_output(output.name)
 
     def call() -> Any:
+        """Run the session on the bound inputs; the results stay in its output memory."""
         session.run_with_iobinding(binding)
 
     call()

@@ -62,6 +62,7 @@ def work(question: Question) -> Work:
     inputs = [np.ascontiguousarray(value) for value in question.inputs]
 
     def call() -> Any:
+        """Run the request on the memory of `inputs`; results are not copied out of the request."""
         request.infer(inputs, share_inputs=True, share_outputs=True)
 
     return Work(call, results(request, inputs), nbytes=0)  # the bandwidth of a peer is not reported

@@ -49,6 +49,7 @@ def _behind_barriers(value: SSAValue) -> SSAValue:
 
 
 def _is_filled(value: SSAValue) -> bool:
+    """Return whether a fill computes a value, so that no memory is read for it."""
     return isinstance(value, OpResult) and is_fill(value.op)
 
 

@@ -80,6 +80,7 @@ class DispatchArguments:
         """
 
         def outside(values: frozenset[SSAValue]) -> frozenset[SSAValue]:
+            """Return the values that no operation of the union of both groups computes."""
             return frozenset(v for v in values if not (isinstance(v, OpResult) and is_inside(v.op)))
 
         return DispatchArguments(outside(self.tensors | other.tensors), outside(self.scalars | other.scalars))

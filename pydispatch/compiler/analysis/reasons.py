@@ -14,14 +14,17 @@ def cycle(location: str) -> str:
 
 
 def too_many_operations(most: int) -> str:
+    """Explain that a dispatch would exceed its maximum, `most`, of operations."""
     return f"the dispatch would hold more than {most} operations; the limit keeps compile times short"
 
 
 def too_many_scalars(most: int) -> str:
+    """Explain that a dispatch would exceed its maximum, `most`, of scalars and dynamic sizes."""
     return f"the dispatch would take more than {most} scalars and sizes; fewer sizes would have to be dynamic"
 
 
 def too_many_tensors(most: int) -> str:
+    """Explain that a dispatch would exceed its maximum, `most`, of bindings."""
     return f"the dispatch would read and write more than {most} tensors; fewer would fit"
 
 
@@ -56,15 +59,17 @@ INNER = "the reduced dimensions are not the inner ones of what uses the result; 
 
 
 def different_rows(spaces: str) -> str:
-    """spaces: the sizes of the results, in words."""
+    """Explain that reductions have results of different sizes. spaces: these sizes, in words."""
     return f"reductions into different spaces: {spaces}; they would have to keep the same dimensions"
 
 
 def other_rows(rows: str, space: str) -> str:
+    """Explain that the outer dimensions of `space`, the loops of an operation, are not those of the tensor `rows`."""
     return f"rows of {rows} are not the outer dimensions of {space}; a transpose would have to make them so"
 
 
 def different_sizes(sizes: str) -> str:
+    """Explain that results of one dispatch differ in size. sizes: the sizes, as text."""
     return f"results of different sizes: {sizes}; only one size, and rows of it, may leave a dispatch"
 
 

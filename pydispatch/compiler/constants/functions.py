@@ -37,6 +37,7 @@ class DerivedFunctions:
     _names: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        """Collect the names of the functions in the module, so that added functions get other names."""
         self._names = {symbol_name(op) for op in self.module.body.block.ops if op.name in FUNCTIONS}
 
     def add(self, ops: Sequence[Operation], values: Sequence[SSAValue]) -> str:

@@ -46,6 +46,7 @@ class Grouped:
 
     @property
     def factor(self) -> Factor:
+        """The right-hand factor of the contraction, which is converted and stored in panels."""
         return self.contraction.b
 
     @property

@@ -42,6 +42,7 @@ def added_patterns() -> Rewrites:
 
 @cache
 def _patterns() -> list[Any]:
+    """Return the rewrite patterns that other packages add by the entry point "patterns"."""
     return [pattern for part in extensions.parts("patterns") for pattern in part.load()]
 
 

@@ -380,6 +380,7 @@ class Chooser(Protocol):
 
 
 def _choices(chooser: Chooser | None) -> Sequence[Choice]:
+    """Return what the chooser has chosen so far; nothing without a chooser."""
     return () if chooser is None else chooser.choices
 
 

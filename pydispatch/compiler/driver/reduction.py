@@ -83,6 +83,7 @@ class Reduction:
     """
 
     def __init__(self, origin: Any, compile: Callable[[ModuleOp], object], tries: int, end: float) -> None:
+        """Begin with no program compiled. For the arguments see the class."""
         self.origin, self.compile, self.tries, self.end = origin, compile, tries, end
 
     def reduced(self, module: ModuleOp) -> ModuleOp:

@@ -63,6 +63,7 @@ class _Chain:
     """
 
     def __init__(self, first: ScheduledCommand) -> None:
+        """Begin a chain with the dispatch `first`, of which a tile has one workgroup."""
         self.commands, self.groups = [first], [1]
 
     def bytes_of(self, storage: Storage) -> int:

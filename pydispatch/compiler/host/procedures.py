@@ -194,12 +194,14 @@ class ProcedureLowering:
             source_index = self.globals.index_of(op)
 
             def emit(dying: Collection[int]) -> None:
+                """Emit the load of a global into the slot of the result. `dying` is empty: a load reads no slot."""
                 procedure.load(slot(op.results[0]), source_index)
 
         elif op.name == STORE:
             target_index = self.globals.index_of(op)
 
             def emit(dying: Collection[int]) -> None:
+                """Emit the store of a tensor to a global; it releases the slots `dying`."""
                 procedure.store(target_index, slot(op.operands[0]), dying)
 
         elif op.name == SAVE:  # saves the rows of a tensor that an update in place will overwrite
@@ -223,6 +225,7 @@ class ProcedureLowering:
             check = add_check(self.program, op, symbol_name(self.op))
 
             def emit(dying: Collection[int]) -> None:
+                """Emit the check, which reads the slots of `uses`; it does not release the slots `dying`."""
                 procedure.observe(check, [slot(v) for v in uses])
 
         return PendingStep(uses=uses, defines=op.results, emit=emit)
@@ -236,17 +239,20 @@ class ProcedureLowering:
         if op.name in RETURNS:
 
             def emit(dying: Collection[int]) -> None:
+                """Emit the return of the operands. `dying` is unused: a return releases all slots."""
                 self.procedure.ret([self.slot(v) for v in op.operands])
 
         elif isinstance(op, cf.BranchOp):
 
             def emit(dying: Collection[int]) -> None:
+                """Emit the jump to the target block. `dying` is unused: the target block releases slots."""
                 self._edge(op.successor, op.arguments)
 
         else:
             assert isinstance(op, cf.ConditionalBranchOp)
 
             def emit(dying: Collection[int]) -> None:
+                """Emit the conditional branch. `dying` is unused: the target blocks release slots."""
                 self._branch(op)
 
         return PendingStep(uses=op.operands, defines=[], emit=emit)

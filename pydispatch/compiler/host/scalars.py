@@ -53,6 +53,7 @@ class ScalarLowering:
     """
 
     def __init__(self, function: ProgramFunction) -> None:
+        """Append instructions to `function`."""
         self.function = function
 
     def lower(self, op: Operation, registers: Registers) -> bool:

@@ -171,6 +171,7 @@ class Build(IndexArithmetic[SSAValue]):
     """
 
     def __init__(self, entry: Entry, origin: Operation, insert: Callable[[Operation], object]) -> None:
+        """Create a builder; the arguments are the attributes of these names."""
         self.entry, self.origin, self.insert = entry, origin, insert
 
     @classmethod

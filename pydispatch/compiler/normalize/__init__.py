@@ -50,6 +50,7 @@ def _check_tables() -> None:
 
 
 def _dialect(name: str) -> str:
+    """Return the dialect of an operation's name: "linalg" of "linalg.matmul"."""
     return name.partition(".")[0]
 
 

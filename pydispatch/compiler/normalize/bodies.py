@@ -54,6 +54,7 @@ class BodyBuilder:
     """
 
     def __init__(self, types: Sequence[Attribute]) -> None:
+        """Create a block without operations. types: element types of its arguments, inputs before outputs."""
         self.block = Block(arg_types=types)
 
     def add(self, op: Operation) -> SSAValue:

@@ -131,4 +131,5 @@ def _check_after_dispatch(dispatch: flow.DispatchOp, asserts: list[AssertOp]) ->
 
 
 def _properties_without_tied_operands(dispatch: flow.DispatchOp) -> dict[str, Attribute]:
+    """Return the dispatch's properties without those that change when it gets another operand."""
     return {k: v for k, v in dispatch.properties.items() if k not in ("operandSegmentSizes", "tied_operands")}

@@ -39,6 +39,7 @@ class Bounds:
     """
 
     def __init__(self, op: Operation, sizes: Sizes) -> None:
+        """Begin with no check emitted. For the arguments see the class."""
         self.op, self.sizes = op, sizes
 
     # -- arithmetic that folds
@@ -77,15 +78,19 @@ class Bounds:
         return self._binary(arith.AddiOp, lambda x, y: x + y, lhs, rhs)
 
     def _times(self, lhs: Number, rhs: int) -> Number:
+        """Return the product of a number and a constant; nothing is emitted if the constant is 1."""
         return lhs if rhs == 1 else self._binary(arith.MuliOp, lambda x, y: x * y, lhs, rhs)
 
     def _minimum(self, lhs: Number, rhs: Number) -> Number:
+        """Return the smaller of two signed numbers."""
         return self._binary(arith.MinSIOp, min, lhs, rhs)
 
     def _maximum(self, lhs: Number, rhs: Number) -> Number:
+        """Return the larger of two signed numbers."""
         return self._binary(arith.MaxSIOp, max, lhs, rhs)
 
     def _compare(self, predicate: str, lhs: Number, rhs: Number) -> SSAValue:
+        """Emit the comparison `predicate`, such as "sle", of two numbers, and return its i1."""
         return self._put(arith.CmpiOp(self._value(lhs), self._value(rhs), predicate)).results[0]
 
     def _term(self, term: Term) -> Number:
@@ -248,6 +253,7 @@ class Bounds:
         return self._quotient(low, n), self._quotient(high, n)
 
     def _quotient(self, a: Number, n: int) -> Number:
+        """Return the quotient of `a` by `n`, which is positive, rounded down."""
         return self._binary(arith.FloorDivSIOp, lambda x, y: x // y, a, n)
 
 

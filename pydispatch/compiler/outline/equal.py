@@ -39,6 +39,7 @@ def structural_key(op: Operation) -> Hashable:
     numbers: dict[SSAValue | Block, int] = {}  # values and blocks, numbered in the order in which the walk meets them
 
     def number_of(value: SSAValue | Block) -> int:
+        """Return the number of a value or block; the walk gives the next free one when it first meets it."""
         return numbers.setdefault(value, len(numbers))
 
     def key_of_block(block: Block) -> Hashable:
@@ -71,6 +72,7 @@ class _SampledConstant:
     """Constant that is hashed by a sample of its bytes: most large constants of a program differ in a few of them."""
 
     def __init__(self, value: DenseIntOrFPElementsAttr[Any]) -> None:
+        """Wrap the attribute of a dense constant."""
         self._value = value
 
     def __hash__(self) -> int:

@@ -123,6 +123,7 @@ class Former:
     executables: list[flow.ExecutableOp] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        """Create the report, to which the formation adds why operations share a dispatch or not."""
         self.report = FusionReport(self.name)
 
     def run(self) -> None:

@@ -31,6 +31,7 @@ def shape_text(type_: Attribute) -> str:
 
 
 def _word(text: str) -> str:
+    """Return a text as part of a symbol: with "_" for all but letters and digits, and without "_" at its ends."""
     return "".join(c if c.isalnum() else "_" for c in text).strip("_")
 
 
@@ -81,6 +82,7 @@ def _idiom(ops: Sequence[Operation], outputs: Sequence[SSAValue]) -> str | None:
 
 
 def _is_pointwise(op: Operation) -> bool:
+    """Return whether `op` is a generic without reduction loops."""
     return op.name == "linalg.generic" and not is_reduction(op)
 
 

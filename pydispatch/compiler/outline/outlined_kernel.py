@@ -66,6 +66,7 @@ class OutlinedKernel(KernelBody):
 
     @property
     def body(self) -> Block:
+        """The block with the operations of the dispatch region."""
         return cast(flow.DispatchRegionOp, self.op).body.block  # DispatchWorkgroupsOp has a `body` of the same kind
 
     def outline(self) -> stream.ExecutableOp:

@@ -126,6 +126,7 @@ class RegionKernel(OutlinedKernel):
         return self.scalar(self.host_dims(value)[dynamic.index(axis)])
 
     def target(self, op: Operation) -> SSAValue:
+        """Raise the error for a load or store of a binding, which such a region does not have."""
         raise self.error(f"'{op.name}' belongs into flow.dispatch.workgroups")
 
     def binding_to_read(self, value: SSAValue) -> SSAValue:
@@ -209,6 +210,7 @@ class RegionKernel(OutlinedKernel):
         )
 
     def _is_empty(self, value: SSAValue) -> bool:
+        """Return whether an operation that creates an empty tensor computes the value."""
         return isinstance(value.owner, Operation) and value.owner.name in ("tensor.empty", "flow.tensor.empty")
 
     def _tie(self, root: SSAValue) -> int:

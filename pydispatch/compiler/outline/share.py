@@ -60,6 +60,7 @@ def _alignment(executable: flow.ExecutableOp) -> int:
 
 
 def _unused(names: Collection[str]) -> str:
+    """Return the name of a shared executable: SHARED, with a number if `names` has it."""
     return next(name for name in (SHARED, *(f"{SHARED}_{n}" for n in range(1, len(names) + 2))) if name not in names)
 
 

@@ -186,9 +186,11 @@ def worst_of(name: str, names: tuple[str, ...]) -> MachineModel:
     models = [MODELS[cpu] for cpu in names]
 
     def least(of: Callable[[MachineModel], int]) -> int:
+        """Return the minimum of the property `of` over the CPUs."""
         return min(of(model) for model in models)
 
     def most(of: Callable[[MachineModel], int]) -> int:
+        """Return the maximum of the property `of` over the CPUs."""
         return max(of(model) for model in models)
 
     l3 = [model.l3 for model in models]

@@ -37,10 +37,12 @@ from pydispatch.logs import caller_level
 
 
 def exports_of(variant: hal.ExecutableVariantOp) -> list[hal.ExecutableExportOp]:
+    """Return the exports of a variant, in order: the ordinal of an export is its index in the list."""
     return [op for op in variant.body.block.ops if isinstance(op, hal.ExecutableExportOp)]
 
 
 def variants_of(executable: hal.ExecutableOp) -> list[hal.ExecutableVariantOp]:
+    """Return the variants of an executable, in the order of the program."""
     return [op for op in executable.body.block.ops if isinstance(op, hal.ExecutableVariantOp)]
 
 
@@ -200,6 +202,7 @@ def check_interface(module: ModuleOp, exports: Sequence[Export]) -> None:
 
 
 def constant_blocks(op: hal.ExecutableVariantOp) -> list[hal.ExecutableConstantBlockOp]:
+    """Return the blocks of a variant that compute executable constants at load time."""
     return [b for b in op.body.block.ops if isinstance(b, hal.ExecutableConstantBlockOp)]
 
 

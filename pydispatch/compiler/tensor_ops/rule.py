@@ -97,6 +97,7 @@ class View(TensorOp):
     view = True
 
     def is_view(self, op: Any) -> bool:
+        """Return True: the result is the memory of operand 0."""
         return True
 
 
@@ -124,6 +125,7 @@ class Update(TensorOp):
         return 0
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """Return the size of the destination, which an update does not change."""
         return Dim(op.operands[self.destination], axis)
 
     def written_sizes(self, elements: Elements, op: Any) -> list[Index]:

@@ -103,6 +103,7 @@ class Worker:
             return "error", traceback.format_exc()
 
     def _do_call(self, module: str, name: str, args: tuple[object, ...]) -> object:
+        """Call the function `name` of a module, and return its result."""
         return getattr(importlib.import_module(module), name)(*args)
 
     def _do_open(self, module: str, name: str, args: tuple[object, ...]) -> None:
@@ -112,6 +113,7 @@ class Worker:
         self._open = manager
 
     def _do_method(self, name: str, args: tuple[object, ...], named: dict[str, object]) -> object:
+        """Call the method `name` of the open object, and return its result."""
         return getattr(self._object, name)(*args, **named)
 
     def _do_close(self) -> None:

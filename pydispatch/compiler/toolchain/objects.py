@@ -123,6 +123,7 @@ def _reporting_broken_tables(name: str, file: ObjectFile | None) -> Iterator[Non
 
 
 def _type(elf: ElfFile) -> str:
+    """Return the type of an ELF file for messages: its name, or the number of an unknown one."""
     return reader.TYPES.get(elf.type, str(elf.type))
 
 

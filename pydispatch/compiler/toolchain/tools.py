@@ -138,6 +138,7 @@ def _shown(tool: Callable[[], Tool]) -> str:
 
 @functools.cache
 def _toolchain() -> Toolchain:
+    """Return the toolchain of this process, which is created on first use."""
     return Toolchain()
 
 

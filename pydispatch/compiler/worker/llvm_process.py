@@ -242,9 +242,11 @@ class _Remote:
     """Proxy of the object that is open in another process: its methods are called there."""
 
     def __init__(self, process: Process) -> None:
+        """Take the worker process, in which the object is open."""
         self._process = process
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Return a function that calls the method `name` of the object in the worker process."""
         return lambda *args, **named: self._process.ask("method", name, args, named)
 
 

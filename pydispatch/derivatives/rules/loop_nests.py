@@ -57,6 +57,7 @@ class Elements:
     """
 
     def __init__(self, block: Block, values: dict[SSAValue, SSAValue]) -> None:
+        """Append operations to `block`, in which the values of `values` are repeated."""
         self.block, self._values = block, values
 
     def of(self, value: SSAValue) -> Element:

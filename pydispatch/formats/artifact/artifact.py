@@ -99,6 +99,7 @@ def _path_part(name: str) -> str:
     """Return a name as one component of a member's path; characters that are special in paths are escaped as %XX."""
 
     def quote(match: re.Match[str]) -> str:
+        """Return the matched characters percent-encoded: `%XX` for each byte of their UTF-8."""
         return "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "surrogatepass"))
 
     quoted = re.sub(r"[^A-Za-z0-9_.$+@=-]", quote, name)

@@ -252,6 +252,7 @@ class ConstantEntry:
         return cls(member, dtype, shape, extra=rest)
 
     def to_json(self) -> Extra:
+        """Return the entry as JSON, with the unknown keys that it was read with."""
         return {**self.extra, "member": self.member, "dtype": self.dtype, "shape": self.shape}
 
 
@@ -358,4 +359,5 @@ class Manifest:
         return [v.member for e in self.executables for v in e.variants] + [c.member for c in self.constants]
 
     def signatures(self) -> Mapping[str, str]:
+        """Return the signature of each function by name."""
         return {f.name: f.signature for f in self.functions}

@@ -11,6 +11,7 @@ _MAGIC = b"!<arch>\n"
 
 
 def is_archive(data: bytes) -> bool:
+    """Return whether bytes begin as an archive does."""
     return data.startswith(_MAGIC)
 
 

@@ -61,9 +61,11 @@ class Cubin:
 
     @property
     def target(self) -> str:
+        """Name of the architecture, such as "sm_90"."""
         return f"sm_{self.architecture}"
 
     def entry(self, name: str) -> CubinEntry | None:
+        """Return the kernel `name`; None if the cubin has no such kernel."""
         return next((entry for entry in self.entries if entry.name == name), None)
 
 

@@ -81,6 +81,7 @@ class _Image:
         return segment is not None and bool(segment.flags & PF_EXEC)
 
     def text(self, address: int) -> str:
+        """Return the NUL-terminated string at a virtual address."""
         return self.file.text_at(address, "name")
 
 

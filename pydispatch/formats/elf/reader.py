@@ -130,6 +130,7 @@ class ElfSymbol(NamedTuple):
 
 
 def is_elf(data: bytes | memoryview) -> bool:
+    """Return whether bytes begin as an ELF file does, of any class and byte order."""
     return bytes(data[:4]) == MAGIC
 
 
@@ -244,6 +245,7 @@ class ElfFile:
         return self.part(section.offset, section.size, "section")
 
     def section_named(self, name: str) -> ElfSection | None:
+        """Return the first section of a name; None if there is none."""
         return next((section for section in self.sections if self.name(section) == name), None)
 
     def symbols(self, kind: int = SHT_SYMTAB) -> Iterator[ElfSymbol]:

@@ -73,6 +73,7 @@ class Dispatch:
         return [self.export, *self.grid, len(self.constants), *self.constants, len(self.bindings), *bindings]
 
     def buffers(self) -> list[int]:
+        """Return the numbers of the buffers that the bindings are in."""
         return [b.buffer for b in self.bindings]
 
     def __str__(self) -> str:
@@ -104,6 +105,7 @@ class Fill:
         return [self.target.buffer, self.target.offset, self.target.length, self.pattern, self.pattern_bytes]
 
     def buffers(self) -> list[int]:
+        """Return the number of the buffer that is filled."""
         return [self.target.buffer]
 
     def __str__(self) -> str:
@@ -129,9 +131,11 @@ class Copy:
     op = Opcode.COPY
 
     def words(self) -> list[int]:
+        """Return the record: buffer and offset of the source, buffer and offset of the target, length."""
         return [self.source, self.source_offset, self.target, self.target_offset, self.length]
 
     def buffers(self) -> list[int]:
+        """Return the numbers of the buffers that are read and written."""
         return [self.source, self.target]
 
     def __str__(self) -> str:
@@ -164,6 +168,7 @@ class Custom:
         return [self.command, *lists]
 
     def buffers(self) -> list[int]:
+        """Return the numbers of the buffers that the command's tensors are in."""
         return [b.buffer for b in self.bindings]
 
     def __str__(self) -> str:
@@ -204,6 +209,7 @@ def _read_fill(pool: Sequence[int], at: int) -> Command:
 
 
 def _read_copy(pool: Sequence[int], at: int) -> Command:
+    """Decode the record of a copy at an index of the pool."""
     return Copy(*words_of(pool, at, count=5))
 
 

@@ -85,6 +85,7 @@ class Program(ProgramTables):
         return self.functions[-1]
 
     def function_index(self, function: ProgramFunction) -> int:
+        """Return the number by which the program refers to one of its functions."""
         return self.functions.index(function)
 
     def add_procedure(self, name: str, signature: str = "", public: bool = True) -> Procedure:

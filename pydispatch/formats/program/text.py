@@ -119,6 +119,7 @@ class ProgramText(Records):
         return computed_by
 
     def command_lines(self) -> list[str]:
+        """Return a line of text for each host command that the program calls."""
         return [f"host command {i} {name}{signature_text(o)}" for i, (name, o) in enumerate(self.commands())]
 
     def commands(self) -> list[tuple[str, list[HostOperand]]]:

@@ -183,6 +183,7 @@ def _scalar(text: str, index: int) -> _Scalar:
 
 
 def _round_up(at: int, alignment: int) -> int:
+    """Return the least multiple of `alignment` that is not below the byte offset `at`."""
     return -(-at // alignment) * alignment
 
 

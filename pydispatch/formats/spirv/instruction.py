@@ -39,6 +39,7 @@ class SpirvInstruction:
 
     @property
     def type_id(self) -> int:
+        """Id of the result type; 0 if the instruction has none."""
         return self.words[self.type_word] if self.type_word else 0
 
     def uses(self) -> Iterator[int]:

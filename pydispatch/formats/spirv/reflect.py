@@ -116,6 +116,7 @@ class Reflection:
     imports: tuple[str, ...] = ()
 
     def entry_point(self, name: str) -> EntryPoint | None:
+        """Return the entry point `name`; None if the module has no such entry point."""
         return next((entry for entry in self.entry_points if entry.name == name), None)
 
 

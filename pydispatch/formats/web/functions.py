@@ -209,4 +209,5 @@ def _index(word: int) -> int | None:
 
 
 def _bits(dtype: int) -> dict[str, int]:
+    """Return the JSON field that states the bits of an element type, by its number in programs."""
     return {"bits": element_bits(dtype)}

@@ -80,6 +80,7 @@ class _ConditionParser:
     """
 
     def __init__(self, tokens: list[str], text: str, location: str) -> None:
+        """Begin at the first token of the condition. For the arguments see the attributes of the class."""
         self.tokens, self.text, self.location, self.depth, self.at = tokens, text, location, 0, 0
 
     def peek(self) -> str:
@@ -103,6 +104,7 @@ class _ConditionParser:
             raise self.error(f"more than {MAX_NESTING} nested operators and brackets", "split it into several #if")
 
     def leave_level(self) -> None:
+        """Count the end of an operator or bracket around the next token."""
         self.depth -= 1
 
     def binary(self, least_precedence: int, *, is_evaluated: bool) -> int:

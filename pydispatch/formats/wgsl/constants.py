@@ -47,6 +47,7 @@ class _Expression:
     """
 
     def __init__(self, tokens: Sequence[WgslToken], named: Callable[[str], int | None]) -> None:
+        """Begin at the first token. named: returns the value of a name, or None. `count` counts what is evaluated."""
         self.tokens, self.named, self.at, self.count = tokens, named, 0, 0
 
     def binary(self, *, above_precedence: int) -> int:

@@ -34,6 +34,7 @@ class WgslToken:
 
     @property
     def end(self) -> int:
+        """Offset in the text of the first character after the token."""
         return self.start + len(self.text)
 
 

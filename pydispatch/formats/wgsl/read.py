@@ -74,6 +74,7 @@ class _WgslReader:
     """
 
     def __init__(self, text: str, tokens: list[WgslToken], where: str) -> None:
+        """Begin at the first token. For the arguments see the attributes of the class."""
         self.text, self.tokens, self.where, self.at = text, tokens, where, 0
 
     def module(self) -> WgslModule:
@@ -288,4 +289,5 @@ class _WgslReader:
 
 
 def _listed(marks: list[str]) -> str:
+    """Return the expected tokens as text for messages: `';' or '{'`."""
     return " or ".join(f"'{mark}'" for mark in marks)

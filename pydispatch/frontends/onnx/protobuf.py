@@ -135,6 +135,7 @@ class _MessageReader:
     """Recursive decoder of one buffer. Positions are byte offsets into it."""
 
     def __init__(self, data: memoryview) -> None:
+        """Take the buffer, from which submessages are decoded without a copy."""
         self.data = data
 
     def fill(self, into: Message, position: int, end: int, depth: int) -> None:

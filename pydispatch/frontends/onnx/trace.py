@@ -56,7 +56,7 @@ class OnnxTracer:
         operators: Mapping[str, Mapping[str, Conversion]],
         options: ReadOptions,
     ) -> None:
-        """Index the functions of `source`; no node is traced yet. For the arguments see the attributes of the class."""
+        """Index the functions of `source`. The class describes the arguments; `external` becomes `external_files`."""
         self.builder = builder
         self.source = source
         self.external_files = external

@@ -54,7 +54,7 @@ class _Program:
     """
 
     def __init__(self, model: Model, builder: Builder, kernels: Collection[str]) -> None:
-        """Create a tracer without any translated graph; `kernels` names the operators that user kernels compute."""
+        """Create a tracer without translated graphs for `builder`. kernels: operators that user kernels compute."""
         self.model = model
         self.program = model.program
         self.b = builder

@@ -42,10 +42,12 @@ class AssemblyFormat:
 
     @cached_property
     def _readers(self) -> tuple[Read, ...]:
+        """Functions that parse the directives, in order."""
         return tuple(reader(directive) for directive in self._directives)
 
     @cached_property
     def _writers(self) -> tuple[Write, ...]:
+        """Functions that print the directives, in order."""
         return tuple(writer(directive, self._definition) for directive in self._directives)
 
     @cached_property
@@ -95,6 +97,7 @@ class AssemblyFormat:
         )  # fmt: skip
 
     def _inferred(self, index: int, count: int, state: ParsingState) -> Sequence[Attribute]:
+        """Return the types of the `count` values of operand `index`, inferred from the types parsed so far."""
         return self._definition.operands[index][1].constr.infer(state.context, length=count)
 
     @cached_property
@@ -108,6 +111,7 @@ class AssemblyFormat:
 
     @cached_property
     def _has_segments(self) -> bool:
+        """Whether a property of the operation states how many values each of its operands has."""
         return any(isinstance(option, AttrSizedOperandSegments) for option in self._definition.options)
 
     def print(self, op: Operation, printer: Printer) -> None:

@@ -53,6 +53,7 @@ def _read_operand(index: int) -> Read:
     """Return the reader of the operand with this index in the operation's definition, which is one value."""
 
     def read(parser: Any, state: ParsingState) -> None:
+        """Parse one operand, and set operand `index` of the definition to it."""
         state.operands[index] = (parser.parse_unresolved_operand(),)
 
     return read
@@ -62,6 +63,7 @@ def _read_operand_type(index: int) -> Read:
     """Return the reader of the type of the operand with this index in the operation's definition."""
 
     def read(parser: Any, state: ParsingState) -> None:
+        """Parse one type, and set it as the type of operand `index` of the definition."""
         state.operand_types[index] = (parser.parse_type(),)
 
     return read
@@ -71,6 +73,7 @@ def _read_result_type(index: int) -> Read:
     """Return the reader of the type of the result with this index in the operation's definition."""
 
     def read(parser: Any, state: ParsingState) -> None:
+        """Parse one type, and set it as the type of result `index` of the definition."""
         state.result_types[index] = (parser.parse_type(),)
 
     return read
@@ -118,6 +121,7 @@ def _absence_recorders(directives: Sequence[FormatDirective]) -> list[Read]:
     """Return functions that record the absence of the operands and attributes of an omitted group."""
 
     def recorder(directive: FormatDirective) -> Read:
+        """Return the function that records the absence of one directive's value; it reads nothing."""
         return lambda _, state: directive.set_empty(state)
 
     # `set_empty` of the base class does nothing.

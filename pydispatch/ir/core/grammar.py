@@ -160,6 +160,7 @@ class DialectAttribute(UniqueBaseAttributeVariable):
     name."""
 
     def parse_attr(self, parser: Parser) -> Attribute:
+        """Parse an attribute of the class that the definition requires, in any of the three forms."""
         return parse_attr_of(parser, cast(Any, self.unique_base))
 
     def print_attr(self, printer: Printer, attr: Attribute) -> None:
@@ -170,6 +171,7 @@ class NumberVariable(TypedAttributeVariable):
     """Directive for an integer whose type is known from the definition."""
 
     def parse_attr(self, parser: Parser) -> Attribute:
+        """Parse an integer, and return it as an attribute of the type that the definition requires."""
         return IntegerAttr(parser.parse_integer(allow_boolean=False), cast(Any, self.unique_type))
 
 

@@ -34,6 +34,7 @@ class LazyFormat:
 
     @cached_property
     def _program(self) -> FormatProgram:
+        """The parsed format, cached on first use."""
         return _parse_format(self._text, self._definition)
 
     def parse(self, parser: Parser, op_type: Any) -> Operation:

@@ -109,6 +109,7 @@ class FastOperand:
 
     @property
     def span(self) -> Span[str]:
+        """Span of the operand in the source text, for errors."""
         return self._token.span
 
 
@@ -250,6 +251,7 @@ class FastParser(Parser):
         return self.parse_optional_characters(keyword)
 
     def delimited(self, start: str, end: str) -> Any:
+        """Return a context manager that parses `start` at its beginning, and `end` at its end."""
         return _Delimited(self, start, end)
 
     def parse_optional_type(self) -> Any:
@@ -323,6 +325,7 @@ class FastParser(Parser):
         return map_
 
     def parse_affine_set(self) -> AffineSet:
+        """Parse an integer set, such as `(d0)[s0] : (d0 >= 0)`, with the parser for semi-affine expressions."""
         return SemiAffineParser(self._parser_state).parse_affine_set()
 
     def _parse_optional_builtin_attr(self) -> Any:

@@ -202,6 +202,7 @@ class CodeLoc(BuiltinAttribute):
         return code_location(self.code, self.instruction, self.line)
 
     def print_builtin(self, printer: Printer) -> None:
+        """Print the file and the line as one quoted text; the column is not printed."""
         printer.print_string(f"{json.dumps(self.code.co_filename)}:{self.line}")
 
 
@@ -214,9 +215,11 @@ class NamedLoc(BuiltinAttribute):
     text: str
 
     def __init__(self, text: str) -> None:
+        """Set the field, although attributes are frozen."""
         object.__setattr__(self, "text", text)
 
     def print_builtin(self, printer: Printer) -> None:
+        """Print the name as quoted text."""
         printer.print_string(json.dumps(self.text))
 
 
@@ -230,11 +233,12 @@ class LayerLoc(BuiltinAttribute):
     layer: str
 
     def __init__(self, filename: str, layer: str) -> None:
-        """Set the fields, although attributes are frozen."""
+        """Set the fields, although attributes are frozen: the file of the model, and the name of the layer."""
         object.__setattr__(self, "filename", filename)
         object.__setattr__(self, "layer", layer)
 
     def print_builtin(self, printer: Printer) -> None:
+        """Print the file and the layer as one quoted text."""
         printer.print_string(json.dumps(f"{self.filename}: {self.layer}"))
 
 

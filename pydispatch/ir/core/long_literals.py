@@ -60,9 +60,11 @@ class ProgramFile(os.PathLike[str]):
     """Path of a program whose text has been read, by `read_program`."""
 
     def __init__(self, path: str, text: str) -> None:
+        """Take the path, and the text that was read from it."""
         self._path, self.text = path, text
 
     def __fspath__(self) -> str:
+        """Return the path, so that the file can be passed where a path is expected."""
         return self._path
 
     def __repr__(self) -> str:
@@ -131,6 +133,7 @@ class _Reader:
 
     @property
     def size(self) -> int:
+        """Size of the text so far, without the digits of long literals."""
         return self._before_size + len(self._text)
 
     def feed(self, piece: bytes) -> None:

@@ -73,6 +73,7 @@ class ProgramParser(FastParser):
     # --- operations ---
 
     def parse_optional_operation(self) -> Operation | None:
+        """Parse an operation if the next token can begin one; else return None."""
         return self.parse_operation() if self._parser_state.current_token.kind in _OPERATION_STARTS else None
 
     def parse_operation(self) -> Operation:

@@ -57,6 +57,7 @@ class _Verification:
 
     @cached_property
     def _definition_without_traits(self) -> OpDef:
+        """The definition without traits, whose check covers types and properties alone."""
         return replace(self._definition, traits=OpTraits(lambda: ()))
 
     @cached_property

@@ -68,6 +68,7 @@ class IndexCastUIOp(IRDLOperation):
     assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
 
     def verify_(self) -> None:
+        """Check the types as those of `arith.index_cast`."""
         _verify_index_cast(self)
 
 
@@ -200,7 +201,7 @@ class Rounding(CustomDirective):
             parser.raise_error(f"rounding mode '{mode}' is not supported, only to_nearest_even is", start, parser.pos)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        pass
+        """Print nothing: the only supported rounding mode is the default."""
 
 
 # Parts of assembly formats. SameTypes parses nothing: its first type is that of its second.

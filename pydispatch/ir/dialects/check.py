@@ -236,6 +236,7 @@ class ExpectCloseOp(CheckOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> ExpectCloseOp:
+        """Parse StableHLO's form: the operands, then the bounds of the distance in ULP."""
         return _parse_stablehlo_form(cls, parser, "max_ulp_difference", "min_ulp_difference")
 
     def print(self, printer: Printer) -> None:
@@ -272,9 +273,11 @@ class ExpectSerializedEqOp(CheckOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> ExpectSerializedEqOp:
+        """Parse StableHLO's form: the operand, then the options `probe_id` and `iter`."""
         return _parse_stablehlo_form(cls, parser, "probe_id", "iter")
 
     def print(self, printer: Printer) -> None:
+        """Print StableHLO's form: the operand, then the options `probe_id` and `iter`."""
         _print_stablehlo_form(self, printer, ("probe_id", "iter"))
 
 

@@ -59,10 +59,12 @@ class ExtractStridedMetadataOp(IRDLOperation):
 
     @property
     def sizes(self) -> tuple[SSAValue, ...]:
+        """Sizes: the first half of the values in `metadata`."""
         return tuple(self.metadata)[: self.rank]
 
     @property
     def strides(self) -> tuple[SSAValue, ...]:
+        """Strides in elements: the second half of the values in `metadata`."""
         return tuple(self.metadata)[self.rank :]
 
     def verify_(self) -> None:

@@ -181,6 +181,7 @@ def _dynamic(by_name: dict[str, OutputSection], plan: RelocationPlan) -> bytes:
     """
 
     def address(name: str) -> int:
+        """Return the virtual address of the output section `name`."""
         return by_name[name].address
 
     pairs = [(reader.DT_FLAGS, _NOW), (reader.DT_FLAGS_1, _NOW_1)]

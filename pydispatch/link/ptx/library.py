@@ -71,6 +71,7 @@ class PtxParts:
 
     @property
     def name(self) -> str:
+        """Name of the module in messages."""
         return self.module.name
 
     def location(self, item: Item) -> str:

@@ -68,6 +68,7 @@ class Resolver:
     definition_of: dict[Key, Key | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        """List the parts of all modules by index, the kernel's first."""
         self.parts = [self.kernel, *(library.parts for library in self.libraries)]
 
     def collect(self) -> None:

@@ -67,6 +67,7 @@ class FunctionCopier:
         self.pending: list[FunctionCopy] = []
 
     def refuse(self, text: str) -> InvalidArgumentError:
+        """Return an error about the library, which it names. text: why the library cannot be linked."""
         return InvalidArgumentError(f"{self.library.name}: {text}")
 
     # Globals

@@ -153,6 +153,7 @@ class DeviceMemory:
 
     @property
     def device_name(self) -> str:
+        """Name of the device that has the memory, such as "cuda:0"."""
         return str(self.context.name)
 
     def view(self) -> memoryview | None:
@@ -161,9 +162,11 @@ class DeviceMemory:
         return view
 
     def read(self, target: memoryview) -> None:
+        """Copy the first bytes of the block into host memory, as many as `target` has."""
         self.context.copy_out(self.block, target, target.nbytes)
 
     def write(self, source: memoryview) -> None:
+        """Copy host memory to the start of the block."""
         self.context.copy_in(self.block, source, source.nbytes)
 
 

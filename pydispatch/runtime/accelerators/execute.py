@@ -333,7 +333,9 @@ class _UnfixedRun:
         self.update(blocks, constants, fill_patterns)
 
     def update(self, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
+        """Set the arguments that the following runs pass to `Executor.run`."""
         self.run_arguments = blocks, constants, fill_patterns
 
     def run(self) -> None:
+        """Run the plan once over the current memory."""
         self.executor.run(self.record, *self.run_arguments)

@@ -275,6 +275,7 @@ class AcceleratorFunction(Submitted, Callee):
         return self._with_defaults(bound) if fresh else self._prepared(bound, out)
 
     def _prepared(self, bound: tuple[Any, ...], out: Any) -> Prepared:
+        """Return a prepared call of this function; devices override the class. bound: the arguments in order."""
         return Prepared(self, bound, out)
 
     def profile(self, *args: Any, runs: int = 1, **named: Any) -> Profile:

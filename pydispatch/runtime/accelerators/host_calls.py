@@ -77,6 +77,7 @@ class OperandMemory:
 
     @property
     def device_name(self) -> str:
+        """Name of the device that has the memory, such as "cuda:0"."""
         return str(self._context.name)
 
     def view(self) -> memoryview | None:

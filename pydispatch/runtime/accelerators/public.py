@@ -20,9 +20,11 @@ class _Documentation:
     """Descriptor of `__doc__`: the docstring of a class, or the help text of a function object."""
 
     def __init__(self, text: str) -> None:
+        """Take the docstring of the class; that of an instance is computed."""
         self._text = text
 
     def __get__(self, instance: Callee | None, owner: type) -> str:
+        """Return the docstring of the class if there is no instance, else the help text of the function."""
         return self._text if instance is None else instance._public.help()
 
 
@@ -32,7 +34,7 @@ class Callee:
     _context: Any  # the open device, which subclasses set
 
     def __init__(self, public: PublicFunction, device_name: str) -> None:
-        """public: the function in the C core, which has its names, types and documentation."""
+        """Take the function in the C core, which has its names, types and help text. device_name: for repr()."""
         self._public, self._device_name = public, device_name
         self.name, self.signature, self.__name__ = public.name, public.signature, public.name
 
@@ -68,6 +70,7 @@ class Callee:
 
     @property
     def __signature__(self) -> inspect.Signature:
+        """Signature of the function for `inspect.signature`."""
         return self._public.described().signature()
 
     def _with_defaults(self, default_args: tuple[Any, ...], out: Any = None) -> Callable[..., Any]:
@@ -75,6 +78,7 @@ class Callee:
         call = cast("Callable[..., Any]", self)
 
         def run(*new_args: Any, **new_named: Any) -> Any:
+            """Call the function on new arguments, or on the default ones if none are passed."""
             return call(*(self._arranged(new_args, new_named) if new_args or new_named else default_args), out=out)
 
         return run

@@ -29,6 +29,7 @@ class _Span:
     __slots__ = ("begin", "kind", "name")
 
     def __init__(self, kind: Kind, name: str) -> None:
+        """Take the kind and the name of the event, which begins when the `with` block is entered."""
         self.kind, self.name, self.begin = kind, name, 0
 
     def __enter__(self) -> None:

@@ -150,6 +150,7 @@ class CpuDevice(MakesBuffers, Device):
             return self._registry
 
     def _memory_of(self, nbytes: int) -> HostMemory:
+        """Return host memory of `nbytes` bytes for a buffer of this device."""
         return HostMemory(self.name, nbytes)
 
     def memory(self) -> dict[str, int]:

@@ -59,6 +59,7 @@ class Import:
 
     @property
     def declaration(self) -> str:
+        """Distinct declarations in C of the signatures of the calls, one after the other."""
         return "\n".join(dict.fromkeys(signature.prototype for signature in self.signatures))
 
     def __str__(self) -> str:

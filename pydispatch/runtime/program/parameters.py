@@ -105,6 +105,7 @@ def _open(parameters: Mapping[str, Any] | None) -> dict[str, list[Any]]:
 
 
 def _list(source: Any) -> Iterable[Any]:
+    """Return the sources as a sequence; a single source becomes a list of one."""
     return source if isinstance(source, (list, tuple)) else [source]
 
 

@@ -102,6 +102,7 @@ class Program:
         return name in self._functions
 
     def __getattr__(self, name: str) -> Function:
+        """Raise AttributeError for a name that no function of the program has."""
         raise AttributeError(self._unknown(name))
 
     def __dir__(self) -> list[str]:
@@ -145,6 +146,7 @@ class Program:
         return session
 
     def _with_state(self, state: State | None) -> Self:
+        """Return a program of the same code and imports, with other globals; None for a program without globals."""
         return type(self)(self._module, self._name, self._imports, state)
 
     def close(self) -> None:

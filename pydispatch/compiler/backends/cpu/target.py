@@ -78,9 +78,11 @@ class Cpu(Backend):
         return targets or [target]
 
     def has_format(self, format: str) -> bool:
+        """Return whether `format` is a format of embedded ELF files, for any architecture."""
         return format.startswith(PREFIX)
 
     def cpu_machine(self, target: ExecutableTargetAttr) -> Machine:
+        """Return the machine that a target attribute describes, whose vector registers hold blocks of products."""
         return machine_of(target_of(target))
 
 

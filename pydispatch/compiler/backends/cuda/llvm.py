@@ -73,6 +73,7 @@ class NvptxMachine:
 
     @property
     def llvm_features(self) -> str:
+        """Features as LLVM writes them, separated by commas."""
         return ",".join(self.features)
 
 

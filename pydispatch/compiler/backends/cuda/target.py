@@ -124,6 +124,7 @@ class Cuda(Backend):
         return self.target(target=name) if name else self.target()
 
     def mma_generation(self, target: ExecutableTargetAttr) -> int:
+        """Return the architecture as a number, such as 80 for "sm_80", which decides about instructions for tiles."""
         return number_of(stated(target.configuration) or DEFAULT)
 
 

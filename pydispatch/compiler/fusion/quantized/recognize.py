@@ -178,6 +178,7 @@ class ScalarRecognizer:
     """
 
     def __init__(self, tensors: TensorRecognizer, generic: Structured, scale_loops: frozenset[int]) -> None:
+        """Begin with no scalar recognized. For the arguments see the class."""
         self.tensors, self.g, self.scale_loops = tensors, generic, scale_loops
 
     def of(self, value: SSAValue) -> Dequantized | None:

@@ -185,6 +185,7 @@ class _Body:
     """
 
     def __init__(self, tracer: Tracer, generic: Structured, index: AffineMap) -> None:
+        """Begin with no scalar recognized. For the arguments see the class."""
         self.tracer, self.g, self.index = tracer, generic, index
 
     def value(self, value: SSAValue) -> Value | None:
@@ -240,6 +241,7 @@ class _Body:
 
 
 def _added(body: _Body, op: Operation) -> Value:
+    """Return the sum of the operands of a floating-point addition."""
     return sum_of(body.number(op.operands[0]), body.number(op.operands[1]))
 
 
@@ -268,6 +270,7 @@ def _combined(body: _Body, op: Operation) -> Value:
 
 
 def _multiplied(body: _Body, op: Operation) -> Value:
+    """Return the product of the operands of a floating-point multiplication."""
     return product_of(body.number(op.operands[0]), body.number(op.operands[1]))
 
 

@@ -143,6 +143,7 @@ class CorrectionTerms:
     """
 
     def __init__(self, contraction: Contraction) -> None:
+        """Begin with no operation created."""
         self.contraction, self.new_ops = contraction, list[Operation]()
 
     def corrected(

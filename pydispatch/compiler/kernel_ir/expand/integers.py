@@ -60,6 +60,7 @@ class _Builder:
     """
 
     def __init__(self, build: Build, type_: IntegerType | IndexType) -> None:
+        """Insert operations by `build`, whose constants have the type `type_`."""
         self.build, self.type = build, type_
 
     def number(self, value: int) -> SSAValue:

@@ -45,6 +45,7 @@ class Value:
     __slots__ = ("body", "value")
 
     def __init__(self, body: Body, value: SSAValue) -> None:
+        """Wrap `value`, which is in scope at the end of `body`."""
         self.body, self.value = body, value
 
     def wrapped(self, value: SSAValue) -> Any:

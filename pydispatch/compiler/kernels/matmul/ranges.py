@@ -39,6 +39,7 @@ class _Ranges:
     """
 
     def __init__(self) -> None:
+        """Create an analysis with an empty cache; None stands for a value whose range is unknown."""
         self.cache: dict[SSAValue, Range | None] = {}
 
     def of(self, value: SSAValue) -> Range | None:

@@ -41,12 +41,15 @@ class IndexBuilder(KnownIndices, IndexArithmetic[SSAValue]):
         return self.index(index) if isinstance(index, int) else index
 
     def _sum(self, lhs: SSAValue, rhs: Index) -> SSAValue:
+        """Emit the addition of an index to a value; sums of indices do not overflow."""
         return self.pure(arith.AddiOp(lhs, self.value(rhs), overflow=_NSW))
 
     def _difference(self, lhs: Index, rhs: SSAValue) -> SSAValue:
+        """Emit the subtraction of a value from an index; differences of indices do not overflow."""
         return self.pure(arith.SubiOp(self.value(lhs), rhs, overflow=_NSW))
 
     def _product(self, lhs: SSAValue, rhs: Index) -> SSAValue:
+        """Emit the multiplication of a value by an index; products of indices do not overflow."""
         return self.pure(arith.MuliOp(lhs, self.value(rhs), overflow=_NSW))
 
     def product(self, values: Sequence[Index]) -> Index:

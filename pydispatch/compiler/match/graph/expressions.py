@@ -234,6 +234,7 @@ def element_type(type: Attribute) -> Attribute:
 
 
 def is_scalar(type: Attribute) -> bool:
+    """Return whether a type is an integer, an index or a float, and no tensor or vector."""
     return isinstance(type, (IntegerType, IndexType, AnyFloat))
 
 

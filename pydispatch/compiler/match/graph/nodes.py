@@ -45,6 +45,7 @@ class Node:
     reads: AffineMap | None = None
 
     def __post_init__(self) -> None:
+        """Clear `commutative` unless there are two operands."""
         self.commutative = self.commutative and len(self.children) == 2
 
     @property

@@ -96,6 +96,7 @@ def _endless_error(patterns: Sequence[PdlPattern], report: Report, when: str) ->
 
 
 def _inside(op: Operation, program: ModuleOp) -> bool:
+    """Return whether `op` is still in the program: no rewrite has erased it or one around it."""
     return program.is_ancestor(op)
 
 

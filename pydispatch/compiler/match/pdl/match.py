@@ -339,8 +339,10 @@ def _equal(wanted: Attribute, got: Attribute) -> bool:
 
 
 def _name(op: pdl.OperationOp) -> str:
+    """Return the name of the operation that `op` matches, for messages."""
     return op.opName.data if op.opName is not None else "an operation"
 
 
 def _texts(types: Sequence[Attribute]) -> str:
+    """Return types as text for messages: `(f32, i32)`."""
     return f"({', '.join(map(str, types))})"

@@ -39,6 +39,7 @@ class Replacer:
     """
 
     def __init__(self, program: ModuleOp, targets: tuple[str, ...] = ()) -> None:
+        """Begin with no kernel inserted. For the arguments see the attributes of the class."""
         self.program, self.targets = program, targets
         self.known: dict[tuple[str, str], str] = {}
 

@@ -45,6 +45,7 @@ class LoopBody(BodyBuilder):
         return self.add(arith.MaxSIOp(lhs, rhs))
 
     def less(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """Emit the signed comparison lhs < rhs, and return its i1."""
         return self.add(arith.CmpiOp(lhs, rhs, "slt"))
 
     def equal(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:

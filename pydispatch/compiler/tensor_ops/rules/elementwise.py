@@ -46,6 +46,7 @@ class Elementwise(TensorOp):
         return elements[result.index]
 
     def is_pointwise(self, op: Any) -> bool:
+        """Return whether the operation has no region, which could read elements at other indices."""
         return not op.regions
 
 

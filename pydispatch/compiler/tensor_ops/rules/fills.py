@@ -69,6 +69,7 @@ class Constant(TensorOp):
         return not isinstance(value, DenseIntOrFPElementsAttr) or is_splat(value)
 
     def runs_on_host(self, op: Any) -> bool:
+        """Return True: the host program provides a constant that no dispatch has taken in."""
         return True
 
 
@@ -76,9 +77,11 @@ class Fill(TensorOp):
     """Base class of rules for tensors whose elements are all equal."""
 
     def is_fill(self, op: Any) -> bool:
+        """Return True: each dispatch computes the equal elements itself."""
         return True
 
     def is_pointwise(self, op: Any) -> bool:
+        """Return True: an element depends on no other one."""
         return True
 
 
@@ -88,9 +91,11 @@ class Empty(Fill):
     name = "tensor.empty"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """Return the operand that states the dynamic size."""
         return dynamic_size(op.operands, result, axis)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Return a zero: the elements are undefined, and all kernels read them alike."""
         return elements.zero(build, tensor_type(result).element_type)
 
 
@@ -100,6 +105,7 @@ class FlowEmpty(Fill):
     name = "flow.tensor.empty"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """Return the operand that states the dynamic size."""
         return dynamic_size(op.operands, result, axis)
 
 
@@ -134,6 +140,7 @@ class FromElements(TensorOp):
         return selected
 
     def repeats_cheaply(self, op: Any) -> bool:
+        """Return True: an element is one of the scalars, which need no load."""
         return True
 
 
@@ -143,6 +150,7 @@ class Generate(TensorOp):
     name = "tensor.generate"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """Return the operand that states the dynamic size."""
         return dynamic_size(op.operands, result, axis)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:

@@ -57,6 +57,7 @@ class Generic(TensorOp):
                     )
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Return the element of a result at `indices`, computed by the body of the generic."""
         return element_of_generic(elements, build, result, indices)
 
     def is_pointwise(self, op: Any) -> bool:
@@ -105,6 +106,7 @@ class Dispatch(TensorOp):
         return None
 
     def runs_on_host(self, op: Any) -> bool:
+        """Return True: the host launches dispatches of the program."""
         return True
 
 

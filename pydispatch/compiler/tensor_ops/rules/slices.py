@@ -33,15 +33,19 @@ class ExtractSlice(TensorOp):
         return slice_of(op).sizes[kept[axis]] if kept is not None else None
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Return the element of the source at the offsets of the slice plus `indices` times its strides."""
         return elements.at(build, op.source, in_slice(elements, build, op, op.source, tensor_type(result), indices))
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
+        """Return the conditions that the slice is inside its source."""
         return _slice_fits(op, op.source)
 
     def is_view(self, op: Any) -> bool:
+        """Return whether the slice is one contiguous run of the source's memory."""
         return is_contiguous(op)
 
     def repeats_cheaply(self, op: Any) -> bool:
+        """Return True: an element is one load from the source, as it would be from a stored slice."""
         return True
 
 
@@ -51,6 +55,7 @@ class InsertSlice(Update):
     name = "tensor.insert_slice"
 
     def size_operands(self, op: Any) -> list[SSAValue]:
+        """Return the operands that state sizes of the slice."""
         return list(op.sizes)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
@@ -120,6 +125,7 @@ class Insert(Update):
         return []
 
     def written_element(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue:
+        """Return the inserted scalar; there is no other written element, so `indices` is unused."""
         return elements.scalar(op.scalar)
 
     def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:

@@ -30,12 +30,15 @@ class Cast(View):
     name = "tensor.cast"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """Return the size of the operand along the axis, which a cast does not change."""
         return Dim(op.operands[0], axis)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Return the element of the operand at the same indices."""
         return elements.at(build, op.operands[0], indices)
 
     def is_pointwise(self, op: Any) -> bool:
+        """Return True: an element is the operand's element at the same index."""
         return True
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
@@ -54,6 +57,7 @@ class TieShape(Cast):
     name = "flow.tensor.tie_shape"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """Return the operand after the tensor that states the dynamic size."""
         return dynamic_size(op.operands[1:], result, axis)
 
 
@@ -69,12 +73,15 @@ class Barrier(TensorOp):
     name = "util.optimization_barrier"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """Return the size of the operand that the barrier returns as this result."""
         return Dim(op.operands[result.index], axis)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Return the element, at the same indices, of the operand that the barrier returns as this result."""
         return elements.at(build, op.operands[result.index], indices)
 
     def runs_on_host(self, op: Any) -> bool:
+        """Return True: no dispatch takes in a barrier."""
         return True
 
 
@@ -84,6 +91,7 @@ class ExpandShape(View):
     name = "tensor.expand_shape"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """Return the operand that states the dynamic size of the expanded shape."""
         return dynamic_size(op.dynamic_output_shape, result, axis)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
@@ -150,9 +158,11 @@ class FlowReshape(Reshape):
     name = "flow.tensor.reshape"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """Return the operand that states the dynamic size of the result."""
         return dynamic_size(op.result_dims, result, axis)
 
     def size_operands(self, op: Any) -> list[SSAValue]:
+        """Return the operands that state dynamic sizes: of the source, then of the result."""
         return [*op.source_dims, *op.result_dims]
 
 

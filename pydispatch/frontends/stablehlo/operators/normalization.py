@@ -25,7 +25,7 @@ class _FeatureAxis:
     """
 
     def __init__(self, tracer: StablehloTracer, op: Operation, x: Tensor) -> None:
-        """Read the axis of the features and epsilon from the attributes of `op`."""
+        """Read the axis of the features and epsilon from the attributes of `op`; `tracer` has the builder."""
         self.b = tracer.b
         self.x = x
         self.axis = tracer.axis(op, "feature_index", x.rank)

@@ -50,7 +50,7 @@ class Implied(CustomDirective):
     """Base of directives for types that are inferred, and thus not printed."""
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        pass
+        """Print nothing, since the types are inferred when the text is parsed."""
 
 
 def request_space(state: PrintingState) -> None:
@@ -86,4 +86,5 @@ def require(word: str, clause: Any, parser: Parser, state: ParsingState, start: 
 
 
 def _with_article(word: str) -> str:
+    """Return a noun with its indefinite article for messages; a plural stays without one."""
     return word if word.endswith("s") else f"{'an' if word[0] in 'aeio' else 'a'} {word}"

@@ -29,6 +29,7 @@ class OneOperand(CustomDirective):
     values: VariadicOperandVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse one operand, and set it as the only value of the operand."""
         self.values.set(state, (parser.parse_unresolved_operand(),))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
@@ -93,6 +94,7 @@ def parse_mixed(parser: Parser, delimiter: Parser.Delimiter) -> tuple[list[Unres
 
 
 def _numbers(values: Sequence[int], is_dense: bool) -> Attribute:
+    """Return integers of 64 bits as an attribute: a dense array, or an array of integer attributes."""
     return DenseArrayBase.from_list(i64, values) if is_dense else ArrayAttr([IntegerAttr(v, 64) for v in values])
 
 

@@ -34,9 +34,11 @@ class _Property(CustomDirective):
     value: AttributeVariable
 
     def is_present(self, op: IRDLOperation) -> bool:
+        """Return whether `op` has the property, so that its optional group is printed."""
         return self.value.is_present(op)
 
     def is_anchorable(self) -> bool:
+        """Return True: the property may decide whether its optional group is printed."""
         return True
 
 
@@ -51,6 +53,7 @@ class TypeValue(CustomDirective):
         self.value.set(state, parser.parse_type())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the type that is the property's value."""
         self.value.print(printer, state, op)
 
 
@@ -159,6 +162,7 @@ class KeywordChoice(Word):
 
 @cache
 def _index_attr(index: int) -> IntegerAttr:
+    """Return an integer attribute of 64 bits, the same object for equal numbers."""
     return IntegerAttr(index, 64)
 
 

@@ -19,6 +19,7 @@ class NamedRegion(CustomDirective):
     region: RegionVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the arguments with their types, and the region, which begins with them."""
         self.region.set(state, parser.parse_region(syntax.parse_signature_args(parser)))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:

@@ -40,6 +40,7 @@ class PlainSignature(CustomDirective):
     tied: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the signature, in which types have no sizes of dynamic dimensions."""
         self._parse(parser, state, with_dims=False)
 
     def _parse(self, parser: Parser, state: ParsingState, with_dims: bool) -> syntax.ShapedSignature:
@@ -57,6 +58,7 @@ class PlainSignature(CustomDirective):
         return signature
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the signature, in which types have no sizes of dynamic dimensions."""
         self._print(printer, state, op, (), ())
 
     def _print(
@@ -100,4 +102,5 @@ class Signature(PlainSignature):
         self.result_dims.set(state, signature.result_dims)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the signature with the sizes of dynamic dimensions of arguments and results."""
         self._print(printer, state, op, self.argument_dims.get(op), self.result_dims.get(op))

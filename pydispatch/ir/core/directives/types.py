@@ -82,6 +82,7 @@ class SameTypes(Implied):
     others: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Set `types` to the types of `others`; nothing is read."""
         self.types.set(state, parsed_types(self.others, state))
 
 
@@ -92,6 +93,7 @@ class Absent(Implied):
     types: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Set `types` to no types; nothing is read."""
         self.types.set(state, ())
 
 

@@ -78,6 +78,7 @@ class _Bounds:
         self._groups.append(len(self._expressions) - before)
 
     def _expression(self) -> None:
+        """Parse one affine expression, and append it to the list of the bounds' expressions."""
         self._expressions.append(self._affine._parse_affine_expr(self._value))
 
     def _value(self) -> AffineExpr | None:

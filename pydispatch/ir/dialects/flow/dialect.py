@@ -119,6 +119,7 @@ class DispatchRegionOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
+        """Raise VerifyException if the region that computes the workgroup counts is wrong."""
         check_count(self.count, has_device_argument=False)
 
 

@@ -52,6 +52,7 @@ class ExecutableConditionOp(IRDLOperation):
     assembly_format = "custom<Condition>($body) attr-dict-with-keyword"
 
     def verify_(self) -> None:
+        """Raise VerifyException unless the region maps the device to an i1."""
         check_region(self.body, [i1], "condition", has_device_argument=True)
 
 
@@ -153,6 +154,7 @@ class ExecutableConstantBlockOp(IRDLOperation):
     assembly_format = "custom<KeyedRegion>($keys, $function_type, attr-dict-with-keyword, $body)"
 
     def verify_(self) -> None:
+        """Raise VerifyException unless the region maps the device to the values that the type lists."""
         check_region(self.body, self.function_type.outputs.data, "constant", has_device_argument=True)
 
 

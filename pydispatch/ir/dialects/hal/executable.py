@@ -44,6 +44,7 @@ class ExecutableOp(IRDLOperation):
     assembly_format = "custom<Visibility>($sym_visibility) $sym_name attr-dict-with-keyword custom<SymbolBody>($body)"
 
     def verify_(self) -> None:
+        """Raise VerifyException for an operation in the body that is neither a variant nor a binary."""
         check_children(self, self.body, ("hal.executable.variant", "hal.executable.binary", "hal.executable_end"))
 
 

@@ -64,7 +64,7 @@ class PropertyList(CustomDirective):
         parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_entry)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        pass
+        """Print nothing: other directives print the properties."""
 
     def is_present(self, op: IRDLOperation) -> bool:
         """Return that nothing is to be printed."""
@@ -117,9 +117,10 @@ class LabelledCount(CustomDirective):
         self.region.set(state, parser.parse_region())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        pass
+        """Print nothing: this older syntax is only parsed."""
 
     def is_present(self, op: IRDLOperation) -> bool:
+        """Return False, so that this older syntax is never printed."""
         return False
 
 

@@ -48,9 +48,10 @@ class SetZero(CustomDirective):
                                start, parser.pos)  # fmt: skip
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        pass
+        """Print nothing: the index is not stored."""
 
     def is_present(self, op: IRDLOperation) -> bool:
+        """Return False, so that the index is never printed."""
         return False
 
 
@@ -69,6 +70,7 @@ class BindingFlags(CustomDirective):
     value: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the flags, and store them as an array of strings."""
         self.value.set(state, syntax.strings(parse_flags(parser, BINDING_FLAGS)))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
@@ -141,6 +143,7 @@ class Ordinal(Index):
     layout: AttributeVariable
 
     def is_present(self, op: IRDLOperation) -> bool:
+        """Return whether the operation has a layout; the index is written after it."""
         return self.layout.is_present(op)
 
 

@@ -63,6 +63,7 @@ class PipelineBindingAttr(ParametrizedAttribute):
 
     @property
     def read_only(self) -> bool:
+        """Whether kernels only read the binding."""
         return any(f.data == "ReadOnly" for f in self.flags)
 
     @classmethod
@@ -239,6 +240,7 @@ class InterfaceBindingAttr(ParametrizedAttribute):
             return [IntAttr(parser.parse_integer(allow_negative=False, allow_boolean=False))]
 
     def print_parameters(self, printer: Printer) -> None:
+        """Print the ordinal of the binding as `<ordinal>`."""
         printer.print_string(f"<{self.ordinal.data}>")
 
 

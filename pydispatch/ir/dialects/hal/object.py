@@ -129,12 +129,15 @@ class ObjectList(CustomDirective):
     value: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the list, and set the property to it."""
         self.value.set(state, parse_object_list(parser))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the list."""
         self.value.print(printer, state, op)
 
     def is_present(self, op: IRDLOperation) -> bool:
+        """Return whether `op` has the list, so that its optional group is printed."""
         return self.value.is_present(op)
 
 

@@ -86,9 +86,11 @@ class HostRegion(CustomDirective):
         request_space(state)
 
     def is_present(self, op: IRDLOperation) -> bool:
+        """Return whether `op` has the region, so that its optional group is printed."""
         return self.region.is_present(op)
 
     def is_anchorable(self) -> bool:
+        """Return True: the region may decide whether its optional group is printed."""
         return True
 
     def set_empty(self, state: ParsingState) -> None:

@@ -168,12 +168,14 @@ class Ignored(CustomDirective):
     """
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse an attribute, and discard it."""
         parser.parse_attribute()
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        pass
+        """Print nothing: the attribute is not stored."""
 
     def is_present(self, op: IRDLOperation) -> bool:
+        """Return False, so that the attribute is never printed."""
         return False
 
 

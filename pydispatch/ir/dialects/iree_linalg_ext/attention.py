@@ -81,9 +81,10 @@ class Properties(CustomDirective):
         parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_entry, " in the properties of an attention")
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        pass  # properties are printed in the attribute dictionary
+        """Print nothing: the properties are printed in the attribute dictionary."""
 
     def is_present(self, op: IRDLOperation) -> bool:
+        """Return False, so that properties in angle brackets are never printed."""
         return False
 
 

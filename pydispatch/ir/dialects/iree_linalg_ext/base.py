@@ -177,6 +177,7 @@ def check_comparator(body: Region, elements: Sequence[Attribute]) -> None:
 
 
 def _listed(types: Sequence[Attribute]) -> str:
+    """Return types as text for messages, separated by commas."""
     return ", ".join(map(str, types))
 
 

@@ -102,6 +102,7 @@ class Winograd(OnTensorsOp):
         self.verify_shapes(source, result)
 
     def transformed_rank(self) -> int:
+        """Return the rank of the tensor of transformed tiles."""
         return len(self.tile_letters()) + 2  # and the two dimensions of a tile, a and b
 
     def tile_letters(self) -> str:

@@ -56,6 +56,7 @@ class _WordAttr(Data[str]):
             return parser.parse_identifier()
 
     def print_parameter(self, printer: Printer) -> None:
+        """Print the keyword as `<word>`."""
         printer.print_string(f"<{self.data}>")
 
 
@@ -175,7 +176,7 @@ class ImpliedTypes(ResultTypes):
     """Directive that parses result types like ResultTypes and does not print them."""
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        pass
+        """Print nothing, since the outputs imply the result types."""
 
 
 @directive
@@ -188,10 +189,11 @@ class NoRegions(CustomDirective):
     regions: VariadicRegionVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Set the operation's regions to none; nothing is read."""
         self.regions.set(state, ())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        pass
+        """Print nothing, since the name of the operation implies its body."""
 
 
 @directive
@@ -221,9 +223,11 @@ class Numbers(CustomDirective):
         printer.print_string(str([int(v) for v in value.get_values()]))
 
     def is_present(self, op: IRDLOperation) -> bool:
+        """Return whether `op` has the property, so that its optional group is printed."""
         return self.value.is_present(op)
 
     def is_anchorable(self) -> bool:
+        """Return True: the list may decide whether its optional group is printed."""
         return True
 
 
@@ -277,7 +281,7 @@ class TrailingAttributes(CustomDirective):
             self.attributes.parse(parser, state)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        pass
+        """Print nothing: all attributes are printed before the operands."""
 
 
 def integers(value: Attribute | None, count: int, default: int = 1) -> list[int]:

@@ -27,6 +27,7 @@ class Structure(NamedTuple):
 
     @property
     def loop_count(self) -> int:
+        """Number of loops, parallel ones and reductions."""
         return len(self.parallel)
 
 

@@ -43,7 +43,7 @@ class Memfence(CustomDirective):
             parser.parse_attribute()
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        pass
+        """Print nothing: the fence is not stored."""
 
 
 @directive

@@ -20,6 +20,7 @@ class Permutation(CustomDirective):
     value: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse an affine map, and set the property to it."""
         self.value.set(state, AffineMapAttr(parser.parse_affine_map()))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:

@@ -31,6 +31,7 @@ class HostArray(Data[Any]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Any:
+        """Raise ParseError: a text cannot contain an array of this process."""
         parser.raise_error("an array of a process is not part of a program's text")
 
     def print_parameter(self, printer: Printer) -> None:

@@ -45,6 +45,7 @@ class KeywordAttr(Data[str], SpacedOpaqueSyntaxAttribute):
         return word
 
     def print_parameter(self, printer: Printer) -> None:
+        """Print the keyword."""
         printer.print_string(self.data)
 
 

@@ -42,6 +42,7 @@ class Clause:
     constraint: ClassVar[Any] = AnyAttr()
 
     def __init__(self, word: str, name: str | None = None, optional: bool = False) -> None:
+        """Set the word, and the property, which has the same name by default."""
         self.word = word
         self.name = name or word
         self.optional = optional
@@ -85,9 +86,11 @@ class IntegersClause(Clause):
     constraint = NUMBERS
 
     def read(self, parser: Parser) -> Attribute:
+        """Parse a list of integers, and return it as an array of 64-bit integers."""
         return DenseArrayBase.from_list(i64, records.parse_integers(parser))
 
     def write(self, printer: Printer, value: Any) -> None:
+        """Print the integers of the property's value in brackets."""
         records.print_value(printer, attributes.integers(value))
 
 
@@ -97,9 +100,11 @@ class IntegerClause(Clause):
     constraint = NUMBER
 
     def read(self, parser: Parser) -> Attribute:
+        """Parse an integer, and return it as an attribute of 64 bits."""
         return IntegerAttr(parser.parse_integer(allow_boolean=False), i64)
 
     def write(self, printer: Printer, value: Any) -> None:
+        """Print the integer."""
         printer.print_string(str(value.value.data))
 
 
@@ -109,9 +114,11 @@ class Flag(Clause):
     constraint = BoolAttr
 
     def read(self, parser: Parser) -> Attribute:
+        """Parse `true` or `false`, and return it as an attribute."""
         return attributes.flag(parser.parse_boolean())
 
     def write(self, printer: Printer, value: Any) -> None:
+        """Print `true` or `false`."""
         records.print_value(printer, bool(value.value.data))
 
 
@@ -126,9 +133,11 @@ class OneWord(Clause):
         self.kind = self.constraint = kind  # type: ignore[misc]
 
     def read(self, parser: Parser) -> Attribute:
+        """Parse a keyword of `kind`; raise ParseError for another word."""
         return self.kind(self.kind.parse_parameter(parser))
 
     def write(self, printer: Printer, value: Any) -> None:
+        """Print the keyword."""
         printer.print_string(value.data)
 
 
@@ -138,12 +147,14 @@ class Precisions(Clause):
     constraint = ArrayAttr
 
     def __init__(self) -> None:
+        """Use the word `precision`, the property `precision_config`, and let texts omit the clause."""
         super().__init__("precision", "precision_config", optional=True)
 
     def read(self, parser: Parser) -> Attribute:
         """Parse the precisions in square brackets."""
 
         def parse_precision() -> attributes.Precision:
+            """Parse the precision of one operand, such as HIGHEST."""
             return attributes.Precision(attributes.Precision.parse_parameter(parser))
 
         return ArrayAttr(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parse_precision))
@@ -163,7 +174,9 @@ class RecordClause(Clause):
         self.kind = self.constraint = kind  # type: ignore[misc]
 
     def read(self, parser: Parser) -> Attribute:
+        """Parse the fields in angle brackets, and return them as an attribute of `kind`."""
         return self.kind(self.kind.parse_parameter(parser))
 
     def write(self, printer: Printer, value: Any) -> None:
+        """Print the fields in angle brackets."""
         value.print_parameter(printer)

@@ -182,6 +182,7 @@ class TupleSignature(TypeSignature):
         return Types(operands=type.types.data, results=[type])
 
     def print(self, printer: Printer, op: Operation) -> None:
+        """Print the tuple type of the result."""
         printer.print_attribute(op.result_types[0])
 
 

@@ -78,6 +78,7 @@ class ComplexSignature(TypeSignature):
         return Types((part, part), [type])
 
     def print(self, printer: Printer, op: Operation) -> None:
+        """Print the complex type of the result."""
         printer.print_attribute(op.result_types[0])
 
 
@@ -89,6 +90,7 @@ class Format(Clause):
 
     @property
     def properties(self) -> Mapping[str, Any]:
+        """The two properties that the clause sets, with the class of their attributes."""
         return {"exponent_bits": IntegerAttr, "mantissa_bits": IntegerAttr}
 
     def parse(self, parser: Parser, properties: Properties) -> None:

@@ -75,6 +75,7 @@ class DimensionPairs(Clause):
         return [getattr(numbers.data, field) for field in self._fields]
 
     def is_present(self, op: Operation) -> bool:
+        """Return whether the clause is printed: it is required, or `op` has pairs of dimensions."""
         return not self.optional or any(self._lists(op))
 
     def parse(self, parser: Parser, properties: Properties) -> None:
@@ -136,6 +137,7 @@ class Convolution(IRDLOperation):
         parse_equals(parser, "window")
 
         def parse_entry() -> None:
+            """Parse one entry of the window, such as `stride = [2]`, into `properties`."""
             _parse_window_entry(parser, cls.WINDOW, properties)
 
         parser.parse_comma_separated_list(parser.Delimiter.BRACES, parse_entry)

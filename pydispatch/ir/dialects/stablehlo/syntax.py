@@ -133,6 +133,7 @@ class ResultOnly(TypeSignature):
         return Types((), [parser.parse_type()])  # no operand types, and one result type
 
     def print(self, printer: Printer, op: Operation) -> None:
+        """Print the type of the only result."""
         printer.print_attribute(op.result_types[0])
 
 

@@ -121,6 +121,7 @@ class ExpandedType(CustomDirective):
             self.numbers.set(state, DenseArrayBase.from_list(i64, type.get_shape()))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the result type."""
         self.type.print(printer, state, op)
 
 
@@ -169,6 +170,7 @@ class AllocatedType(CustomDirective):
                 parser.raise_error(f"the sizes ({listed}) are not those of {type}", start, parser.pos)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the type of the new tensor."""
         self.type.print(printer, state, op)
 
 

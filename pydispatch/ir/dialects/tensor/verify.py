@@ -137,6 +137,7 @@ def _is_rank_reduced(sizes: Sequence[int | None], shape: Sequence[int | None]) -
 
 
 def _extract_slice(op: tensor.ExtractSliceOp) -> None:
+    """Check the slice against its source and the type of the result."""
     _slice(op, op.source, op.result)
 
 

@@ -65,9 +65,10 @@ class PropertyClauses(CustomDirective):
             start = parser.pos
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        pass  # properties are printed in the attribute dictionary
+        """Print nothing: the properties are printed in the attribute dictionary."""
 
     def is_present(self, op: IRDLOperation) -> bool:
+        """Return False, so that properties are never printed as `name(value)`."""
         return False
 
 

@@ -299,6 +299,7 @@ class SameHandles(CustomDirective):
         self.result.set(state, (type,))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the type of the result, which is the type of all operands."""
         self.result.print(printer, state, op)
 
 

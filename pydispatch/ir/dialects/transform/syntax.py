@@ -91,6 +91,7 @@ class Positions(CustomDirective):
         numbers: Sequence[int] = ()
 
         def parse_number() -> int:
+            """Parse an integer; a negative one counts from the end of the list."""
             return parser.parse_integer(allow_boolean=False)
 
         with parser.in_square_brackets():

@@ -56,6 +56,7 @@ class FuncLikeOp(IRDLOperation):
 
     @property
     def is_declaration(self) -> bool:
+        """Whether the function has no body, and is thus linked when the program is loaded."""
         return not self.body.blocks
 
     @classmethod

@@ -62,15 +62,19 @@ class CudaDevice(AcceleratorDevice):
     """
 
     def __init__(self, context: Context) -> None:
+        """Open the device of `context`, whose compute capability decides which PTX it loads."""
         super().__init__(context.name, context, Ptx(capabilities(*context.capability)))
 
     def _executor(self) -> Executor:
+        """Return a new executor for one program on this device."""
         return CudaExecutor(self._context)
 
     def _program(self, module: Module, name: str, executor: Executor, imports: Any) -> Program:
+        """Return the program of a loaded module, whose functions also take a stream."""
         return CudaProgram(module, name, self, executor, imports)
 
     def _properties(self) -> DeviceProperties:
+        """Return the properties of a GPU with this compute capability."""
         return properties_of(self.name, self._context.capability)
 
     def _check_code(self, data: bytes, where: str) -> None:

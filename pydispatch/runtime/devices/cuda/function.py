@@ -50,6 +50,7 @@ class CudaFunction(AcceleratorFunction):
             return super().__call__(*args, out=out, **named)
 
     def _prepared(self, bound: tuple[Any, ...], out: Any) -> CudaPrepared:
+        """Return a prepared call of this function. bound: the arguments in order."""
         return CudaPrepared(self, bound, out)
 
     def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer:
@@ -60,6 +61,7 @@ class CudaFunction(AcceleratorFunction):
         return CudaBuffer(memory, result.shape, element_type, result.size)
 
     def _is_usable_in_place(self, value: Any) -> bool:
+        """Return whether kernels can access an argument where it is: on this device, in memory that they may read."""
         return self._is_on_device(value) and self._executor.can_use_in_place(value.memory.block)
 
 

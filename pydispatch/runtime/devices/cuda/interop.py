@@ -45,6 +45,7 @@ class CudaBuffer(Buffer):
         return int(self.memory.block.address) if self.nbytes else 0  # type: ignore[attr-defined]
 
     def __dlpack_device__(self) -> tuple[int, int]:
+        """Return the device type CUDA and the index of the device."""
         return CUDA, self._context.index
 
     def __dlpack__(self, **options: Any) -> Any:

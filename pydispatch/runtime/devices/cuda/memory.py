@@ -34,9 +34,14 @@ class Owner(Protocol):
     current: Any
     is_shut: Any
 
-    def check(self, result: tuple[Any, ...], what: str) -> Any: ...
-    def require_usable(self) -> None: ...
-    def synchronize(self) -> None: ...
+    def check(self, result: tuple[Any, ...], what: str) -> Any:
+        """Return the value of a driver call, or raise its error. what: the action, for the message."""
+
+    def require_usable(self) -> None:
+        """Raise DeviceUnavailableError if the device is closed or lost."""
+
+    def synchronize(self) -> None:
+        """Wait until all enqueued work is complete."""
 
 
 GRANULE = 512
@@ -60,6 +65,7 @@ class Block:
     __slots__ = ("address", "number", "owner", "size")
 
     def __init__(self, address: int, size: int, block_number: int, owner: Any = None) -> None:
+        """Create a block. block_number: its `number`."""
         self.address, self.size, self.number, self.owner = address, size, block_number, owner
 
 
@@ -91,6 +97,7 @@ class StreamOrderedPool(BlockPool[Block]):
         context.check(driver.cuMemPoolSetAttribute(self.handle, threshold, limit), "cuMemPoolSetAttribute")
 
     def release(self, block: Block) -> None:
+        """Queue a block for release. A borrowed one keeps its owner alive until earlier work is complete."""
         (self.released if block.owner is None else self.unused_borrowed).append(block)
 
     def borrow(self, address: int, size: int, owner: Any) -> Block:
@@ -124,6 +131,7 @@ class StreamOrderedPool(BlockPool[Block]):
         return Block(address, size, self._next_number())
 
     def _free_blocks(self) -> None:
+        """Return all free blocks to the driver."""
         self._free_to(0)
 
     def _free_to(self, max_bytes: int) -> None:
@@ -148,6 +156,7 @@ class StreamOrderedPool(BlockPool[Block]):
             context.check(self.driver.cuMemPoolTrimTo(self.handle, 0), "cuMemPoolTrimTo")
 
     def _stats(self) -> dict[str, int]:
+        """Return the counts of the base class, with the bytes that the driver's pool has reserved."""
         return {**super()._stats(), "reserved_bytes": self._reserved()}
 
     def _reserved(self) -> int:

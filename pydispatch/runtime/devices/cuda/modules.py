@@ -41,6 +41,7 @@ class CudaKernel:
 
     @property
     def label(self) -> str:
+        """Name of the kernel in traces: `@executable::@export`."""
         return f"@{self.executable}::@{self.export}"
 
 

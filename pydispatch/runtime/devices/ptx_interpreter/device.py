@@ -34,9 +34,11 @@ class PtxInterpreterDevice(AcceleratorDevice):
         super().__init__("ptx-interpreter", Context("ptx-interpreter", capability, races), libraries)
 
     def _executor(self) -> Executor:
+        """Return a new executor for one program on this device."""
         return Executor(self._context)
 
     def _properties(self) -> DeviceProperties:
+        """Return the properties of a GPU with this compute capability that loads no cubins."""
         return properties_of(self.name, self._context.capability, has_cubins=False)
 
     def load(

@@ -213,9 +213,11 @@ class Executor(execute.Executor):
         return Surroundings("ptx-interpreter", self.context, address_of=lambda block, at: (block.address + at, 0))
 
     def _label(self, command: Command) -> str:
+        """Return the name of a command in traces and profiles; a dispatch has the name of its kernel."""
         return label(command, self._kernel_of(command).label if isinstance(command, Dispatch) else "")
 
     def _kernel_of(self, command: Dispatch) -> InterpretedKernel:
+        """Return the loaded kernel that a dispatch runs."""
         return self.kernels[command.executable, command.ordinal]
 
     def _run(

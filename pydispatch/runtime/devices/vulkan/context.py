@@ -227,6 +227,7 @@ class Context(Closing, base.Context):
     # Submitting
 
     def new_submission(self, command_buffer: Any) -> Submission:
+        """Return the structures that submit `command_buffer`, which are filled once."""
         return Submission(self, command_buffer)
 
     def run(self, prepare: Callable[[], RecordedBuffer], even_closed: bool = False) -> RecordedBuffer:
@@ -297,6 +298,7 @@ class Context(Closing, base.Context):
         return memory_at(block.address, size, writable=True) if block.pointer is not None else None
 
     def stats(self) -> dict[str, int]:
+        """Return live_bytes, free_bytes, peak_bytes and live_blocks of the device memory."""
         return self.pool.stats()
 
     def trim(self) -> None:
@@ -375,6 +377,7 @@ class Context(Closing, base.Context):
             self.release_programs()
 
     def _pools(self) -> set[ChunkPool]:
+        """Return the pools of device memory and of staging memory."""
         return {self.pool, self.staging}
 
     def _destroy(self) -> None:

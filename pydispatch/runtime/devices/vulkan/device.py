@@ -65,9 +65,11 @@ class VulkanDevice(AcceleratorDevice):
     """
 
     def __init__(self, context: Context) -> None:
+        """Open the device of `context`, whose kernels and libraries are SPIR-V."""
         super().__init__(context.name, context, Spirv())
 
     def _executor(self) -> Executor:
+        """Return a new executor for one program on this device."""
         return Executor(self._context)
 
     def _after_load(self) -> None:

@@ -79,6 +79,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         recordings.put(key, context.run(prepare))
 
     def fix(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Fixed:
+        """Return a run of a plan over fixed memory, whose first run records the commands."""
         return Fixed(self, record, blocks, constants, fill_patterns)
 
     def record(
@@ -91,6 +92,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         recorder = CommandBufferRecorder(self.context)
 
         def host(command: Custom) -> None:
+            """Let a host command record its work into the command buffer."""
             self._record_command(record.data.function, command, blocks, constants, recorder.buffer)
 
         try:
@@ -128,6 +130,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         context, ffi = self.context, self.context.ffi
 
         def handle_bits(handle: Any) -> int:
+            """Return a handle of the Vulkan API as an integer, for C."""
             return int(ffi.cast("uintptr_t", handle))
 
         def address_of(block: Any, at: int) -> tuple[int, int]:
@@ -166,6 +169,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         return [Timing(label, (stamps[i + 1] - stamps[i]) * seconds_per_tick) for i, label in enumerate(labels)]
 
     def _label(self, command: Command) -> str:
+        """Return the name of a command in traces and profiles; a dispatch has the name of its kernel."""
         return label(command, self.executables.kernel_of(command).label if isinstance(command, Dispatch) else "")
 
 

@@ -83,6 +83,7 @@ class Names(frozenset[str]):
         return frozenset.__contains__(self, name)
 
     def issuperset(self, names: Iterable[object]) -> bool:
+        """Return whether the device has each feature, and satisfies each limit, of `names`."""
         return all(name in self for name in names)
 
 

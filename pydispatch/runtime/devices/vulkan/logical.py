@@ -55,9 +55,14 @@ class LogicalDevice(Protocol):
     staging: Any
     semaphores: Any
 
-    def set_name(self, kind: int, handle: Any, text: str) -> None: ...
-    def release(self, block: Any) -> None: ...
-    def new_submission(self, command_buffer: Any) -> Submission: ...
+    def set_name(self, kind: int, handle: Any, text: str) -> None:
+        """Set the debug name of a Vulkan handle. kind: its VkObjectType."""
+
+    def release(self, block: Any) -> None:
+        """Return a block to the pool of memory."""
+
+    def new_submission(self, command_buffer: Any) -> Submission:
+        """Return the structures that submit a VkCommandBuffer, once or more often."""
 
 
 class Submission:

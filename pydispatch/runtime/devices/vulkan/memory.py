@@ -227,6 +227,7 @@ class ChunkPool(BlockPool[Block]):
         self.chunks = []
 
     def _stats(self) -> dict[str, int]:
+        """Return the counts of the base class, with the free bytes in chunks."""
         return {**super()._stats(), "free_bytes": sum(chunk.size for chunk in self.chunks) - self.live_bytes}
 
 

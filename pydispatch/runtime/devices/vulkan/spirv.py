@@ -27,9 +27,11 @@ class Spirv:
     library_hint = "glslangValidator -V -g --keep-uncalled compiles a library"
 
     def is_code(self, data: bytes) -> bool:
+        """Return whether bytes look like a SPIR-V module."""
         return is_spirv(data)
 
     def open_library(self, data: bytes, name: str) -> SpirvLibrary:
+        """Open a library of SPIR-V functions. name: for messages."""
         return spirv_link.open_library(data, name)
 
     def link(

@@ -196,6 +196,7 @@ class Context(Closing, base.Context):
         return None
 
     def stats(self) -> dict[str, int]:
+        """Return live_bytes, free_bytes, peak_bytes and live_blocks of the device memory."""
         return self.pool.stats()
 
     def trim(self) -> None:
@@ -343,6 +344,7 @@ class Context(Closing, base.Context):
             self.trim()
 
     def _pools(self) -> tuple[BufferPool, ...]:
+        """Return the pools of device memory and of buffers for read-backs."""
         return self.pool, self.readback
 
     def _destroy(self) -> None:

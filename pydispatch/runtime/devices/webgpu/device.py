@@ -46,9 +46,11 @@ class WebGPUDevice(AcceleratorDevice):
     """Device that wgpu reaches. Its kernels and libraries are WGSL, see docs/webgpu.md."""
 
     def __init__(self, context: Context) -> None:
+        """Open the device of `context`, whose kernels and libraries are WGSL."""
         super().__init__(context.name, context, Wgsl())
 
     def _executor(self) -> Executor:
+        """Return a new executor for one program on this device."""
         return Executor(self._context)
 
     def _properties(self) -> DeviceProperties:

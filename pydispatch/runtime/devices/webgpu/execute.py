@@ -137,6 +137,7 @@ class Executor(RecordingExecutor[RecordedPlan]):
         context, ffi = self.context, self.context.ffi
 
         def handle_bits(handle: Any) -> int:
+            """Return a handle of wgpu as an integer, for C."""
             return int(ffi.cast("uintptr_t", handle))
 
         recorded = None if encoder is None else handle_bits(encoder)
@@ -155,6 +156,7 @@ class Executor(RecordingExecutor[RecordedPlan]):
         return [Timing(self._label(c), time) for c, time in zip(record.commands, seconds, strict=True)]
 
     def _label(self, command: Command) -> str:
+        """Return the name of a command in traces and profiles; a dispatch has the name of its kernel."""
         return label(command, self.kernels.kernel_of(command).label if isinstance(command, Dispatch) else "")
 
 
@@ -170,6 +172,7 @@ class _Host:
         self.executor, self.calls, self.arguments = executor, executor.calls, (function, blocks, constants)
 
     def waits(self, command: Custom) -> bool:
+        """Return whether all earlier work must be complete before a host command is called."""
         return self.calls.commands[command.command].synchronous
 
     def call(self, command: Custom, encoder: Any) -> None:

@@ -30,6 +30,7 @@ class Block:
     __slots__ = ("buffer", "number", "pool", "size")
 
     def __init__(self, pool: BufferPool, buffer: Any, size: int, ordinal: int) -> None:
+        """Create a block of `pool` over a WGPUBuffer of `size` bytes. ordinal: its `number`."""
         self.pool, self.buffer, self.size, self.number = pool, buffer, size, ordinal
 
 

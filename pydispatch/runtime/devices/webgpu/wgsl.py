@@ -24,9 +24,11 @@ class Wgsl:
     library_hint = "a library is a text of WGSL with functions"
 
     def is_code(self, data: bytes) -> bool:
+        """Return whether bytes look like a WGSL module."""
         return is_wgsl(data)
 
     def open_library(self, data: bytes, name: str) -> WgslLibrary:
+        """Open a library of WGSL functions. name: for messages."""
         return wgsl_link.open_library(data, name)
 
     def link(

@@ -21,6 +21,7 @@ class _Copy:
     """
 
     def __init__(self, threads: Any, groups: Any, memory: Allocation, offsets: Any, data: Any) -> None:
+        """Record a copy that has begun. For the arguments see the attributes of the class."""
         self.threads, self.groups, self.memory, self.offsets, self.data = threads, groups, memory, offsets, data
 
     def complete(self, is_done: Any) -> None:

@@ -248,6 +248,7 @@ class FunctionBuilder:
         operand_slot, slot = self.source(instruction, operand.operand, BOOL), self.scratch()
 
         def step(regs: list[Any]) -> None:
+            """Store the negation of the predicate for each thread."""
             regs[slot] = np.logical_not(regs[operand_slot])
 
         self._prelude.append(step)

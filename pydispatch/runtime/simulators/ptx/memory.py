@@ -78,6 +78,7 @@ class Allocation:
     views: ElementViews = field(init=False)
 
     def __post_init__(self) -> None:
+        """Create the views of the bytes in other types."""
         self.views = ElementViews(self.data)
 
     def free(self) -> None:

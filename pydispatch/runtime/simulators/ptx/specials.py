@@ -57,18 +57,22 @@ def _mask(kind: str) -> Callable[[ThreadBatch], Any]:
 
 
 def _block_size(batch: ThreadBatch, axis: int) -> int:
+    """Return the number of threads of a block along an axis: %ntid."""
     return batch.launch.block[axis]
 
 
 def _grid_size(batch: ThreadBatch, axis: int) -> int:
+    """Return the number of blocks of the grid along an axis: %nctaid and %nclusterid."""
     return batch.launch.grid[axis]
 
 
 def _one(batch: ThreadBatch) -> int:
+    """Return 1: a cluster has one block, and the simulated GPU one multiprocessor."""
     return 1
 
 
 def _zero(batch: ThreadBatch) -> int:
+    """Return 0: the rank in a cluster of one block, whether clusters were requested, or the id of the grid."""
     return 0
 
 

@@ -143,6 +143,7 @@ def _trap(builder: FunctionBuilder, instruction: Instruction, function: PtxFunct
     """Build `trap`, by which a kernel aborts: it is reported as a fault."""
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
+        """Raise KernelError for the group, and never return."""
         frame.fault(instruction, position=0, why="the kernel gave up")  # the message names the first thread
 
     return lambda label, after: end

@@ -144,6 +144,7 @@ class _BlockProducts(PanelWorkgroup):
         build.add(ReleaseTilesOp())
 
     def _convert_rows(self, build: Builder, first_block: Index) -> None:
+        """Emit the copy of this workgroup's rows of A to workgroup memory, from block `first_block` of K on."""
         self.conversion.emit(build, first_block)
 
     def _multiply(self, build: Builder, panel: Index, first_block: Index, first_total: Index) -> None:

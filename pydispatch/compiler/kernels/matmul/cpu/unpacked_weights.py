@@ -60,6 +60,7 @@ class UnpackedProducts(PanelWorkgroup):
         return 2 if self.match.offset is None else 3
 
     def _convert_rows(self, build: Builder, first_block: Index) -> None:
+        """Emit the copy of this workgroup's rows of A to `_a`, from block `first_block` of K on."""
         self.conversion.copy_rows(build, self._a, self._row_stride, first_block, self.sizes.blocks)
 
     def _multiply(self, build: Builder, panel: Index, first_block: Index, first_total: Index) -> None:

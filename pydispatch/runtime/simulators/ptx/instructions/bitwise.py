@@ -37,6 +37,7 @@ def into(target: int, compute: Callable[..., Any], *sources: int) -> Step:
     """
 
     def step(regs: list[Any]) -> None:
+        """Compute the result from the slots `sources`, and store it in the register."""
         regs[target][...] = compute(*[regs[source] for source in sources])
 
     return step
@@ -50,6 +51,7 @@ def logic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     ufunc = _LOGIC[instruction.opcode]
 
     def step(regs: list[Any]) -> None:
+        """Combine the bits of a and b of each thread into d."""
         ufunc(regs[a], regs[b], regs[d])
 
     return step

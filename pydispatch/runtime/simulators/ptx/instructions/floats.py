@@ -246,6 +246,7 @@ def _sign(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if "ftz" in modifiers.words:
 
         def flushed(regs: list[Any]) -> None:
+            """Store the result, computed from a with subnormal numbers replaced by 0."""
             regs[d][...] = ufunc(flush(regs[a]))
 
         return flushed

@@ -50,6 +50,7 @@ def _plain(ufunc: Any) -> Any:
         d, a, b = builder.bind(instruction, type_, type_, type_)
 
         def step(regs: list[Any]) -> None:
+            """Store the result of the NumPy function of a and b in d."""
             ufunc(regs[a], regs[b], out=regs[d])
 
         def rectified(regs: list[Any]) -> None:
@@ -69,6 +70,7 @@ def _saturated(builder: FunctionBuilder, instruction: Instruction, ufunc: Any) -
     d, a, b = builder.bind(instruction, "s32", "s32", "s32")
 
     def step(regs: list[Any]) -> None:
+        """Store the exact sum or difference, clipped to the range of s32."""
         regs[d][...] = np.clip(ufunc(regs[a].astype(np.int64), regs[b].astype(np.int64)), S32_LEAST, S32_MOST)
 
     return step
@@ -185,6 +187,7 @@ def mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return lambda regs: np.multiply(regs[a], regs[b], regs[d])
 
     def step(regs: list[Any]) -> None:
+        """Store the high half of the product, or all of it for mul.wide."""
         regs[d][...] = multiply(regs[a], regs[b])
 
     return step
@@ -261,6 +264,7 @@ def _unary(builder: FunctionBuilder, instruction: Instruction) -> Step:
     ufunc = np.absolute if instruction.opcode == "abs" else np.negative
 
     def step(regs: list[Any]) -> None:
+        """Store the magnitude or the negation of a in d."""
         ufunc(regs[a], regs[d])
 
     return step
@@ -272,6 +276,7 @@ def _sad(builder: FunctionBuilder, instruction: Instruction) -> Step:
     d, a, b, c = builder.bind(instruction, type_, type_, type_, type_)
 
     def step(regs: list[Any]) -> None:
+        """Store |a - b| + c; the smaller is subtracted from the larger, since unsigned differences wrap."""
         regs[d][...] = regs[c] + (np.maximum(regs[a], regs[b]) - np.minimum(regs[a], regs[b]))
 
     return step

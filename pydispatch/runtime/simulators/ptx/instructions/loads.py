@@ -128,6 +128,7 @@ def _copy(sources: list[int], slots: list[int]) -> Step:
     """Build the closure that copies each of some registers, given by slot, to the one of `slots` at the same index."""
 
     def step(regs: list[Any]) -> None:
+        """Copy the source registers of all threads to the target slots, in order."""
         for source, slot in zip(sources, slots, strict=True):
             regs[slot][...] = regs[source]
 
@@ -177,6 +178,7 @@ def policy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     target = builder.target(instruction, destination, "b64")
 
     def step(regs: list[Any]) -> None:
+        """Store 0 as the policy of each thread."""
         regs[target][...] = 0
 
     return step

@@ -32,6 +32,7 @@ def mov(builder: FunctionBuilder, instruction: Instruction) -> Step:
     target, source = builder.bind(instruction, dtype, dtype)
 
     def step(regs: list[Any]) -> None:
+        """Copy the source to the register, for each thread."""
         regs[target][...] = regs[source]
 
     return step
@@ -46,12 +47,14 @@ def _special(builder: FunctionBuilder, instruction: Instruction, operand: Operan
     if name in CLOCKS:
 
         def tick(regs: list[Any]) -> None:
+            """Store the current count of the clock `name`, the same for all threads."""
             regs[target][...] = clock(name)
 
         return tick
     source = builder.special(name, UNSIGNED[size])
 
     def step(regs: list[Any]) -> None:
+        """Copy the value of the special register, for each thread."""
         regs[target][...] = regs[source]
 
     return step
@@ -131,9 +134,11 @@ def cvta(builder: FunctionBuilder, instruction: Instruction) -> Step:
     distance = np.uint64((-base if "to" in instruction.modifiers else base) & ALL_ADDRESS_BITS)
 
     def step(regs: list[Any]) -> None:
+        """Store the address of each thread in the other space: `distance` is added modulo 2^64."""
         np.add(regs[a], distance, regs[p])
 
     def copy(regs: list[Any]) -> None:
+        """Copy the addresses, which are the same in both spaces."""
         regs[p][...] = regs[a]
 
     return step if base else copy
