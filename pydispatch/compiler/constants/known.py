@@ -23,7 +23,9 @@ code."""
 
 @dataclass
 class KnownConstants:
-    """The operations of a host function that depend on constants alone.
+    """Analysis result: the operations of one host function that depend on constants alone.
+
+    A pass moves these operations to functions that compute derived constants once, when the program is loaded.
 
     Attributes:
         sources: Operation → the operations in `CONSTANTS` that it depends on, without scalars, splats and small

@@ -88,7 +88,7 @@ def _compile(source: Any, options: Mapping[str, Any]) -> Artifact:
 
 @dataclass(frozen=True)
 class _Entry:
-    """Entry of the cache for one compilation.
+    """Entry of the cache of compiled programs for one source and its options: it loads or stores the artifact.
 
     Attributes:
         key: Digest of everything that decides the artifact, except the files that are read for it.

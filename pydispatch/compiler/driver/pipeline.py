@@ -144,7 +144,9 @@ _DUMPED_BYTES = 1 << 14
 
 
 class Pipeline:
-    """State of one compilation. Each phase rewrites `module` in place.
+    """One compilation from the parsed program to the artifact; its methods are the phases.
+
+    Each phase rewrites `module` in place.
 
     Args:
         module: The program.

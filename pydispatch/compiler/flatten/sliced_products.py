@@ -43,7 +43,9 @@ def hoist_sliced_products(loop: scf.ForOp) -> None:
 
 @dataclass(frozen=True)
 class _SlicedProduct:
-    """A product in a loop, all of whose factors but one are loop-invariant; that one is a slice of a tensor.
+    """Product in a loop that the pass hoists: one factor is a slice of a tensor at an index that the loop computes.
+
+    All other factors are loop-invariant.
 
     Attributes:
         generic: The product.

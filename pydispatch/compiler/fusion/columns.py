@@ -136,7 +136,9 @@ def _reads_first_part(op: tensor.ExtractSliceOp, part: SSAValue, axis: int) -> b
 
 
 class _Parts:
-    """The operands (parts) of a concatenation, and the parts of tensors that are computed from it elementwise.
+    """Division of a concatenation, and of tensors that are computed from it elementwise, into parts.
+
+    The parts of the concatenation are its operands.
 
     Attributes:
         concat: The concatenation.

@@ -26,7 +26,7 @@ With more of them, formation is quadratic in the number of readers; with fewer, 
 
 
 class FusionGroups:
-    """The groups of tensor operations of one block; each group becomes a dispatch.
+    """Partition of the tensor operations of one block into groups, which fusion merges; each becomes a dispatch.
 
     A group is a number: the position of the operation that it began with. Duplicable operations are views, and
     inexpensive operations that compute a large tensor from a small one; they belong to no group at first.

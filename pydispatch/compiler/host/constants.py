@@ -44,7 +44,7 @@ class _Stored:
 
 @dataclass
 class Constants:
-    """The constants of a program; equal ones are stored once.
+    """Table of the constants of one host program while it is lowered; equal constants are stored once.
 
     Attributes:
         program: The program.

@@ -20,7 +20,7 @@ from pydispatch.ir.dialects.util import dialect as util
 
 @dataclass
 class Globals:
-    """The globals that functions access; each is added to the program on first use.
+    """Table of the globals of one host program while it is lowered; a global is added to the program on first use.
 
     Attributes:
         module: The module that defines them.

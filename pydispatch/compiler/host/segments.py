@@ -97,10 +97,11 @@ class BlockPartition:
 
 
 class Segmentation:
-    """Partition of all blocks of a function into segments and stops.
+    """Partition of the operations of a host function with control flow into segments and stops.
 
-    The operations of a block have levels: segment 0 runs before the stops of level 0, these before segment 1, and so
-    on. Stops of level -1 run before segment 0.
+    A segment becomes a straight-line function. A stop is an operation that the interpreter of procedures executes, such
+    as a read-back. The operations of a block have levels: segment 0 runs before the stops of level 0, these before
+    segment 1, and so on. Stops of level -1 run before segment 0.
 
     Attributes:
         blocks: The blocks in reverse postorder.

@@ -38,7 +38,7 @@ class Accesses:
 
 
 class Hazards:
-    """The accesses since the last barrier, at one point of the code.
+    """Record of the memory accesses since the last barrier, at one point of a kernel, by which barriers are inserted.
 
     Attributes:
         written_once: Storage whose elements are written at most once: two writes are of different elements, and need no

@@ -74,7 +74,9 @@ class Unit:
 
 @dataclass
 class Units:
-    """Generator of the LLVM modules (units) of a variant.
+    """Generator of the LLVM modules of one variant; its kernels are divided into several modules, the units.
+
+    The backend creates one for each variant. A `UnitContext` compiles the modules that `emit` yields.
 
     The attributes after `machine` are complete when `emit` has yielded the last module.
 

@@ -34,7 +34,9 @@ longer than the steps save."""
 
 @dataclass(frozen=True)
 class Order:
-    """Mapping of the floats of one maximum or minimum to integers of the same order, which a loop carries.
+    """Rewrite of one maximum or minimum that a loop accumulates: the loop carries an integer instead of the float.
+
+    Floats are mapped to integers of the same order, whose maximum LLVM computes in one instruction.
 
     Attributes:
         combine: The `arith.maximumf` or `arith.minimumf`.

@@ -37,7 +37,7 @@ Range = tuple[Index, Index, Index]
 
 
 class Loop:
-    """A counted loop that is being emitted: `begin`, `enter`, then the body, then `end`.
+    """Emitter of one counted loop in LLVM IR: callers call `begin` and `enter`, emit the body, then call `end`.
 
     Phis that are created between `begin` and `enter` are loop-carried values. Their edge from before the loop has the
     label `before`, their edge from the body the label that is current before `end`.

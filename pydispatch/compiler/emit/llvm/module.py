@@ -43,7 +43,9 @@ def symbols_of(module: ModuleOp) -> Symbols:
 
 
 class ModuleWriter:
-    """Builder of one LLVM module, which its functions share; not for several threads.
+    """Builder of one LLVM module, to which the emitters of its functions add globals and declarations.
+
+    It is not for several threads.
 
     Args:
         symbols: The functions and constants that functions may refer to.

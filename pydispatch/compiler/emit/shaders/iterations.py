@@ -22,7 +22,7 @@ UNKNOWN_COPIES = 16
 
 
 class Iterations:
-    """Count of the loop iterations that one invocation executes, while an entry point is emitted.
+    """Upper bound of the loop iterations that one invocation executes, counted while its entry point is emitted.
 
     Attributes:
         total: Iterations of all loops so far, at most; None if unknown.

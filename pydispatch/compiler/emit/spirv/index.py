@@ -10,7 +10,10 @@ from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
 
 
 class BlockArithmetic(ShaderFunction[Id]):
-    """Index arithmetic of a function: sums, products and quotients are folded, and equal ones in a block are reused."""
+    """Base of the emitter of a SPIR-V function: index arithmetic, such as sums, products and quotients.
+
+    Constants are folded, and a result is used again for an equal operation in the same block.
+    """
 
     handle_type = Id
 

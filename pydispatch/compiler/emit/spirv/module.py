@@ -299,7 +299,7 @@ def _phi_words(type_: int, new_id: int, edges: list[tuple[int, int]]) -> list[In
 
 
 class Code:
-    """The instructions of one function: its variables and blocks.
+    """Builder of the instructions of one SPIR-V function: its variables and blocks.
 
     Attributes:
         module: The module that the function belongs to.

@@ -37,7 +37,9 @@ The parts are the declarations that it refers to, such as the element type of an
 
 
 class Template:
-    """The SPIR-V words of one function, which are copied into modules with renumbered ids.
+    """Function in SPIR-V that is emitted once, and whose words are copied into modules with renumbered ids.
+
+    `definitions.py` creates one for each function that computes an operation such as exp, and caches it.
 
     Args:
         function: The function in kernel IR, whose parameters and results are scalars.

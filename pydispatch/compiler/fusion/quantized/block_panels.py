@@ -43,7 +43,9 @@ LEAST_BYTES = 4 << 10
 
 @dataclass(frozen=True)
 class Layout:
-    """Layout of a constant factor (weights, a [K, N] matrix) of a product: panels of adjacent columns, in blocks of K.
+    """Layout of the packed weights of a product, a constant [K, N] matrix: panels of adjacent columns.
+
+    Each panel is divided into blocks of adjacent steps of K, where a step is a row of the matrix.
 
     All weights of a column in a block have the same zero point, scale and offset. A group is the steps of K of one
     column whose weights fill one 32-bit word.
@@ -123,7 +125,7 @@ def layout_of(weights: Weights, columns: int, steps: int) -> Layout | None:
 
 @dataclass(frozen=True)
 class Panels:
-    """Constant weights that are packed into panels: stored integers, and tensors of zero points, scales and offsets.
+    """Builder of operations that pack constant weights into panels: their integers, zero points, scales and offsets.
 
     Each of these tensors is computed over a `Space`: loops in the order of the packed tensor, with the indices of the
     weights' steps (K_LOOP) and columns (N_LOOP) as functions of them.

@@ -88,7 +88,7 @@ def _rewrite(contraction: Contraction, factor: Factor, packs: bool, integer_byte
 
 @dataclass(frozen=True)
 class _Product:
-    """Product of one factor, the activations, with block-scaled weights.
+    """Rewriter of one product of activations with block-scaled weights, whose blocks of K have scales of their own.
 
     Attributes:
         contraction: The contraction that computes it.

@@ -37,7 +37,7 @@ def stored_range(value: SSAValue, is_signed: bool) -> Range:
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights (stored - sum(zeros)) * product(scales) + sum(offsets) of a product.
+    """Recognized factor of a product: weights of the form (stored - sum(zeros)) * product(scales) + sum(offsets).
 
     A term is a scalar expression that is the same for several adjacent steps of K, such as an element of a tensor of
     scales.
@@ -232,7 +232,7 @@ def _body_of(value: OpResult, at: Positions) -> _BodyAt | None:
 
 @dataclass(frozen=True)
 class _BodyAt:
-    """Body of a generic, evaluated at one index of its loops; recognizes its scalars as weights or terms.
+    """Recognizer of scalars in the body of a generic, at one index of its loops, as weights or as terms of weights.
 
     Attributes:
         generic: The generic.

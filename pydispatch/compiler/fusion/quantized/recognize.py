@@ -169,7 +169,7 @@ class TensorRecognizer:
 
 
 class ScalarRecognizer:
-    """Recognizer of dequantized scalars in the body of a generic.
+    """Recognizer of dequantized scalars, (stored integer - zero point) * scale, in the body of a generic.
 
     Args:
         tensors: Recognizer of the tensors that the generic reads.

@@ -17,7 +17,7 @@ from pydispatch.compiler.fusion.quantized.terms import TensorElement, Term, elem
 
 @dataclass(frozen=True)
 class Space:
-    """The loops of a rewritten product, and the loops of the original product as functions of them.
+    """Loops of the generic that replaces a product, and the loops of that product as functions of them.
 
     Attributes:
         sizes: Number of iterations of each new loop; None where dynamic.

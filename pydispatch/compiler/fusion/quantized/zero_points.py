@@ -135,7 +135,9 @@ def _can_be_summed(contraction: Contraction, factor: Dequantized) -> bool:
 
 
 class CorrectionTerms:
-    """Builder of the terms that zero points contribute to a contraction.
+    """Builder of the correction terms of a product of quantized factors: the sums that its zero points contribute.
+
+    The rewrite of such a product to one of stored integers creates it, and adds the terms to the result.
 
     Attributes:
         contraction: The contraction.

@@ -53,7 +53,7 @@ class TargetIntegers:
 
 
 class _Builder:
-    """Builder that inserts operations before an expanded operation, on integers of the type of that operation.
+    """Builder with which the pass replaces one integer operation: it inserts others before it, on integers of its type.
 
     Attributes:
         type: The type.

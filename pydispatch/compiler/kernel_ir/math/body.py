@@ -25,7 +25,7 @@ INDEX = IndexType()
 
 
 class Body:
-    """Builder of a function: its operations, constants and tables, and the block that operations are appended to.
+    """Builder of one math function in kernel IR, such as exp: its operations, constants and tables.
 
     Attributes:
         flags: Fast-math flags of float arithmetic.

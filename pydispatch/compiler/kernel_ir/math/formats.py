@@ -68,7 +68,7 @@ class CubeRoot(NamedTuple):
 
 @dataclass(frozen=True)
 class Format:
-    """Float format, with the constants of its functions.
+    """Float format, f32 or f64, with the constants of its math functions: polynomials, parts of log 2 and so on.
 
     Irrational constants are sums of several floats, from the largest to the smallest. In `ln2_cut`, `log10_2` and
     `pio2_cut`, all parts but the last have few binary digits, so that a product with a small integer is exact: k times

@@ -47,7 +47,7 @@ MOST_BYTES_OF_VALUE = 8
 
 
 class Lanes:
-    """The iterations of a parallel loop along its last axis as lanes, and whether they can run in strips.
+    """Analysis of one parallel loop, whose iterations along the last axis are lanes: can they run in strips?
 
     A strip is a block of consecutive iterations that take each step of the sequential loops in the body together. The
     loop is interchanged with these: they contain loops over the lanes of the strip, which fill vectors.

@@ -50,7 +50,9 @@ class RowReduction(NamedTuple):
 
 @dataclass
 class LoopNest:
-    """Results that are computed and stored by one loop nest.
+    """Plan of one loop nest of a kernel: the results that it computes and stores, and how it is distributed.
+
+    The analysis of a dispatch function creates it; the emitters of loops read it.
 
     Attributes:
         stores: The results, each with its buffer.

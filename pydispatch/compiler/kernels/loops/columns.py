@@ -156,7 +156,9 @@ def emit_column_reductions(
 
 
 class _StageEmitter:
-    """Emitter of one stage for a range of columns, with the accumulators of the columns in memory.
+    """Emitter of one reduction of columns, a stage of the kernel, for a range of columns.
+
+    The accumulators of the columns are in memory.
 
     Attributes:
         elements: Tensors of the kernel.

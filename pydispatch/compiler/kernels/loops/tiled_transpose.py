@@ -123,7 +123,7 @@ class _Block:
 
 
 class _TiledTranspose:
-    """Emitter of the blocks of one nest.
+    """Emitter of a loop nest with transposed operands, block by block.
 
     Each block is computed column by column into a buffer in workgroup memory, and then copied to the results. Its rows
     are up to `height` indices of the dimension `along`, its columns up to `side` indices of the last dimension.

@@ -16,7 +16,7 @@ from pydispatch.compiler.tensor_ops.rule import Update
 
 @dataclass
 class UpdateStep:
-    """Update of a tensor in place, such as an insertion of a slice.
+    """Update of a tensor in place that a kernel emits, such as an insertion of a slice.
 
     Several updates form a chain if each has the result of the one before as its destination.
 

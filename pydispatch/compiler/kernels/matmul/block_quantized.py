@@ -56,7 +56,7 @@ class PerBlock:
 
 @dataclass(frozen=True)
 class BlockQuantized:
-    """A contraction of f32 by weights (u - zero) * scale + offset, where u is an unsigned integer.
+    """Recognized product of f32 rows by packed weights (u - zero) * scale + offset, where u is an unsigned integer.
 
     The integers are stored in panels: [panel][block][group][column][byte], with [half] for 4 bits, see the top of this
     file.

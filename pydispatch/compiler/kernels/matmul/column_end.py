@@ -114,7 +114,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Limits:
-    """The masks of the scores of a chain. A column is visible to a row only where all of them show it.
+    """Masks of the scores of an attention (a `Chain`). A column is visible to a row only where all of them show it.
 
     Attributes:
         bounds: The ends of columns that comparisons leave visible.

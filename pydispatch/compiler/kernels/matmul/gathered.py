@@ -24,8 +24,9 @@ MIN_PAGE_ROWS = 8
 
 @dataclass(frozen=True)
 class GatheredPages:
-    """A tensor of pages of a source tensor, selected by a table: [table dimensions ..., table size * rows, others ...].
+    """Tensor of pages of a source tensor, which a table selects, as in a paged cache of keys and values.
 
+    Its dimensions are [table dimensions ..., table size * rows, others ...].
     The table has the shape [table dimensions ..., table size], and each of its elements is the number of a page. The
     source has the shape [pages, ...]. The dimensions of a page are the rows and the other dimensions of the tensor, in
     any order.

@@ -31,7 +31,7 @@ quarter of it."""
 
 @dataclass(frozen=True)
 class Layout:
-    """Panel layout of a tensor.
+    """Layout of a tensor that is stored in panels, each of which has a few adjacent columns with all their rows.
 
     A matrix of shape [K, N] with `axis` 1 and `width` 16 is stored as [N / 16, K, 16]; with groups of 4 steps along
     dimension 0, as [N / 16, K / 4, 16, 4].
@@ -81,7 +81,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Panels:
-    """A tensor whose elements an argument of a dispatch function has, in the order of a panel layout.
+    """Tensor that a dispatch function computes from an argument by reordering: the argument has it in panels.
 
     Attributes:
         argument: The argument, of rank + 1 dimensions of the tensor, or + 2 with groups.

@@ -8,7 +8,7 @@ from pydispatch.compiler.kernel_ir.build import Index
 
 
 class KnownIndices:
-    """Known properties of index values, shared by all builders of a kernel.
+    """Known properties of the index values of one kernel, by which its builders leave out divisions and comparisons.
 
     Attributes:
         parts: Value -> (high, size, low) where it is high * size + low, 0 <= low < size, and high is not negative.

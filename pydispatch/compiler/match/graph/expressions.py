@@ -119,7 +119,7 @@ def constant_text(value: Attribute | None) -> str:
 
 
 class ScalarBody:
-    """Value numbering of one block.
+    """Value numbering of the scalar code in one block, by which bodies of operations are compared.
 
     Values of the block with equal numbers are equal for equal arguments and captured values.
 

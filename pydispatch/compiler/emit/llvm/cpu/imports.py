@@ -99,7 +99,7 @@ def signatures_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tu
 
 
 class ImportCalls:
-    """Import table of one module, and emitter of calls through it.
+    """Import table of one LLVM module, and emitter of the calls of imported functions through it.
 
     `load` emits the load of a field of a structure that does not change while a workgroup runs, in the entry block.
 

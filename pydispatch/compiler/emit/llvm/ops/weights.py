@@ -79,7 +79,9 @@ def _bytes_of(emitter: FunctionEmitter, weights: MemRef) -> MemRef:
 
 @dataclass(frozen=True)
 class _WeightBlock:
-    """Emitter of the products of a register block by groups of weights, steps of K whose weights share four bytes.
+    """Emitter of the product of rows of A by packed weights for one register block, in integers or floats.
+
+    It multiplies one group at a time: the steps of K whose weights of a column share four bytes.
 
     Attributes:
         emitter: Emitter of the function.

@@ -180,7 +180,9 @@ def reduce_paired(
 
 @dataclass(frozen=True)
 class _PairedReduction:
-    """Emitter of the loops of `reduce_paired`.
+    """Emitter of a reduction in which an invocation computes a block of results, and loads elements in pairs.
+
+    `reduce_paired` creates it.
 
     Attributes:
         elements, generic, paired, corner, dims, offsets, column_pair: The arguments of `reduce_paired`.

@@ -218,7 +218,7 @@ def _column_end(
 
 @dataclass(frozen=True)
 class _Rows:
-    """Emitter of the rows of a workgroup.
+    """Emitter of a workgroup's code for chained products: scores, row-wise operations, and the second product.
 
     Attributes:
         frame: The kernel function, and its inputs and results.

@@ -26,7 +26,9 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
 @dataclass(frozen=True)
 class PanelWorkgroup(ABC):
-    """Emitter of the code of a workgroup. Workgroups of the same panels follow each other, and share them in a cache.
+    """Emitter of a workgroup's code: it multiplies some rows by quantized weights in panels of adjacent columns.
+
+    Workgroups of the same panels follow each other, and share them in a cache.
 
     Attributes:
         frame: The kernel function, and its inputs and results.

@@ -169,7 +169,7 @@ def lower_chain_gpu(source: func.FuncOp, backend: Backend) -> Kernel | None:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Emitter of the rows of a workgroup.
+    """Emitter of a workgroup's code for chained products: scores, row-wise operations, and the second product.
 
     Attributes:
         frame: The kernel function, and its inputs and results.

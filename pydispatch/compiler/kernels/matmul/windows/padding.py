@@ -25,7 +25,9 @@ from pydispatch.ir.structured import Structured
 
 @dataclass(frozen=True)
 class PaddedInputs:
-    """The inputs of a reduction that are padded along windows, and not along the dimension that vectors are along.
+    """Emitter of elements of padded inputs of a window reduction, which tests only at edges whether they are padding.
+
+    The inputs are padded along the windows, and not along the dimension that vectors are along.
 
     Attributes:
         elements: Tensors of the dispatch function.
