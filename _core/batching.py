@@ -43,7 +43,7 @@ class Batched:
         example: Sequence[Any] | None,
         tolerance: float,
     ) -> None:
-        """See `PublicFunction.batched`."""
+        """Create the callable. For the arguments see `PublicFunction.batched`."""
         if isinstance(max_batch, bool) or not isinstance(max_batch, int) or max_batch < 1:
             raise InvalidArgumentError(f"max_batch: expected a number of rows, at least 1, got {max_batch!r}")
         for name, value in (("max_delay", max_delay), ("tolerance", tolerance)):

@@ -128,7 +128,7 @@ class Program:
     """Process of a contender, which runs rounds that its standard input describes, with so many workers."""
 
     def __init__(self, contender: Contender, binary: Path, workers: int) -> None:
-        """Start the contender's program, which waits for rounds on its standard input."""
+        """Start `binary`, the contender's program, which waits for rounds on its standard input."""
         self.name = contender.name
         self.process = subprocess.Popen(
             [binary, str(workers), contender.variant], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

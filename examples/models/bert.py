@@ -33,7 +33,7 @@ class Model:
     """Builder of the nodes and weights of an encoder. Methods that add nodes take and return names of tensors."""
 
     def __init__(self, layers: int, width: int, heads: int, vocabulary: int) -> None:
-        """Add the nodes of all layers, with random weights."""
+        """Add all layers, with random weights. width: features of a token. vocabulary: number of tokens."""
         self.nodes: list[Any] = []
         self.weights: list[Any] = []
         self.random = np.random.default_rng(0)

@@ -70,7 +70,7 @@ class Model(nn.Module):
     """ids [1, new], keys and values [layers, 1, heads, earlier, size] → scores of the next token, keys, values."""
 
     def __init__(self, layers: int, width: int, heads: int, vocabulary: int, context: int) -> None:
-        """Create the layers. width: number of features. context: positions, at most."""
+        """Create the layers. width: number of features. vocabulary: number of tokens. context: positions, at most."""
         super().__init__()
         self.words, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))

@@ -30,7 +30,10 @@ class Worker:
     def __init__(
         self, program: GeneratingProgram, max_sequences: int, max_queue: int, clock: Callable[[], float]
     ) -> None:
-        """Claim the cache of `program`. Raise InvalidArgumentError if another engine has it. No thread starts yet."""
+        """Claim the cache of `program`; no thread starts yet. Raise InvalidArgumentError if another engine has it.
+
+        max_sequences: sequences that are generated at once. clock: returns the time in seconds.
+        """
         self.scheduler = Scheduler(program, max_sequences, clock, self._leave_queue, self._forget)
         with _owned_lock:
             if program.program in _owned:

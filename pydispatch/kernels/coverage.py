@@ -52,7 +52,7 @@ class Coverage(RaceInstrumentation):
     """Code generator that records which sizes bound global_id and group_id along each axis, to infer the grid."""
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
-        """Begin with no bounds recorded; `workgroup` has the invocations of a workgroup along each axis."""
+        """Begin with no bounds recorded for the function `source`. workgroup: invocations along each axis."""
         super().__init__(source, workgroup)
         self._axis_of: dict[str, tuple[str, int]] = {}  # SSA name of an id → ("global" or "group", axis)
         self._evidence: dict[tuple[str, int], Evidence] = {}  # ("global" or "group", axis) → its bounds

@@ -26,7 +26,7 @@ class LoopBounds(Subgroups):
     """
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
-        """Name the constants of the function, and collect the variables that it assigns."""
+        """Collect the variables that the function `source` assigns. workgroup: invocations along each axis."""
         super().__init__(source, workgroup)
         # Constants that the kernel's function defines before its body; the extents are the sizes of the workgroup.
         self.zero, self.one = Scalar("%zero", "index"), Scalar("%one", "index")

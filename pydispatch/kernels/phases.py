@@ -30,7 +30,10 @@ class Phases(LoopBounds):
     def __init__(
         self, source: Source, parameters: Sequence[Parameter], workgroup: Sequence[int], statics: Mapping[str, Any]
     ) -> None:
-        """Begin the kernel; `statics` has the values of the static ones among `parameters` by name."""
+        """Begin the kernel of the function `source`.
+
+        workgroup: invocations along each axis. statics: values of the static ones among `parameters` by name.
+        """
         super().__init__(source, workgroup)
         self.static_names = frozenset(parameter.name for parameter in parameters if parameter.is_static)
         self._statics = statics

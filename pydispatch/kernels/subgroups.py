@@ -30,7 +30,7 @@ class Subgroups(Coverage):
     """Code generator for operations on subgroups."""
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
-        """Begin with no value stored for other invocations."""
+        """Begin with no value of the function `source` stored for others. workgroup: invocations along each axis."""
         super().__init__(source, workgroup)
         # Call of an operation, or lane of a shuffle if that is stored, too → memory with the value of each invocation.
         self._published: dict[ast.AST, MemoryRef] = {}

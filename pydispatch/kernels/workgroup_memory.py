@@ -28,7 +28,7 @@ class WorkgroupMemory(Loops):
     memory_remedy = "make shared memory or the workgroup smaller, or keep fewer variables across barriers"
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
-        """Create a generator, outside of a phase, for workgroups of this many invocations along each axis."""
+        """Begin outside of a phase of the function `source`. workgroup: invocations along each axis."""
         super().__init__(source)
         self.workgroup = tuple(workgroup)
         self.prologue: list[str] = []

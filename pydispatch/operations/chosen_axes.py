@@ -25,7 +25,7 @@ class ChosenAxes:
     """
 
     def __init__(self, builder: Builder, axes: Sequence[HostInteger], rank: int) -> None:
-        """Add checks that the axes, which may count from the end, are distinct and within the rank."""
+        """Add checks to `builder` that the axes, which may count from the end, are distinct and within the rank."""
         if len(axes) > rank:
             raise builder.fail(f"{len(axes)} axes of a tensor of rank {rank}")
         self.builder, self.rank = builder, rank

@@ -233,7 +233,7 @@ class HostMemory:
     """Memory of the process, whose address is a multiple of 64; implements `Memory`."""
 
     def __init__(self, device_name: str, size: int) -> None:
-        """Allocate `size` bytes without initializing them. Raise OutOfMemoryError if that fails."""
+        """Allocate `size` bytes uninitialized. Raise OutOfMemoryError, which names `device_name`, if that fails."""
         self.device_name, self.size = device_name, size
         try:
             allocation = np.empty(size + 64, np.uint8)  # 64 more, to begin at a multiple of 64

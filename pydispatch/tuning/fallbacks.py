@@ -25,7 +25,7 @@ class FallbackTunable(DispatchTunable):
     """
 
     def __init__(self, executable: Operation, export: str, uses: Sequence[flow.DispatchOp]) -> None:
-        """Find the functions with fallbacks that the export calls, and name both configurations."""
+        """Find the functions with fallbacks that the export calls. For the arguments see `DispatchTunable`."""
         super().__init__(executable, export, uses)
         declared = _functions_with_fallbacks(executable)
         called = {name for call in _calls(executable, export) if (name := symbol(call, "callee")) in declared}

@@ -104,7 +104,7 @@ class Executor(execute.Executor):
     """The kernels of one program, by index of the executable and ordinal of the export in it."""
 
     def __init__(self, context):
-        """Begin without kernels; `load` adds those of each executable."""
+        """Begin without kernels on an open device; `load` adds those of each executable."""
         super().__init__(context)
         self.kernels = {}
 

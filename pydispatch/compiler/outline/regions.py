@@ -59,7 +59,7 @@ class RegionKernel(OutlinedKernel):
     """
 
     def __init__(self, op: Operation, name: str) -> None:
-        """Begin with a kernel without arguments, and collect the blocks inside the region."""
+        """Begin a kernel `name` without arguments for the region `op`, and collect the blocks inside."""
         super().__init__(op, name)
         self.region = cast(flow.DispatchRegionOp, op)
         self.arguments: list[SSAValue] = []  # operands of the dispatch, for each of which the kernel has an argument

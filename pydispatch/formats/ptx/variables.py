@@ -25,7 +25,7 @@ class DeclarationCursor(Cursor):
     """
 
     def __init__(self, source: Words) -> None:
-        """Create a cursor at the first token of a text."""
+        """Create a cursor at the first token of `source`."""
         super().__init__(source)
         self.filled = 0
 

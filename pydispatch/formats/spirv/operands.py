@@ -183,7 +183,13 @@ class _Walk:
     """
 
     def __init__(self, inst: SpirvInstruction, fail: Fail, case_words: Callable[[int], int]) -> None:
-        """Begin after the opcode. fail: (index of a word in the module, message) → the error to raise."""
+        """Begin after the opcode of `inst`.
+
+        Args:
+            inst: The instruction.
+            fail: (index of a word in the module, message) → the error to raise.
+            case_words: Id of a switch's selector → number of words of a literal in its cases.
+        """
         self.words, self.opcode = inst.words, inst.op
         self.first = inst.at
         self.at, self.end = 1, len(inst.words)  # word 0 is the opcode

@@ -34,7 +34,7 @@ class TileValues(WorkgroupMemory):
     memory_remedy = "make tiles smaller, or have fewer variables that are tiles"
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
-        """Create a generator for workgroups of this many invocations along each axis."""
+        """Begin without buffers for the function `source`. workgroup: invocations along each axis."""
         super().__init__(source, workgroup)
         self._extents: dict[int, Scalar] = {}  # index constants that the prologue defines, by value
         self._free_buffers: dict[tuple[Shape, str], list[str]] = {}  # unused ones, by shape and type

@@ -32,7 +32,7 @@ class TileVariables(Updates):
     """
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
-        """Begin without variables; `workgroup` has the invocations of a workgroup along each axis."""
+        """Begin without variables for the function `source`. workgroup: invocations along each axis."""
         super().__init__(source, workgroup)
         self._known_lifetimes: dict[ast.FunctionDef, Lifetimes] = {}
         self._statement: ast.stmt | None = None

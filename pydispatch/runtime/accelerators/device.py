@@ -57,7 +57,10 @@ class AcceleratorDevice(MakesBuffers, Device):
     """A GPU, or an interpreter that runs its kernels on the CPU. Its programs take and return `pydispatch.Buffer`."""
 
     def __init__(self, name: str, context: Context, dialect: Dialect) -> None:
-        """Create the device of an open context, such as "vulkan:0", without libraries and host commands."""
+        """Create a device without libraries and host commands.
+
+        name: such as "vulkan:0". context: the open device. dialect: language of its kernels and libraries.
+        """
         self.name = self.spec = name
         self._context: Any = context
         self._dialect = dialect  # language of its kernels, such as PTX or SPIR-V

@@ -65,7 +65,10 @@ class AcceleratorProcedure(Submitted, Callee):
     """Class of the buffers that calls return."""
 
     def __init__(self, procedure: Procedure, device: Any, executor: Executor, flops: Mapping[int, list[Any]]) -> None:
-        """Create the function. flops: index of an executable → operations of each of its exports, for profiles."""
+        """Create the function over `procedure`, the function in the C core.
+
+        executor: runs the dispatches. flops: index of an executable → operations of each of its exports, for profiles.
+        """
         self._procedure, self._device, self._executor = procedure, device, executor
         self._context = device._context
         super().__init__(procedure, self._context.name)

@@ -55,7 +55,7 @@ class RecordingExecutor(Executor, Generic[R]):
     """Recordings of one plan: enough for double-buffered loops over a few inputs and outputs."""
 
     def __init__(self, context: Any) -> None:
-        """Create the executor, and register it with its device, which calls `forget` when it is closed."""
+        """Create the executor, and register it with the device `context`, which calls `forget` when it is closed."""
         super().__init__(context)
         with context.lock:
             context.executors.add(self)

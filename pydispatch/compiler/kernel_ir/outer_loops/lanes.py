@@ -68,7 +68,7 @@ class Lanes:
     """
 
     def __init__(self, loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> None:
-        """Begin with the counter `lane` as the only varying value."""
+        """Begin with only `lane` varying. read_only: memrefs that nothing in the function writes."""
         self.loop = loop
         self.lane: SSAValue = loop.body.block.args[-1]
         self._read_only = read_only  # memrefs that nothing in the function writes

@@ -152,7 +152,7 @@ class _TiledTranspose:
         transposition: Transposition,
         stores: Sequence[Store],
     ) -> None:
-        """Join dimensions, choose the shape of blocks, and allocate a buffer for the value of each store."""
+        """Join dimensions, choose the shape of blocks, allocate their buffers. stores: (result, its buffer)."""
         self.elements, self.nest_dims, self.transposition = elements, nest_dims, transposition
         self.values = [value for value, _ in stores]
         self.targets = [transposition.joined_buffer(build, buffer) for _, buffer in stores]

@@ -84,7 +84,7 @@ class Dispatch(Step):
     """
 
     def __init__(self, context: Context, command: commands.Dispatch, kernel: CudaKernel) -> None:
-        """Prepare the launch of a dispatch; only the values of the kernel parameters are left to `bind`."""
+        """Prepare the launch of `command`; only the values of the kernel parameters are left to `bind`."""
         driver, packer = context.driver, kernel.packer
         self.region, self.kernel = command.region, kernel
         label = f"{kernel.label} {'x'.join(map(str, command.grid))}"
