@@ -137,7 +137,7 @@ class Batch:
     __slots__ = ("call", "count", "deadline", "done", "event", "key", "outcomes", "results", "rows", "size", "waiting")
 
     def __init__(self, key: Key, deadline: float) -> None:
-        """Create an open batch without requests. The class describes the parameters."""
+        """Create an open batch without requests. For the parameters, see the class."""
         self.key, self.deadline = key, deadline
         self.rows: list[Row] = []  # arguments of each request; a Row may have several rows of the arrays
         self.count = 0  # rows of all requests together

@@ -185,7 +185,7 @@ class _Collector:
     """
 
     def __init__(self, stacking: Stacking, max_delay: float) -> None:
-        """Create an empty queue; the first request starts the thread. The class describes the parameters."""
+        """Create an empty queue; the first request starts the thread. For the parameters, see the class."""
         self._stacking, self._max_delay = stacking, max_delay
         self._is_closed = False
         self._reset()

@@ -28,7 +28,7 @@ class Flops:
     type: str = ""
 
     def __add__(self, other: Flops) -> Flops:
-        """Return the sum: unknown if one of both is, and without a type if both compute with different types."""
+        """Return the sum: unknown if either count is, and without a type if the types of the two differ."""
         if self.count is None or other.count is None:
             return UNKNOWN
         if not self.count or not other.count:  # no operations have no type, so the type is that of the others

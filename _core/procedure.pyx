@@ -161,9 +161,9 @@ cdef class Procedure(PublicFunction):
     cdef list gather(self, object args, pyd_input_t* inputs, void** blocks, bint copies):
         """Check the arguments and store them in `inputs`. Return the objects to keep alive while C reads them.
 
-        inputs: an entry, initially zero, per argument. blocks: likewise; receives the device memory of buffers of a
-        device; NULL if these are not allowed. copies: copy strided arrays; otherwise they are refused. Raises
-        InvalidArgumentError.
+        inputs: an entry, initially zero, per argument. blocks: an entry, initially zero, per argument; it receives the
+        device memory of a buffer. NULL if buffers of devices are not allowed. copies: copy strided arrays; otherwise
+        they are refused. Raises InvalidArgumentError.
         """
         cdef uint32_t i
         cdef ElementType kind

@@ -190,7 +190,7 @@ class Profile(list[Timing]):
         self, timings: Iterable[Timing], call: float | None = None, outside: float | None = None,
         peak: Peak | None = None, caches: str | None = None,
     ) -> None:  # fmt: skip
-        """Create a profile of some timings. The class describes the other parameters."""
+        """Create a profile of some timings. For the other parameters, see the class."""
         super().__init__(timings)
         self.call, self.outside, self._peak, self.caches = call, outside, peak, caches
 

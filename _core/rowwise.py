@@ -56,7 +56,7 @@ class Stacking:
     def __init__(
         self, function: Any, constants: Mapping[str | int, Any], max_batch: int = 1, tolerance: float = 0.0
     ) -> None:
-        """Determine which arguments are stacked, and check that rows can be. The class describes the parameters."""
+        """Determine which arguments are stacked, and check that rows can be. For the parameters, see the class."""
         self._function, self._tolerance = function, tolerance
         self._text = Interface(function.name, tuple(function.inputs), tuple(function.outputs)).text()
         self._checked: dict[Key, InvalidArgumentError | Literal[True]] = {}

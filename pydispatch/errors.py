@@ -42,7 +42,7 @@ _SHOWN = 240
 
 @dataclass(frozen=True)
 class Location:
-    """Source location.
+    """Location in the source of a program or in a model, for the messages of errors.
 
     Attributes:
         file: Name of the file.

@@ -39,7 +39,7 @@ described by their names, with the remedy `_REMEDY`."""
 
 
 class Cotangents:
-    """Cotangents of SSA values, in the program that is being written.
+    """Table of the cotangents of SSA values while the program of the gradients is built; they are added up in it.
 
     The cotangent of a value is the gradient of the program's result with respect to it: a tensor of the same type and
     shape. A value that is used several times has the sum of the cotangents of its uses.

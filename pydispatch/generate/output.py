@@ -73,7 +73,7 @@ class Output:
 
     def abandon(self, error: BaseException) -> None:
         """Set the outcome in the child of a fork, unless it is set. Waiters are dropped: their threads do not exist."""
-        self._lock = threading.Lock()  # a thread of the parent may have held the former lock
+        self._lock = threading.Lock()  # a thread of the parent may have held the old lock
         self.piece_waiters, self._end_waiters = [], []
         if self.outcome is None:
             self.outcome = error

@@ -23,7 +23,7 @@ _NEVER = float("inf")  # time of a deadline that does not exist
 
 
 class Scheduler:
-    """Continuous batching of the sequences of one program. Only one thread calls it; `step` does all the work.
+    """Scheduler of the requests of one engine. Only one thread calls it; `step` does all the work.
 
     A sequence waits, then runs: it has a row of the decode batch, and is first prefilling, then decoding. A step
     computes at most one chunk of one prompt, and one token of each decoding sequence. Sequences start in the order of

@@ -22,7 +22,7 @@ MAX_PARAMETERS = 3
 
 
 class Imported(ImportedSource):
-    """Function that is linked when a program is loaded.
+    """Declaration of an external function that kernels call; it is linked by name when a program is loaded.
 
     A kernel calls it with numbers, a program with arrays of one shape, element by element. Any other call runs the
     Python function that declares it.

@@ -46,7 +46,7 @@ def combine(programs: Sequence[tuple[str | None, ModuleOp]]) -> ModuleOp:
 
 
 class _Combined:
-    """Combined program under construction.
+    """Builder of the program that combines several programs into one.
 
     Args:
         states: The states of all programs: `_state_of` each mutable global.

@@ -28,7 +28,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Structured:
-    """Operands, indexing maps, loops and body of a structured operation.
+    """View of a structured operation, `linalg.generic` or a named one: its operands, indexing maps, loops and body.
+
+    `structured` creates it; passes read operations by it, whatever their form.
 
     Attributes:
         op: The operation.

@@ -49,7 +49,7 @@ class Evidence:
 
 
 class Coverage(RaceInstrumentation):
-    """Code generator that records which sizes bound global_id and group_id along each axis, to infer the grid."""
+    """Part of the code generator of kernels: it records which sizes bound global_id and group_id, to infer the grid."""
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
         """Begin with no bounds recorded for the function `source`. workgroup: invocations along each axis."""

@@ -59,7 +59,7 @@ COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "=="
 
 
 class Expressions(Subscripts):
-    """Code generator for the expressions of a kernel."""
+    """Part of the code generators of kernels: the expressions of a kernel."""
 
     def evaluate(self, node: ast.expr) -> Entity:
         """Evaluate an expression: emit its operations and return its value.

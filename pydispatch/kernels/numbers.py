@@ -45,7 +45,7 @@ class Numbers:
     )
 
     def __init__(self, source: Source) -> None:
-        """Create a generator that has emitted nothing. The class describes the attributes."""
+        """Create a generator that has emitted nothing. For the attributes, see the class."""
         self.source = source
         self.writer = Writer(source)
         self.environment: Environment = {}

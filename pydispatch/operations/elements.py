@@ -93,7 +93,7 @@ class Element:
     def where(self, yes: Value, no: Value) -> Element:
         """Return `yes` if this element, a bool, is true, else `no`.
 
-        One of both must be an element: its type is that of the result.
+        At least one of the two must be an element: the result has its type.
         """
         known = yes if isinstance(yes, Element) else no
         assert isinstance(known, Element)

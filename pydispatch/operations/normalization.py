@@ -156,7 +156,7 @@ def batch_norm(
 
     def line(own_mean: Element, own_variance: Element, *scale_and_bias: Element) -> list[Element]:
         """Return the factor and the summand of each position, so that they are computed once per position, not per
-        element. `scale_and_bias` are those of both that are not None.
+        element. `scale_and_bias` has the elements of the scale and of the bias, without those that are None.
         """
         scale_then_bias = iter([n.to(inner) for n in scale_and_bias])
         factor = (own_variance.to(inner) + epsilon).unary("rsqrt")

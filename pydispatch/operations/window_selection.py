@@ -20,7 +20,7 @@ from pydispatch.operations.scalars import Scalars
 from pydispatch.operations.shapes import scalar_parts
 
 Select = Callable[[Scalars, Scalar, Scalar], Scalar]
-"""Function select(scalars, element selected so far, next element) -> whether the former stays selected."""
+"""Function select(scalars, selected, next element) -> whether `selected`, the element selected so far, stays so."""
 CombineElements = Callable[[Scalars, Scalar, Scalar], Scalar]
 """Function combine(scalars, running value, element) -> their combination."""
 Body = Callable[[Block, Sequence[SSAValue]], list[SSAValue]]
@@ -104,7 +104,7 @@ class _WindowLoops:
     """
 
     def __init__(self, builder: Builder, x: Tensor, kernel: Sequence[Size]) -> None:
-        """Emit the operand that states the sizes of the inner loops. The class describes the parameters."""
+        """Emit the operand that states the sizes of the inner loops. For the parameters, see the class."""
         self._builder, self._rank = builder, x.rank
         self._extent = builder.empty(x.dtype.element, kernel)  # not read
 

@@ -251,7 +251,7 @@ def _typed_parameters(function: Callable[..., Any]) -> Sequence[tuple[str, Tenso
 
 def _check_names(inputs: Sequence[tuple[str, TensorType]]) -> None:
     """Raise InvalidArgumentError for names that mean something else as arguments of kernels (see CFunction), such as
-    `out` and `first`, and for a name of both a parameter and a size.
+    `out` and `first`, and for a parameter and a size with the same name.
     """
     sizes = {size for _, type in inputs for size in type.shape or () if isinstance(size, str)}
     for name in (*(p for p, _ in inputs), *sizes):

@@ -167,7 +167,7 @@ class _Clock:
     """
 
     def __init__(self, began: tuple[int, int], ended: tuple[int, int]) -> None:
-        """Determine the nanoseconds of a tick. The class describes the parameters."""
+        """Determine the nanoseconds of a tick. For the parameters, see the class."""
         (self.ticks, self.begin), (end_ticks, self.end) = began, ended
         self.scale = (self.end - self.begin) / max(1, end_ticks - self.ticks)  # nanoseconds of a tick
 

@@ -98,7 +98,7 @@ def build_standalone(
         include_dirs: Folders that the compiler searches for includes.
         defines: Macros, `NAME=VALUE`.
         cpu: CPU that code is generated for; the same name is passed for every architecture.
-        features: CPU features with signs ("+avx2"), likewise for every architecture.
+        features: CPU features with signs ("+avx2"); the same text is passed for every architecture.
         opt: Optimization level of the compiler.
 
     Raises:

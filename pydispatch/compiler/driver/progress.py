@@ -24,7 +24,7 @@ class Progress:
         phase: The current phase, one of `phases.PHASES`, or "code" for code generation.
         name: Name of the dispatch whose code was generated last; "" before the first.
         done: Number of dispatches whose code has been generated; each counts once for each variant.
-        total: Number of dispatches whose code must be generated, counted likewise.
+        total: Number of dispatches whose code must be generated; each counts once for each variant.
         seconds: Seconds since the compilation began.
         left: Estimate of the remaining seconds; None while there is none.
     """

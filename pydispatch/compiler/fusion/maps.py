@@ -116,7 +116,7 @@ def pad_without_unit_dimensions(op: Operation) -> SSAValue | None:
 
 
 def padded(pad: tensor.PadOp, source: SSAValue, dims: Sequence[int]) -> SSAValue:
-    """Insert a padding before `pad` that pads another tensor in the same way, and return the result.
+    """Insert a padding of the tensor `source` with the amounts and value of `pad`, before `pad`; return the result.
 
     Args:
         pad: The padding, of static widths.

@@ -6,7 +6,7 @@ is vectorized with masks, which are computed by comparisons of 64-bit indices fo
 
     if start <=u start + 31 and start + 31 <u n { the loop without comparisons } else { the loop as it was }
 
-Comparisons of rows are left out in the same way: where they remain, LLVM does not vectorize conversions from 8-bit
+Comparisons of rows are left out, too: where they remain, LLVM does not vectorize conversions from 8-bit
 floats. Causal attention takes 0.77 to 0.83 of the time (examples/python_kernels/flash_attention.py), a product of
 scaled 8-bit floats 0.3 (AMD EPYC Zen 4).
 

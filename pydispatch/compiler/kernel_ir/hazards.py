@@ -21,7 +21,7 @@ from pydispatch.ir.functions import CALLS
 Key = object
 """Identifies a binding, an argument or an allocation, see `base_of`."""
 ONE_INVOCATION, SEVERAL_INVOCATIONS = 1, 2
-"""Who accesses storage: invocation 0 alone, or several. The larger number is the union of both."""
+"""Who accesses storage: invocation 0 alone, or several. The maximum of two of these numbers is their union."""
 
 
 @dataclass

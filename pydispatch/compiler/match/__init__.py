@@ -173,7 +173,7 @@ def rewrites_of(
 
     Args:
         transform_spec: Specs in the transform dialect: one, several, or a dict from phases to them; None for none.
-        pdl_spec: Specs in PDL, likewise.
+        pdl_spec: Specs in PDL: one, several, or a dict from phases to them; None for none.
         patterns: Patterns of `@pydispatch.pattern`.
         require_match: Whether a pattern without matches is an error.
         load: Parses a spec; its second argument is the name of the option, for messages. Returns the module and the

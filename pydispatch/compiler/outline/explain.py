@@ -24,7 +24,7 @@ _COPY = "a copy"
 
 @dataclass
 class FusionReport:
-    """Report of dispatch formation for one host function.
+    """Report for the user: which dispatches the operations of one host function became, and why others were not fused.
 
     Attributes:
         function: Name of the host function.

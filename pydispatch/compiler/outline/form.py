@@ -100,7 +100,7 @@ def form_dispatches(
 
 @dataclass
 class Former:
-    """Driver of dispatch formation for one host function.
+    """Pass over one host function that replaces its tensor operations by dispatches, each of a group of operations.
 
     Attributes:
         function: The host function, which is changed in place.
@@ -215,7 +215,7 @@ def sort_topologically(block: Block) -> None:
 
 
 class TopologicalOrder:
-    """Order of the operations of a block in which each follows those that it depends on.
+    """Builder of an order of the operations of a block in which each one follows its dependences.
 
     Attributes:
         block: The block.

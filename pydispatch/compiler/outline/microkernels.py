@@ -16,7 +16,7 @@ from pydispatch.ir.dialects.hal import dialect as hal
 
 
 class Microkernels:
-    """Declarations of the microkernels that one kernel calls, and the objects that define them.
+    """Collector of the microkernels (external functions) that one kernel calls, and of the objects that define them.
 
     Attributes:
         declarations: (symbol, type as text) → declaration.

@@ -34,7 +34,7 @@ from pydispatch.ir.values import shape_of
 
 
 class Outline:
-    """Outlining of one group of operations into an executable with one dispatch function.
+    """Builder that moves one group of operations from the host function into an executable with a dispatch function.
 
     The arguments of the function are `tensors`, then `scalars`, then `size_arguments`.
 

@@ -36,7 +36,9 @@ DERIVED_COUNTS = (
 
 
 class OutlinedKernel(KernelBody):
-    """Outlining of one dispatch region into an executable. Results that are tied to no operand are the last bindings.
+    """Base of the builders that move the body of one dispatch region, written by the user, into an executable.
+
+    Results that are tied to no operand are the last bindings.
 
     Methods append to `block`: first to the body of the kernel, then (in `count`) to the region of its grid.
 

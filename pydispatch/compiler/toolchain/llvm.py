@@ -160,7 +160,7 @@ def _file(name: str, bitcode: bytes, machine: LlvmMachine) -> _File:
 
 
 class LlvmModule:
-    """Context manager of one LLVM module, from parsing to object code.
+    """LLVM module in memory, from LLVM IR as text to object code; a context manager that frees it at the end.
 
     The module is parsed from LLVM IR without data layout and triple, whose functions have the attribute group `#0`.
     These are added for the machine.

@@ -77,7 +77,7 @@ def _warm_up() -> None:
 
 
 class Worker:
-    """Handler of the requests to this process.
+    """Handler of the requests of the compiler to this process, in which LLVM runs.
 
     A request is ("call", module, name, arguments) for a function of a module, or ("open", module, name, arguments) for
     a context manager. ("method", name, arguments, named arguments) then calls a method of the opened object, and

@@ -33,7 +33,9 @@ T = TypeVar("T")
 
 
 class WorkerPool:
-    """Pool of the processes that run LLVM for this one. A thread that already uses a process gets the same again.
+    """Pool of the worker processes that run LLVM for this process.
+
+    A thread that already uses a worker process gets the same one again.
 
     Attributes:
         size: Maximum number of processes.

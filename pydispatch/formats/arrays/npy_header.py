@@ -16,7 +16,7 @@ _ELEMENT_TYPE = re.compile(r"(?P<order>[<>|=])(?P<kind>[biufcV])(?P<bytes>[1-9]\
 
 @dataclass(frozen=True)
 class NpyHeader:
-    """Header of a .npy file.
+    """Header of a .npy file, as the reader of arrays has decoded it.
 
     Attributes:
         kind: NumPy kind of the elements: b, i, u, f, c, or V for raw bits.

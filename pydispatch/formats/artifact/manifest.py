@@ -146,7 +146,7 @@ class FunctionEntry:
 
 @dataclass(slots=True)
 class VariantEntry:
-    """Binary of an executable for one target.
+    """Entry of a manifest for a variant: the binary of one executable for one target.
 
     Attributes:
         name: Name of the target.
@@ -258,7 +258,7 @@ class ConstantEntry:
 
 @dataclass(slots=True)
 class Manifest:
-    """Content of manifest.json.
+    """Content of manifest.json, the member of an artifact that describes its functions, executables and constants.
 
     Attributes:
         version: Version of pydispatch that wrote the artifact.

@@ -33,7 +33,7 @@ _RECORD = struct.Struct("<HBBBBBBQQ")
 
 @dataclass(frozen=True)
 class FatElfRecord:
-    """Target of one ELF file in a FatELF file, and its location there.
+    """Record of a FatELF file for one of the ELF files in it: its target, and where it is.
 
     Attributes:
         machine, osabi, osabi_version: As in the header of the ELF file.

@@ -159,7 +159,7 @@ def identity(data: bytes | memoryview) -> Identity | None:
 
 
 class ElfFile:
-    """Reader of a 64-bit little-endian ELF file.
+    """Reader of a 64-bit little-endian ELF file: its header, sections and symbols.
 
     Methods raise ElfError for broken content.
 

@@ -85,7 +85,7 @@ class Buffer:
 
 
 class ProgramFunction:
-    """Builder of one function of a host program.
+    """Builder of one straight-line function of a host program: instructions that compute sizes, and commands.
 
     Attributes:
         program: Program under construction, which interns strings and numbers device queries.
@@ -103,7 +103,7 @@ class ProgramFunction:
     """
 
     def __init__(self, program: References, name: str, signature: str = "", public: bool = True) -> None:
-        """Create a function without commands, in region 0. The class describes the parameters."""
+        """Create a function without commands, in region 0. For the parameters, see the class."""
         self.program = program
         self.name, self.signature, self.public = name, signature, public
         self.arguments: list[FunctionArgument] = []

@@ -22,7 +22,7 @@ def both_words(register: int) -> list[int]:
 
 
 class Opcode(IntEnum):
-    """Opcode of a function's instruction. Numbers and registers are those of csrc/program/opcodes.h.
+    """Opcode of an instruction of a host function, with its operands. csrc/program/opcodes.h has the same numbers.
 
     Attributes:
         registers: Which operands are registers: `d` for the destination, then `a`, `b` and `c`. "" for commands

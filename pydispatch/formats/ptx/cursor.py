@@ -41,7 +41,7 @@ def is_name(word: str) -> bool:
 
 
 class Cursor:
-    """Position in the tokens of a PTX text.
+    """Base of the parsers of PTX: the position in the tokens of a text, and methods that parse common constructs.
 
     Parsing methods consume the construct they are named after, or raise ArtifactError.
 

@@ -38,7 +38,7 @@ _MAX_DECIMAL_LENGTH = 400
 
 
 class Words:
-    """Tokens of a PTX text, followed by an empty token.
+    """PTX text that has been divided into tokens, the words, which an empty token follows. Parsers read it.
 
     Attributes:
         text: The text.

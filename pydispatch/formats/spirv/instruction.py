@@ -14,7 +14,7 @@ Fail = Callable[[int, str], Exception]
 
 @dataclass(slots=True)
 class SpirvInstruction:
-    """SPIR-V instruction.
+    """Instruction of a SPIR-V module, as the readers of modules return it.
 
     Attributes:
         op: Opcode.

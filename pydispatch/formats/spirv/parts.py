@@ -29,7 +29,7 @@ _BEFORE_TYPES = frozenset((Op.NAME, Op.MEMBER_NAME, Op.CAPABILITY, Op.EXTENSION,
 
 @dataclass
 class SpirvParts:
-    """SPIR-V module parsed for linking.
+    """SPIR-V module as the linker reads it: its functions, globals and decorations.
 
     Decorations whose operands are ids or strings are left out: none of them matters to compute shaders.
 

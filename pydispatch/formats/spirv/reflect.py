@@ -140,7 +140,7 @@ def reflect(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> Refle
 
 
 class _Walker:
-    """Collector of the resources of a module's entry points.
+    """Collector of the resources that a dispatch of a SPIR-V module's entry points must provide, such as buffers.
 
     Attributes:
         tables: The module.

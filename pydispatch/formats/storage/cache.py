@@ -122,8 +122,8 @@ def _directory(own: str | None, xdg: str | None, home: str | None) -> Path | Non
 
     Args:
         own: $PYDISPATCH_CACHE_DIR; None or "" if it is not set.
-        xdg: $XDG_CACHE_HOME, likewise.
-        home: $HOME, likewise.
+        xdg: $XDG_CACHE_HOME; None or "" if it is not set.
+        home: $HOME; None or "" if it is not set.
     """
     candidates = [Path(own)] if own else []
     candidates += [Path(xdg, "pydispatch")] if xdg else []

@@ -30,7 +30,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Declaration:
-    """Declaration at module scope.
+    """Declaration at the scope of a WGSL module, such as a function, a variable or a structure.
 
     Attributes:
         kind: "struct", "alias", "var", "override", "const", "fn" or "const_assert".
@@ -87,7 +87,7 @@ class Declaration:
 
 @dataclass(frozen=True)
 class WgslModule:
-    """Parsed WGSL module.
+    """WGSL module as its reader returns it: directives and declarations, which refer to tokens by index.
 
     Attributes:
         text: Text of the module.

@@ -39,7 +39,9 @@ class EnclosingModule(Protocol):
 
 
 class MlirTracer:
-    """State of the traversal of an MLIR program; each dialect has a subclass with its types and conversion helpers.
+    """Base of the translators of MLIR programs into builder calls: the traversal of operations and regions.
+
+    Each dialect has a subclass with its types and conversion helpers.
 
     Attributes:
         dialect: name of the dialect in error messages.

@@ -68,7 +68,7 @@ class NodeContext(Protocol):
 
 
 class NodeCall:
-    """A node, as the conversion of its operator sees it.
+    """Node of an ONNX model that is being converted: the converter of its operator reads attributes and operands by it.
 
     Attributes:
         tracer: Translator of the model, which also converts tensors and subgraphs that are attributes.

@@ -20,7 +20,7 @@ def bound_node(
 ) -> model.NodeProto:
     """Return a copy of a function's node with references to attributes replaced by the attributes of the calling node.
 
-    A reference to an attribute without a value is omitted in the copy. Nodes in subgraphs are copied likewise.
+    A reference to an attribute without a value is omitted in the copy. Nodes in subgraphs are copied, too.
 
     Args:
         node: Node of the function's body.

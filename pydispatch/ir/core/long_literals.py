@@ -114,7 +114,7 @@ def read_small_program(path: str | os.PathLike[str], most: int) -> str | None:
 
 
 class _Reader:
-    """Reader of a program text in pieces.
+    """Reader of a program text in pieces, which takes long hexadecimal literals out of the text.
 
     Attributes:
         size: Size of the text so far in bytes, without the digits of long literals.

@@ -121,7 +121,7 @@ class PtxLibrary:
     """
 
     def __init__(self, parts: PtxParts, name: str) -> None:
-        """Index the functions and variables that the module offers. The class describes the parameters."""
+        """Index the functions and variables that the module offers. For the parameters, see the class."""
         self.parts, self.name = parts, name
         self.offered = {item.name: item for item in parts.items.values() if item.is_offered}
         self.functions: Mapping[str, PtxFunction] = {

@@ -15,7 +15,7 @@ ones, for sm_100f on its family, for sm_100a on sm_100 only."""
 
 
 def higher(lhs: tuple[str, str], rhs: tuple[str, str]) -> tuple[str, str]:
-    """Return the one of two modules whose target runs the code of both.
+    """Return one of two modules: the one whose target architecture also runs the code of the other one.
 
     Args:
         lhs: Pair (`.target` such as "sm_80", name of the module for messages).

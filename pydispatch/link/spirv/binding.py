@@ -33,7 +33,7 @@ class Binding:
         self, kernel: SpirvParts, out: SpirvOutput, copier: FunctionCopier, function: SpirvFunction, symbol: str,
         buffers: tuple[int, ...],
     ) -> None:  # fmt: skip
-        """Create the binding of an import. The class describes the parameters."""
+        """Create the binding of an import. For the parameters, see the class."""
         self.kernel, self.out, self.copier = kernel, out, copier
         self.function, self.symbol, self.buffers = function, symbol, buffers
         self.scalars = [p.type_id for p in function.parameters if not kernel.is_buffer(p.type_id)]

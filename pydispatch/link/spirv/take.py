@@ -60,7 +60,7 @@ class FunctionCopier:
     """
 
     def __init__(self, library: SpirvLibrary, out: SpirvOutput) -> None:
-        """Create a copier that has copied nothing. The class describes the parameters."""
+        """Create a copier that has copied nothing. For the parameters, see the class."""
         self.library, self.parts, self.out = library, library.parts, out
         self.map: dict[int, int] = {}
         self.copies: dict[FunctionCopy, int] = {}

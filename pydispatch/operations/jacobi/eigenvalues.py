@@ -77,7 +77,7 @@ def _diagonalize_pairs(builder: Builder, a: Tensor, vectors: Tensor) -> list[Ten
     Args:
         builder: The builder.
         a: The matrices [batch, n, n].
-        vectors: The eigenvectors so far, as rows; they are rotated and moved likewise.
+        vectors: The eigenvectors so far, as rows; they are rotated and moved like the rows of `a`.
 
     Returns:
         The new `a` and `vectors`.

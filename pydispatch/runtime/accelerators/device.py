@@ -212,7 +212,7 @@ class _Linker:
         self, executor: Executor, supplied: dict[str, tuple[bytes, str]], resolution: Resolution,
         registry: Registry | None, synchronous: dict[int, bool],
     ) -> None:  # fmt: skip
-        """Create a linker that has linked no executable. The class describes the parameters."""
+        """Create a linker that has linked no executable. For the parameters, see the class."""
         self.executor, self.supplied, self.resolution = executor, supplied, resolution
         self.registry, self.synchronous = registry, synchronous
 

@@ -172,7 +172,7 @@ class HostCalls:
     """
 
     def __init__(self, commands: Sequence[LinkedCommand], names: dict[int, str]) -> None:
-        """Create a caller; no thread runs a command yet. The class describes the parameters."""
+        """Create a caller; no thread runs a command yet. For the parameters, see the class."""
         self.commands, self.names = commands, names
         self._inside: set[int] = set()  # ids of the threads that run a command
 

@@ -171,7 +171,7 @@ class Run:
     """
 
     def __init__(self, function: Preparable, plan: Plan, record: Record) -> None:
-        """Allocate the results and the arena; `bind` sets the arguments. The class describes the parameters."""
+        """Allocate the results and the arena; `bind` sets the arguments. For the parameters, see the class."""
         self.function, self.plan, self.record = function, plan, record
         context = self.context = function._context
         self.executor = function._executor

@@ -60,7 +60,7 @@ class SharedScheduler:
     """
 
     def __init__(self, sched: Scheduler, allocator: int = 0, limit: int = 0) -> None:
-        """Create a memory pool, without blocks, for the scheduler. The class describes the parameters."""
+        """Create a memory pool, without blocks, for the scheduler. For the parameters, see the class."""
         self.sched = sched
         self.pool = Pool(RETAIN_BYTES, allocator, limit)
         self.sharing = Sharing()

@@ -48,7 +48,7 @@ class CpuLinker:
         self, processor_data: tuple[int, ...], registry: Registry | None, chains: ChainOptions,
         machine: Machine | None = None,
     ) -> None:  # fmt: skip
-        """Create a linker that has linked no executable. The class describes the parameters."""
+        """Create a linker that has linked no executable. For the parameters, see the class."""
         self.registry = registry
         self.machine = machine
         self.processor_data = processor_data

@@ -58,7 +58,7 @@ def stated(configuration: DictionaryAttr) -> str:
 def _opaque(value: Attribute | None) -> str:
     """Return a text with the `arch = "sm_80"` of an attribute of another dialect; "" if the attribute cannot have one.
 
-    It is the text of the parameters of `#iree_gpu.target`. A dictionary with an `arch` is written likewise.
+    It is the text of the parameters of `#iree_gpu.target`. For a dictionary with an `arch` it has this entry.
     """
     if isinstance(value, UnregisteredAttr):
         return value.value.data

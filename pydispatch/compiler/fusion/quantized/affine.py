@@ -52,7 +52,7 @@ class Combined:
     Attributes:
         kind: "addi" or "subi".
         lhs, rhs: The two integers.
-        count: Number of terms of both together, which MOST_TERMS of `trace.py` bounds.
+        count: Number of terms of the two operands together, which MOST_TERMS of `trace.py` bounds.
     """
 
     kind: str

@@ -15,7 +15,9 @@ from pydispatch.ir.structured import as_structured
 
 
 class ProgramSizes:
-    """Axes of the tensors of a pattern's block, joined where the operations make their sizes equal.
+    """Analysis of the sizes in a pattern that is a program: which axes of its tensors have equal sizes.
+
+    Axes are joined to one class where an operation makes their sizes equal.
 
     An axis is (number of a tensor, dimension). Arguments have the lowest numbers, then come results whose sizes the
     matcher compares, then those of loop nests and splats, whose sizes it does not compare.

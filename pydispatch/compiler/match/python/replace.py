@@ -30,7 +30,7 @@ from pydispatch.patterns.trace import Value, outputs_of
 
 
 class Replacer:
-    """Rewriter that inserts kernels into one program; equal kernels are inserted once.
+    """Rewriter of one program that replaces matches of patterns by calls of kernels; equal kernels are inserted once.
 
     Attributes:
         program: The program.

@@ -38,7 +38,7 @@ class TensorAxis(NamedTuple):
 
 
 class Decomposition:
-    """Decomposition of an attention into generics.
+    """Rewriter of one `iree_linalg_ext.attention` to products, a softmax and other generics.
 
     The dimensions of a tensor are stated as loops of the attention (`Dims`): those that index them, in order.
 

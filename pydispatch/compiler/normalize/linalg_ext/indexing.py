@@ -104,7 +104,7 @@ def _gather(op: Operation, build: Build) -> None:
 
 
 def _map_store(op: Operation, build: Build) -> None:
-    """Give a store through an index map a destination that nothing else reads. A `map_scatter`, the former name of the
+    """Give a store through an index map a destination that nothing else reads. A `map_scatter`, the old name of the
     operation, becomes a `map_store`.
     """
     assert isinstance(op, MapStore)

@@ -314,7 +314,7 @@ def _merged(
 
 @dataclass(frozen=True)
 class _MergePass:
-    """Emitter of the recurrence of one pass, over (row, block, element of the block).
+    """Emitter of one pass of a merge sort of rows: a recurrence over (row, block, element of the block).
 
     It carries four columns of the row: the next element of the first and of the second run, and the ends of both.
 

@@ -13,7 +13,7 @@ READ_ONLY = (Storage.UNIFORM_CONSTANT, Storage.INPUT, Storage.PUSH_CONSTANT)
 
 
 class FunctionChecker:
-    """State of the check of one function.
+    """Checker of one function of a SPIR-V module: the types of its values so far, and requirements on operands.
 
     Attributes:
         declared: Declarations of the module.

@@ -204,7 +204,7 @@ def _rnn(
 
 @dataclass(frozen=True)
 class _GruCell:
-    """Cell of a GRU in one direction.
+    """Cell of a GRU in one direction: `step` emits its state after one more element of the sequences.
 
     The weights and biases of the gates are those of the update gate and the reset gate, one after the other.
 
@@ -287,7 +287,7 @@ def _split_rows(call: NodeCall, t: Tensor, count: Size) -> tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class _LstmCell:
-    """Cell of an LSTM in one direction.
+    """Cell of an LSTM in one direction: `step` emits its states after one more element of the sequences.
 
     Attributes:
         call: The node.

@@ -54,7 +54,7 @@ def _check_tiles(whole_name: str, wholes: list[Attribute], tile_name: str, tiles
         whole_name: Name of an operand in messages, such as "output".
         wholes: Types of the operands.
         tile_name: Name of a tile in messages, such as "yielded value".
-        tiles: Types of the tiles, one per operand. A size is that of the operand, unless one of both is dynamic.
+        tiles: Types of the tiles, one per operand. Their sizes must be equal where both are static.
     """
     if len(wholes) != len(tiles):
         raise VerifyException(f"the body has {len(tiles)} {tile_name}(s) for {len(wholes)} {whole_name}(s)")

@@ -37,7 +37,7 @@ def structure_of_named(definition: Meaning, strides: Sequence[int], dilations: S
     dims = definition.dims
 
     def map_of(subscript: Sequence[str]) -> AffineMap:
-        """Return the map of one operand; each `a+b` is a * stride + b * dilation with the next of both."""
+        """Return the map of one operand; each `a+b` is a * stride + b * dilation, with the next stride and dilation."""
         results: list[AffineExpr] = []
         window = 0
         for word in subscript:

@@ -49,7 +49,7 @@ class PlanState:
     __slots__ = ("function", "graphs", "is_empty", "single")
 
     def __init__(self, function: str, single: Dispatch | None, is_empty: bool) -> None:
-        """Create the state of a plan, without graphs. The class describes the parameters."""
+        """Create the state of a plan, without graphs. For the parameters, see the class."""
         self.function, self.single, self.is_empty = function, single, is_empty
         self.graphs: RecordingCache[Graph] = RecordingCache(MAX_GRAPHS)
 

@@ -31,7 +31,7 @@ class Block:
     __slots__ = ("address", "is_borrowed", "number", "size")
 
     def __init__(self, address: int, size: int, is_borrowed: bool) -> None:
-        """Create a block. The class describes the parameters."""
+        """Create a block. For the parameters, see the class."""
         self.address = self.number = address
         self.size, self.is_borrowed = size, is_borrowed
 

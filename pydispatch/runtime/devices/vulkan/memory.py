@@ -32,7 +32,7 @@ class Chunk:
     __slots__ = ("address", "buffer", "free", "memory", "size")
 
     def __init__(self, buffer: Any, memory: Any, size: int, address: int) -> None:
-        """Create a chunk that is free from end to end. The class describes the parameters."""
+        """Create a chunk that is free from end to end. For the parameters, see the class."""
         self.buffer, self.memory, self.size, self.address = buffer, memory, size, address
         self.free: list[tuple[int, int]] = [(0, size)]
 

@@ -173,7 +173,7 @@ class AddressResolver:
     def __init__(
         self, instruction: Instruction, space: str, size: int, write: bool, strong: bool, atomic: bool = False
     ) -> None:
-        """Create the lookup for an instruction. The class describes the other parameters."""
+        """Create the lookup for an instruction. For the other parameters, see the class."""
         self._instruction = instruction
         self.space, self.size = space, size
         self.write, self.strong, self.atomic = write, strong, atomic

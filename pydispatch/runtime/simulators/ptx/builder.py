@@ -114,7 +114,7 @@ class FunctionBuilder:
         slots: Operand of each slot: a `RegisterView`, `Special`, `Unused`, or a NumPy scalar for a constant; None for
             slot 0, which holds the frame, and for temporary values.
         reads: Slots of registers that the current instruction reads. The translator assigns a new set after each one.
-        writes: Slots of registers that the current instruction writes, likewise.
+        writes: Slots of registers that the current instruction writes. The translator assigns a new set, too.
 
     Args:
         lines: Lines of the module's text, for messages.
@@ -131,7 +131,7 @@ class FunctionBuilder:
         is_special: Callable[[str], bool],
         functions: Mapping[str, PtxFunction],
     ) -> None:
-        """Declare the registers. The class describes the parameters."""
+        """Declare the registers. For the parameters, see the class."""
         self.module = module
         self._is_special = is_special
         self._lines, self.symbols, self.functions = lines, symbols, functions

@@ -27,7 +27,7 @@ class RegisterPool:
     """
 
     def __init__(self, store_kinds: list[tuple[Any, int]], zeroed: list[int]) -> None:
-        """Create an empty pool. The class describes the parameters."""
+        """Create an empty pool. For the parameters, see the class."""
         self._store_kinds, self._zeroed = store_kinds, zeroed
         self._free: list[tuple[int, list[Any]]] = []  # (number of threads, the stores) of frames that have ended
 

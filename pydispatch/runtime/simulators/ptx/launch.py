@@ -53,7 +53,7 @@ class Launch:
         self, memory: GlobalMemory, kernel: PtxKernel, grid: Dim3, block: Dim3, params: bytes, dynamic_shared: int,
         cancel: Callable[[], bool] | None, max_steps: int, races: bool,
     ) -> None:  # fmt: skip
-        """Raise InvalidArgumentError if the arguments do not fit the kernel. The class describes the parameters."""
+        """Raise InvalidArgumentError if the arguments do not fit the kernel. For the parameters, see the class."""
         self.memory, self.kernel, self.grid, self.block = memory, kernel, grid, block
         self.threads = block[0] * block[1] * block[2]
         self.dynamic_shared: int = dynamic_shared

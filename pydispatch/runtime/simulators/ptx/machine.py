@@ -24,7 +24,7 @@ class Machine:
     """
 
     def __init__(self, capability: tuple[int, int] = (9, 0), races: bool = False) -> None:
-        """Create a machine without allocations. The class describes the parameters."""
+        """Create a machine without allocations. For the parameters, see the class."""
         self.capability, self.races = capability, races
         self.memory = GlobalMemory()
         self.steps = 0

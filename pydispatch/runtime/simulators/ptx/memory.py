@@ -134,7 +134,7 @@ class GlobalMemory:
     """Global and constant memory of a machine. limit: total bytes that `allocate` may allocate."""
 
     def __init__(self, limit: int = 64 << 30) -> None:
-        """Create memory without allocations. The class describes `limit`."""
+        """Create memory without allocations. For `limit`, see the class."""
         self._limit, self._used = limit, 0
         self._next = FIRST_ADDRESS
         self.initial_shared_byte = 0

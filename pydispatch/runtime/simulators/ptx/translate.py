@@ -31,7 +31,7 @@ class Translator:
     """
 
     def __init__(self, function: PtxFunction, builder: FunctionBuilder) -> None:
-        """Begin with an empty block of code. The class describes the parameters."""
+        """Begin with an empty block of code. For the parameters, see the class."""
         self._function, self._builder = function, builder
         self._blocks: list[CodeBlock] = [CodeBlock(0)]
         self._labels: dict[str, int] = {}  # label → index of the block that it begins

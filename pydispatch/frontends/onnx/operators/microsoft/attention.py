@@ -113,7 +113,7 @@ def _qattention(
 ) -> Sequence[Tensor]:
     """Lower QAttention: attention over quantized x, whose projection is a product with quantized weights.
 
-    x_scale and w_scale are the scales of both, x_zero and w_zero their zero points; None stands for 0.
+    x_scale and x_zero are scale and zero point of x, w_scale and w_zero those of the weights. Without a zero point it is 0.
     """
 
     def project() -> Tensor:

@@ -204,7 +204,7 @@ def min_max(x: Any, y: Any, least: bool, nan: bool) -> Any:
     result = np.where(takes_x, x, y)
     is_equal = x == y
     if is_equal.any():
-        # Zeros of both signs: the sign decides.
+        # One zero is +0, the other one -0: the sign decides.
         takes_first_zero = np.signbit(x) if least else ~np.signbit(x)
         result = np.where(is_equal, np.where(takes_first_zero, x, y), result)
     left, right = np.isnan(x), np.isnan(y)

@@ -88,7 +88,7 @@ class _MatrixInMemory:
         stride: Operand | None,
         write: bool,
     ) -> None:
-        """Compile the operands of the instruction. The class describes the parameters."""
+        """Compile the operands of the instruction. For the parameters, see the class."""
         shape, types = _shape_and_types(builder, instruction)
         matrix = instruction.modifiers[1]  # "a" of wmma.load.a.sync.aligned.row.m16n16k16.f16
         self.rows, self.columns = _size(matrix, shape)
