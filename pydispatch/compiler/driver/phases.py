@@ -29,7 +29,7 @@ PHASE_NAMES = {
     "vm": "program",
     "end": "program",
 }
-"""Name that `compile_to` accepts -> its phase. Besides the phases themselves, these are the names that IREE uses."""
+"""Name that `compile_to` accepts -> its phase. These are the names of the phases, and those of IREE."""
 
 
 def added_patterns() -> Rewrites:

@@ -22,7 +22,7 @@ from pydispatch.compiler.kernel_ir.readers import counts_indices
 from pydispatch.ir.core.walk import walk
 
 MOST_OPERATIONS = 256
-"""Maximum number of operations of all steps of a full loop together. LLVM unrolls loops of about this length
+"""Maximum number of operations that all iterations of a loop execute together. LLVM unrolls loops of about this length
 completely; versions of longer loops would lengthen the code without being unrolled."""
 
 

@@ -32,7 +32,7 @@ MOST_OPERATIONS = 64
 """Maximum number of operations in the body of a loop that gets a second version; more would lengthen the code."""
 
 FEWEST_COLUMNS = 16
-"""Minimum number of steps of the last axis of a loop that gets a second version: fewer do not fill a vector."""
+"""Minimum iterations along the last axis of a loop that gets a second version: fewer do not fill a vector."""
 
 Comparison = tuple[arith.CmpiOp, SSAValue, int]
 """(comparison, start, steps): an unsigned comparison `start + counter < size` with the counter of an axis of a loop,

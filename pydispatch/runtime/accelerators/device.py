@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 ALIGNMENTS = (1, 2, 4, 8, 16, 32, 64)
 """Alignments in bytes that an executable may require of its bindings."""
 HOST_BYTES = 64 << 20
-"""Bytes of host memory that a program with host steps retains for reuse."""
+"""Bytes of host memory that a program with control flow or state, whose steps the host runs, retains for reuse."""
 
 _sharing: weakref.WeakKeyDictionary[Any, Sharing] = weakref.WeakKeyDictionary()
 """Context of each open device → the derived constants of its programs (packed weights, folded scales)."""

@@ -28,7 +28,7 @@ KINDS = {"arith.maximumf": "smax", "arith.minimumf": "smin"}
 SIMPLE_FLAGS = {"fast", "nnan", "nsz"}
 """Fast-math flags under which the float operation is one instruction, so that integers gain nothing."""
 FEWEST_STEPS = 16
-"""Minimum number of steps of a loop that carries integers: with fewer, the conversions before and after the loop take
+"""Minimum iterations of a loop that carries integers: with fewer, the conversions before and after the loop take
 longer than the steps save."""
 
 

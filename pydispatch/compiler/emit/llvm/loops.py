@@ -16,7 +16,7 @@ from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.pyd.contract import ContractOp
 
 VECTORISED, FEWEST_MASKED = 16, 3
-"""Minimum number of steps of a loop of known length for which vectorizing beats unrolling.
+"""Minimum number of iterations of a loop of known length for which vectorizing beats unrolling.
 
 The first is for loops in general. The second is for loops that compute functions such as exp and whose steps all fit
 into one masked vector: five exponentials take 0.39x the time so with AVX-512, 0.46x with AVX2; without masks 1.7x."""

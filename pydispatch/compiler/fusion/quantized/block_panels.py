@@ -35,7 +35,8 @@ from pydispatch.compiler.kernels.matmul.block_quantized import LONGEST_BLOCK, WI
 from pydispatch.ir.values import shape_of
 
 STEPS_OF_BLOCKS = (128, 64, 32, 16)
-"""Steps of K of a block where all steps share scales and zero points, best first."""
+"""Possible numbers of indices of K in a block of packed weights, if all indices share scales and zero points; the
+first one that divides K is the best."""
 
 LEAST_BYTES = 4 << 10
 """Minimum size of weights that are packed: smaller ones are not worth a constant of their own."""

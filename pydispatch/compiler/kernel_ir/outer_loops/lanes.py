@@ -29,7 +29,7 @@ MOST_STRIPS = 2
 of its iterations in the scalar rest of a vector loop. See `_ends_at_small_minimum`."""
 
 MOST_UNROLLED = 4
-"""Maximum number of steps of a sequential loop that is unrolled if it begins at another counter in each lane."""
+"""Maximum iterations of a sequential loop that is unrolled if its first index differs from lane to lane."""
 
 INTERLEAVED = (2, 3, 4)
 """Strides of loads that LLVM vectorizes as interleaved groups."""

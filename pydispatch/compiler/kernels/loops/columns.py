@@ -36,7 +36,8 @@ JAMMED_STEPS = 4
 stored more often; more: rows whose distance is a power of two displace each other in the first-level cache."""
 
 FEWEST_JAMMED = 16
-"""Columns below which a pass takes one step: LLVM unrolls such short loops instead of making vectors of columns."""
+"""Columns below which a pass over the accumulators adds one row of the reduction, not several: LLVM unrolls such short
+loops over columns instead of vectorizing them."""
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ from pydispatch.ir.op_info import Grouping, info_of
 from pydispatch.ir.structured import Structured
 
 MOST_BODY_OPERATIONS = 4
-"""Operations of a step of a short reduction. With more, it is not bound by memory, and gains nothing in another's
-loop."""
+"""Maximum number of operations in the body of a reduction that is moved into the loop of a reduction of the row before.
+With more, it is not bound by memory, and gains nothing in that loop."""
 
 
 @dataclass

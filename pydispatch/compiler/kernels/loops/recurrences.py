@@ -23,7 +23,7 @@ from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 from pydispatch.ir.dialects.pyd.top_k import TopKOp
 
 STEP_BYTES = 16
-"""Cost estimate of a step without its stores, as the number of bytes that are copied in the same time."""
+"""Cost estimate of one iteration of a recurrence without its stores: bytes that are copied in the same time."""
 
 MOST_INTERLEAVED_VALUES = 8
 """Carried values, at most, of the rows that are interleaved in one loop; more would spill registers."""

@@ -22,14 +22,16 @@ from pydispatch.compiler.tensor_ops.registry import source_of
 from pydispatch.ir.op_info import INTEGER_BYTES
 
 WORD_BYTES = 4
-"""Size in bytes of a group of steps of K of a column: the instructions that multiply bytes add up 4 products."""
+"""Size in bytes of a group: the weights of a column at adjacent indices of K that are packed into one word. The
+instructions that multiply bytes add up 4 products."""
 
 WIDTHS = (64, 32, 16)
 """Numbers of columns that a panel may have, best first: 64 are four vectors of AVX-512, which hide the latency of sums
 and share the loads of A."""
 
 LONGEST_BLOCK = 128
-"""Maximum number of steps of K of a block: 256 times the sum of so many products of bytes fits into i32."""
+"""Maximum number of indices of K in a block of weights with one scale: 256 times the sum of so many products of bytes
+fits into i32."""
 
 MOST_INTEGER_BYTES = 3
 """Maximum number of bytes of the integers that elements of A are rounded to: with 3, they are about as precise as f32,

@@ -188,8 +188,8 @@ def reassociable(generic: Structured) -> frozenset[Operation]:
 
 
 SHORT_LOOP_STEPS = 512
-"""An innermost loop of fewer steps is merged with the loop around it: so few steps hardly fill vectors and unrolled
-iterations. A longer loop gains little, and the merged index is divided again where an operand lacks one of the
+"""An innermost loop of fewer iterations is merged with the loop around it: so few hardly fill vectors and unrolled
+copies of the body. A longer loop gains little, and the merged index is divided again where an operand lacks one of the
 dimensions."""
 
 

@@ -10,7 +10,7 @@ from xdsl.utils.exceptions import VerifyException
 from pydispatch.ir.core.assembly import op_definition
 
 WORD_BYTES = 4
-"""Bytes of a group of steps of one column."""
+"""Size in bytes of a group: the packed weights of one column at adjacent indices of K."""
 
 
 @op_definition

@@ -12,8 +12,8 @@ from pydispatch.runtime.devices.vulkan import api
 GRANULE = 256
 """Bytes that blocks start and end at: the most that a device may ask of the offset of a storage buffer."""
 CHUNK_BYTES = 32 << 20
-"""Smallest chunk: smaller ones need more allocations of the driver, larger ones take memory that small programs do not
-use."""
+"""Minimum size of a chunk, one allocation of the driver that blocks are cut from. Smaller ones are more allocations,
+larger ones take memory that small programs do not use."""
 _USAGE = 0x20 | 0x10 | 0x1 | 0x2  # VkBufferUsageFlags: storage, uniform, source and target of copies
 # VkMemoryPropertyFlagBits
 _DEVICE_LOCAL, _HOST_VISIBLE, _HOST_COHERENT, _HOST_CACHED = 1, 2, 4, 8

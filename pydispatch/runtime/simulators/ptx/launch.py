@@ -24,7 +24,7 @@ THREADS_AT_ONCE = 16384
 _SHARED_BYTES_AT_ONCE = 64 << 20
 """Shared memory of a batch, at most."""
 _CHECK_EVERY = 1 << 14
-"""Instructions between two looks at the limit of steps and at cancellation."""
+"""Instructions between two tests of a launch: has it executed too many instructions, or been cancelled?"""
 
 
 class Launch:

@@ -21,7 +21,7 @@ SIDE = 16
 """Number of rows of a matrix register, and number of its columns, of 32 bits each."""
 
 GROUP_BYTES = 4
-"""Size in bytes of a group of steps of K: an instruction adds the products of a group to one sum."""
+"""Size in bytes of a group: the elements at adjacent indices of K whose products an instruction adds to one sum."""
 
 SUMS, OF_A, OF_B = 0, 4, 6
 """Number of the first of the four registers for sums, of the two for A, and of the two for B."""
@@ -35,7 +35,7 @@ BYTES = {
 """Whether the bytes of A, and of B, are unsigned -> the instruction."""
 
 Shape = tuple[int, int, int]
-"""(rows, columns, steps): size of a block, and groups of K that are multiplied at once."""
+"""(rows, columns, steps): size of a block of sums, and number of groups of indices of K that are multiplied at once."""
 
 
 def tile_shape(emitter: FunctionEmitter, op: Operation) -> Shape | None:

@@ -27,8 +27,7 @@ from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE
 from pydispatch.compiler.kernel_ir.types import alignment, bit_width, is_float
 
 BYTES = 4
-"""Size in bytes of a group: the weights of a column for 4 steps of K, of 8 bits each, or for 8 steps, of 4 bits
-each."""
+"""Size in bytes of a group: 4 weights of 8 bits or 8 weights of 4 bits, at adjacent indices of K in one column."""
 
 SHORT_GROUPS = 8
 """Maximum number of groups of K for which the loop over them is unrolled completely: blocks of 32 steps with one scale

@@ -66,8 +66,8 @@ BYTE_VALUES, LEAST_BYTE = 256, -128
 """Number of values that a byte can have, and the least value of a signed byte."""
 
 MATRIX_BYTES = 4
-"""Size in bytes of a group of steps of K in matrix registers: a 32-bit word, even if other instructions of the CPU take
-groups of another size."""
+"""Size in bytes of a group, the elements at adjacent indices of K, in matrix registers: a 32-bit word. Other
+instructions of the CPU may take groups of a different size."""
 
 MIN_MATRIX_STEPS = 4
 """Minimum number of groups of K that an instruction on matrix registers must multiply to pay: it takes as long for one

@@ -16,8 +16,8 @@ SKINNY_ROWS = 64
 B, which transposes it, pays."""
 
 ALWAYS_SKINNY_ROWS, SKINNY_STEPS = 4, 64
-"""Up to `ALWAYS_SKINNY_ROWS` rows of A, a transposed B is read in place for any K. With more rows, it is only if K has
-at least `SKINNY_STEPS` steps."""
+"""A transposed B is read in place for up to `ALWAYS_SKINNY_ROWS` rows of A. With more rows, it is read in place only if
+the size K is at least `SKINNY_STEPS`."""
 
 
 @dataclass(frozen=True)

@@ -36,13 +36,13 @@ SCHEDULE = "pydispatch.schedule"
 """The attribute of a dispatch function with the schedule of its contraction."""
 
 ASSUMED_STEPS = 1024
-"""Number of steps of K that is assumed where it is dynamic."""
+"""Size K, the length of the reduction, that is assumed where it is dynamic."""
 
 MOST_ROWS_ALONG_K = 4
 """Maximum height of a register block whose vectors are along K."""
 
 ELEMENTS_OF_B = 1 << 16
-"""Approximate number of elements of B that a tile reads, if vectors are along K: all steps of K of its columns."""
+"""Approximate number of elements of B that a tile reads, if vectors are along K: its columns, at all indices of K."""
 
 CONVERTED_BLOCKS = 4
 """Maximum width of a tile, in register blocks, where tiles convert B. Against two blocks: 4x4096x4096 in 1175 us, not
@@ -55,7 +55,7 @@ SHORTEST_VECTOR_BYTES = 16
 """Length in bytes of the shortest vector registers: blocks of few columns are not narrower."""
 
 CHUNK_MULTIPLE = 64
-"""If vectors are along K, the number of steps of K of a chunk is a multiple of this: whole vectors and cache lines."""
+"""If vectors are along K, it is divided into chunks of a multiple of so many indices: whole vectors and cache lines."""
 
 COMPUTED_COLUMNS = 64
 """Approximate width of a tile if vectors are along K and elements of A are computed: once for all of its columns."""

@@ -112,13 +112,13 @@ MOST_COMPUTED_COLUMNS = 1.08
 again. Blocks have three vectors, with fewer rows, only where usual ones compute more, or where B is widened."""
 
 MIN_PACKED_STEPS = 64
-"""Minimum of the steps of K of a packed chunk, even if the cache holds fewer: each chunk loads and stores all sums."""
+"""Minimum length of a chunk, a range of K that is packed at once: each chunk loads and stores all sums again."""
 
 ASSUMED_CUT_STEPS = 512
-"""Number of steps of K that is assumed, if it is dynamic, when tiles are cut for more workgroups."""
+"""Size K, the length of the reduction, that is assumed if it is dynamic when tiles are cut for more workgroups."""
 
 STEP_MULTIPLE = 8
-"""The number of steps of K of a packed chunk is a multiple of this, unless all steps are one chunk."""
+"""The length of a chunk, a range of K that is packed at once, is a multiple of this, unless the chunk is all of K."""
 
 MATRIX_ROWS = 32
 """Rows, and columns, of a block of sums in matrix registers. It fills 2 x 2 of them: each has 16 rows of 16 sums."""

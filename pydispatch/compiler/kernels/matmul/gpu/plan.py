@@ -36,7 +36,7 @@ from pydispatch.compiler.tensor_ops.rules.joins import pad_amounts
 from pydispatch.ir.dialects.pyd.mma import LANES
 
 MIN_EXTENT, MIN_STEPS = 8, 4
-"""Minimum number of rows and of columns, and of steps of K, of a product that is tiled. For smaller products, kernels
+"""Minimum number of rows and of columns, and minimum size K, of a product that is tiled. For smaller products, kernels
 without workgroup memory are faster (`kernels/loops/gpu/blocks.py`)."""
 
 LARGEST_LOAD_BITS = 128

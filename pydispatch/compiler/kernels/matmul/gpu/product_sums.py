@@ -20,7 +20,7 @@ from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.sums import with_fresh_accumulators
 
 UNROLLED_STEPS = 8
-"""Maximum number of steps of a sum in one iteration of its loop. More make the code longer, fewer leave more
+"""Maximum number of products that one iteration of the loop of a sum adds. More make the code longer, fewer leave more
 branches."""
 
 

@@ -20,7 +20,7 @@ from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.structured import Structured
 
 MAX_STEPS = 64
-"""Maximum number of steps of a window. All of them are unrolled, and more make code that is too long."""
+"""Maximum number of elements of a window. The loops over them are unrolled, and more make code that is too long."""
 
 MIN_POSITIONS = 8
 """Minimum number of positions of an image for which vectors along positions pay."""

@@ -17,7 +17,7 @@ from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.structured import Structured
 
 MAX_UNROLLED_STEPS = 32
-"""Maximum number of steps of a reduction that are unrolled; more make code that is too long."""
+"""Maximum number of iterations of the innermost reductions that are unrolled; more make code that is too long."""
 
 MAX_BLOCK_STEPS, MAX_BLOCK_POSITIONS = 100, 4
 """Maximum number of positions times unrolled steps of a block, and maximum number of its positions."""

@@ -113,7 +113,8 @@ def _qattention(
 ) -> Sequence[Tensor]:
     """Lower QAttention: attention over quantized x, whose projection is a product with quantized weights.
 
-    x_scale and x_zero are scale and zero point of x, w_scale and w_zero those of the weights. Without a zero point it is 0.
+    x_scale and x_zero are the scale and the zero point of x, w_scale and w_zero those of the weights. A zero point
+    of None is 0.
     """
 
     def project() -> Tensor:
