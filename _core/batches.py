@@ -126,7 +126,7 @@ class _Waiter:
 
 
 class Batch:
-    """Requests that are merged into one call.
+    """Call with the merged rows of several requests, which a `_Collector` opens, fills and runs.
 
     key: what the requests have in common, see rowwise.Key. deadline: value of time.monotonic() at which the call starts
     even if the batch is not full.

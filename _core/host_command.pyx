@@ -105,7 +105,7 @@ cdef class Context:
 
 @cython.final
 cdef class Loop:
-    """Parallel loop of a host command."""
+    """Parallel loop that a host command runs through its `Context`: the body, and the first error of one."""
     cdef object body   # function of the begin and end of a range
     cdef object error  # the first exception of a body, or None
 

@@ -35,7 +35,7 @@ cdef bint WRITES_PERF_MAP = os.environ.get("PYDISPATCH_PERF_MAP", "0") not in ("
 
 
 cdef class Manifest:
-    """The manifest of an artifact as the C core reads it; see `read_manifest`."""
+    """Manifest of an artifact as the C core has read it (`read_manifest`), for `link_directly`."""
 
     cdef pyd_manifest_t manifest
 

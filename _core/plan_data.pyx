@@ -18,8 +18,9 @@ from pydispatch._core.commands import BufferKind, Copy, Custom, Dispatch, Fill, 
 
 @cython.final
 cdef class PlanData:
-    """A plan as Python objects; see program_device.h.
+    """A plan, the commands of a function for certain sizes, as Python objects for devices and profiles.
 
+    program_device.h describes the C form.
     commands: the commands that are not empty, in order, as objects of `commands`. numbers: for each of them its index
     among all command_count commands of the plan. buffers: a PlanBuffer each. results: for each result a TensorResult,
     or None for a number. constants: the constant_count 32-bit constants of all commands, as bytes. arena_bytes: size of

@@ -27,7 +27,7 @@ the peak is unknown."""
 
 @dataclass(frozen=True)
 class Timing:
-    """Measurement of one command of a call.
+    """Measurement of one command of a profiled call: a line of a `Profile`.
 
     For a function with control flow, seconds, nbytes, workgroups and flops are sums over all runs of the command.
 
@@ -129,7 +129,7 @@ def evict_caches() -> None:
 
 @dataclass(frozen=True)
 class Measured:
-    """Measurements of the commands of a plan.
+    """Times of the commands of one plan, as measured, from which the timings of a profile are computed.
 
     commands: pairs of the index of a command in the plan and the command, for those that are not empty. lines: a
     description of each command of the plan. constants: the 32-bit constants of the plan, as bytes. spans: for each run,

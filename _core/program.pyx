@@ -23,7 +23,7 @@ from pydispatch._core.status import ArtifactError, InvalidArgumentError
 @cython.final
 @cython.no_gc_clear  # plans that die in the same cycle still need the pool
 cdef class Module:
-    """A decoded program. Linked by the loader, immutable afterwards."""
+    """Decoded host program in the C core. The loader links its executables; afterwards it is immutable."""
 
     def __cinit__(self, const unsigned char[::1] program, Scheduler sched, Pool pool, object backing):
         cdef pyd_span_t span

@@ -53,7 +53,7 @@ cdef class Lease:
 @cython.final
 @cython.no_gc_clear
 cdef class FunctionTask(Task):
-    """Task of one submitted call."""
+    """Task of one call of a function that was submitted to the scheduler, with the memory that the call uses."""
     cdef Function function
     cdef Lease lease
     cdef Binding binding  # None: arguments are used as they are, without conversion, and results are new arrays
@@ -212,7 +212,7 @@ cdef class Items:
 @cython.final
 @cython.no_gc_clear
 cdef class BatchTask(Task):
-    """Task of a batch: one call per item whose arguments were accepted."""
+    """Task of a submitted batch of calls of one function: one call per item whose arguments were accepted."""
     cdef Function function
     cdef Items items
     cdef list made      # per call: its Binding, or the value of `fresh_results`
@@ -294,7 +294,7 @@ def submit_many(Function function not None, items, priority, workers, on_error):
 
 
 cdef class Batch:
-    """Builder of a batch: binds the arguments of its calls."""
+    """Builder of the task of a batch of calls: it checks and binds the arguments of each call."""
 
     cdef Function function
     cdef Items items

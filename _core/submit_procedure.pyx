@@ -20,7 +20,7 @@ from pydispatch._core.future import CallFuture, deferred
 @cython.final
 @cython.no_gc_clear
 cdef class ProcedureTask(Task):
-    """Task of one submitted call of a procedure."""
+    """Task of one submitted call of a procedure, a function with control flow, state or checks."""
 
     cdef Procedure procedure
     cdef list out  # per result: the caller's array that receives it, or None for a new one

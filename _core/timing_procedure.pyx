@@ -23,7 +23,7 @@ from pydispatch._core.profile import Measured, Profile, check_cold, check_runs, 
 
 
 cdef class Observer:
-    """Recorder of the functions that a procedure runs.
+    """Recorder of the times of the commands that one call of a procedure runs, for its profile.
 
     plans: (function index, bytes of its sizes, bytes of its numbers) -> (PlanData, descriptions of its commands, for
     each run a list with begin and end of each command in nanoseconds since the begin of the run). error: the exception

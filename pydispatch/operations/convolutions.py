@@ -118,8 +118,8 @@ def _with_equal_channels(builder: Builder, x: Tensor, w: Tensor, groups: int) ->
 def _can_skip_inserted_zeros(x: Tensor, w: Tensor, window: Window, factors: Sequence[int]) -> bool:
     """Return whether `_without_inserted_zeros` can compute a convolution with these input dilations, `factors`.
 
-    All sizes but the batch must be static, strides and dilations 1, and each kernel size a multiple of the factor, so
-    that the inserted zeros meet the same elements of w in all results whose positions are equal modulo the factor.
+    All sizes but the batch must be static, strides and dilations 1, and each kernel size a multiple of the factor. Then
+    the inserted zeros meet the same elements of w in all results whose positions are equal modulo the factor.
     """
     are_static = not any(isinstance(n, Expr) for n in (*x.shape[1:], *w.shape, *window.low, *window.high))
     has_unit_steps = {*window.strides, *window.dilations} == {1}

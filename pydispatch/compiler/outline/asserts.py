@@ -90,8 +90,9 @@ def _record_failures(function: FuncOp, position: int, asserts: list[AssertOp]) -
 
 
 def _check_after_dispatch(dispatch: flow.DispatchOp, asserts: list[AssertOp]) -> None:
-    """Add the number of the failed assertion as a result of the dispatch, and emit one host assertion for each of
-    `asserts`, the assertions of its kernel, which fails if the number is that of the assertion.
+    """Add the number of the failed assertion as a result of a dispatch, and assertions on it to the host function.
+
+    asserts: the assertions of the kernel. For each of them the host has one, which fails if the result is its number.
     """
     none = arith.ConstantOp(IntegerAttr(0, i32))
     type_ = TensorType(i32, _ONE_ELEMENT)

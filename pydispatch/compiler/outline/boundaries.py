@@ -79,8 +79,8 @@ def _sources(value: SSAValue, jumps: Jumps) -> Iterable[tuple[SSAValue, Operatio
     """Yield the values from which `value` is or may be computed, each with the operation that computes it, None for a
     view.
 
-    A value that a loop carries has one position, counted from the end, among the loop's operands, the arguments of its
-    blocks, the values that they yield, and the loop's results: other operands and arguments come first.
+    Carried values of a loop are the last of its operands, of the arguments of its blocks, of the values that blocks
+    yield, and of its results. So such a value is found at one position in all these lists, counted from their ends.
     """
     if isinstance(value, OpResult):
         op, from_end = value.op, len(value.op.results) - value.index

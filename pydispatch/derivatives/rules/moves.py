@@ -28,8 +28,9 @@ def _extract_slice(cotangents: Cotangents, op: tensor.ExtractSliceOp) -> None:
 
 
 def _insert_slice(cotangents: Cotangents, op: tensor.InsertSliceOp) -> None:
-    """Add to the cotangent of the destination that of the result with 0 inside of the slice, and to the cotangent of
-    the source that of the slice of the result."""
+    """Add the cotangents of the operands of an insertion, from the cotangent of its result.
+
+    The destination gets it with 0 inside of the slice, the source gets the slice of it."""
     of_result, zeros = _of_result(cotangents, op), cotangents.zeros(op.source)
     cotangents.add(op.dest, _inserted(cotangents, op, zeros, of_result))
     trace, like = cotangents.trace, cotangents.program_tensor(op.source)

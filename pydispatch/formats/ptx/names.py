@@ -144,9 +144,10 @@ class NameScopes:
         return unique_name
 
     def declare(self, name: str, at: int, operand_of: Callable[[str], Operand]) -> str:
-        """Declare the name at token `at` in the innermost scope and return its unique name, which differs from `name`
-        where another scope of the function, or the module, has the same name. `operand_of` makes the operand that the
-        name denotes from the unique name.
+        """Declare the name at token `at` in the innermost scope, and return its unique name.
+
+        The unique name differs from `name` if the module or another scope of the function has a symbol `name`.
+        `operand_of` returns the operand that the name denotes, from the unique name.
         """
         scope = self.scopes[-1]
         if name in scope.names:

@@ -179,9 +179,9 @@ class TileValues(WorkgroupMemory):
     ) -> Tile:  # fmt: skip
         """Return a tile that is computed at each use.
 
-        `Tile.reads` maps the name of each memory that it reads through its operands to the origin of the slice or
-        buffer of which it reads the element at its own index only, or else to OTHER_INDEX. Statements that write the
-        memory depend on this.
+        `Tile.reads` has an entry for each memory that it reads through its operands. The entry is the origin of a slice
+        or buffer of this memory if each element of the tile reads only the element of it with the same index; otherwise
+        it is OTHER_INDEX. Statements that write the memory depend on this.
 
         Args:
             node: The expression, for locations.

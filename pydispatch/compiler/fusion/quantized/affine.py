@@ -145,8 +145,8 @@ def shifted(value: Real, by: Constant) -> Real:
     """Return a number plus a constant. The constant is added to the shift of a rounded number, else to offset and
     bounds.
 
-    If that is not possible, for example for a rounded number and a constant that varies, return a new number that has
-    `value` as its only term and the constant as its offset.
+    Not every number allows that: a rounded one has a single shift, and the constant may vary. The result is then a new
+    number, with `value` as its only term and the constant as its offset.
     """
     if value.rounded and by.size == 1 and float(by.item()).is_integer():
         return replace(value, shift=value.shift + by.item())

@@ -226,8 +226,8 @@ def _in_place_or_copied(build: Builder, op: MatmulOp, part: TileView, tile: SSAV
 def _factor_memory(op: MatmulOp, tile: SSAValue, index: int) -> SSAValue:
     """Return memory for a copy of a factor in the type of C. index: 0 for A, 1 for B.
 
-    That is the tile if it has the type, else a workgroup buffer, which is allocated at the start of the function on
-    first use and shared by all products that need one of its shape.
+    A tile of this type needs no copy: it is returned. Otherwise the memory is a workgroup buffer, which is allocated at
+    the start of the function. All products that need a buffer of one shape share it.
     """
     type_ = element_of(op.c)
     if element_of(tile) == type_:

@@ -156,8 +156,8 @@ def _window(factors: Sequence[float], call: NodeCall, size: Tensor) -> Tensor:
 def _mel_weights(call: NodeCall, bins: Tensor, length: Tensor, rate: Tensor, lowest: Tensor, highest: Tensor) -> Tensor:
     """Return a matrix [frequencies, bins] of triangular filters that are evenly spaced on the mel scale.
 
-    `bins` is the number of filters, `length` that of a transform, of which length // 2 + 1 frequencies are used, `rate`
-    the sampling rate in hertz, `lowest` and `highest` the outer edges in hertz.
+    `bins` is the number of filters, `length` the length of a transform: length // 2 + 1 frequencies are used. `rate` is
+    the sampling rate in hertz, `lowest` and `highest` are the outer edges in hertz.
 
     Edges of the filters are indices of Fourier coefficients, rounded down; a filter without a rising side has the
     weight 1 at its middle. Both follow ONNX's reference implementation.

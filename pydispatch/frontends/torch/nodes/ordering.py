@@ -183,10 +183,11 @@ def unique_dim(
 def unique_consecutive(
     builder: Builder, self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Distinct:
-    """Return the elements (of the flattened tensor if `dim` is None), or slices along an axis, that differ from the one
-    before, and the inverse and the counts, which are empty unless requested.
+    """Return the elements that differ from the one before, and the inverse and the counts.
 
-    The inverse is, for each element, the index of its run of equal neighbours; the counts are the lengths of the runs.
+    With `dim`, the elements are slices along this axis; without, those of the flattened tensor. The inverse is, for
+    each element, the index of its run of equal neighbours. The counts are the lengths of the runs. Inverse and counts
+    are empty unless requested.
     """
     x = shapes.reshape(builder, self, [-1]) if dim is None else self
     values, inverse, counts = selection.distinct_neighbours(builder, x, shapes.axis_of(builder, dim or 0, x.rank))

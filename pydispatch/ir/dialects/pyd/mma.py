@@ -111,8 +111,10 @@ class MmaOp(IRDLOperation):
     assembly_format = "$lane `,` $a `,` $b `,` $c custom<Form>($form) attr-dict `:` type($a) `,` type($b) `,` type($c)"
 
     def verify_(self) -> None:
-        """Check that the form, `fma` or `tensor`, multiplies the element types, that M, N and K of A [M, K] and B
-        [K, N] are multiples of its block, and that C has one slot for each 32 elements."""
+        """Check element types and sizes for the form of the instruction, `fma` or `tensor`.
+
+        M, N and K of A [M, K] and B [K, N] must be multiples of its block. C has M * N / 32 elements: an invocation
+        holds so many sums."""
         a, b, c = (v.type for v in (self.a, self.b, self.c))
         assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)
         if [t.get_num_dims() for t in (a, b, c)] != [2, 2, 1] or any(n < 0 for t in (a, b, c) for n in t.get_shape()):

@@ -18,9 +18,9 @@ each, that one instruction multiplies."""
 class ConfigureTilesOp(IRDLOperation):
     """Configuration of the matrix registers (AMX tiles), `pyd.configure_tiles rows, columns, steps`.
 
-    Until the next `pyd.release_tiles` in the same IR block, each `pyd.contract` whose C is a matrix of rows x columns,
-    and whose A and B have groups of four bytes, uses these registers: an instruction multiplies `steps` groups of K.
-    At most 32 rows, 32 columns and 16 steps.
+    It applies until the next `pyd.release_tiles` in the same IR block. In between, a `pyd.contract` uses these
+    registers if C is a matrix of rows x columns, and A and B have groups of four bytes. An instruction multiplies
+    `steps` groups along K. At most 32 rows, 32 columns and 16 steps are possible.
     """
 
     name = "pyd.configure_tiles"

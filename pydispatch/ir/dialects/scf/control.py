@@ -29,8 +29,9 @@ def _verify_if(op: scf.IfOp) -> None:
 
 
 def _verify_for(op: scf.ForOp) -> None:
-    """Check that the body of scf.for takes the loop index and then the carried values, and that the values that it
-    yields and the results have the types of the initial carried values."""
+    """Check the types of the carried values of scf.for: in its body, where they are yielded, and in its results.
+
+    The body takes the loop index first, then the carried values."""
     carried, body = [v.type for v in op.iter_args], op.body.block
     check_types("the body of scf.for takes", body.args, [op.lb.type, *carried])
     check_types("scf.for gives", op.results, carried)

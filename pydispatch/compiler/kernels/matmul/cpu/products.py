@@ -283,9 +283,8 @@ class Products:
     ) -> SSAValue:
         """Return the memref of an operand from the element `offset` on, for `pyd.contract`.
 
-        `extent` is the number of rows of A or, if `is_b`, of columns of B. With g steps in a group, A is
-        [rows, ..., K / g, g], whose rows are stored as without groups, and B is [..., K / g, columns, g], whose columns
-        are g elements apart.
+        `extent` is the number of rows of A or, if `is_b`, of columns of B. If an instruction multiplies groups of g
+        adjacent indices of K, A is [rows, ..., K / g, g], and B is [..., K / g, columns, g].
         """
         plan, count = self.nest.plan, steps.count
         contraction, group = plan.contraction, plan.group

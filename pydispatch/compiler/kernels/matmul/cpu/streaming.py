@@ -137,10 +137,11 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
 
 
 def streaming_prefetch_distance(level: Level, problem: Problem, steps: int) -> int:
-    """Return how many bytes ahead of its reads a block prefetches rows of a streamed B, `steps` of them at a time.
+    """Return how many bytes ahead of its reads a register block prefetches a streamed B; 0 for no prefetching.
 
-    These are the rows of the next chunk of K. 0 where B is not streamed, where the CPU's own prefetchers reach the next
-    row at its stride in time, and for one or two rows of A unless B comes from main memory.
+    It reads a chunk of `steps` rows of B, and prefetches the rows of the next chunk. There is no prefetching if B is
+    not streamed, or if the CPU's own prefetchers reach the next row at its stride in time. With one or two rows of A
+    there is none, either, unless B comes from main memory.
 
     AMD EPYC Zen 4, one worker, without and with: 1x4096x4096 3,026 and 2,566 us, 4x4096x4096 2,990 and 2,500,
     8x4096x4096 4,423 and 3,257; in the third-level cache 1x768x3072 137 and 151, and attention of one query to 512 keys
