@@ -80,8 +80,8 @@ _Static_assert((int)PYD_API_COMMAND_DISPATCH == PYD_COMMAND_DISPATCH && (int)PYD
                    (int)PYD_API_COMMAND_COPY == PYD_COMMAND_COPY && (int)PYD_API_COMMAND_HOST == PYD_COMMAND_CUSTOM,
                "the kinds of commands are numbered as in plans");
 
-// Describes a command of a plan. Its |bytes| are those of all buffer ranges that it is bound to, its grid is in
-// workgroups; both stay 0 for a command that runs nothing with the sizes of this plan.
+// Describes a command of a plan. |bytes| is the sum of the sizes of all buffer ranges that it is bound to, its grid is
+// in workgroups; both stay 0 for a command that runs nothing with the sizes of this plan.
 static pyd_api_command_t describe(const pyd_plan_t* plan, uint32_t index) {
   const pyd_program_t* program = pyd_plan_program(plan);
   pyd_command_info_t info;

@@ -10,9 +10,9 @@ typedef struct axis_s {
   int64_t to, from;  // strides in bytes, of the target and the source
 } axis_t;
 
-// Lists the axes from the outermost to the innermost, without those of size 1. Adjacent axes that are contiguous in
-// both tensors are merged. Strides are in bytes, NULL: row-major order; |element|: bytes of one. Returns false when the
-// tensor has no elements.
+// Lists the axes from the outermost to the innermost, without axes of size 1. Adjacent axes that are contiguous in both
+// tensors are merged. Strides are in bytes, NULL: row-major order; |element|: bytes of an element. Returns false when
+// the tensor has no elements.
 static bool collapse_axes(uint32_t rank, const int64_t* dims, size_t element, const int64_t* to_strides,
                           const int64_t* from_strides, axis_t* out_axes, uint32_t* out_count) {
   axis_t reversed[PYD_STRIDED_MAX_RANK];  // from the innermost to the outermost

@@ -273,7 +273,7 @@ static pyd_status_t acquire_large(pyd_pool_t* pool, size_t size, void** out_bloc
 }
 
 // Returns free blocks to the system until their bytes are within the pool's limit for them: first the oldest large
-// ones, then those of |class|. Sums the free bytes only when all memory of the pool exceeds that limit.
+// ones, then blocks of |class|. Sums the free bytes only when all memory of the pool exceeds that limit.
 static void enforce_limit(pyd_pool_t* pool, uint32_t class) {
   if (atomic_load_explicit(&pool->total_bytes, memory_order_relaxed) <= pool->retain_bytes) return;
   while (sum_free_bytes(pool) > pool->retain_bytes) {

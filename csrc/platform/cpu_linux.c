@@ -149,8 +149,8 @@ static uint32_t hierarchy_quota(const char* root, bool is_v2) {
   return limit;
 }
 
-// Returns the limit of the process's cgroup in whole CPUs: the lower of those of v2 and v1, as a system may use both; 0
-// if there is none. |root| is put before every path that is read, "" but for tests.
+// Returns the CPU limit of the process's cgroup in whole CPUs; 0 if there is none. A system may use cgroups v2 and v1
+// at once: then it is the lower one of two limits. |root| is put before every path that is read, "" but for tests.
 uint32_t pyd_cpu_quota(const char* root) {
   uint32_t limit = hierarchy_quota(root, /* is_v2 */ true);
   lower(&limit, hierarchy_quota(root, /* is_v2 */ false));

@@ -72,8 +72,8 @@ static int by_address(const void* a, const void* b) {
   return x->address < y->address ? -1 : x->address > y->address;
 }
 
-// Sorts |symbols|, a copy of those of |info|, by address. Functions of unknown size (0) get the bytes up to the next
-// higher address of a symbol, or to the end of the code. Debuggers find no name for an address inside a function
+// Sorts |symbols|, a copy of the symbols of |info|, by address. Functions of unknown size (0) get the bytes up to the
+// next higher address of a symbol, or to the end of the code. Debuggers find no name for an address inside a function
 // without a size.
 static void find_sizes(const pyd_process_code_info_t* info, pyd_process_symbol_t* symbols) {
   size_t count = info->symbol_count;

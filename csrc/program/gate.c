@@ -26,8 +26,8 @@ void pyd_gate_fork_child(pyd_gate_t* gate) {
   pthread_mutex_unlock(&gate->mutex);
 }
 
-// Returns whether this thread is the holder or works for it, as a pool thread in a job of the holder does: its scopes
-// include that of the holder. Such a thread would deadlock if it waited.
+// Returns whether this thread is the holder or works for it, as a pool thread in a job of the holder does: the scope of
+// the holder is among its scopes. Such a thread would deadlock if it waited.
 static bool is_inside(const pyd_gate_t* gate) {
   return gate->is_taken && (pthread_equal(gate->holder, pthread_self()) || pyd_scope_has(gate->scopes, gate));
 }

@@ -139,7 +139,7 @@ static pyd_status_t check_export(const pyd_program_t* program, const pyd_export_
   return PYD_STATUS_OK;
 }
 
-// Links the exports of executable |index| to those of its library, all or, after a failure, none.
+// Links the exports of executable |index| to the functions of its library: all exports or, after a failure, none.
 static pyd_status_t link_exports(pyd_program_t* program, uint32_t index, const pyd_library_exports_t* exports) {
   // Numbers of the exports of this executable among all exports of the program.
   const uint32_t* numbers = program->exports_of + program->exports_first[index];

@@ -5,8 +5,8 @@
 #include "platform/topology.h"
 #include "sched/internal.h"
 
-// Returns the CPUs that this thread may use, in an array that the caller frees; NULL when out of memory. The order is
-// that of pyd_topology_read: fast cores, slow cores, their siblings.
+// Returns the CPUs that this thread may use, in an array that the caller frees; NULL when out of memory. They are in
+// the order of pyd_topology_read: fast cores, slow cores, their siblings.
 static pyd_topology_cpu_t* read_topology(uint32_t* out_count) {
   pyd_topology_cpu_t* cpus = malloc(PYD_TOPOLOGY_MOST * sizeof(*cpus));
   *out_count = cpus ? pyd_topology_read(/* root */ "", cpus, PYD_TOPOLOGY_MOST) : 0;

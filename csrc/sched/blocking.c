@@ -33,7 +33,7 @@ static pyd_task_t* await_task(pyd_sched_t* sched) {
   return NULL;
 }
 
-// The main loop of a blocking thread. Its worker number, for on_start and on_stop, follows those of the pool threads.
+// The main loop of a blocking thread. Its worker number, for on_start and on_stop, follows the numbers of pool threads.
 static void run_tasks(pyd_blocking_thread_t* self) {
   pyd_sched_t* sched = self->sched;
   const pyd_sched_threads_t* options = &sched->options;
@@ -115,8 +115,7 @@ pyd_blocking_thread_t* pyd_blocking_own_thread(pyd_sched_t* sched) {
 // ---- blocking sections
 
 // Returns whether the calling thread is one of the blocking threads. A pool thread in a job of a blocking thread has
-// the scopes of both, innermost first; its own scope, which holds a permit, is found before that of the blocking
-// thread.
+// two scopes, innermost first. Its own one, which holds a permit, is found before the scope of the blocking thread.
 static bool is_blocking_thread(const pyd_sched_t* sched) {
   for (const pyd_scope_t* scope = pyd_scope_now(sched->scopes); scope; scope = scope->outer) {
     if (scope->owner == &sched->blocking) return true;

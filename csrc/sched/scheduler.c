@@ -101,7 +101,7 @@ static bool allocate_parts(pyd_sched_t* sched, pyd_permits_t* permits) {
   return sched->slots && sched->threads && sched->occupied && cells && sched->permits;
 }
 
-// Frees |sched|, which may be NULL, and those of its arrays that could be allocated.
+// Frees |sched|, which may be NULL, and its arrays, of which some may be NULL after a failed allocation.
 static void free_parts(pyd_sched_t* sched) {
   if (!sched) return;
   free(sched->cpus);

@@ -20,7 +20,7 @@ pyd_sched_slot_t* pyd_sched_acquire_slot(pyd_sched_t* sched, const pyd_sched_job
                                          pyd_task_t* task) {
   pyd_sched_slot_t* slot = pyd_sched_ensure_started(sched) ? take_slot(sched) : NULL;
   if (!slot) return NULL;
-  // The slot's bit in sched->callers says whether its job has a caller, i.e. is not that of a task. It is written only
+  // The slot's bit in sched->callers says whether its job has a caller, i.e. belongs to no task. It is written only
   // when it changes, as pool threads read it often.
   uint32_t bit = 1u << (slot - sched->slots), callers = atomic_load_explicit(&sched->callers, memory_order_relaxed);
   if (!task && !(callers & bit)) atomic_fetch_or_explicit(&sched->callers, bit, memory_order_relaxed);

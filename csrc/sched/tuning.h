@@ -50,7 +50,7 @@
 #define PYD_SCHED_WORTH_MEASURING 700
 #define PYD_SCHED_MEASURE_EVERY 16
 // Each measured delay moves the estimate by 1/64 upwards or 3/64 downwards, whatever its length. So a quarter of all
-// delays are shorter than the estimate, and it is right even if half of the delays are those of preempted threads.
+// delays are shorter than the estimate, and it is right even if half of the measured threads have been preempted.
 #define PYD_SCHED_DELAY_STEP 64
 #define PYD_SCHED_DELAY_MOST 8
 // Each further thread needs 1/PART_PER_HELPER of the work that justifies waking the first one.

@@ -140,7 +140,7 @@ static pyd_status_t no_variant(const pyd_manifest_t* manifest, const pyd_standal
   const pyd_manifest_variant_t* variants = &manifest->variants[executable->first_variant];
   const pyd_string_t* lacks = NULL;
   char why[200] = "";
-  // Variants of other architectures explain nothing: a feature is named for those of this one only.
+  // Variants for other architectures explain nothing: a missing feature is named only for variants of this one.
   for (uint32_t i = 0; i < executable->variant_count && !lacks; ++i) {
     if (is_format(machine, variants[i].format)) lacks = missing_feature(manifest, machine, &variants[i]);
   }

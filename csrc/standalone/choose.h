@@ -15,13 +15,13 @@ typedef struct pyd_standalone_machine_s {
 // call it once for a program, not for each variant.
 void pyd_standalone_machine_host(pyd_standalone_machine_t* out_machine);
 
-// Compares the executables and public functions of a manifest with those of its program. CORRUPT when their counts or
-// the names of functions differ.
+// Compares the executables and public functions of a manifest with its program. CORRUPT when their counts or the names
+// of functions differ.
 pyd_status_t pyd_standalone_compare(const pyd_manifest_t* manifest, const pyd_program_t* program);
 
 // Chooses the variant of executable |index| with the most requirements that runs on |machine|, the first among equals.
-// |*out_variant| is its index among those of the executable. UNAVAILABLE when none does, CORRUPT when manifest and
-// program differ.
+// |*out_variant| is its index among the variants of the executable. UNAVAILABLE when no variant runs on |machine|,
+// CORRUPT when manifest and program differ.
 pyd_status_t pyd_standalone_choose(const pyd_manifest_t* manifest, const pyd_program_t* program, uint32_t index,
                                    const pyd_standalone_machine_t* machine, uint32_t* out_variant);
 

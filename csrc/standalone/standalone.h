@@ -45,8 +45,8 @@ typedef struct pyd_standalone_source_s {
 pyd_status_t pyd_standalone_load(pyd_api_device_t* device, pyd_standalone_source_t source,
                                  const pyd_api_load_t* options, pyd_api_program_t** out_program);
 
-// parameters.c: those of a program, held until they are freed. INVALID_ARGUMENT names the parameter that is missing or
-// does not fit.
+// parameters.c: the parameters of a program, held until they are freed. INVALID_ARGUMENT names the parameter that is
+// missing or does not fit.
 typedef struct pyd_standalone_parameters_s pyd_standalone_parameters_t;
 pyd_status_t pyd_standalone_parameters_open(const pyd_program_t* program, pyd_api_device_t* device,
                                             const pyd_api_load_t* options,

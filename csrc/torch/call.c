@@ -116,7 +116,7 @@ static pyd_status_t make_contiguous(const call_t* c, uint32_t i, int32_t dtype) 
   void* data = NULL;
   pyd_status_t status = make_tensor(c, dtype, value->rank, c->arguments[i].dims, &copy, &data);
   if (pyd_ok(status) && c->torch->copy_(copy, original, /* non_blocking */ 0)) status = refused("copy a tensor");
-  int64_t* dims = NULL;  // in the copy: those of the original are released with it
+  int64_t* dims = NULL;  // sizes in memory of the copy: the sizes of the original are released with it
   if (pyd_ok(status) && c->torch->get_sizes(copy, &dims)) status = refused("tell a size");
   if (!pyd_ok(status)) {
     drop(c, copy);

@@ -218,7 +218,7 @@ static pyd_status_t run(pyd_target_t* target, const pyd_target_argument_t* argum
   pyd_api_call_t* call = NULL;
   pyd_status_t status = pyd_target_begin(target, arguments, &call);
   if (!pyd_ok(status)) return status;
-  // The sizes of a procedure's results are known only after it has run; before, |call| has those of an earlier run.
+  // The sizes of a procedure's results are known only after it has run; before, |call| has the sizes of an earlier run.
   bool is_procedure = pyd_target_is_procedure(target);
   if (!is_procedure) status = check_sizes(results, call);
   if (pyd_ok(status)) status = bind_results(results, call);

@@ -162,8 +162,9 @@ class OperationWriter:
 
     @contextmanager
     def outside(self) -> Iterator[None]:
-        """Hide the open blocks in this context, so that operations of a block of `inside` cannot use their values, as
-        in a region that is isolated from above.
+        """Hide the open blocks in this context: new operations cannot use their values.
+
+        The body of a region that is isolated from above is emitted in it.
         """
         scopes, self._scopes = self._scopes, []
         try:

@@ -137,8 +137,8 @@ def loaded(value: Any) -> LoadedFunction:
 def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
     """Load a kernel or program and, if it has one, its derivative, which is a kernel or program as well.
 
-    Raise InvalidArgumentError unless the derivative takes values that the function has (arguments, results, gradients
-    of results) and returns one gradient for each argument that the user named, of its type.
+    Raise InvalidArgumentError for a derivative of the wrong interface. It takes arguments of the function, results, or
+    gradients of results. It returns one gradient for each argument that the user named, of its type.
 
     allocated: names of the views that a kernel returns and does not take: each call allocates them.
     """

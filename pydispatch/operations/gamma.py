@@ -123,10 +123,10 @@ def _is_even(x: Element) -> Element:
 def _extended_to_every_q(q: Element, *, is_order_even: Element, sum_from: Callable[[Element], Element]) -> Element:
     """Return the sum of (q + n)^-order for any q and a whole order; inf at the poles.
 
-    For negative q the terms of positive bases are a sum that starts in (0, 1], and those of negative bases, without
-    their sign, another one that ends at |q|: q = -2.3 has the bases 0.7, 1.7, ... and -0.3, -1.3, -2.3. The two sums
-    that start in (0, 1] are added first: halfway between poles they cancel if the order is odd. `sum_from` returns the
-    sum for a positive q.
+    For negative q there are two sums: q = -2.3 has the bases 0.7, 1.7, ... and -0.3, -1.3, -2.3. The sum of positive
+    bases starts in (0, 1]. Without their signs, the negative bases end at |q|: they are a sum that starts in (0, 1],
+    minus the sum from |q| + 1 on. The two sums that start in (0, 1] are added first: halfway between poles they cancel
+    if the order is odd. `sum_from` returns the sum for a positive q.
     """
     magnitude = q.unary("abs")
     fraction = magnitude - magnitude.unary("floor")

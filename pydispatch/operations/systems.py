@@ -115,8 +115,9 @@ def _eliminate_below_diagonal(builder: Builder, bands: list[Tensor], sides: Tens
     following = [slicing.pad(builder, v, low=[0, 0, 0], high=[1, 0, 0], value=0.0) for v in (*bands, sides)]
 
     def choose_pivot(pivot: Element, low: Element) -> tuple[Element, Element]:
-        """Return whether the next row has the larger element in the pivot's column, so that the rows are exchanged, and
-        the factor by which the pivot's row is subtracted.
+        """Return whether two rows are exchanged, and the factor by which the pivot's row is then subtracted.
+
+        They are exchanged if the next row has the larger element in the pivot's column.
         """
         swaps = low.unary("abs") > pivot.unary("abs")
         divisor = swaps.where(low, pivot)

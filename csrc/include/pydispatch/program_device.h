@@ -141,8 +141,8 @@ pyd_span_t pyd_program_constant_bytes(const pyd_program_t* program, uint32_t ind
 pyd_status_t pyd_plan_compute(const pyd_plan_t* plan, const uint64_t* scalars, uint32_t* out_constants,
                               uint64_t* out_patterns, uint64_t* out_scalars);
 
-// For a runner and a device's memory. |buffer| counts those of the plan: the memory of an argument or result, NULL when
-// no command uses it.
+// For a runner and a device's memory. |buffer| is the index of a buffer of the plan: the memory of an argument or
+// result, NULL when no command uses it.
 const pyd_plan_t* pyd_call_plan(const pyd_call_t* call);
 void* pyd_call_buffer(const pyd_call_t* call, uint32_t buffer);
 const uint32_t* pyd_call_constants(const pyd_call_t* call);

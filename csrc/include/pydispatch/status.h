@@ -75,7 +75,7 @@ typedef enum pyd_status_name_e {
                      // first one
 } pyd_status_name_t;
 
-// Attaches the |length| bytes at |name| (a copy) after those of the same kind, for callers that act on it without
+// Attaches the |length| bytes at |name| (a copy) after the names of the same kind, for callers that act on it without
 // parsing the text; returns |status|. Never fails: when memory is short the name is dropped.
 pyd_status_t pyd_status_add_name(pyd_status_t status, pyd_status_name_t kind, const char* name, size_t length);
 

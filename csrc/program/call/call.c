@@ -153,7 +153,7 @@ pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_poo
   memset(call + 1, 0, (size_t)(call->scratch - (uint8_t*)(call + 1)));  // local memory and the arena stay uninitialized
   if (plan->constant_count) memcpy(call->constants, plan->constants, plan->constant_count * sizeof(*plan->constants));
   if (fn->scalar_count) memcpy(call->scalars, plan->scalars, fn->scalar_count * sizeof(*plan->scalars));
-  if (fn->deferred_count) {  // each call computes some registers, else all share those of the plan
+  if (fn->deferred_count) {  // each call computes some registers; otherwise all calls share the registers of the plan
     memcpy(call->regs, plan->regs, fn->reg_count * sizeof(*plan->regs));
   } else {
     call->regs = plan->regs;

@@ -21,9 +21,9 @@ static bool may_read_constant(const pyd_program_t* program, uint32_t export, uin
   return export == PYD_NONE || pyd_contract_reads(&program->exports[export], word);
 }
 
-// Marks the registers that a command reads: as structural those of its buffer ranges and grid and those that a kernel's
-// contract reads, as needed those whose values it passes on. |exports|: by register, the export whose number it holds;
-// NULL if no export has a contract.
+// Marks the registers that a command reads. Registers of its buffer ranges and grid, and registers that a kernel's
+// contract reads, are structural. Registers whose values it passes on are needed. |exports|: by register, the export
+// whose number it holds; NULL if no export has a contract.
 static void mark_command(const pyd_program_t* program, const uint32_t* exports, pyd_function_t* fn,
                          const pyd_insn_t* insn) {
   const uint32_t* record = fn->pool + insn->a;

@@ -41,7 +41,7 @@ static pyd_status_t decode_executables(pyd_reader_t* reader, const uint32_t* hea
   return status;
 }
 
-// Decodes the table of exports, and counts those of executable i in exports_first[i + 1].
+// Decodes the table of exports. Stores the number of exports of executable i in exports_first[i + 1].
 static pyd_status_t decode_exports(pyd_reader_t* reader, const uint32_t* header) {
   const uint32_t count = header[PYD_HEADER_EXPORT_COUNT];
   pyd_program_t* program = reader->program;
@@ -77,8 +77,8 @@ static pyd_status_t decode_exports(pyd_reader_t* reader, const uint32_t* header)
   return status;
 }
 
-// Groups the exports by executable, in a counting sort: exports_of lists their numbers, those of executable i from
-// exports_first[i] on.
+// Groups the exports by executable, in a counting sort: exports_of lists their numbers. The numbers of the exports of
+// executable i begin at index exports_first[i].
 static void group_exports(pyd_program_t* program) {
   uint32_t* first = program->exports_first;  // in: the number of exports of executable i at i + 1
   for (uint32_t i = 0; i < program->executable_count; ++i) first[i + 1] += first[i];

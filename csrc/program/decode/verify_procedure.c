@@ -231,7 +231,8 @@ static pyd_status_t verify_view(const verifier_t* v, const pyd_step_t* step) {
 enum { kPositionDtype = 0x10000040 };  // dtype of row numbers: i64 or index, which are signless integers of 64 bits
 
 // Verifies a step that saves rows of tensor slot b, so that they may be updated in place in tensor slot a, of the same
-// type. Pool word c is the slot of the row numbers, the next word that of the saved elements, whose rank may differ.
+// type. Pool word c is the slot of the row numbers, the next word the slot of the saved elements, whose rank may
+// differ.
 static pyd_status_t verify_save(const verifier_t* v, const pyd_step_t* step) {
   pyd_status_t status = check_tensor(v, step->a);
   if (!pyd_ok(status)) return status;

@@ -32,8 +32,8 @@ static int by_size(const void* left, const void* right) {
   return a->index < b->index ? -1 : 1;
 }
 
-// Returns the offset of the smallest gap of at least |bytes| bytes between the placed blocks (sorted by begin) whose
-// lifetimes overlap that of |block|; if there is no such gap, the end of the last of these blocks.
+// Returns the offset of the smallest gap of at least |bytes| bytes between the placed blocks (sorted by begin) that
+// live at the same time as |block|; if there is no such gap, the end of the last of these blocks.
 static uint64_t find_gap(const placed_t* placed, uint32_t count, const pyd_arena_block_t* block, uint64_t bytes) {
   uint64_t end = 0, best = UINT64_MAX, best_size = UINT64_MAX;
   for (uint32_t i = 0; i < count; ++i) {

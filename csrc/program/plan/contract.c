@@ -142,7 +142,7 @@ uint64_t pyd_plan_written_bindings(const pyd_plan_t* plan, const pyd_plan_comman
 
 bool pyd_plan_keeps_tile(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index, uint64_t bytes) {
   if (!plan->program->exports[command->export].contract) return true;
-  // The second size of a binding: the bytes that belong to one workgroup, 0 if it may access those of others.
+  // The second size of a binding: the bytes that belong to one workgroup; 0 if a workgroup may access all bytes.
   const uint64_t group_bytes = evaluate_result(plan, command, PYD_CONTRACT_BYTES + command->slot_count + index, 0);
   return group_bytes != 0 && bytes % command->tile_groups == 0 && bytes / command->tile_groups == group_bytes;
 }

@@ -75,8 +75,8 @@ static bool begin_changes(pyd_state_t* state, const pyd_tensor_t* tensor, uint32
   return is_possible;
 }
 
-// Adds |change| to those of the call, which takes over its references to tensors if that succeeds. The caller holds
-// |changing|.
+// Adds |change| to the changes of the call, which takes over its references to tensors if that succeeds. The caller
+// holds |changing|.
 static pyd_status_t add_change(pyd_state_t* state, pyd_change_t change) {
   pyd_change_t* added = malloc(sizeof(*added));
   if (!added) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to note a change of a global");
@@ -194,7 +194,7 @@ static uint64_t count_ranges(const pyd_change_t* change) {
 }
 
 // Lists at most kRangesAtOnce of the ranges of bytes that |change| has saved, beginning with the one at index |first|.
-// Their order is that of their bytes in |change->saved|; offsets count from the beginning of the block. A row outside
+// They are in the order of their bytes in |change->saved|; offsets count from the beginning of the block. A row outside
 // of the tensor, for which updates write nothing, gets an empty range. |first| < count_ranges(change).
 static pyd_status_t list_ranges(const pyd_change_t* change, uint64_t first, pyd_range_t* out_ranges,
                                 uint64_t* out_count) {

@@ -85,8 +85,8 @@ static pyd_status_t load(pyd_frame_t* frame, const pyd_step_t* step) {
   return PYD_STATUS_OK;
 }
 
-// Stores the value of |cell| in the empty cell |out|, whose owner outlives the call. A tensor in memory that the caller
-// lends is copied to |memory|, as is one on a device if |memory| is that of this process; others are shared.
+// Stores the value of |cell| in the empty cell |out|, whose owner outlives the call. A tensor in memory of the caller
+// is copied to |memory|. So is a tensor on a device, if |memory| is memory of this process. Other tensors are shared.
 static pyd_status_t retain_or_copy(pyd_memory_t memory, const pyd_cell_t* cell, pyd_cell_t* out) {
   const pyd_tensor_t* tensor = cell->tensor;
   if (!tensor || (!tensor->is_lent && (!tensor->memory.device || memory.device))) {
@@ -169,7 +169,7 @@ static pyd_status_t make_constant(pyd_frame_t* frame, const pyd_step_t* step) {
 }
 
 // VIEW: stores a tensor in slot a that shares the memory of tensor slot b. Pool word c is the scalar slot of its offset
-// in bytes, and the words after it those of its sizes. Without an offset (NONE) it has all bytes of the other tensor.
+// in bytes; the words after it are the scalar slots of its sizes. Without an offset (NONE) it has all bytes of slot b.
 static pyd_status_t view(pyd_frame_t* frame, const pyd_step_t* step) {
   const pyd_slot_type_t* type = &frame->p->slots[step->a];
   const uint32_t* words = frame->p->pool + step->c;
@@ -214,7 +214,7 @@ static pyd_status_t save_rows(const pyd_frame_t* frame, pyd_tensor_t* source, bo
 
 // SAVE: prepares updates of some rows of the tensor in slot b: stores a tensor with its value in slot a, in whose
 // memory they may overwrite these rows. If a global has the same memory, the old rows are kept to restore it after a
-// failed call. Pool word c is the slot of the numbers of the rows, the next word that of their old elements.
+// failed call. Pool word c is the slot of the numbers of the rows, the next word the slot of their old elements.
 static pyd_status_t save(pyd_frame_t* frame, const pyd_step_t* step) {
   const uint32_t* slots = frame->p->pool + step->c;
   pyd_cell_t *source, *positions, *saved;

@@ -109,8 +109,8 @@ def _elementwise(user: GenericOp, copy: SSAValue) -> SSAValue | None:
     """Compute an elementwise operation in the order of a transposed copy's source.
 
     Return its result as a transposed copy, or None when the operation cannot be rewritten. The operation has one
-    result, of the copy's dimensions. If the copy has other readers, every operand that the operation reads with an
-    identity map must be a transposed copy, so that no operand needs an additional transposition.
+    result, of the copy's dimensions. If the copy has other readers, no operand may need an additional transposition:
+    all operands that the operation reads with an identity map must be transposed copies.
     """
     generic = structured(user)
     is_elementwise = len(user.results) == 1 and generic.is_parallel and is_identity(generic.maps[-1])

@@ -97,8 +97,8 @@ def computed_in(op: Operation, order: Sequence[int]) -> SSAValue | None:
 def _order_computed(generic: Structured) -> list[int] | None:
     """Return the order of loops in which all computed operands are stored; None for a contraction, or without one.
 
-    The order has, for each dimension of these operands, the loop that indexes it. Operands do not count that are
-    arguments or fills, that the generic does not read by a permutation, or that `write_as_read` can adapt to it.
+    The order has, for each dimension of these operands, the loop that indexes it. Three kinds of operands do not count:
+    arguments and fills, those that are not read by a permutation, and those that `write_as_read` can adapt.
     """
     if generic.contracts:
         return None

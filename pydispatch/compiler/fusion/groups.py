@@ -34,8 +34,8 @@ def form_groups(block: Block, legality: Legality = ELEMENTWISE) -> tuple[list[li
     not fused.
 
     Groups are listed by their last operations in the block, and the operations of a group in topological order.
-    Duplicable operations (views, and inexpensive ones with large results) and fills are copied into the groups that
-    read them, so that every operation belongs to at most one group.
+    Every operation belongs to at most one group: duplicable operations (views, and inexpensive ones with large results)
+    and fills are copied into each group that reads them.
     """
     groups = FusionGroups(block, legality)
     last_with_effects: Operation | None = None  # operations with effects run in program order

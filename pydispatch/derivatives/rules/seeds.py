@@ -77,8 +77,8 @@ def _of_extreme(nest: LoopNest, element: SSAValue, cotangent: Operand, result: O
 def _of_product(nest: LoopNest, element: SSAValue, cotangent: Operand, result: Operand) -> Seed:
     """Return the seed of a product, whose derivative by an element is the product of the other elements.
 
-    It is computed as a quotient of the product of all elements that are not 0, and the zeros are counted, so that no
-    division is by 0.
+    This product is a quotient: the product of all elements that are not 0, divided by the element. The elements that
+    are 0 are counted, so that no division is by 0.
 
     Args:
         nest: The loop nest.

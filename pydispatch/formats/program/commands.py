@@ -101,7 +101,7 @@ class Fill:
     op = Opcode.FILL
 
     def words(self) -> list[int]:
-        """Return the words of a FILL record after its opcode: the range, the register of the pattern, its size."""
+        """Return the record: buffer, offset and length of the range, register of the pattern, bytes of the pattern."""
         return [self.target.buffer, self.target.offset, self.target.length, self.pattern, self.pattern_bytes]
 
     def buffers(self) -> list[int]:

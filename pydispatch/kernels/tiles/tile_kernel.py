@@ -258,8 +258,8 @@ class TileKernel(TileVariables):
     def _attribute(self, node: ast.Attribute) -> Entity:
         """Return shape, ndim, dtype or the transpose (T) of a tile, or the attribute of another value.
 
-        A transpose is a lazy tile that reads elements at reversed indices. That of a matrix refers to the slice of a
-        view that the tile loads, if it is one, so that a product can read the slice directly.
+        A transpose is a lazy tile that reads elements at reversed indices. If the matrix is loaded from a slice of a
+        view, the transpose refers to this slice, so that a product can read the slice directly.
         """
         base = self.evaluate(node.value)
         if not isinstance(base, Tile):

@@ -179,8 +179,8 @@ def _weights_at(value: SSAValue, at: Positions) -> Weights | None:
 def _integer_at(value: SSAValue, at: Positions, is_signed: bool) -> Weights | None:
     """Return the element of a tensor of integers at an index as a weight without scales; None for other types.
 
-    The stored integer of the weight is the element itself, or an operand that the element is computed from, if that is
-    narrower or has a zero point.
+    The weight is the element itself, as its stored integer. If the element is computed from an operand that is narrower
+    or has a zero point, the stored integer is the element of this operand.
     """
     if not isinstance(element_of(value), IntegerType):
         return None

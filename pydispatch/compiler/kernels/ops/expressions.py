@@ -51,8 +51,8 @@ class Expression:
     def expanded(self, operations: list[Operation] | None = None) -> Expression:
         """Return an equal expression as close to the inputs as possible: reshapes, broadcasts and copies are skipped.
 
-        The result is a scalar that the body of a generic computes, or the element of a tensor that no such operation
-        defines, or a scalar of the dispatch function.
+        The result is a scalar that the body of a generic computes, a scalar of the dispatch function, or the element of
+        a tensor that is defined by none of these operations.
 
         operations: receives the operations on tensors that were followed, the one next to `self` first; None for no
         record.

@@ -135,8 +135,9 @@ class Insert(Update):
 
 
 def _slice_fits(op: Any, whole: SSAValue) -> Iterator[Requirement]:
-    """Require for each axis that the slice, from `offset` to offset + (size - 1) stride, is in bounds of `whole`, the
-    tensor that it is a slice of."""
+    """Yield the requirement, for each axis, that a slice is inside of `whole`, the tensor that it is a slice of.
+
+    The slice extends from `offset` to offset + (size - 1) * stride."""
     part = slice_of(op)
     for axis, (offset, size, stride) in enumerate(zip(part.offsets, part.sizes, part.strides, strict=True)):
         known = _known(stride)

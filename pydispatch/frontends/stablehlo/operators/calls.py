@@ -173,8 +173,9 @@ TARGETS: dict[str, Convert] = {
 
 
 def _custom_call(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
-    """Convert a custom call. A kernel that the user supplies for the target has precedence over a built-in
-    conversion, which is not passed the operands that state dynamic sizes of results.
+    """Convert a custom call by a kernel of the user for its target, or else by a built-in conversion.
+
+    A built-in conversion is not passed the operands that state dynamic sizes of results.
     """
     target: Any = op.properties["call_target_name"]
     name = target.data

@@ -278,8 +278,9 @@ def fake_quant_per_channel(
 def _fake_quantize(
     builder: Builder, x: Tensor, scale: Operand, zero_point: Operand, least: Number, most: Number
 ) -> tuple[Tensor, Tensor]:
-    """Return x quantized to integers in [least, most] and dequantized again, and a mask that is true for the elements
-    that were not clamped, through which gradients pass. scale, zero_point: numbers, or tensors that broadcast to x.
+    """Return x quantized to integers in [least, most] and dequantized again, and the mask of elements with gradients.
+
+    The mask is true for elements that were not clamped. scale, zero_point: numbers, or tensors that broadcast to x.
     """
     inner = wide(x.dtype)
 

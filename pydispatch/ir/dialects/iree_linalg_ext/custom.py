@@ -32,8 +32,9 @@ class CustomOp(OnTensorsOp):
     assembly_format = f"attr-dict {SIDES} $body {RESULTS}"
 
     def verify_operands(self) -> None:
-        """Check the number of maps, that the body's arguments are tiles of the operands, and that the values that it
-        yields are tiles of the outputs.
+        """Check the number of maps, and the tiles in the body.
+
+        The arguments of the body must be tiles of the operands, and it must yield tiles of the outputs.
         """
         operands, arguments = self.operands, self.body.block.args
         if len(self.indexing_maps) != len(operands):

@@ -65,8 +65,9 @@ class MatmulOp(IRDLOperation):
     assembly_format = "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c)"
 
     def verify_(self) -> None:
-        """Check that the matrices are static, that their sizes fit, and that products of elements of A and B may be
-        accumulated in the element type of C.
+        """Check the sizes of the matrices, which must be static, and their element types.
+
+        C must have a type in which products of elements of A and B may be accumulated.
         """
         a, b, c = (v.type for v in self.operands)
         assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)

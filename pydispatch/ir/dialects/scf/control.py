@@ -17,8 +17,9 @@ from pydispatch.ir.dialects.scf.shared import check_types, parse_initial
 
 
 def _verify_if(op: scf.IfOp) -> None:
-    """Check that each branch of scf.if that ends with scf.yield yields the types of the results, and that there is an
-    else branch if there are results."""
+    """Check the branches of scf.if: they yield values of the types of the results, unless they do not end with a yield.
+
+    With results, an else branch is required."""
     expected = [r.type for r in op.results]
     if expected and not op.false_region.blocks:
         raise VerifyException("an scf.if with results needs an else branch")

@@ -252,8 +252,10 @@ class ForallOp(IRDLOperation):
         printer.print_string(")")
 
     def verify_(self) -> None:
-        """Check that each loop has two bounds and a step, each an integer or a value, and that the body's arguments and
-        the results have the types of the outputs.
+        """Check the loops, the arguments of the body and the results.
+
+        Each loop has two bounds and a step, which are integers or values. The body's arguments for the outputs, and the
+        results, have the types of the outputs.
         """
         rank = len(self.static_upper)
         if len(self.static_lower) != rank or len(self.static_step) != rank:

@@ -92,8 +92,8 @@ def _check_coordinates(dims: DenseArrayBase[Any], target: SSAValue, indices: SSA
 def _check_slices(dims: DenseArrayBase[Any], target: SSAValue, indices: SSAValue, slices: SSAValue) -> None:
     """Check the element type and the shape of the slices; raise VerifyException otherwise.
 
-    The shape is that of `indices` without its last dimension, followed by that of the target, in which the indexed
-    dimensions `dims` are omitted or have size 1.
+    The shape begins with the sizes of `indices`, without the last one. The sizes of the target follow; the indexed
+    dimensions `dims` among them are omitted, or have size 1.
     """
     if element_of(slices) != element_of(target):
         raise VerifyException(f"{slices.type} and {target.type} differ in their elements")
