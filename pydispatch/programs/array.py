@@ -168,7 +168,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
         """Record another NumPy function, which is called with traced arrays."""
-        # Functions of numpy.linalg with other meanings than those of numpy have a key with both names.
+        # If numpy has a function of the same name with another meaning, the key of one of numpy.linalg has both names.
         full_name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
         name = full_name if full_name in self.FUNCTIONS else function.__name__
         if name not in self.FUNCTIONS:
@@ -377,7 +377,7 @@ _LIST_OF_FUNCTIONS = "docs/python-programs.md lists the functions that are"
 
 
 def numpy_dtype(dtype: DType) -> np.dtype[Any]:
-    """Return the NumPy dtype of an element type; for types that NumPy lacks, that of ml_dtypes."""
+    """Return the NumPy dtype of an element type, from ml_dtypes if NumPy has none."""
     if dtype.has_numpy_values:
         return dtype.numpy
     import ml_dtypes

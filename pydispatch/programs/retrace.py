@@ -38,7 +38,7 @@ def require_same(name: str, module: ModuleOp, again: ModuleOp) -> None:
 
 
 def _location(op: Operation, module: ModuleOp) -> Any:
-    """Return the location of an operation; for a weight, which has none, that of its first use."""
+    """Return the location of an operation. A weight has none: return the location of its first use."""
     if op.name == "util.global":  # a weight
         name = op.properties["sym_name"]
         for user in walk(module):

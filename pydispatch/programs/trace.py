@@ -103,7 +103,7 @@ class Trace(Builder):
         self._traced_constants: dict[int, Tensor] = {}  # id of the copy of an array → its tensor
         self.shapes: dict[SSAValue, Shape] = {}
         """Shapes of the values of the program, with the sizes that calls decide."""
-        self.results: dict[str, Tensor] = {}  # those of the finished program, by name
+        self.results: dict[str, Tensor] = {}  # results of the finished program, by name
         self.differentiations = 0  # nesting depth of the functions that are being recorded for their derivatives
         self.stated_calls: list[Any] = []
         """Calls of programs with a derivative of their own (`derivatives.stated.StatedCall`) while one is computed."""
@@ -210,7 +210,7 @@ class Trace(Builder):
 
     @property
     def scope(self) -> Any:
-        """Scope of the block that is being written: that of the program, or of a branch or loop in it."""
+        """Scope of the block that is being written: the scope of the program, or of a branch or loop in it."""
         return self._scopes[-1] if self._scopes else None
 
     @property
@@ -221,7 +221,7 @@ class Trace(Builder):
     def tensor_of(self, value: Any, dtype: DType | None = None) -> Tensor:
         """Return a traced array, an array of NumPy, a number, or a size, as a tensor.
 
-        dtype: type of a number or a size; None for that of NumPy, and i64 for a size. Arrays keep their own.
+        dtype: type of a number or a size; None for NumPy's choice, and i64 for a size. Arrays keep their own types.
         """
         traced = getattr(value, "tensor", None)
         if isinstance(traced, Tensor):
@@ -297,5 +297,5 @@ def _users_frame() -> FrameType | None:
 
 
 def _location(frame: FrameType | None) -> CodeLoc | str:
-    """Return the location of the expression that a frame runs; that of the program as a whole without a frame."""
+    """Return the location of the expression that a frame runs; without a frame, the location of the whole program."""
     return "" if frame is None else CodeLoc(frame.f_code, frame.f_lasti, frame.f_lineno)

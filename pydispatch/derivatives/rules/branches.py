@@ -1,4 +1,4 @@
-"""Derivatives of branches: a branch on the same condition, whose sides are the derivatives of those of the program."""
+"""Derivatives of branches: a branch on the same condition, each side of which differentiates a side of the program."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def _add_to_operand(
         arguments: Arguments of the body that are elements of this operand.
     """
     like = cotangents.program_tensor(value)
-    loops = []  # those of the operand's axes, without axes that are read at a constant index
+    loops = []  # the loops that index the operand's axes, without axes that are read at a constant index
     for expr, size in zip(map.results, like.shape, strict=True):
         if isinstance(expr, AffineDimExpr) and expr.position not in loops:
             loops.append(expr.position)

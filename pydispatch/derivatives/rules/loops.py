@@ -31,7 +31,7 @@ def _for(cotangents: Cotangents, op: Operation) -> None:
     assert isinstance(op, scf.ForOp)
     trace = cotangents.trace
     used = (operand for inner in op.body.walk() for operand in inner.operands)
-    # Only values from outside are active here; `_backward_body` differentiates those of the body.
+    # Only values from outside are active here; `_backward_body` differentiates the values of the body.
     captured = list(dict.fromkeys(value for value in used if value in cotangents.active))
     if not all(isinstance(value.type, TensorType) for value in captured):
         raise cotangents.refuse(

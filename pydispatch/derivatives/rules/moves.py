@@ -16,14 +16,14 @@ from pydispatch.operations import reductions, shapes, slicing
 
 
 def _reshaped(cotangents: Cotangents, op: Operation) -> None:
-    """Add the cotangent of operand 0, whose elements are those of the result in another shape."""
+    """Add the cotangent of operand 0, whose elements the result has in another shape."""
     source = op.operands[0]
     of_result = _of_result(cotangents, op)
     cotangents.add(source, shapes.reshape(cotangents.trace, of_result, cotangents.program_tensor(source).shape))
 
 
 def _extract_slice(cotangents: Cotangents, op: tensor.ExtractSliceOp) -> None:
-    """Add to the cotangent of the source: that of the slice at the slice's elements, and 0 elsewhere."""
+    """Add the cotangent of a slice to the cotangent of its source, at the elements of the slice."""
     cotangents.add(op.source, _inserted(cotangents, op, _of_result(cotangents, op), cotangents.zeros(op.source)))
 
 
@@ -60,7 +60,7 @@ def _bounds(op: tensor.ExtractSliceOp | tensor.InsertSliceOp) -> dict[str, Any]:
 
 
 def _concat(cotangents: Cotangents, op: tensor.ConcatOp) -> None:
-    """Add to the cotangent of each operand that of its slice of the result."""
+    """Add to the cotangent of each operand the slice of the result's cotangent that belongs to it."""
     axis = op.dim.value.data
     sizes = [cotangents.program_tensor(source).shape[axis] for source in op.inputs]
     cut = slicing.split(cotangents.trace, _of_result(cotangents, op), axis, sizes)
@@ -91,7 +91,7 @@ def _splat(cotangents: Cotangents, op: tensor.SplatOp) -> None:
 
 
 def _from_elements(cotangents: Cotangents, op: tensor.FromElementsOp) -> None:
-    """Add to the cotangent of each number that of its element."""
+    """Add to the cotangent of each number the cotangent of its element in the result."""
     trace = cotangents.trace
     flat = shapes.reshape(trace, _of_result(cotangents, op), (-1,))
     for index, operand in enumerate(op.operands):

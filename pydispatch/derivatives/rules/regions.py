@@ -40,7 +40,7 @@ def repeated(trace: Trace, body: Sequence[Operation], values: dict[SSAValue, SSA
 
 
 def erase_unused(ops: Sequence[Operation]) -> None:
-    """Erase those of `ops`, operations of a block in order, whose results are not used and that have no effects."""
+    """Erase operations without effects whose results are not used. ops: operations of a block, in order."""
     for op in reversed(ops):
         is_used = any(result.first_use is not None for result in op.results)
         if not is_used and all(info_of(inner).is_pure or inner.name in _CONTROL for inner in walk(op)):

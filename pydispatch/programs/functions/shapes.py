@@ -58,7 +58,7 @@ def expand_dims(trace: Trace, a: Any, axis: Any) -> Array:
 
 
 def squeeze(trace: Trace, a: Any, axis: Any = None) -> Array:
-    """Remove axes of size 1: those of `axis`, or all."""
+    """Remove axes of size 1: the axes in `axis`, or all axes of this size."""
     return Array(trace, shapes.squeeze(trace, trace.tensor_of(a), axes_of(axis)))
 
 

@@ -118,7 +118,7 @@ class CommandExecutor:
 def _subplan(record: Record, first: int, end: int) -> Record:
     """Return commands `first` to `end` - 1 of a plan as a plan over the same blocks."""
     subplan = copy.copy(record)
-    subplan.state, subplan.segments = None, []  # those of `record` are caches of the whole plan
+    subplan.state, subplan.segments = None, []  # `record` has these caches for the whole plan
     subplan.commands, subplan.command_indices = record.commands[first:end], record.command_indices[first:end]
     subplan.fill_patterns = record.fill_patterns[first:end]
     return subplan

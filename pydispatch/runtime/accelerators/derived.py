@@ -48,8 +48,8 @@ class Derivations:
     def order(self, constant: int) -> list[int]:
         """Return the indices of the derivations that a derived constant depends on, in the order of execution.
 
-        A derivation reads results of earlier ones only, so that one pass from that of the constant to the first finds
-        all. constant: index of the constant in the program.
+        A derivation reads results of earlier ones only, so that one pass from the constant's derivation to the first
+        finds all. constant: index of the constant in the program.
         """
         last_run = self.entry_of_constant[constant]
         needed = {last_run}

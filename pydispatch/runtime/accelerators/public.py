@@ -20,7 +20,7 @@ class _Documentation:
     """Descriptor of `__doc__`: the docstring of a class, or the help text of a function object."""
 
     def __init__(self, text: str) -> None:
-        """Take the docstring of the class; that of an instance is computed."""
+        """Record the docstring of the class. The docstring of an instance is computed."""
         self._text = text
 
     def __get__(self, instance: Callee | None, owner: type) -> str:

@@ -80,7 +80,7 @@ def _make_calls(calls: SimpleQueue[tuple[int, _Call] | None], pending: dict[Futu
 
     Args:
         calls: Queue of (priority, call); None ends it.
-        pending: Futures of calls that have not ended, from which those of ended calls are removed.
+        pending: Futures of calls that have not ended; the futures of ended calls are removed.
     """
     for call in _in_order(calls):
         future, function, args, named = call

@@ -82,7 +82,7 @@ class Provided:
 
     Attributes:
         function: Python function; None for a C function.
-        address, context: Address and context pointer of a C function; of a Python function those of its C wrapper.
+        address, context: Address and context pointer of a C function, or of the C wrapper of a Python function.
         provider: `Provider.id` of the provider.
     """
 

@@ -68,7 +68,7 @@ def load(
         # Messages about the choice of variants come from `choose`, so that a program is not linked directly with them.
         module = _load(file, properties, sched, pool, linker, parameters, sharing, None if says else link_directly)
     except ArtifactError as error:
-        # Errors of the C core do not name the artifact, those of this module do.
+        # Errors of the C core do not name the artifact, while errors of this module do.
         if str(error).startswith(file.name):
             raise
         raise ArtifactError(f"{file.name}: {error}") from None

@@ -54,7 +54,7 @@ def details(file: ArtifactFile, keys: Sequence[tuple[int, ...]]) -> Details:
 
 
 def _functions(manifest: dict[str, Any]) -> dict[str, dict[str, Any]] | None:
-    """Return the entries of functions in a manifest by name; None if they or those of constants are malformed.
+    """Return the entries of functions in a manifest by name; None if entries of functions or constants are malformed.
 
     Two functions of one name are malformed too.
     """

@@ -47,7 +47,7 @@ class DeviceProperties:
         if category == "hal.device.id":
             return int(any(fnmatch.fnmatchcase(name, key) for name in self.ids))
         if key == "concurrency":
-            # As in IREE: the number of queues of the device, and that of workers of a dispatch.
+            # As in IREE: the number of queues of the device, and the number of workers of a dispatch.
             return {"hal.device": 1, "hal.dispatch": self.workers}.get(category)
         return None
 

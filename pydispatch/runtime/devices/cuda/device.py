@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _opening = threading.Lock()  # guards `_contexts`
 _contexts: dict[tuple[int, int, bool], Context] = {}
-"""(process id, index of the device, is_checked) → context; that of a parent process is of no use after a fork."""
+"""(process id, index of the device, is_checked) → context. After a fork, a child cannot use its parent's context."""
 
 
 def open_device(index: int, is_checked: bool) -> CudaDevice:

@@ -59,7 +59,7 @@ _UNUSABLE = {
 }
 """Statuses of a driver or device that this process cannot use, with the reason."""
 _OTHER_CONTEXT = (INVALID_CONTEXT, INVALID_HANDLE, NOT_INITIALIZED)
-"""Statuses of calls in a thread whose current context is not that of the device, or that has none."""
+"""Statuses of calls in a thread without a current context, or with the context of another device."""
 
 
 class DeviceLostError(DeviceUnavailableError):

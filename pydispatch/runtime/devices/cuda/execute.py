@@ -204,7 +204,7 @@ class CudaExecutor(Executor):
         return Graph(context, function, steps, scratch)
 
     def _with_scratch(self, addresses: list[int], scratch: DeviceMemory | None) -> list[int]:
-        """Return the buffer addresses followed by that of the scratch memory, if any."""
+        """Return the buffer addresses, followed by the address of the scratch memory, if any."""
         return addresses if scratch is None else [*addresses, scratch.block.address]
 
     def fix(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Fixed:

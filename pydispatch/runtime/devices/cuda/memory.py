@@ -135,7 +135,7 @@ class StreamOrderedPool(BlockPool[Block]):
         self._free_to(0)
 
     def _free_to(self, max_bytes: int) -> None:
-        """Return free blocks to the driver until `max_bytes` are left, those of least recently released sizes first."""
+        """Return free blocks to the driver until `max_bytes` are left, least recently released sizes first."""
         context = self.context
         with context.current:
             while self.free and self.free_bytes > max_bytes:

@@ -34,7 +34,7 @@ class VulkanKernel:
         executable, export: Names of its executable and export.
         pipeline, layout: The VkPipeline and its VkPipelineLayout.
         set_layout: VkDescriptorSetLayout of its only descriptor set.
-        bindings: Number of bindings in its descriptor set: those of the program, and those of the next two flags.
+        bindings: Number of bindings in its descriptor set: the program's bindings, and one for each of two flags.
         constants: Number of 32-bit push constants; 0 if `is_spilled`.
         is_spilled: Whether a binding after the program's own holds the constants, instead of push constants.
         is_watched: Whether the last binding reports loops that the device ended early.

@@ -54,7 +54,7 @@ class Batch(ThreadBatch):
         self._ready: dict[GroupKey, ThreadGroup] = {}  # groups that can run
         self._parked: dict[GroupKey, ThreadGroup] = {}  # groups that wait for other threads of their warps
         self._activations: list[Activation] = []  # function calls that have not ended, callers before callees
-        self._serial = 0  # number of activations so far, which orders those of one call depth
+        self._serial = 0  # number of activations so far, by which activations of one call depth are ordered
         self._blocks_before_yield = _BLOCKS_BEFORE_YIELD  # that a group runs before another gets its turn
         self._is_round_robin_next = False  # whether the next group is the one that has not run for longest
 
@@ -72,7 +72,7 @@ class Batch(ThreadBatch):
             positions: Positions of the calling threads in the caller's frame.
             return_block: Index of the caller's block of code after the call.
             copy_results: Copies the results of threads that return.
-            local_offset: Where the function's local memory begins in that of a thread, in bytes.
+            local_offset: Where the function's local memory begins in the local memory of a thread, in bytes.
         """
         frame = Frame(self, code, caller.frame.threads[positions], local_offset)
         return self._append_activation(
@@ -181,7 +181,7 @@ class Batch(ThreadBatch):
                     return
             if ready:
                 blocks_run += 1
-                # The least key runs first: that of the deepest call, and in it the lowest program counter.
+                # The group with the least key runs first: it is in the deepest call, at the lowest program counter.
                 is_other_first = not is_round_robin and min(ready) <= (activation.priority, block_index)
                 if self._detect_spinning(blocks_run, is_round_robin) or is_other_first:
                     group.block, group.last_run = block_index, launch.steps

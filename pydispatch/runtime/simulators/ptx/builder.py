@@ -244,7 +244,7 @@ class FunctionBuilder:
         return self.constant(literal(Immediate(address + operand.offset), dtype))
 
     def _negated(self, instruction: Instruction, operand: Not) -> int:
-        """Return the slot of the negation of a predicate, which a step before that of the instruction computes."""
+        """Return the slot of the negation of a predicate; a closure computes it before the instruction runs."""
         operand_slot, slot = self.source(instruction, operand.operand, BOOL), self.scratch()
 
         def step(regs: list[Any]) -> None:

@@ -64,7 +64,7 @@ def literal(value: Immediate, dtype: np.dtype[Any]) -> Any:
         if isinstance(scalar, int) and dtype.itemsize == 2:  # 0x3C00 as f16: the bits
             return np.uint16(scalar & 0xFFFF).view(dtype)
         return dtype.type(scalar)
-    if isinstance(scalar, float):  # a float literal as an integer: its bits, of a decimal one those of f64
+    if isinstance(scalar, float):  # a float literal as an integer: its bits; a decimal one is an f64
         if bits is None:
             bits = struct.unpack("<Q", struct.pack("<d", scalar))[0]
         scalar = bits

@@ -33,7 +33,7 @@ class Frame:
             frame of some threads.
         full: The frame of all threads of the call if these are some of them, else None.
         index: Positions of the threads in the full frame, int64 [n]; None without one.
-        local_offset: Where the function's local memory begins in that of a thread, in bytes.
+        local_offset: Where the function's local memory begins in the local memory of a thread, in bytes.
     """
 
     __slots__ = (
@@ -67,7 +67,7 @@ class Frame:
             batch: The batch of the threads.
             code: The function.
             threads: Indices of the threads in the batch, int64 [n].
-            local_offset: Where the function's local memory begins in that of a thread, in bytes.
+            local_offset: Where the function's local memory begins in the local memory of a thread, in bytes.
             full: Frame of all threads of the call if these are some of them; its registers are loaded as they are
                 used. None: the frame has all threads, and register arrays of its own.
             index: Positions of the threads in `full`, int64 [n]; None without one.

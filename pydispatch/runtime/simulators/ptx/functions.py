@@ -79,7 +79,7 @@ def _string(frame: Frame, address: int) -> str:
 def _print(frame: Frame, instruction: Instruction, formats: Any, values: Any) -> None:
     """Print the formatted text of each thread to standard output, in the order of threads.
 
-    formats, values: per thread, or one for all, the address of its format, and that of the buffer with its arguments.
+    formats, values: addresses of the format, and of the buffer with the arguments, per thread or one for all.
     """
     formats, values = np.broadcast_to(formats, frame.n), np.broadcast_to(values, frame.n)
     for position in range(frame.n):

@@ -265,7 +265,7 @@ class _SharedLayout:
     """
 
     def __init__(self, module: PtxModule) -> None:
-        """Append each variable to the shared memory of the kernels that use it, those of dynamic size last."""
+        """Append each variable to the shared memory of the kernels that use it; variables of dynamic size come last."""
         self.offsets: dict[str, int] = {}
         self.users: dict[str, list[str]] = {}
         names_of = {f.name: _names(f) for f in module.functions if f.body is not None}
@@ -273,7 +273,7 @@ class _SharedLayout:
         self.ends = dict.fromkeys(names_of_kernel, 0)
         function_variables = [v for f in module.functions for v in f.variables]
         shared = [v for v in (*module.variables, *function_variables) if v.space == "shared"]
-        sized = [v for v in shared if v.size]  # those of dynamic size have 0, and are laid out after these
+        sized = [v for v in shared if v.size]  # a variable of dynamic size has 0, and is laid out after these
         defined = {v.name for v in sized if v.linkage != "extern"}
         for variable in (*sized, *(v for v in shared if not v.size)):
             if variable.name in self.offsets or (variable.linkage == "extern" and variable.name in defined):

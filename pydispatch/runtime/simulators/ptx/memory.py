@@ -119,11 +119,11 @@ class MemoryAccess(NamedTuple):
     """Where in the memory the access of each thread begins, in bytes, int64 [threads]."""
 
     def select_threads(self, values: Any) -> Any:
-        """Return the values of the accessing threads, [threads, ...], from those of the frame, [n, ...]."""
+        """Return the values of the accessing threads, [threads, ...], from the values of all threads of the frame."""
         return values if self.positions is None else values[self.positions]
 
     def assign_threads(self, target: Any, values: Any) -> None:
-        """Store values of the accessing threads, [threads, ...], in those of the frame, [n, ...]."""
+        """Store values of the accessing threads, [threads, ...], among those of all threads of the frame, [n, ...]."""
         if self.positions is None:
             target[...] = values
         else:

@@ -26,7 +26,7 @@ _SHOWN_RACES = 8
 """Races that the message lists, and that one instruction records; all others are counted only."""
 
 _GRANULE_BYTES = 16
-"""Bytes of a granule at first, those of the widest access. Narrower accesses divide it."""
+"""Bytes of a granule at first, as many as the widest access has. Narrower accesses divide it."""
 
 _ACCESS = np.dtype(
     [("thread", "i8"), ("barriers", "i4"), ("warp_syncs", "i4"), ("fences", "i4"), ("line", "i4"), ("strong", "?")]

@@ -111,7 +111,7 @@ def setp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of setp.
 
     setp.lt.f32 p|q, a, b sets p = a < b and q = !p; setp.lt.and.f32 p|q, a, b, c combines both with c. On packed types
-    p is the result of the low half, and q that of the high half.
+    p is the result of the low halves, q the result of the high halves.
     """
     condition = _condition(builder, instruction, type_count=1)
     type_ = instruction.modifiers[-1]
@@ -182,7 +182,7 @@ def _setp_of_halves(condition: _Condition, type_: str, a: int, b: int, targets: 
 def set_(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of set: where the condition holds 1.0 for a float result, all ones for an integer; else 0.
 
-    On packed types each half of the result is that of the same halves of the operands.
+    On packed types each half of the result is computed from the same halves of the operands.
     """
     condition = _condition(builder, instruction, type_count=2)
     result_type, type_ = instruction.modifiers[-2:]

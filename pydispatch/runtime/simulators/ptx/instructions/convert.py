@@ -38,7 +38,7 @@ _WORDS = {*_MODES, *_INTEGRAL, "ftz", "sat", "satfinite", "relu"}
 
 @handles("cvt")
 def cvt(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of cvt by its two types, of which the first is that of the result: cvt.rn.f32.s32."""
+    """Build the closure of cvt by its two types, first the type of the result: cvt.rn.f32.s32 converts s32 to f32."""
     if instruction.modifiers[:1] == ("pack",):
         return _pack(builder, instruction)
     if len(instruction.modifiers) < 2 or set(instruction.modifiers[:-2]) - _WORDS:
@@ -244,7 +244,7 @@ _TF32_UNIT, _TF32_HALF, _TF32_DROPPED = np.uint32(1 << 13), np.uint32(1 << 12), 
 """In the bits of an f32: the unit in the last place of tf32, half of it, and the bits below, which tf32 lacks."""
 
 _F32_INFINITY, _F32_FRACTION = np.uint32(0x7F800000), np.uint32(0x7FFFFF)
-"""In the bits of an f32: those of infinity, which are all ones of the exponent, and those of the fraction."""
+"""Masks of the bits of an f32: the exponent, all of whose bits are 1 in infinity, and the fraction."""
 
 
 def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -> Step:

@@ -108,7 +108,7 @@ def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
         matrices = data.view(np.uint16).reshape(-1, count, _ROWS, _ROWS)  # [warps, matrices, rows, columns]
         if trans:
             matrices = matrices.transpose(0, 1, 3, 2)
-        # Two elements of a row are a word; the words of a matrix, in order, are those of the lanes.
+        # Two elements of a row are a word. The words of a matrix, in order, belong to the lanes in order.
         words = np.ascontiguousarray(matrices).view(np.uint32).reshape(-1, count, WARP_LANES)
         for k, slot in enumerate(slots):
             regs[slot][positions] = words[:, k]

@@ -299,7 +299,7 @@ def _check_register_counts(
         types: Types of the matrices.
     """
     elements_of_c = rows * _COLUMNS // WARP_LANES  # of one lane
-    per_register = _PER_REGISTER[types.a]  # that of b too
+    per_register = _PER_REGISTER[types.a]  # b has as many elements in a register
     expected_counts = (
         elements_of_c // _packed(types.d),
         rows * depth // WARP_LANES // per_register,

@@ -61,8 +61,8 @@ class _PackedOperation:
 def video(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of a SIMD video instruction, such as `vadd4.u32.u32.u32 d, a, b, c`.
 
-    It computes each byte (or half, for opcodes that end in 2) of d from those of a and b. With .add, d is c plus the
-    sum of these results. Without it, c is ignored.
+    It computes each byte (or half, for opcodes that end in 2) of d from the same byte of a and of b. With .add, d is c
+    plus the sum of these results. Without it, c is ignored.
     """
     types = [m for m in instruction.modifiers if m not in ("sat", "add")]
     if len(types) != 3 or any(type_ not in ("u32", "s32") for type_ in types):

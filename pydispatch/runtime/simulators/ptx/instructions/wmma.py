@@ -48,7 +48,8 @@ _WORDS = {"sync", "aligned", "row", "col", "satfinite", "rn", "global", "shared"
 def _shape_and_types(builder: FunctionBuilder, instruction: Instruction) -> tuple[tuple[int, int, int], list[str]]:
     """Return the shape (m, n, k) and the types of a wmma instruction.
 
-    The types are that of the matrix for load and store, and for mma those of D, A, B, C or, for f16, of D and C only.
+    For load and store there is one type, that of the matrix. For mma there are the types of D, A, B and C or, for f16,
+    of D and C only.
     """
     words = [m for m in instruction.modifiers[1:] if m not in _WORDS and m not in ("a", "b", "c", "d")]
     shape = _SHAPE.fullmatch(words[0]) if words else None
