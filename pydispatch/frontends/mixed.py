@@ -50,7 +50,7 @@ class _Lowering:
     def __init__(self, module: ModuleOp, frontends: Sequence[DialectFrontend], options: ReadOptions) -> None:
         """Create the tracers of the dialects, which share one table of converted values."""
         self.module = module
-        source = module.clone()  # functions that tracers inline: those of `module` are rewritten meanwhile
+        source = module.clone()  # tracers inline functions of the clone: functions of `module` are rewritten meanwhile
         self.b = Builder.of(module, filename_of(module), options.weights)
         # Dialect → tracer of its operations.
         self.tracers: Mapping[str, MlirTracer] = {
@@ -66,7 +66,7 @@ class _Lowering:
         self.received: dict[SSAValue, list[tuple[Scope, Tensor]]] = {}
         # Converted result → values of its original type, each with the scope in which it was computed.
         self.materialized: dict[SSAValue, list[tuple[Scope, SSAValue]]] = {}
-        # Result, if it is no tensor, of an operation cloned into a traced region → that of the clone.
+        # Result, if it is no tensor, of an operation cloned into a traced region → the result of the clone.
         self.cloned: dict[SSAValue, SSAValue] = {}
         # For each block that is being rewritten: new operations, and the operation before which they are inserted.
         self.anchors: list[tuple[Block, Operation]] = []

@@ -277,7 +277,7 @@ class Builder(OperationWriter):
         block = Block(arg_types=[boundary_type(i.dtype, [DYNAMIC if isinstance(n, str) else n for n in i.shape])
                                  for i in inputs])  # fmt: skip
         self._scopes, self._symbols, self._inputs = [Scope(block)], {}, list(inputs)
-        self.at_end, self.random_sites, self.is_call_counted = [], 0, False  # they are those of one function
+        self.at_end, self.random_sites, self.is_call_counted = [], 0, False  # they belong to one function
         self._names |= {n for i in inputs for n in i.shape if isinstance(n, str)}
         tensors = []
         for declared, argument in zip(inputs, block.args, strict=True):

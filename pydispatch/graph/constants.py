@@ -49,7 +49,7 @@ def constant_attribute(value: Any, dtype: DType) -> Any:
     if dtype.kind in (Kind.FLOAT, Kind.COMPLEX):
         return FloatAttr(float(value), dtype.element)
     unsigned = int(value) & ((1 << dtype.bits) - 1)
-    # Attributes of signless types have signed numbers, also for unsigned types; that of i1 is 0 or 1.
+    # Attributes of signless types have signed numbers, also for unsigned types; an attribute of i1 has 0 or 1.
     signed = unsigned - (1 << dtype.bits) if unsigned >> (dtype.bits - 1) and dtype.bits > 1 else unsigned
     return IntegerAttr(signed, dtype.element)
 

@@ -33,8 +33,8 @@ class DType:
     Attributes:
         name: Name, such as "f32" or "c64".
         kind: Numeric class.
-        bits: Width; of complex numbers that of the real or imaginary part.
-        element: MLIR type, which is signless; of complex numbers that of the real or imaginary part.
+        bits: Width of an element, or of the real part of a complex number.
+        element: MLIR type, which is signless, of an element or of the real part of a complex number.
     """
 
     name: str
@@ -109,7 +109,7 @@ F16 = DType("f16", Kind.FLOAT, 16, builtin.f16)
 BF16 = DType("bf16", Kind.FLOAT, 16, builtin.bf16)
 F32 = DType("f32", Kind.FLOAT, 32, builtin.f32)
 F64 = DType("f64", Kind.FLOAT, 64, builtin.f64)
-C64 = DType("c64", Kind.COMPLEX, 32, builtin.f32)  # the width is that of the real part
+C64 = DType("c64", Kind.COMPLEX, 32, builtin.f32)  # the width of the real part
 C128 = DType("c128", Kind.COMPLEX, 64, builtin.f64)
 SMALL_FLOATS = tuple(
     DType(name, Kind.FLOAT, int(name[1]), getattr(builtin, f"Float{name[1:]}Type")())  # such as Float8E5M2Type

@@ -97,7 +97,7 @@ class OperationWriter:
     """
 
     def __init__(self, filename: str) -> None:
-        """Begin with an empty module; locations are those of the model itself until `at` is entered."""
+        """Begin with an empty module; locations refer to the model as a whole until `at` is entered."""
         self.filename = filename
         self.module = ModuleOp([])
         # Locations of the nested `at` contexts, the current one last. layer="": the model itself.
@@ -128,7 +128,7 @@ class OperationWriter:
 
     @property
     def location(self) -> Location | None:
-        """Current location for errors: that of a layer, of an operation of a source text, or of Python code."""
+        """Current location for errors: a layer, an operation of a source text, or Python code."""
         return resolved(self._locations[-1])
 
     # -- operations
@@ -178,7 +178,7 @@ class OperationWriter:
         return self._scopes[-1]
 
     def is_open(self, scope: Scope) -> bool:
-        """Return whether the scope is that of the current block or of a block around it."""
+        """Return whether the scope belongs to the current block or to a block around it."""
         return any(scope is other for other in self._scopes)
 
     def generic(

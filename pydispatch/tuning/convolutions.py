@@ -79,7 +79,7 @@ class FixedChooser:
 
 
 class ConvolutionPrograms(TrialBuilder):
-    """Builder of trials of convolutions. options: those of the tuned compilation."""
+    """Builder of the programs by which tuning measures forms of a convolution. options: of the tuned compilation."""
 
     def __init__(self, options: Options) -> None:
         """Adapt the options to trials, which are compiled without dumps, rewrites and progress messages."""

@@ -46,7 +46,7 @@ class DispatchTunable(Tunable):
 
     @abstractmethod
     def prepare(self, executable: Operation, config: str) -> None:
-        """Apply a configuration to `executable`: that of the program, or a copy of it for a trial."""
+        """Apply a configuration to `executable`, which belongs to the program, or is a copy of it for a trial."""
 
     def apply(self, config: str) -> None:
         """Apply a configuration to the executable of the program that is being compiled."""

@@ -54,7 +54,7 @@ class MatchTunable(Tunable):
 
 
 class MatchPrograms(TrialBuilder):
-    """Builder of trials of matches. options: those of the tuned compilation."""
+    """Builder of the programs by which tuning measures a match of a pattern. options: of the tuned compilation."""
 
     def __init__(self, options: Options) -> None:
         """Copy the options of the tuned compilation, without its dumps and progress messages."""

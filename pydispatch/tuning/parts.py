@@ -64,7 +64,7 @@ def _is_derived(op: Operation) -> bool:
 
 
 def _copy(op: Operation, mapping: dict[SSAValue, SSAValue]) -> Operation:
-    """Copy an operation, and map its results to those of the copy."""
+    """Copy an operation, and map its results to the results of the copy."""
     copy = op.clone(mapping)
     mapping.update(zip(op.results, copy.results, strict=True))
     return copy

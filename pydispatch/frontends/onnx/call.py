@@ -90,7 +90,7 @@ class NodeCall:
         values: Values,
         opsets: Mapping[str, int],
     ) -> None:
-        """Store the node; none of its attributes counts as read yet. For the arguments see those of the class."""
+        """Store the node; none of its attributes counts as read yet. The class describes equally named attributes."""
         self.tracer = tracer
         self.b: Builder = tracer.builder
         self.node = node

@@ -122,7 +122,7 @@ class Message:
     @classmethod
     def declared(cls) -> dict[int, _Field]:
         """Return the declared fields by field number."""
-        if "_declared" not in cls.__dict__:  # each class has its own, and does not inherit that of its base
+        if "_declared" not in cls.__dict__:  # each class has its own attribute, and does not inherit it from its base
             cls._declared = {
                 field_number: _Field(field.name, encoding.kind, encoding.repeated)
                 for field in dataclasses.fields(cls)

@@ -24,7 +24,7 @@ class Values:
         nodes: Sequence[model.NodeProto],
         stated: Mapping[str, model.ValueInfoProto] | None = None,
     ) -> None:
-        """Index `nodes`, those of the graph, by the names that they compute; no tensor is known yet."""
+        """Index the nodes of the graph by the names of the values that they compute; no tensor is known yet."""
         self.outer = outer
         self.producers = {name: node for node in nodes for name in node.output}
         self.stated = stated or {}

@@ -64,7 +64,7 @@ def _range(value: JsonValue) -> SymbolRange:
 def _argument_names(module: JsonValue) -> tuple[str, ...]:
     """Return the names of the arguments of the model's function; none if the file does not state them."""
     for entry in module.get("module_call_graph").elements():
-        # The empty path is that of the model itself; others are its submodules.
+        # The empty path names the model itself, other paths its submodules.
         if entry.get("fqn").text() == "" and (signature := entry.maybe("signature")):
             names = signature.maybe("forward_arg_names")
             return tuple(v.text() for v in names.elements()) if names else ()

@@ -64,7 +64,7 @@ def _mean(call: NodeCall, first: Tensor, *others: Tensor) -> Tensor:
 
 @ONNX.converts("Mod")
 def _mod(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
-    """Return the remainder of a division. Its sign is that of x with the attribute fmod, else that of y."""
+    """Return the remainder of a division. It has the sign of x with the attribute fmod, else the sign of y."""
     is_nonnegative = x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic  # symbolic elements are sizes of axes
     if call.flag("fmod") or is_nonnegative:
         return ops.binary(call.b, "rem", x, y)

@@ -226,7 +226,7 @@ def _reflattened(call: NodeCall, positions: Tensor, old: Sequence[Size], new: Se
     def reflattened(position: Element, *sizes: Element) -> Element:
         """Return the row-major position in the new shape of the indices that `position` has in the old one.
 
-        `sizes` are those of the old shape, then those of the new shape, which has the same rank.
+        `sizes` has the sizes of the old shape, then the sizes of the new shape, which has the same rank.
         """
         remaining, total, stride = position, position * 0, position * 0 + 1
         for d in reversed(range(len(old))):

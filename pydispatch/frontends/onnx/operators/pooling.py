@@ -41,7 +41,7 @@ def _max_pool(call: NodeCall, x: Tensor) -> Sequence[Tensor]:
     if call.results < 2:
         return [windows.pool(call.b, "max", x, kernel, window, out)]
     result, positions = windows.max_pool_with_indices(call.b, x, kernel, window, out, columns=is_column_major)
-    # The indices of windows.max_pool_with_indices count within one channel; those of ONNX count within all of x.
+    # Indices of windows.max_pool_with_indices count within one channel; indices of ONNX count within all of x.
     image, channels = (reductions.size_as(call.b, n, I64) for n in (product(x.shape[2:]), x.shape[1]))
 
     def global_position(p: Element, image: Element, channels: Element) -> Element:
@@ -129,7 +129,7 @@ def _global_lp(call: NodeCall, x: Tensor) -> Tensor:
 @ONNX.converts("Col2Im")
 def _col2im(call: NodeCall, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
     """Put blocks [n, channels * block elements, blocks] at their positions in an image; where they overlap, they are
-    summed. `image` has the spatial sizes of the image, `block` those of a block.
+    summed. `image` and `block` have the spatial sizes of an image and a block.
     """
     sizes, kernel = call.sizes(image, "image_shape"), call.sizes(block, "block_shape")
     rank = len(kernel)

@@ -107,7 +107,7 @@ def _recurrent(
     outputs, final_states = [], []  # both per direction
     for n in range(count):
         backwards = direction == "reverse" or n == 1
-        own_weights = row(b, w, n)  # those of direction n
+        own_weights = row(b, w, n)  # weights of direction n
         inputs = products.matmul(b, x, shapes.transpose(b, own_weights), wide(x.dtype))
         input_bias, recurrence_bias = _split_bias(call, bias, n, gates, hidden)
         if input_bias is not None:
@@ -206,7 +206,7 @@ def _rnn(
 class _GruCell:
     """Cell of a GRU in one direction: `step` emits its state after one more element of the sequences.
 
-    The weights and biases of the gates are those of the update gate and the reset gate, one after the other.
+    The weights and biases of the gates begin with the update gate; the reset gate follows.
 
     Attributes:
         call: The node.

@@ -38,7 +38,7 @@ def _reduction(reduce: Reduce, operand_since: int, call: NodeCall, x: Tensor, ax
         last_axes = list(range(x.rank - len(stated.axes), x.rank))
         keeps_axes = False
         reduced = reduce(call, chosen_last(call.b, x, stated), last_axes, keeps_axes)
-        kept_shape = stated.replaced(x.shape, 1)  # that of x, with size 1 for the chosen axes
+        kept_shape = stated.replaced(x.shape, 1)  # shape of x, with size 1 for the chosen axes
         return shapes.reshape(call.b, reduced, kept_shape) if keep else reduced
     if not stated and not is_noop:
         stated = list(range(x.rank))

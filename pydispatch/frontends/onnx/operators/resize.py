@@ -1,4 +1,4 @@
-"""Conversions of Resize and Upsample, which sample images at other positions than those of their elements."""
+"""Conversions of Resize and Upsample, which sample images at positions between and at their elements."""
 
 from __future__ import annotations
 

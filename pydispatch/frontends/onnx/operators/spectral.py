@@ -134,7 +134,7 @@ def _stft(
 def _window(factors: Sequence[float], call: NodeCall, size: Tensor) -> Tensor:
     """Return a window function of `size` elements that is a sum of cosines.
 
-    `factors` are those of the constant, of the cosine with one period in the window, of the cosine with two periods.
+    `factors` belong to three terms: the constant, the cosine with one period in the window, and the one with two.
     The period of a window that is not periodic is one element shorter, so that both ends are equal.
     """
     to, periodic = dtype_of(call.integer("output_datatype", 1)), call.flag("periodic", default=True)

@@ -109,7 +109,7 @@ def _number(value: Size, like: Tensor) -> Tensor:
 def _condition(region: Region) -> tuple[int, SSAValue] | None:
     """Return the index of the counter and the bound if a region computes `counter < bound`; else None.
 
-    The index is that of the loop variable, which is the region's argument with the same index.
+    The index is the number of the loop variable, which is the region's argument with the same number.
     """
     block = region.blocks.first
     terminator = block.last_op if block is not None else None

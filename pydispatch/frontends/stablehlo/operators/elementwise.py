@@ -274,7 +274,7 @@ def _broadcast(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Ten
     `broadcast_` in its name.
     """
     name = op.name.removeprefix("chlo.broadcast_")
-    rank = max(x.rank for x in operands)  # that of the result
+    rank = max(x.rank for x in operands)  # rank of the result
     placed = [_placed(tracer, op, x, rank) for x in operands]
     if name == "compare":
         return _compared_tensors(tracer, op, *placed)

@@ -80,7 +80,7 @@ def potrf(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     row, column = x.rank - 2, x.rank - 1
 
     def packed(value: Element, other: Element) -> Element:
-        """Return the element of the factor in its triangle, else that of x."""
+        """Return the element of the factor in its triangle, else the element of x."""
         i, j = value.position(row, I64), value.position(column, I64)
         return (i >= j if lower else i <= j).where(value, other)
 

@@ -101,7 +101,7 @@ def _sums_of_groups(
 def _ends(tracer: StablehloTracer, sizes: Tensor) -> Tensor:
     """Return the exclusive end of each group, [..., g] as i64: the sum of the sizes [..., g] up to and including it."""
     b, count = tracer.b, sizes.shape[-1]
-    includes = ew.compare(  # [g, g]: whether the end of the group of a row includes the size of that of a column
+    includes = ew.compare(  # [g, g]: whether the end of the row's group includes the size of the column's group
         b, "ge", shapes.iota(b, (count, count), axis=0, dtype=I32), shapes.iota(b, (count, count), axis=1, dtype=I32)
     )
     wide = shapes.expand_dims(b, ew.convert(b, sizes, I64), [sizes.rank - 1])

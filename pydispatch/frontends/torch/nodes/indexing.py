@@ -264,7 +264,7 @@ def _scatter_reduced(
 def _replace_slices(
     builder: Builder, x: Tensor, dim: int, index: Tensor, source: Operand, combine: str | None
 ) -> Tensor:
-    """Return x with the slices at the indices along an axis replaced by those of `source`, or combined with them.
+    """Return x with the slices at the indices along an axis replaced by the slices of `source`, or combined with them.
 
     source: slices in the order of the indices, or a number for all. combine: "add"; None to replace.
     """
@@ -318,7 +318,7 @@ def index_add(builder: Builder, self: Tensor, dim: int, index: Tensor, source: T
 
 @converts("aten.index_copy", "aten.index_fill")
 def index_copy(builder: Builder, self: Tensor, dim: int, index: Tensor, source: Operand) -> Tensor:
-    """Replace the slices at the indices along an axis by those of `source`, or by a number."""
+    """Replace the slices at the indices along an axis by the slices of `source`, or by a number."""
     return _replace_slices(builder, self, dim, index, source, combine=None)
 
 

@@ -18,9 +18,9 @@ Ints = Sequence[int]
 
 @converts(*(f"aten.replication_pad{n}d_backward" for n in (1, 2, 3)))
 def replication_pad_backward(builder: Builder, grad_output: Tensor, self: Tensor, padding: Ints) -> Tensor:
-    """Add the gradient of each padding element to that of the border element that it repeats.
+    """Add the gradient of each padding element to the gradient of the border element that it repeats.
 
-    padding: elements before and after the last axis, then those of the axis before it, and so on.
+    padding: elements before and after the last axis, then before and after the axis before it, and so on.
     """
     gradient = ew.convert(builder, grad_output, normalization.wide(self.dtype))
     for n in range(len(padding) // 2):
@@ -31,7 +31,7 @@ def replication_pad_backward(builder: Builder, grad_output: Tensor, self: Tensor
 def _axis_padding_gradient(builder: Builder, grad: Tensor, axis: int, before: int, after: int) -> Tensor:
     """Return the gradient of a tensor whose `axis` was padded by `before` and `after` copies of its border elements.
 
-    The gradients of the copies are added to those of the border elements. Elements that a negative padding crops have
+    The gradients of the copies are added to the border elements' gradients. Elements that a negative padding crops have
     the gradient 0.
     """
     low, high = max(before, 0), max(after, 0)

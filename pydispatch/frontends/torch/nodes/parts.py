@@ -72,13 +72,13 @@ def slice_scatter(
     end: Size | None = None,
     step: int = 1,
 ) -> Tensor:
-    """Return `self` with the elements that `slice_` would return replaced by those of `src`."""
+    """Return `self` with the elements that `slice_` would return replaced by the elements of `src`."""
     axis, first, _ = _slice_bounds(builder, self, dim, start, end, step)
     return _insert_slice(builder, self, ew.convert(builder, src, self.dtype), axis, first, step)
 
 
 def _insert_slice(builder: Builder, x: Tensor, part: Tensor, axis: int, start: Size, step: int = 1) -> Tensor:
-    """Return x with every `step`-th slice along `axis`, from `start` on, replaced by those of `part`."""
+    """Return x with every `step`-th slice along `axis`, from `start` on, replaced by the slices of `part`."""
     starts = [start if d == axis else 0 for d in range(x.rank)]
     return indexing.insert_slice(builder, x, part, starts, [step if d == axis else 1 for d in range(x.rank)])
 
@@ -213,7 +213,7 @@ def diagonal(builder: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim
 def diagonal_scatter(
     builder: Builder, self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
-    """Return `self` with the elements that `diagonal` reads replaced by those of `src`."""
+    """Return `self` with the elements that `diagonal` reads replaced by the elements of `src`."""
     if src.shape[-1] == 0:  # the diagonal is outside of the matrices
         return self
     (i, j) = (axis_of(builder, dim1, self.rank), axis_of(builder, dim2, self.rank))
@@ -243,7 +243,7 @@ def diag_embed(builder: Builder, self: Tensor, offset: int = 0, dim1: int = -2, 
 
 
 def _narrow_scatter(builder: Builder, base: Tensor, new_part: Tensor, dim: int, start: Size, length: Size) -> Tensor:
-    """Return `base` with the elements that `narrow` would return replaced by those of `new_part`."""
+    """Return `base` with the elements that `narrow` would return replaced by the elements of `new_part`."""
     axis = axis_of(builder, dim, base.rank)
     # An empty part may start at the end of the axis, which is no valid index.
     return _insert_slice(builder, base, new_part, axis, _position(builder, base, axis, start) if length != 0 else 0)

@@ -114,7 +114,7 @@ def nan_to_num(
     if not self.dtype.is_float:
         return self
     largest = {"f16": 65504.0, "bf16": 3.3895313892515355e38, "f64": 1.7976931348623157e308}
-    largest_finite = largest.get(self.dtype.name, 3.4028234663852886e38)  # by default that of f32
+    largest_finite = largest.get(self.dtype.name, 3.4028234663852886e38)  # by default the largest f32
 
     def written(e: Element) -> Element:
         """Return an element with NaN and infinities replaced."""

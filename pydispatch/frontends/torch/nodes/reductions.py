@@ -74,7 +74,7 @@ def _extreme(name: str, builder: Builder, self: Tensor, dim: int | Ints | None =
 def _extreme_with_index(
     name: str, builder: Builder, self: Tensor, dim: int, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return the maximum or minimum along an axis, and its index, that of the first of equal elements."""
+    """Return the maximum or minimum along an axis, and its index; of equal elements the first is chosen."""
     if not self.rank:
         return self, builder.constant(0, I64)
     (axis,) = axes_of(builder, self, dim)

@@ -130,7 +130,7 @@ NEAREST = Interpolation(lambda o, step, corners: o * step, _SINGLE_TAP)
 _NEAREST_EXACT = Interpolation(lambda o, step, corners: (o + 0.5) * step, _SINGLE_TAP)
 """The method "nearest-exact", which takes the position of the centre of the new element."""
 _LINEAR = Interpolation(lambda o, step, corners: _not_negative(_half_pixel_position(o, step, corners)), LINEAR)
-"""The method "linear": positions are those of centres, and not before the first element."""
+"""The method "linear": positions are positions of centers, and not before the first element."""
 _CUBIC = Interpolation(_half_pixel_position, CUBIC)
 """The method "bicubic"."""
 
@@ -193,7 +193,7 @@ class Antialiased:
 
 
 Method = Interpolation | Antialiased
-"""How an element of the result is computed from those of the image."""
+"""How an element of the result is computed from elements of the image."""
 
 
 # -- operators

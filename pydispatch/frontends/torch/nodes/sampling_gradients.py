@@ -43,14 +43,14 @@ def _upsample(spatial: int, how: Method) -> Conversion:
     def nearest(
         builder: Builder, grad_output: Tensor, output_size: Sizes, input_size: Sizes, *scales: float | None
     ) -> Tensor:
-        """Return the gradient of nearest-neighbour resizing; the output size is that of `grad_output`."""
+        """Return the gradient of nearest-neighbour resizing; `grad_output` has the output size."""
         return gradient_of_image(builder, grad_output, input_size, corners=False, scales=scales)
 
     def interpolated(
         builder: Builder, grad_output: Tensor, output_size: Sizes, input_size: Sizes, align_corners: bool,
         *scales: float | None,
     ) -> Tensor:  # fmt: skip
-        """Return the gradient of linear or cubic interpolation; the output size is that of `grad_output`."""
+        """Return the gradient of linear or cubic interpolation; `grad_output` has the output size."""
         return gradient_of_image(builder, grad_output, input_size, align_corners, scales)
 
     return nearest if how.is_nearest else interpolated

@@ -133,8 +133,9 @@ def _start_index(
 def as_strided(
     tracer: Tracer, self: TensorMemory, size: Sizes, stride: Sizes, storage_offset: Size | None = None
 ) -> Tensor:
-    """Return the tensor of sizes `size` whose elements are those of the storage at storage_offset + the sum of index *
-    stride over its axes. Without a storage offset, that of `self` applies.
+    """Return a tensor of sizes `size`, whose elements are read from the storage of `self`.
+
+    An element is at storage_offset + the sum of index * stride over the axes. The default offset is that of `self`.
     """
     flat, _, offset = _storage_vector(tracer, self)
     first = _start_index(tracer, self, flat, offset=offset, size=size, stride=stride, start=storage_offset)
@@ -148,7 +149,7 @@ def as_strided(
     factors = [tracer.b.index(n) for n in (first, *stride)]
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
-        """Return the position of an element in the vector: that of the first one plus the sum of index * stride."""
+        """Return the position of an element in the vector: the first position plus the sum of index * stride."""
         at = factors[0]
         for d, factor in enumerate(factors[1:]):
             at = coords.plus(at, coords.times(coords.loop_index(d), factor))
@@ -161,7 +162,7 @@ def as_strided(
 def as_strided_scatter(
     tracer: Tracer, self: TensorMemory, src: Tensor, size: Sizes, stride: Sizes, storage_offset: Size | None = None
 ) -> Tensor:
-    """Return the tensor with the elements that `as_strided` would read replaced by those of `src`.
+    """Return the tensor with the elements that `as_strided` would read replaced by the elements of `src`.
 
     The elements are written into the vector of the tensor's storage, at the positions that the strides give, and the
     vector is shaped back to the tensor. Raise CompileError for a view.

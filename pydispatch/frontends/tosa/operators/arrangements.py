@@ -64,7 +64,7 @@ def _transpose(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 def _custom(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Emit a call of the user's kernel `domain::operator`, or `operator` without a domain, and return its results.
 
-    A dynamic size of a result is that of the first operand of the same rank.
+    A dynamic size of a result is taken from the first operand of the same rank.
     """
     # The second names are those of the attributes in older releases of TOSA.
     name, domain = tracer.text(op, "operator_name", "identifier"), tracer.text(op, "domain_name", "config")

@@ -68,7 +68,7 @@ def _rescale(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     low, high = int(least(target)), int(largest(target))
 
     def rescaled(u: Element, multiplier: Element, shift: Element, zero: Element, out: Element) -> Element:
-        """Return the result for one element. zero: zero point of the operand. out: that of the result."""
+        """Return the result for one element. zero: zero point of the operand. out: zero point of the result."""
         value = u.bitcast(operand_type).to(I64) - zero
         value = scaled(value, multiplier.to(I64), shift.to(I64), double_round) + out
         return value.max(low).min(high).to(dtype)

@@ -75,7 +75,7 @@ def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset
 def _taken(builder: Builder, x: Tensor, shape: tuple[Size, ...], rows: Tensor, columns: Tensor) -> Tensor:
     """Return the elements of images x [n, height, width, c] at the given rows and columns.
 
-    shape: that of the result, (n, number of rows, number of columns, c). rows, columns: vectors of indices.
+    shape: shape of the result, (n, number of rows, number of columns, c). rows, columns: vectors of indices.
     """
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:

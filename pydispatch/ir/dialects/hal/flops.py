@@ -49,7 +49,7 @@ def flops_of(export: Operation) -> Stated | None:
     if isinstance(stated, IntegerAttr | FloatAttr):
         count = int(stated.value.data)
         if count == stated.value.data and 0 <= count < 1 << 53:  # larger integers are not exact as f64
-            # An integer states no type: "". The number of one workgroup is multiplied by that of workgroups.
+            # An integer states no type: "". The operations of a workgroup are multiplied by the workgroup count.
             return [str(stated.type) if isinstance(stated, FloatAttr) else "", [count, WORKGROUPS]]
     elif isinstance(stated, ArrayAttr) and stated.data and isinstance(stated.data[0], StringAttr):
         terms = [_integers(term) for term in stated.data[1:]]

@@ -135,7 +135,7 @@ def _verify_generic(op: ops.GenericOp) -> None:
     maps = [m.data for m in op.indexing_maps]
     iterators = list(op.iterator_types)
     check_sizes([v.type for v in op.operands], maps, len(iterators), names)
-    for map in maps[len(op.inputs) :]:  # those of the outputs
+    for map in maps[len(op.inputs) :]:  # maps of the outputs
         if any(iterators[d].data != IteratorType.PARALLEL for d in map.used_dims()):
             raise VerifyException(f"an output is reached by a reduction: {map}")
     check_body(op.body, [v.type for v in op.operands], [o.type for o in op.outputs])

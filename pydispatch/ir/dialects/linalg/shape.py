@@ -243,7 +243,7 @@ def numbers(value: DenseArrayBase[Any] | None) -> list[int]:
 
 
 class Pack(PackingOp):
-    """Pack: the source divided into tiles. Dimensions that count tiles are followed by those of a tile."""
+    """Pack: the source divided into tiles. Dimensions that count tiles are followed by the dimensions of a tile."""
 
     def verify_(self) -> None:
         """Check the packed shape, and that a padding value has the element type; it is required if a tile does not

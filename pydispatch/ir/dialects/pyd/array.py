@@ -1,4 +1,4 @@
-"""`#pyd.array<"name"> : tensor<…>`: a constant whose elements are those of a NumPy array of this process."""
+"""`#pyd.array<"name"> : tensor<…>`: a constant whose elements are in a NumPy array of this process."""
 
 from __future__ import annotations
 

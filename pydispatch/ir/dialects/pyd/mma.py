@@ -25,7 +25,7 @@ LANES = 32
 """Invocations that compute a block together; each of them is called a lane."""
 
 FORMS = ("fma", "tensor")
-"""Instructions that compute a block: scalar fused multiply-adds, or those of matrix units."""
+"""Instructions that compute a block: scalar fused multiply-adds, or instructions of matrix units."""
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ class GatherNumbers(NamedTuple):
         offset_dims: Dimensions of the result that are dimensions of the slices.
         collapsed_slice_dims: Dimensions of the slices, of size 1, that the result does not have.
         operand_batching_dims: Dimensions of the operand that are batches.
-        start_indices_batching_dims: For each batch dimension of the operand, that of the start indices.
+        start_indices_batching_dims: For each batch dimension of the operand, the one of the start indices.
         start_index_map: Dimension of the operand that each component of a start index is for.
         index_vector_dim: Dimension of the start indices that holds the components of an index; their rank if an index
             has one component without a dimension of its own.
@@ -139,7 +139,7 @@ class ScatterNumbers(NamedTuple):
         update_window_dims: Dimensions of the updates that are dimensions of the slices.
         inserted_window_dims: Dimensions of the operand in which a slice has size 1, and which the updates do not have.
         input_batching_dims: Dimensions of the operand that are batches.
-        scatter_indices_batching_dims: For each batch dimension of the operand, that of the indices.
+        scatter_indices_batching_dims: For each batch dimension of the operand, the one of the indices.
         scatter_dims_to_operand_dims: Dimension of the operand that each component of an index is for.
         index_vector_dim: Dimension of the indices that holds the components of an index; their rank if an index has one
             component without a dimension of its own.

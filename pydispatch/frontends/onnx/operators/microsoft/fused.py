@@ -121,7 +121,7 @@ def _dynamic_quantize_matmul(
 ) -> Tensor:
     """Quantize x to bytes by its own range, and return its product by quantized y in f32, plus a bias.
 
-    `scale` and `zero` are those of y.
+    `scale` and `zero` are the scale and the zero point of y.
     """
     quantized_x, x_scale, x_zero = quantization.dynamic_quantize(call, x)
     return scaled(call, integer_product(call, quantized_x, y, x_zero, zero), [x_scale, scale], bias)
