@@ -69,7 +69,7 @@ def jax_source(
 
 @faults_as_internal_errors()
 def module_of(text: str, name: str, options: ReadOptions) -> ModuleOp:
-    """Return the program of StableHLO text as a module. `name` is that of the JAX function, for messages."""
+    """Return the program of StableHLO text as a module. `name` is the name of the JAX function, for messages."""
     return FRONTEND.read(ir.parse(text, name), options)
 
 

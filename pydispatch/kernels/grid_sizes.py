@@ -48,7 +48,7 @@ class GridCall:
     def compare(self, predicate: str, lhs: Size, rhs: Size) -> bool:
         """Return the assumed result of a comparison. Raise _Undecided, after emitting it, if no result is assumed yet.
 
-        predicate: that of arith.cmpi, such as "slt" (signed less than).
+        predicate: the predicate of arith.cmpi, such as "slt" (signed less than).
         """
         self.compared += 1
         if self.compared > len(self.decided):

@@ -44,7 +44,7 @@ class _Columns:
     dilations: Sequence[SSAValue]
 
     def term(self, scalars: Scalars) -> Scalar:
-        """Return the term of index k of an element of the image: that of one window, or 0.
+        """Return term k of an element of the image: the element of one window, or 0.
 
         It is element k of the window whose element k is at this position of the image. The loops are n, channel, one
         for each spatial axis, k.

@@ -106,7 +106,7 @@ def _sign(z: Element) -> Element:
 
 
 def _exp(z: Element) -> Element:
-    """Return the exponential; that of a real number has the imaginary part of the operand, a signed zero."""
+    """Return the exponential. For a real number, its imaginary part is that of the operand, a signed zero."""
     length = z.real.unary("exp")
     return (length * z.imag.unary("cos")).with_imag(_times_sine(length, z.imag))
 

@@ -260,7 +260,7 @@ class _GatheredSlices:
     loop_of_batching_dim: Mapping[int, int]
 
     def body(self, block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        """Return an element of the result: that of the tensor at the start of its slice plus the offset in it."""
+        """Return an element of the result: the element of the tensor at the start of its slice plus an offset."""
         p = CoordinateBuilder(block, [Scalar(self.index_dtype, (a,)) for a in args[: len(self.axes_of_coordinates)]])
         at = {
             d: p.loop_index(self.loop_of_slice_dim[d]) if d in self.loop_of_slice_dim else p.index_constant(0)
@@ -278,7 +278,7 @@ class _GatheredSlices:
 def _slice_at(
     builder: Builder, x: Tensor, known: Sequence[Size], axes: GatherAxes, sizes: Sequence[Size], shape: Shape
 ) -> Tensor:
-    """Return the single slice of a gather whose coordinates `known` are sizes; `shape` is that of the result."""
+    """Return the single slice of a gather whose coordinates `known` are sizes; `shape` is the shape of the result."""
     begins: list[Size] = [0] * x.rank
     for d, start in zip(axes.start_index_map, known, strict=True):
         begins[d] = clamped_start(start, x.shape[d], sizes[d])

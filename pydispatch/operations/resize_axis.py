@@ -185,7 +185,7 @@ def _resized_at_run_time(builder: Builder, x: Tensor, to: ResizedAxis, how: Filt
     length = new if to.scale is None else formula(b, lambda s, m: s * m, scale, old)  # the new size before rounding
 
     def position(i: Element, *operands: Element) -> Element:
-        """Return the position on the old axis of element i; `operands` are those of `region`."""
+        """Return the position on the old axis of element i; `operands` are the operands of `region`."""
         element: Element = _position(i, operands, how, if_one=lambda n, one, other: n.is_equal(1.0).where(one, other))
         return element
 

@@ -252,7 +252,7 @@ def broadcast_to(builder: Builder, x: Tensor, shape: Sequence[Size], axes: Seque
 def _with_missing_axes(shape: Shape, axes: Sequence[int], rank: int) -> list[Any]:
     """Return the size of each axis of a result of rank `rank`; it is 1 for axes that the operand lacks.
 
-    `shape` is that of the operand, whose axis i becomes axis axes[i] of the result.
+    `shape` is the shape of the operand, whose axis i becomes axis axes[i] of the result.
     """
     sizes = dict(zip(axes, shape, strict=True))
     return [sizes.get(d, 1) for d in range(rank)]

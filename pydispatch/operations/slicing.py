@@ -44,7 +44,7 @@ def slice_(
 def _sliced(
     builder: Builder, value: SSAValue, starts: Sequence[Size], shape: Shape, strides: Sequence[int]
 ) -> SSAValue:
-    """Emit the slice of one SSA tensor that begins at `starts`; `shape` is that of the slice."""
+    """Emit the slice of one SSA tensor that begins at `starts`; `shape` is the shape of the slice."""
 
     def static(sizes: Sequence[Size]) -> DenseArrayBase[Any]:
         """Return sizes as an attribute. DYNAMIC stands for each symbolic size, which is an operand instead."""
@@ -148,7 +148,7 @@ def _fills(builder: Builder, value: Tensor | complex, dtype: DType) -> list[SSAV
 def _padded(
     builder: Builder, value: SSAValue, low: Sequence[Size], high: Sequence[Size], shape: Shape, fill: SSAValue
 ) -> SSAValue:
-    """Emit the padding of one SSA tensor by the scalar `fill`; `shape` is that of the result.
+    """Emit the padding of one SSA tensor by the scalar `fill`; `shape` is the shape of the result.
 
     `low` and `high` are the elements before and after each axis.
     """

@@ -310,7 +310,7 @@ Kernel = CFunction | WholeKernel | Generated | Traced | KernelLike
 def kernel_of(value: object, name: str) -> Kernel:
     """Convert an argument of `Pattern.replace` into a kernel. Functions become Traced.
 
-    Raise InvalidArgumentError for other values; `name` is that of the pattern.
+    Raise InvalidArgumentError for other values; `name` is the name of the pattern.
     """
     if isinstance(value, (CFunction, WholeKernel, Generated, Traced, KernelLike)):
         return value

@@ -258,7 +258,7 @@ def argmax(x: Value, axis: int = -1, index: str = "i64") -> tuple[Value, Value]:
 def outputs_of(result: object, name: str) -> Sequence[Value]:
     """Return the results of a traced function, which returns one value or several, as a tuple or list.
 
-    Raise InvalidArgumentError for a result that is an input or a constant. `name` is that of the pattern.
+    Raise InvalidArgumentError for a result that is an input or a constant. `name` is the name of the pattern.
     """
     values = result if isinstance(result, (tuple, list)) else (result,)
     for value in values:

@@ -71,7 +71,7 @@ def emit_executables(
 def _mark_fallbacks(executable: hal.ExecutableOp, variants: Sequence[Variant]) -> None:
     """Mark the variants for a generic CPU beside variants for specific CPUs of its architecture (`is_fallback`).
 
-    Less time is spent on optimising them. variants: those of `executable`, in its order.
+    Less time is spent on optimising them. variants: the variants of `executable`, in its order.
     """
     machines = [_machine(op.target) for op in variants_of(executable)]
     specific = without_fallbacks([machine for machine in machines if machine is not None])

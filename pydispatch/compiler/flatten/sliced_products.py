@@ -80,7 +80,7 @@ class _SlicedProduct:
         maps, iterators, source = list(self.generic.maps), list(self.generic.iterators), self.source
         count, (first, *others) = shape_of(source)[0], (*shape_of(self.generic.outputs[0]), 1)
         shape = [count, *shape_of(self.generic.outputs[0])]
-        if self._first_loop_is_row:  # the rows of all slices are those of one matrix
+        if self._first_loop_is_row:  # the rows of all slices are rows of one matrix
             axes = [[0, 1], *([n] for n in range(2, len(shape_of(source))))]
             rows = [count * first, *shape_of(source)[2:]]
             source = self._insert(

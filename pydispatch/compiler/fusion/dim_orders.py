@@ -145,7 +145,7 @@ def _order_of_readers(result: OpResult) -> list[int] | None:
 def permuted_fill(op: Operation, value: SSAValue, order: Sequence[int]) -> SSAValue | None:
     """Insert a splat or an empty tensor before `op`, like `value` but with its dimensions in another order; return it.
 
-    Return None if `value` is any other tensor. order: for each dimension of the new tensor, that of `value`.
+    Return None if `value` is any other tensor. order: for each dimension of the new tensor, its dimension in `value`.
     """
     shape, owner = shape_of(value), value.owner
     if not isinstance(owner, tensor.SplatOp | tensor.EmptyOp):

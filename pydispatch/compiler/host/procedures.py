@@ -139,7 +139,7 @@ class ProcedureLowering:
         if not isinstance(value.type, TensorType):
             self.procedure.scalar(slot, constant_bits(attribute, source))
             return
-        # The type of the value may have dynamic sizes; that of its attribute has the sizes.
+        # The type of the value may have dynamic sizes; the type of its attribute is static.
         type = getattr(attribute, "type", None)
         static_type = type if isinstance(type, TensorType) else value.type
         constant_index = self.constants.index_of(attribute, static_type, source)

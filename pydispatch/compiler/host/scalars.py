@@ -169,7 +169,7 @@ class ScalarLowering:
         operands = [registers[v] for v in op.operands]
         dims, symbols = operands[: map.num_dims], operands[map.num_dims :]
         values = [self.affine(e, dims, symbols) for e in map.results]
-        # A map of affine.min or affine.max has several results, which are combined; that of affine.apply has one.
+        # A map of affine.min or affine.max has several results, which are combined; a map of affine.apply has one.
         combine = {"affine.min": Opcode.MINS, "affine.max": Opcode.MAXS}.get(op.name)
         result = values[0]
         for value in values[1:]:

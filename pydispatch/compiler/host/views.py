@@ -65,7 +65,7 @@ def rank(straight: Straight, op: Operation) -> None:
 
 
 def cast_(straight: Straight, op: Operation) -> None:
-    """Lower tensor.cast to a view, and emit checks that the static sizes of its result are those of the operand."""
+    """Lower tensor.cast to a view, and emit checks that the operand has the static sizes of the result."""
     tensor = straight.tensors[op.operands[0]]
     type = op.results[0].type
     if not isinstance(type, TensorType):

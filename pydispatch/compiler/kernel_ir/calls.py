@@ -94,5 +94,5 @@ def import_fields(function: FuncOp) -> list[str]:
 
 
 def asserts(function: FuncOp) -> bool:
-    """Return whether the body of a function contains an assertion; those of callees do not count."""
+    """Return whether the body of a function contains an assertion; assertions in callees do not count."""
     return any(op.name == "cf.assert" for op in walk(function))

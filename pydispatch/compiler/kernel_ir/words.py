@@ -22,7 +22,7 @@ def words_of(type: Attribute, location: Location | None = None) -> int:
     """Return the number of 32-bit words that a scalar operand of a dispatch takes: 1 or 2.
 
     Raises:
-        CompileError: The type is no scalar of up to 64 bits; `location` is that of the error.
+        CompileError: The type is no scalar of up to 64 bits; `location` is the location of the error.
     """
     bits = bit_width(type)
     if bits is None or not 0 < bits <= 64:

@@ -99,7 +99,7 @@ class Build:
 
         Args:
             value: Tensor.
-            type: Type of the result. Its dynamic sizes are those of `value`, in the same order.
+            type: Type of the result. It has the dynamic sizes of `value`, in the same order.
             groups: For each dimension of `value`, the dimensions of the result that it becomes: [[0], [1, 2]] for
                 `4x6` -> `4x2x3`.
         """

@@ -113,7 +113,7 @@ class FusionReport:
 
 
 def _names_of(dispatch: flow.DispatchOp) -> tuple[str, str]:
-    """Return the executable and the export of a dispatch; of several that may run, those of the first."""
+    """Return the executable and the export of a dispatch; if several may run, of the first one."""
     entry = dispatch.entry_points.data[0]
     return entry.root_reference.data, entry.nested_references.data[-1].data
 

@@ -58,7 +58,7 @@ def count_flops(source: func.FuncOp) -> ArrayAttr[Attribute] | None:
     It has the element type that is computed with ("" for several), then the terms of the polynomial: a factor, and the
     sizes that it is multiplied by. Return None if the operations of the function cannot be counted.
     """
-    if GRID in source.attributes:  # its body is that of a workgroup, over slices
+    if GRID in source.attributes:  # its body is the code of one workgroup, over slices
         return None
     count = _FlopCounter(source)
     try:
@@ -129,7 +129,7 @@ class _FlopCounter:
                 self._add_times(flops, self.sizes.of(value), types=[element])
 
     def _add_body(self, op: Operation) -> None:
-        """Add the arithmetic of an operation with a body: that of the body, times the iterations of its loops."""
+        """Add the arithmetic of an operation with a body: operations of the body, times the iterations of its loops."""
         block = op.regions[0].block
         flops = sum(_per_point(inner) for inner in block.ops)
         if flops:

@@ -102,7 +102,7 @@ class RegionKernel(OutlinedKernel):
     def _host_dim(self, value: SSAValue, axis: int) -> SSAValue:
         """Return the size in dimension `axis` of a tensor of the host function, as a value of the host function.
 
-        It is that of a `tensor.dim` before the region, or of a new one.
+        It is the result of a `tensor.dim` before the region, or of a new one.
         """
         block = self.op.parent
         assert block is not None

@@ -113,7 +113,7 @@ class JsonValue:
 
 
 def parse(data: memoryview, name: str) -> JsonValue:
-    """Parse a JSON text. `name` is that of the archive member, for errors. Raise ProgramFault if the text
+    """Parse a JSON text. `name` is the name of the archive member, for errors. Raise ProgramFault if the text
     is invalid.
     """
     try:

@@ -110,7 +110,7 @@ class ArrayView:
     def positions(self, indices: tuple[Any, ...]) -> tuple[list[Any], Any]:
         """Return one array of indices for each dimension of the view, and an array that says which elements are inside.
 
-        `indices` are those of `_indices`. All arrays have the shape of the slice.
+        `indices` is a result of `_indices`. All arrays have the shape of the slice.
 
         Tiles of indices are broadcast together. The axes of their common shape replace that of the first tile's index.
         """

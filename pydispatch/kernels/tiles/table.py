@@ -117,7 +117,7 @@ def _load(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 
 def _reshape(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
-    """Return a tile of another shape, whose elements are those of the tile in row-major order."""
+    """Return a tile of another shape with the elements of the tile, in row-major order."""
     named = _arguments(context, node, arguments, ("x", "shape"), min_count=2)
     tile_node, tile = named["x"]
     if not isinstance(tile, Tile):

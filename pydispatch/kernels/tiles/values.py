@@ -98,7 +98,7 @@ class TileValues(WorkgroupMemory):
             node: The expression, for errors.
             shape: Shape of the tile.
             dtype: Element type.
-            is_variable: Whether the memory is that of a variable, which assignments change.
+            is_variable: Whether the memory belongs to a variable, which assignments change.
             is_temporary: Whether the memory is released at the end of the statement.
         """
         key = shape, dtype
@@ -290,7 +290,7 @@ class TileValues(WorkgroupMemory):
         return replace(result, part=tile.part, is_transposed=not tile.is_transposed, transpose_of=tile)
 
     def reshaped(self, node: ast.AST, tile: Tile, shape: Shape) -> Tile:
-        """Return a tile whose elements are those of another tile in row-major order."""
+        """Return a tile of another shape with the elements of a tile, in row-major order."""
 
         def element(indices: Sequence[Scalar]) -> Scalar:
             """Return the element of `tile` that has the same row-major position as `indices` of the result."""

@@ -240,7 +240,7 @@ def _symbols(
         texts += symbol.name.encode() + b"\0"
     local_count = len(local)
     globals_with_null = _entries(entries[local_count:], numbers, reader.GLOBAL)
-    # One null entry is enough: that of the local symbols.
+    # One null entry is enough, in the local symbols.
     table = _entries(entries[:local_count], numbers, reader.LOCAL) + globals_with_null[_SYMBOL_BYTES:]
     return [
         OutputSection(

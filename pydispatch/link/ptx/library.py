@@ -82,7 +82,7 @@ class PtxParts:
 def read_parts(source: PtxModule | str | bytes | bytearray | memoryview, name: str) -> PtxParts:
     """Split a module into items and record the names that each refers to.
 
-    `name` is that of the module in messages. Raises ArtifactError if the module is broken.
+    `name` is the name of the module in messages. Raises ArtifactError if the module is broken.
     """
     if isinstance(source, PtxModule):
         module, words = source, Words(source.text, source.name)

@@ -116,7 +116,7 @@ def _sorted_without_padding(builder: Builder, a: Tensor, vectors: Tensor, n: Siz
         n: Order without padding.
     """
     values = shapes.squeeze(builder, matrices.diagonals(builder, a), axes=[1])
-    # The sort key of padding is inf, so that the first n sorted values are those of the matrix.
+    # The sort key of padding is inf, so that the first n sorted values belong to the matrix.
     key = with_padding_last(builder, values, vectors, n, last=float("inf"))
     order = slicing.slice_axis(builder, ordering.sort_with_indices(builder, key, axis=1)[1], axis=1, start=0, limit=n)
     values = gathers.take_along(builder, values, order, axis=1)

@@ -35,7 +35,7 @@ class Phi:
 class Body(IndexArithmetic[str]):
     """Builder of the text of one LLVM function, to which its emitter appends instructions and labels.
 
-    Names of values include the sigil ("%v3"), labels do not ("then4"). `label` is that of the block being written.
+    Names of values include the sigil ("%v3"), labels do not ("then4"). `label` is the label of the block being written.
     """
 
     def __init__(self) -> None:

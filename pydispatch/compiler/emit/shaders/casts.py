@@ -140,7 +140,7 @@ class Casts(Registers[E, V]):
             if not is_native_float(result.type):
                 self.expand(emitter, op)
                 return
-            bits, width = bits_of(emitter, operand.type), emitter.width(operand.type)  # `width` is that of the register
+            bits, width = bits_of(emitter, operand.type), emitter.width(operand.type)  # `width`: of the register
             value = self.operands(emitter, [operand])[0]
             if width == 1 and is_signed:  # true is -1
                 value = self.resized(emitter, value, from_width=1, to_width=32)

@@ -113,7 +113,7 @@ class Registers(ABC, Generic[E, V]):
     def expand(self, emitter: E, op: Operation, exponent: int | None = None) -> None:
         """Emit an operation by its definition in simpler operations.
 
-        exponent: that of an integer power if it is known while compiling, else None.
+        exponent: the exponent of an integer power if it is known while compiling, else None.
         """
 
 
@@ -124,7 +124,7 @@ _NATIVE = Native(registers=WIDTHS)
 def definition_of(emitter: ShaderFunction[Any], op: Operation, exponent: int | None) -> Definition:
     """Return the definition of an operation: a function of kernel IR that computes it by native instructions.
 
-    exponent: that of an integer power if it is known while compiling, else None.
+    exponent: the exponent of an integer power if it is known while compiling, else None.
 
     Raises:
         CompileError: The operation is on neither floats nor integers.

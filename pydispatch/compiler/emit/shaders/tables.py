@@ -17,8 +17,8 @@ def table_values(emitter: ShaderFunction[Any], op: Operation, element: Attribute
     """Return the `count` elements of a global that becomes a constant table.
 
     Floats are `float`; integers are signed numbers of `width` bits or those of the element type, whichever are fewer;
-    truth values are 0 or 1. Arrays of shaders have at least one element: that of an empty table is zero, and no
-    invocation reads it.
+    truth values are 0 or 1. Arrays of shaders have at least one element: an empty table has one zero, which no
+    invocation reads.
 
     Args:
         emitter: The emitter of a function that reads the table.

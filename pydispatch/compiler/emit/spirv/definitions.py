@@ -17,7 +17,7 @@ _templates: dict[tuple[FuncOp, int], Template] = {}
 def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
     """Emit an operation by its definition, a function of kernel IR whose words are copied in place of the operation.
 
-    exponent: that of an integer power if it is known while compiling, else None.
+    exponent: the exponent of an integer power if it is known while compiling, else None.
     """
     expansion = definition_of(emitter, op, exponent)
     template = _templates.get((expansion.function, emitter.index_width))

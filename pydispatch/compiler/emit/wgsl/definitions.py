@@ -45,7 +45,7 @@ _written: dict[_Key, Written] = {}
 def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
     """Emit a call of the function that computes an operation by its definition, and add the function to the module.
 
-    exponent: that of an integer power if it is known while compiling, else None.
+    exponent: the exponent of an integer power if it is known while compiling, else None.
     """
     expansion = definition_of(emitter, op, exponent)
     key = expansion.function, emitter.index_width, emitter.has_f16

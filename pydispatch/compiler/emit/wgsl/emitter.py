@@ -101,7 +101,7 @@ def _entry(emitter: FunctionEmitter, export: Export, kernel: Kernel) -> EntryPoi
     # an empty grid, in which no code runs; compilers do not know that.
     if HIDDEN_ZERO in emitter.module.declarations:
         emitter.entry.insert(0, f"  {HIDDEN_ZERO} = u32({emitter.built_in('workgroups')}.x == 0u);")
-    # Names that begin with pyd_ are those of library functions and definitions.
+    # Names that begin with pyd_ belong to library functions and definitions.
     name = export.name if is_free(export.name) and not export.name.startswith("pyd_") else f"entry{export.ordinal}"
     size = ", ".join(map(str, kernel.size))
     comment = "" if name == export.name else f"// {export.name!r}\n"

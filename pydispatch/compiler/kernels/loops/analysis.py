@@ -265,7 +265,7 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
     row_elements = 1  # of a row; -1 if a size is dynamic
     for size in dims[nest.outer_rank :]:
         row_elements = row_elements * size if isinstance(size, int) and row_elements >= 0 else -1
-    innermost_loop = trial.levels[-1]  # stores the results; other builders are those of reductions
+    innermost_loop = trial.levels[-1]  # stores the results; the other builders belong to reductions
     for value, builders in builders_of_value.items():
         first_is_reduction = builders[0] is not innermost_loop
         if not first_is_reduction:

@@ -140,7 +140,7 @@ def emit_column_reductions(
         outer: Indices of the dimensions of the nest before the last one.
         dims: Sizes of the dimensions of the nest.
         low, high: Half-open range of columns.
-        buffers: For each result, the buffer of its totals, whose element 0 is that of column `low`.
+        buffers: For each result, the buffer of its totals, whose element 0 is the total of column `low`.
         block_sums: For each result of a stage that sums in blocks (`sums_in_blocks`), such a buffer for the sums of the
             current block of steps.
     """
@@ -267,7 +267,7 @@ class _StageEmitter:
     def _pass(self, build: Builder, points: Sequence[Sequence[Index]]) -> None:
         """Emit the loop over the columns that adds a step at each of `points`, in order, to the accumulators.
 
-        A point has the index of each loop of the reduction; that of the loop over the columns is replaced.
+        A point has the index of each loop of the reduction; the index of the loop over the columns is replaced.
         """
 
         def column_steps(inner: Builder, index: Index) -> None:

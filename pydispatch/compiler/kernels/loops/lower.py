@@ -346,7 +346,7 @@ def _emit_nest(
             )
         emit_inner(builder, indices, dims[outer_rank:], low=low, high=high, write=element)
         for result in buffers:
-            elements.forget(result)  # the totals are those of this row and range only
+            elements.forget(result)  # the totals are valid for this row and range only
 
     pipeline = find_pipelined(elements, nest) if elements is not None and nest.by_rows else None
     emit_nest(build, group, partition, dims, outer_rank=outer_rank, row=row, pipeline=pipeline)

@@ -54,7 +54,7 @@ def write_rows(
     buffers: dict[SSAValue, SSAValue],
     rows: Sequence[Sequence[Index]],
 ) -> None:
-    """Emit the computation of several rows; those of a recurrence advance in one loop.
+    """Emit the computation of several rows; rows of a recurrence advance in one loop.
 
     The region `first` of a recurrence maps the indices of a row to its initial state: the values that are carried from
     element to element. The region `next` maps the indices of an element and the state to the next state, followed by

@@ -110,7 +110,7 @@ class _Block:
     """Position and extents of a block in the results.
 
     Attributes:
-        outer: Indices of all dimensions but the last; that of the transposed dimension is not used.
+        outer: Indices of all dimensions but the last; the index of the transposed dimension is not used.
         top, left: Its first row and column: indices of the transposed dimension and the last one.
         rows, columns: The numbers of its rows and columns.
     """

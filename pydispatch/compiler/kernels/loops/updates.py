@@ -24,7 +24,7 @@ class UpdateStep:
         op: The operation.
         rule: Which elements of its destination it writes, and their values.
         is_only_update: Whether the chain has no other update, so that the written elements are the final ones.
-            Otherwise a later update may overwrite an element; its final value is that of the result of the chain.
+            Otherwise a later update may overwrite an element; its final value is the element of the chain's result.
     """
 
     op: Operation

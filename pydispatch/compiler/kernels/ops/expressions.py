@@ -156,7 +156,7 @@ class Expression:
         op = self.op
         if op is not None and info_of(op).elementwise:
             return any(operand.depends_on(dim) for operand in self.operands)
-        if self.generic is None:  # `dims` are those of the axes of a tensor
+        if self.generic is None:  # `dims` has an entry for each axis of a tensor
             return dim in self.dims and self.number() is None
         loops = loops_read(self.generic, self.value)
         return loops is None or any(self.dims[loop] == dim for loop in loops)

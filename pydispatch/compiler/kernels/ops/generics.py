@@ -246,7 +246,7 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
         elements.at(build, output, evaluate(build, map, known))
         for output, map in zip(generic.outputs, generic.output_maps, strict=True)
     ]  # fmt: skip
-    own_count = len(initial)  # carried values of this reduction; those of the companion follow
+    own_count = len(initial)  # carried values of this reduction; the companion's follow
     companion = elements.companion if elements.companion and elements.companion.host is generic.op else None
     if companion is not None:
         elements.companion = None

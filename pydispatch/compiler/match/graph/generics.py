@@ -16,7 +16,7 @@ from pydispatch.ir.structured import Structured, structured
 
 
 def generic_nodes(op: GenericOp) -> list[Node]:
-    """Create the nodes of a generic: those of its scalar operations if it is elementwise, else one for the whole."""
+    """Create the nodes of a generic: one for each scalar operation if it is elementwise, else one for the whole."""
     generic = structured(op)
     block = generic.block
     out_args = block.args[len(generic.inputs) :]
@@ -134,7 +134,7 @@ def _scalar_child(
         return Node(constant_id, (), wide, op=op, label="constant", parts=[("value", text)])
     key, commutes, swapped = operation_key(inner)
     children = [scalars[v] for v in inner.operands]
-    if swapped:  # the key is that of the operation with exchanged operands: `a < b` has that of `b > a`
+    if swapped:  # the key belongs to the operation with exchanged operands: `a < b` has the key of `b > a`
         children.reverse()
     index = inner.results.index(value)
     parts = [(name, str(attr)) for name, attr in sorted(inner.properties.items())]

@@ -99,7 +99,7 @@ def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
         named = _nodes_of_named(op, view)
         if named is not None:
             return named
-    key, commutes, swapped = operation_key(op)  # swapped: the key is that of `b > a` for `a < b`
+    key, commutes, swapped = operation_key(op)  # swapped: `a < b` has the key of `b > a`
     captured: list[SSAValue] = []
     regions = tuple(expressions.region_key(op, captured)) if op.regions else ()
     operands = list(reversed(op.operands)) if swapped else list(op.operands)

@@ -48,7 +48,7 @@ def _has_attributes(op: Operation, wanted: Any) -> bool:
 
 
 def _has_operand_types(op: Operation, wanted: Sequence[Attribute]) -> bool:
-    """Return whether the operands of an operation have the types `wanted`, in order; a single type is that of all."""
+    """Return whether the operands of an operation have the types `wanted`, in order. A single type is meant for all."""
     types = [v.type for v in op.operands]
     return types == (list(wanted) * len(types) if len(wanted) == 1 else list(wanted))
 

@@ -86,7 +86,7 @@ class TensorScatter(Update):
                 offsets_in_slice.append(index)
 
         def body(builder: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Take the element of slice number `flat` if its coordinates are those of the element; else keep the
+            """Take the element of slice number `flat` if its coordinates lead to the element; else keep the
             carried one, so that the last slice there wins."""
             slice_index = builder.split(flat, batch)
             is_target: SSAValue | bool = True

@@ -62,7 +62,7 @@ class Concat(TensorOp):
         return add(dims) if axis == op.dim.value.data else same_size(dims)
 
     def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
-        """Return groups of dimensions of equal size: those of the operands along each other axis."""
+        """Return groups of dimensions of equal size: a group has the dimensions of all operands along another axis."""
         axes = range(len(shape_of(op.results[0])))
         return [[Dim(v, axis) for v in op.operands] for axis in axes if axis != op.dim.value.data]
 

@@ -103,7 +103,7 @@ class Scatter(Update):
         """Emit the body, which combines an element of the slices and the old element of the destination, and return the
         result.
 
-        `indices` are those of the element in the tensor of slices.
+        `indices` are the indices of the element in the tensor of slices.
         """
         block = op.body.block
         new_element, old_element = block.args

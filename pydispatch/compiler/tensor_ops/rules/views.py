@@ -98,7 +98,7 @@ class ExpandShape(View):
         """Read the source. Its index is the linear index of the result's dimensions that it was split into: [i, j] of
         sizes [m, n] is i n + j."""
         sizes = elements.dims(result)
-        groups = reassociation(op)  # for each dimension of the source, those of the result
+        groups = reassociation(op)  # for each dimension of the source, the dimensions of the result
         source_indices = [build.linear_index([indices[i] for i in g], [sizes[i] for i in g]) for g in groups]
         return elements.at(build, op.operands[0], source_indices)
 

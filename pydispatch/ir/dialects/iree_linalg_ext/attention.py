@@ -174,7 +174,7 @@ class Attention(OnTensorsOp):
     def _verify_elements(self, names: Sequence[str]) -> None:
         """Check that operands have float elements, the mask floats or i1, and query and key one element type.
 
-        `names` are those of the operands in messages; "the mask" marks the mask.
+        `names` are the names of the operands in messages; "the mask" marks the mask.
         """
         for value, name in zip(self.operands, names, strict=True):
             type = element_type(value.type)

@@ -127,7 +127,7 @@ def _parse_combiner(parser: Parser) -> type[Operation]:
 def _combiner_region(parser: Parser, combiner: type[Operation], types: Types) -> Region:
     """Return the region that `applies` abbreviates: one operation on two elements of the first input's type.
 
-    `types` are those of the reduction; `parser` raises the error if the first operand is not a tensor.
+    `types` are the types of the reduction; `parser` raises the error if the first operand is not a tensor.
     """
     first = types.operands[0] if types.operands else None
     if not isinstance(first, TensorType):

@@ -82,7 +82,7 @@ class _PlainAccess(NamedTuple):
 def _plain_access(emitter: FunctionEmitter, memref: MemRef) -> _PlainAccess | None:
     """Return the ids for accesses to a binding; None if its elements are not stored as in registers.
 
-    Those are packed ones, those of fewer than 32 bits, and those of another width than their registers.
+    Such elements are packed, or have fewer than 32 bits, or another width than their registers.
     """
     element, root = memref.element, memref.root
     key = (root.binding, id(element))
@@ -111,7 +111,7 @@ def _variable_pointer(emitter: FunctionEmitter, memref: MemRef, index: Index) ->
 
 
 def _stored_type(emitter: FunctionEmitter, element: Attribute, key: object) -> Id:
-    """Return the type of elements outside buffers: that of their registers, but an i32 for i1.
+    """Return the type of elements outside buffers: the type of their registers, but an i32 for i1.
 
     Floats that atomic operations exchange are integers of their width, since compare-exchange is on integers only.
     key: identifies the storage (`Root.key`); it is in `emitter.exchanged_floats` if its elements are exchanged.
@@ -124,8 +124,8 @@ def _stored_type(emitter: FunctionEmitter, element: Attribute, key: object) -> I
 class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
     """Lowerings of loads, stores and atomic updates to SPIR-V; the base classes decide what they mean.
 
-    An element has three widths: `bit_width`, its own; that of its unit, in which a binding stores it; and
-    `emitter.width`, that of its register.
+    An element has three widths: its own, `bit_width`; the width of its unit, in which a binding stores it; and the
+    width of its register, `emitter.width`.
     """
 
     most_atomic_bits = 64

@@ -127,7 +127,7 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
     def expand(self, emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
         """Lower an operation by its definition in kernel IR.
 
-        exponent: that of an integer power if it is known while compiling, else None.
+        exponent: the exponent of an integer power if it is known while compiling, else None.
         """
         expand(emitter, op, exponent)
 

@@ -15,7 +15,7 @@ class _Integers(WgslRegisters, Integers[FunctionEmitter, Name]):
     """Integer arithmetic in WGSL."""
 
     def divided(self, emitter: FunctionEmitter, division: Division, width: int, lhs: Name, rhs: Name) -> Name:
-        """Emit a quotient or remainder of registers of `width` bits; those of 64 bits are functions of the library."""
+        """Emit a quotient or remainder of registers of `width` bits; for 64 bits it is a call of a library function."""
         if width == 64:
             sign, part = "i" if division.is_signed else "u", "div" if division.is_quotient else "rem"
             return emitter.call(f"pyd_{sign}64_{part}", lhs, rhs)

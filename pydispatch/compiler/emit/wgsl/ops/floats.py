@@ -83,7 +83,7 @@ class _Floats(WgslRegisters, Floats[FunctionEmitter, Name]):
         return emitter.call("pyd_f32_is_nan" if isinstance(type_, Float32Type) else "pyd_f64_is_nan", value)
 
     def float_compared(self, emitter: FunctionEmitter, predicate: str, type_: Attribute, lhs: Name, rhs: Name) -> Name:
-        """Emit a comparison of two f32 or f64. predicate: that of `arith.cmpf`, such as "olt"."""
+        """Emit a comparison of two f32 or f64. predicate: the predicate of `arith.cmpf`, such as "olt"."""
         if isinstance(type_, Float32Type):
             return emitter.let(_F32_COMPARISONS[predicate].format(a=lhs, b=rhs))
         return _compared_double(emitter, predicate, lhs, rhs)

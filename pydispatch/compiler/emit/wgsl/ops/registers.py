@@ -148,7 +148,7 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
     def expand(self, emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
         """Emit an operation by a call of its definition.
 
-        exponent: that of an integer power if it is known while compiling, else None.
+        exponent: the exponent of an integer power if it is known while compiling, else None.
         """
         expand(emitter, op, exponent)
 

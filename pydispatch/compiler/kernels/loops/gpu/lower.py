@@ -313,7 +313,7 @@ def _in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) 
             return
         update, (value, buffer) = nest.space, nest.stores[0]
         assert isinstance(update, UpdateStep)
-        part_count = dims[0]  # the other dimensions are those of a slice
+        part_count = dims[0]  # the other dimensions belong to a slice
         part, *slice_indices = indices
         emit_slices_in_order(
             elements, builder, update, part_count, part,

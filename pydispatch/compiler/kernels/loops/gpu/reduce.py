@@ -108,7 +108,7 @@ def _parallel(
         elements: Tensors of the kernel.
         build: The builder.
         generic: The reduction.
-        indices: Index of each loop of the reduction; those of reduced loops are replaced.
+        indices: Index of each loop of the reduction; the indices of reduced loops are replaced.
         sizes: Size of each loop of the reduction.
         outermost: Half-open range of the outermost reduced loop; the other reduced loops run over all indices.
         initial: Initial values of the results.

@@ -211,7 +211,7 @@ class Products:
     ) -> SSAValue:
         """Return rows of an operand from `indices` on as a memref of [rows, `steps.contract_dims` ..., steps of K].
 
-        `indices` are those of dimensions in the tile; they are 0 for all others.
+        `indices` are the indices of dimensions in the tile; they are 0 for all others.
         """
         offset = self._offset(build, region, view, indices, panel_dim=None)  # only B is in panels
         return self._memref(build, region, view, offset, rows, steps, is_b=False)

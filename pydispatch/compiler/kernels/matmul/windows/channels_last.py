@@ -81,7 +81,7 @@ def _tiles_of_workgroup(plan: WindowPlan, build: Builder, sizes: Sequence[Index]
 
 
 def _workgroups(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> Index:
-    """Return the number of workgroups: that of all tiles divided by those of a workgroup, rounded up."""
+    """Return the number of workgroups: the number of tiles, divided by the tiles of a workgroup and rounded up."""
     return build.ceil_quotient(_tiles(plan, build, sizes)[2], _tiles_of_workgroup(plan, build, sizes))
 
 
@@ -342,7 +342,7 @@ class _Workgroup:
 
         Args:
             build: Receives the code.
-            points: Indices of all loops at each position of the block; those of unrolled reductions are replaced.
+            points: Indices of all loops at each position of the block; the loops of unrolled reductions get new ones.
             values: The sum of each point before the steps.
             is_edge: Whether the steps may read padding.
         """
