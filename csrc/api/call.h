@@ -4,7 +4,7 @@
 
 #include "api/memory.h"
 
-// Memory of one argument or result.
+// Memory of one argument or result of a prepared call: what the embedder has bound to it, or memory of the call.
 typedef struct pyd_api_buffer_s {
   uint8_t* data;             // as it was bound, or |own|
   pyd_api_memory_t* memory;  // what was bound, held; NULL: an address

@@ -69,14 +69,14 @@ enum {
 #define PYD_ZIP_FULL16 0xFFFFu  // the value of such a field is in a zip64 record
 #define PYD_ZIP_FULL32 0xFFFFFFFFu
 
-// Where the central directory is.
+// Where the central directory of a zip file is: the list of its entries.
 typedef struct pyd_zip_end_s {
   uint64_t count;
   uint64_t directory_offset;
   uint64_t directory_size;
 } pyd_zip_end_t;
 
-// One entry of it, with zip64 fields in place.
+// One entry of the central directory: a file in the zip file. Values from zip64 records replace the 32-bit fields.
 typedef struct pyd_zip_entry_s {
   const char* name;  // not terminated
   uint16_t name_length;

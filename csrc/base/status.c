@@ -12,7 +12,7 @@ typedef struct name_s {
   char text[];
 } name_t;
 
-// A failure: what a status that is not NULL points to.
+// A failure with its code, text and attached data. A pyd_status_t is a pointer to one, or NULL for success.
 struct pyd_status_payload_s {
   pyd_code_t code;
   bool is_static;     // a constant: never modified, never freed

@@ -61,7 +61,7 @@ static const kind_t* find_kind(uint32_t machine, uint32_t type) {
   return NULL;
 }
 
-// The state of relocating one module.
+// The relocation of one ELF module in memory: the module, and the entry of a relocation table that is being applied.
 typedef struct relocator_s {
   const pyd_elf_view_t* view;
   uint8_t* image;  // NULL: only check

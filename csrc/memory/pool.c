@@ -42,7 +42,7 @@ typedef struct class_stack_s {
 } class_stack_t;
 
 struct pyd_pool_s {
-  class_stack_t classes[kClassCount];
+  class_stack_t classes[kClassCount];  // free blocks of up to the largest size class
   // Free large blocks, from the newest to the oldest release.
   _Alignas(64) atomic_bool large_lock;
   header_t *newest, *oldest;

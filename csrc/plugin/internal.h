@@ -16,7 +16,7 @@ typedef struct pyd_plugin_bridge_s {
   void* context;
 } pyd_plugin_bridge_t;
 
-// A loaded plugin. |self|: what its load returned.
+// A loaded plugin, an extension that provides functions to programs. |self|: the pointer that its load returned.
 struct pyd_plugin_s {
   _Atomic uint32_t references;
   pyd_plugin_kind_t kind;

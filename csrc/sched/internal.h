@@ -73,7 +73,7 @@ typedef struct pyd_sched_cell_s {
   _Atomic uint32_t thefts;  // incremented when this participant begins a theft and when it ends it: odd meanwhile
 } pyd_sched_cell_t;
 
-// A job that pool threads can join, or room for one.
+// A slot of the scheduler for a running job (a parallel loop) that pool threads can join; free slots have no job.
 typedef struct pyd_sched_slot_s {
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t state;  // PYD_SLOT_*
   _Atomic uint32_t wakes_left;                         // threads that joining threads should still wake
@@ -115,7 +115,7 @@ typedef struct pyd_placement_s {
   pyd_cpu_set_t allowed, moved_to;  // a pinned thread's |moved_to| is the CPU to which it is pinned
 } pyd_placement_t;
 
-// A pool thread, or a place in the pool for a donated thread.
+// A pool thread, or an entry of the pool for a donated thread, a thread of the embedder that works for the scheduler.
 typedef struct pyd_sched_thread_s {
   alignas(PYD_CPU_CACHE_LINE) pyd_event_t wake;  // clear: parked
   struct pyd_sched_s* sched;

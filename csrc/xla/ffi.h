@@ -119,6 +119,7 @@ typedef struct pyd_xla_scalar_s {
   const void* value;
 } pyd_xla_scalar_t;
 
+// Attributes of a call of XLA, by name.
 typedef struct pyd_xla_attributes_s {
   size_t struct_size;
   pyd_xla_extension_t* extensions;
@@ -128,6 +129,7 @@ typedef struct pyd_xla_attributes_s {
   void* const* items;
 } pyd_xla_attributes_t;
 
+// A call of a handler by XLA, which passes it as the only argument: stage, operands, results and attributes.
 typedef struct pyd_xla_frame_s {
   size_t struct_size;
   pyd_xla_extension_t* extensions;

@@ -8,8 +8,9 @@
 extern "C" {
 #endif
 
-// Both functions are called from any thread, at the same time, and must not call back. The structure is copied where it
-// is given; what |context| points to stays until everything that was allocated has been released.
+// An allocator of the embedder, from which pydispatch takes memory. Both functions are called from any thread, at the
+// same time, and must not call back. The structure is copied where it is given. What |context| points to stays until
+// everything that was allocated has been released.
 typedef struct pyd_allocator_s {
   size_t struct_size;  // sizeof(pyd_allocator_t): the structure grows at its end
   // |size| bytes, at least 1, at a multiple of |alignment|, a power of two; they need not be cleared. NULL: there are

@@ -62,7 +62,8 @@ typedef struct pyd_host_command_s pyd_host_command_t;
 // |*out_failed|. |worker|: bodies that run at the same time have different ones.
 typedef int32_t (*pyd_host_body_fn_t)(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed);
 
-// Both structures grow at their ends only.
+// One call of a host command, a function of the user, as the function receives it: the operands, and what it may call.
+// This structure and pyd_host_operand_t grow at their ends only.
 struct pyd_host_command_s {
   size_t struct_size;   // of this structure, in bytes
   size_t operand_size;  // of one operand, in bytes: see pyd_host_operand

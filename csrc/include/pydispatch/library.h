@@ -53,7 +53,8 @@ typedef struct pyd_environment_s {
   pyd_processor_t processor;
 } pyd_environment_t;
 
-// One per dispatch, the same for all its workgroups. 16-byte aligned.
+// Arguments of a dispatch for its kernel: sizes, constants and bindings. All workgroups of the dispatch get the same
+// one. 16-byte aligned.
 typedef struct pyd_dispatch_state_s {
   uint32_t workgroup_size_x;
   uint32_t workgroup_size_y;
@@ -69,7 +70,7 @@ typedef struct pyd_dispatch_state_s {
   const size_t* binding_lengths;  // bytes
 } pyd_dispatch_state_t;
 
-// One per running workgroup. 16-byte aligned.
+// Arguments of a workgroup for its kernel: its position in the grid, and its local memory. 16-byte aligned.
 typedef struct pyd_workgroup_state_s {
   uint32_t workgroup_id_x;
   uint32_t workgroup_id_y;
@@ -94,7 +95,8 @@ typedef struct pyd_library_imports_s {
   const char* const* symbols;  // a leading '?' marks an optional import; not strictly sorted
 } pyd_library_imports_t;
 
-// What a kernel needs of the host. |local_memory_pages|: memory of each workgroup, in PYD_LIBRARY_PAGE_SIZE bytes.
+// Requirements of a kernel: how many constants and bindings a dispatch passes to it, and the sizes of its workgroups.
+// |local_memory_pages|: memory of each workgroup, in PYD_LIBRARY_PAGE_SIZE bytes.
 typedef struct pyd_library_export_attrs_s {
   uint64_t flags;
   uint16_t local_memory_pages;

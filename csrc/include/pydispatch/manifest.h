@@ -27,7 +27,7 @@ typedef struct pyd_manifest_executable_s {
   uint32_t first_variant, variant_count;
 } pyd_manifest_executable_t;
 
-// What the runtime reads of a manifest. Ranges of the arrays belong to one executable or variant.
+// A manifest of an artifact, as far as the runtime reads it. Ranges of the arrays belong to one executable or variant.
 typedef struct pyd_manifest_s {
   char* text;  // a copy, which all strings point into
   pyd_manifest_executable_t* executables;

@@ -63,7 +63,7 @@ typedef struct pyd_sched_threads_s {
   void* context;
 } pyd_sched_threads_t;
 
-// What a scheduler is created with.
+// Options of a scheduler: its number of threads, and how they are pinned, wait and are observed.
 typedef struct pyd_sched_options_s {
   // Participants in one job, including the calling thread: 1 starts no thread. 0: pyd_sched_default_workers().
   uint32_t workers;

@@ -56,8 +56,8 @@ pyd_invocation_t* pyd_procedure_take(pyd_task_t* task);
 pyd_status_t pyd_procedure_submit_task(pyd_state_t* state, uint32_t procedure, pyd_task_t* task,
                                        const pyd_submit_options_t* options);
 
-// Many calls of one function as one task: a job whose indices are the items. Each item is run by one thread, which may
-// share what is large in it.
+// One call of a batch: many calls of one function that are one task, a job whose indices are the items. One thread runs
+// an item, and other threads may join in its large commands.
 typedef struct pyd_batch_item_s {
   const pyd_plan_t* plan;
   void* const* args;        // per argument; not read for scalars. Aligned as the plan says

@@ -34,10 +34,11 @@ typedef struct pyd_task_kind_s {
   void (*end)(void* self);
 } pyd_task_kind_t;
 
-// In the order of preference.
+// Priority of a task; tasks with a smaller value start first.
 typedef enum pyd_priority_e { PYD_PRIORITY_HIGH, PYD_PRIORITY_NORMAL, PYD_PRIORITY_LOW, PYD_PRIORITIES } pyd_priority_t;
 
-// How a task is run.
+// Options of the submission of a task: its priority and threads, the tasks that it waits for, and a callback at its
+// end.
 typedef struct pyd_submit_options_s {
   uint32_t priority;  // pyd_priority_t
   uint32_t workers;   // threads that work for it at once, at most; 0: all of the scheduler

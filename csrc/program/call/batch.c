@@ -13,7 +13,7 @@ typedef struct worker_call_s {
   struct worker_call_s* next;
 } worker_call_t;
 
-// Calls of plans that run as one job, an index each.
+// A running batch of calls: one job of the scheduler, in which each index is a call of a plan.
 typedef struct batch_s {
   pyd_sched_t* sched;
   pyd_pool_t* pool;

@@ -19,7 +19,7 @@ typedef struct pyd_call_command_s pyd_call_command_t;
 typedef int32_t (*pyd_command_run_t)(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker,
                                      uint64_t begin, uint64_t end, uint64_t* out_failed);
 
-// The data that running one command needs, in two cache lines.
+// One command of a call, ready to run: the arguments of its kernel or host command, in two cache lines.
 struct pyd_call_command_s {
   pyd_dispatch_state_t state;       // kernels require 16-byte alignment
   pyd_workgroup_state_t workgroup;  // of workgroup (0, 0, 0) on worker 0

@@ -18,7 +18,7 @@ enum { kMaxSavedShare = 4 };
 // device is read more often.
 enum { kRangesAtOnce = 256 };
 
-// The saved old bytes of what was changed in place: of one range, or of rows.
+// Bytes of a global before a call changed them in place, which are restored if the call fails: one range, or rows.
 struct pyd_change_s {
   pyd_change_t* next;         // the previous change
   const pyd_tensor_t* owner;  // of the changed block, which a global holds

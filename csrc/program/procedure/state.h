@@ -32,7 +32,7 @@ typedef struct pyd_state_cache_s {
 
 typedef struct pyd_change_s pyd_change_t;
 
-// What a loaded program keeps between calls.
+// The state of a loaded program between calls: its globals, and the plans of its functions.
 struct pyd_state_s {
   const pyd_program_t* program;
   pyd_sched_t* sched;

@@ -25,7 +25,8 @@ typedef struct pyd_api_parameter_file_s {
   const char* path;
 } pyd_api_parameter_file_t;
 
-// Either |path|, in the encoding of the file system, or |data|, which is copied. Zero is right for the rest. Of several
+// Options for loading a program: its artifact, and the parameters that the artifact does not contain. The artifact is
+// either |path|, in the encoding of the file system, or |data|, which is copied. Zero is right for the rest. Of several
 // sources of one parameter the first is used, memory before files.
 typedef struct pyd_api_load_s {
   size_t struct_size;  // sizeof(pyd_api_load_t): the structure grows at its end

@@ -13,7 +13,8 @@ extern "C" {
 
 typedef struct pyd_api_memory_s pyd_api_memory_t;
 
-// Zero is right for |strides|, |offset|, |is_read_only|, |release| and |context|. The arrays are copied.
+// Description of memory of the embedder that is to be used as a tensor. Zero is right for |strides|, |offset|,
+// |is_read_only|, |release| and |context|. The arrays are copied.
 typedef struct pyd_api_memory_info_s {
   size_t struct_size;      // sizeof(pyd_api_memory_info_t): the structure grows at its end
   void* data;              // may be NULL for a tensor without elements

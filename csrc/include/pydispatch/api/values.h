@@ -38,7 +38,7 @@ typedef struct pyd_api_value_s {
   const char* name;        // "" when it has none
 } pyd_api_value_t;
 
-// Valid while its program is.
+// A public function of a program, with its arguments and results. Valid while its program is.
 typedef struct pyd_api_function_s {
   const char* name;
   const char* signature;  // MLIR function type, for people
