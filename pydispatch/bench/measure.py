@@ -23,7 +23,7 @@ FEWEST_ROUNDS = 7
 
 @dataclass(frozen=True)
 class Samples:
-    """Times of one contender.
+    """Measured times of one contender of a benchmark, and what the report derives from them.
 
     Attributes:
         seconds: Duration of a call in each round: the mean of `calls` calls.

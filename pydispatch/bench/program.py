@@ -21,7 +21,7 @@ RUNS = 7
 
 @dataclass(frozen=True)
 class Work:
-    """Repeatable call.
+    """Repeatable call that a benchmark times: of a program, or of a peer.
 
     Attributes:
         call: The call.

@@ -54,7 +54,7 @@ _SEPARATORS = re.compile(r"[\s,\[\]]+")
 
 @dataclass(frozen=True)
 class Spec:
-    """Parsed tensor type.
+    """Parsed tensor type of a command-line value, such as `2x3xf32`.
 
     Attributes:
         shape: Sizes; () for rank 0.

@@ -160,7 +160,7 @@ def erfcx_scaled(u: Real) -> Real:
 
 
 class Spec(NamedTuple):
-    """Polynomial to fit.
+    """Polynomial of a math function that the script fits: the function, the interval and the degree.
 
     Attributes:
         macro: Name of its macro in C; "" for one that only kernel IR has.

@@ -17,7 +17,7 @@ from pydispatch.formats.program.program import NONE, BindingRange, BufferKind, P
 
 @dataclass(eq=False)
 class Storage:
-    """Memory of one or more tensors of a function.
+    """Memory of one or more tensors of a host function, before it is known in which buffer it is.
 
     Attributes:
         kind: Whether it is an argument, a result, a constant or a transient.

@@ -48,7 +48,7 @@ UNPREDICTABLE = "pyd.unpredictable"
 
 @dataclass(frozen=True)
 class Target:
-    """Target of a variant.
+    """Target that a variant is compiled for: its format, configuration and backend.
 
     Attributes:
         backend: "llvm-cpu", "cuda", "vulkan-spirv", ...
@@ -87,7 +87,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Export:
-    """Entry point of an executable.
+    """Entry point (kernel) of an executable, as backends see it.
 
     Attributes:
         name: The name.
@@ -174,7 +174,7 @@ class Variant:
 
 @dataclass
 class Binary:
-    """Compiled form of a variant.
+    """Compiled form of a variant, which a backend returns and the artifact stores.
 
     Attributes:
         data: Content of its member of the artifact, which is a ZIP file.

@@ -66,7 +66,7 @@ _WORD_BITS = 32
 
 @dataclass(frozen=True)
 class WorkgroupArray:
-    """Array of workgroup memory.
+    """Array of workgroup memory that a kernel accesses, as the pass analyzes it.
 
     Attributes:
         allocation: The operation that allocates it.

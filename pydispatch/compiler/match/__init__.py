@@ -39,7 +39,7 @@ class MatchWarning(CompileWarning):
 
 @dataclass(frozen=True)
 class Rewrite:
-    """A rewrite of a program.
+    """Rewrite of a program by patterns or specs of the user, which the compiler applies in one phase.
 
     Attributes:
         kind: "transform" or "pdl" for a spec in that dialect, "python" for patterns written in Python.

@@ -57,7 +57,7 @@ class ToolchainError(Error):
 
 @dataclass(frozen=True)
 class Tool:
-    """Executable of a toolchain.
+    """Installed program that the compiler runs, such as clang or ld.lld.
 
     Attributes:
         argv: The command that starts it: the program, and its first arguments.

@@ -31,7 +31,7 @@ _SAFE_TYPES = {
 
 @dataclass(frozen=True)
 class Tensor:
-    """Array in a file.
+    """Array in a file of parameters, such as safetensors.
 
     Attributes:
         kind: Kind of the elements: NumPy's letter (b, i, u, f, c, or V for raw bits), or the MLIR name of a type that

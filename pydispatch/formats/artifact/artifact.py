@@ -82,7 +82,7 @@ class Variant:
 
 @dataclass
 class PackedExecutable:
-    """Executable to be packed.
+    """Executable with its variants that the compiler has created, to be packed into an artifact.
 
     Attributes:
         name: Name of the executable.

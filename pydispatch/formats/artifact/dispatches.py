@@ -33,7 +33,7 @@ class Boundary(NamedTuple):
 
 @dataclass(frozen=True)
 class DispatchEntry:
-    """Description of one dispatch.
+    """Description of one dispatch for people, stored in an artifact.
 
     Attributes:
         executable, export: Names of its executable and of its export (kernel).

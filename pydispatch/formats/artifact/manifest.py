@@ -74,7 +74,7 @@ _OPTIONAL: dict[str, tuple[str, Callable[[object], bool]]] = {
 
 @dataclass(slots=True)
 class ValueEntry:
-    """Argument or result of a function.
+    """Entry of a manifest for an argument or a result of a public function.
 
     Attributes:
         name: Name; "" for none.
@@ -111,7 +111,7 @@ class ValueEntry:
 
 @dataclass(slots=True)
 class FunctionEntry:
-    """Public function of the program.
+    """Entry of a manifest for a public function of the program.
 
     Attributes:
         name: Name of the function.
@@ -230,7 +230,7 @@ class ExecutableEntry:
 
 @dataclass(slots=True)
 class ConstantEntry:
-    """Constant array.
+    """Entry of a manifest for a constant array.
 
     Attributes:
         member: Name of the .npy member with the array.

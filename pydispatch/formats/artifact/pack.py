@@ -38,7 +38,7 @@ class ArchiveEntry:
 
 @dataclass(frozen=True)
 class ArchiveLayout:
-    """Layout of a zip archive.
+    """Layout of the zip archive of an artifact, computed before it is written.
 
     Attributes:
         headers: For each entry, the offset of its local header and the header; the member's data follows it.

@@ -30,7 +30,7 @@ _PARAMETER, _MAX_THREADS, _REQUIRED_THREADS = 0x17, 0x05, 0x10
 
 @dataclass(frozen=True)
 class CubinEntry:
-    """Kernel of a cubin.
+    """Kernel of a cubin, a CUDA object file, with what a launch needs.
 
     Attributes:
         name: Name of the kernel.
@@ -47,7 +47,7 @@ class CubinEntry:
 
 @dataclass(frozen=True)
 class Cubin:
-    """Metadata of a cubin.
+    """Metadata of a cubin, a CUDA object file.
 
     Attributes:
         architecture: Compute capability, 80 for sm_80.

@@ -51,7 +51,7 @@ The constant is the value for the form `_IMPLICIT`, else 0.
 
 @dataclass(frozen=True)
 class DebugParameter:
-    """Parameter of a C function.
+    """Parameter of a C function, as the debug information of an object describes it.
 
     Attributes:
         name: Name; "" for none.

@@ -34,7 +34,7 @@ class SegmentFacts:
 
 @dataclass(frozen=True)
 class ElfFacts:
-    """Metadata of an ELF file.
+    """Metadata of an ELF file for `pydispatch inspect` and checks of objects.
 
     Attributes:
         machine: Name of the machine, or text such as "machine 42".

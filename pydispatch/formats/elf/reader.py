@@ -100,7 +100,7 @@ class ElfSection(NamedTuple):
 
 
 class ElfSymbol(NamedTuple):
-    """Symbol table entry.
+    """Entry of the symbol table of an ELF file.
 
     Attributes:
         name: Name; "" for none.

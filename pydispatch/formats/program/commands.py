@@ -31,7 +31,7 @@ class BindingRange:
 
 
 class Command(Protocol):
-    """Command of a function.
+    """Interface of the commands of a straight-line host function: dispatches, fills, copies and host commands.
 
     Attributes:
         op: Opcode.
@@ -52,7 +52,7 @@ class Command(Protocol):
 
 @dataclass(frozen=True)
 class Dispatch:
-    """Dispatch of an export.
+    """Command that runs a kernel (an export of an executable) over a grid.
 
     Attributes:
         export: Register with the index of the export.
@@ -87,7 +87,7 @@ class Dispatch:
 
 @dataclass(frozen=True)
 class Fill:
-    """Fill of a buffer range with a repeated pattern.
+    """Command that fills a range of a buffer with a repeated pattern.
 
     Attributes:
         target: The buffer range.
@@ -114,7 +114,7 @@ class Fill:
 
 @dataclass(frozen=True)
 class Copy:
-    """Copy between buffers.
+    """Command that copies bytes from one buffer to another.
 
     Attributes:
         source, target: Numbers of the buffers.

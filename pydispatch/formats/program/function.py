@@ -17,7 +17,7 @@ from pydispatch.formats.program.references import References
 
 @dataclass
 class FunctionArgument:
-    """Argument of a function.
+    """Argument of a straight-line host function that is being built.
 
     Attributes:
         dtype: Word that encodes the element type (`opcodes.dtype_word`).
@@ -34,7 +34,7 @@ class FunctionArgument:
 
 @dataclass
 class Result:
-    """Result of a function.
+    """Result of a straight-line host function that is being built.
 
     Attributes:
         dtype: Word that encodes the element type (`opcodes.dtype_word`).
@@ -56,7 +56,7 @@ class Result:
 
 @dataclass
 class Buffer:
-    """Buffer of a function.
+    """Buffer of a straight-line host function that is being built, by which commands refer to memory.
 
     Attributes:
         kind: Whether it is an argument, a result, a constant or a transient (memory that is live within one call).

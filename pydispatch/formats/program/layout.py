@@ -45,7 +45,7 @@ class Table(IntEnum):
 
 
 class ExecutableRecord(NamedTuple):
-    """Executable.
+    """Record of an executable in an encoded host program.
 
     Attributes:
         name, name_length: Its name, (offset, length) in the string table.
@@ -63,7 +63,7 @@ class ExecutableRecord(NamedTuple):
 
 
 class ExportRecord(NamedTuple):
-    """Export of an executable: a kernel.
+    """Record of an export (kernel) of an executable in an encoded host program.
 
     Attributes:
         executable: Index of the executable.
@@ -82,7 +82,7 @@ class ExportRecord(NamedTuple):
 
 
 class QueryRecord(NamedTuple):
-    """Query of the device for a number.
+    """Record of a query of the device for a number in an encoded host program.
 
     Attributes:
         category, category_length: First part of its name, (offset, length) in the string table.
@@ -296,7 +296,7 @@ class CommandRecord(NamedTuple):
 
 
 class OperandRecord(NamedTuple):
-    """Operand of a host command.
+    """Record of an operand of a host command in an encoded host program.
 
     Attributes:
         is_scalar: 1 for a scalar, 0 for a tensor.
@@ -315,7 +315,7 @@ class OperandRecord(NamedTuple):
 
 
 class ValueRecord(NamedTuple):
-    """Argument or result of a function or a procedure.
+    """Record of an argument or result of a function or procedure in an encoded host program.
 
     Attributes:
         is_scalar: 1 for a scalar, 0 for a tensor.
@@ -339,7 +339,7 @@ class ValueRecord(NamedTuple):
 
 
 class BufferRecord(NamedTuple):
-    """Buffer of a function.
+    """Record of a buffer of a function in an encoded host program.
 
     Attributes:
         kind: `BufferKind` of the buffer.

@@ -26,7 +26,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Port:
-    """Argument or result of a procedure.
+    """Argument or result of a procedure that is being built.
 
     Attributes:
         dtype: Word that encodes the element type.
@@ -43,7 +43,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Global:
-    """Variable of a loaded program.
+    """Global of a host program that is being built: a variable of the loaded program.
 
     Attributes:
         name: Name.

@@ -13,7 +13,7 @@ from pydispatch.formats.program.references import References
 
 @dataclass
 class ProgramExecutable:
-    """Executable of a program.
+    """Executable of a host program that is being built.
 
     Attributes:
         name: Its name.
@@ -29,7 +29,7 @@ class ProgramExecutable:
 
 @dataclass(frozen=True)
 class ExportEntry:
-    """Export of an executable.
+    """Export (kernel) of an executable of a host program that is being built.
 
     Attributes:
         executable: Index of the executable in the program.
@@ -62,7 +62,7 @@ class Constant(NamedTuple):
 
 @dataclass(frozen=True)
 class HostOperand:
-    """Operand of a host command.
+    """Operand of a host command in a host program that is being built.
 
     Attributes:
         dtype: Word that encodes the element type (`opcodes.dtype_word`).

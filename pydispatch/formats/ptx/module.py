@@ -121,7 +121,7 @@ class PtxLabel:
 
 @dataclass(frozen=True)
 class Param:
-    """Parameter or return value.
+    """Parameter or return value of a function in a PTX module.
 
     Attributes:
         name: Name; "_" for none.
@@ -147,7 +147,7 @@ class Param:
 
 @dataclass(frozen=True)
 class Variable:
-    """Variable of a module or a function.
+    """Variable that a PTX module or a function of it declares.
 
     Attributes:
         name: Name, unique in the module or function.
@@ -225,7 +225,7 @@ class PtxFunction:
 
 @dataclass(frozen=True)
 class PtxModule:
-    """Parsed PTX text.
+    """PTX module as its reader returns it: functions, variables and directives.
 
     Attributes:
         name: Name of the file, for error messages.

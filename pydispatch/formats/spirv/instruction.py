@@ -67,7 +67,7 @@ class SpirvInstruction:
 
 @dataclass
 class SpirvFunction:
-    """SPIR-V function.
+    """Function of a SPIR-V module, as the readers of modules return it.
 
     Attributes:
         head: Its OpFunction.

@@ -79,7 +79,7 @@ class NvptxMachine:
 
 @dataclass(frozen=True)
 class GeneratedPtx:
-    """Generated kernels as PTX.
+    """Generated kernels of one variant as PTX, which LLVM has compiled.
 
     Attributes:
         ptx: The text; external functions are declared `.extern .func`.

@@ -37,7 +37,7 @@ ALIGNMENT = 4
 
 @dataclass
 class SpirvModule:
-    """SPIR-V module of a variant.
+    """SPIR-V module of a variant, as the artifact stores it.
 
     Attributes:
         data: The module.

@@ -31,7 +31,7 @@ _SIZES_BY_CONSTANTS = "layout(local_size_x_id = 0, local_size_y_id = 1, local_si
 
 @dataclass(frozen=True)
 class GeneratedSpirv:
-    """Generated SPIR-V module.
+    """Generated SPIR-V module of a variant, before libraries are linked with it.
 
     Attributes:
         data: The module.

@@ -23,7 +23,7 @@ from pydispatch.link.wgsl.link import WgslLibrary, link, open_library
 
 @dataclass(frozen=True)
 class GeneratedWgsl:
-    """Generated WGSL module.
+    """Generated WGSL module of a variant, before libraries are linked with it.
 
     Attributes:
         text: The module.

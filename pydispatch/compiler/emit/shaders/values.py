@@ -82,7 +82,7 @@ def double_bits(value: float) -> int:
 
 @dataclass(frozen=True)
 class Root:
-    """Storage of a memref's elements.
+    """Storage that one or more memrefs of a shader are views of: a binding, a variable or a constant table.
 
     Attributes:
         kind: "binding", "workgroup", "function" (private) or "constant".
@@ -101,7 +101,7 @@ class Root:
 
 @dataclass(frozen=True)
 class MemRef:
-    """Memref: a strided layout of a storage.
+    """Memref as the emitters of shaders describe it at compile time: a storage with offset, sizes and strides.
 
     Attributes:
         root: The storage: a binding, an allocation, or a constant table.

@@ -35,7 +35,7 @@ Results = Sequence[SSAValue] | None
 
 @dataclass(frozen=True)
 class TargetIntegers:
-    """Integer arithmetic of a target.
+    """Properties of a target's integer instructions, by which operations are expanded.
 
     Attributes:
         index_bits: Width of an index.

@@ -51,7 +51,7 @@ def _parts(value: Fraction, digits: int, cuts: Sequence[int] = (0,)) -> Constant
 
 
 class CubeRoot(NamedTuple):
-    """Constants of the cube root.
+    """Constants of the cube root function for one float format.
 
     Attributes:
         guess_bits: Integer that is added to a third of the bits of a number: the sum has the bits of a first guess.

@@ -59,7 +59,7 @@ N = TypeVar("N", "Number", "Word")
 
 
 class Truth(Value):
-    """A truth value, an i1."""
+    """Truth value, an i1, in a math function that is being written."""
 
     __slots__ = ()
 

@@ -27,7 +27,7 @@ Grid = Callable[[Elements, Builder], Index]
 
 @dataclass(frozen=True)
 class Kernel:
-    """Generated kernel.
+    """Generated kernel with all that its executable states about it.
 
     Attributes:
         function: Its function in kernel IR.

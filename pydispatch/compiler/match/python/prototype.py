@@ -38,7 +38,7 @@ _DTYPE_BITS = {"index": 64, "i1": 8, "bf16": 16, **{f"{kind}{n}": n for kind in 
 
 @dataclass(frozen=True)
 class CParameter:
-    """Parameter of a C function.
+    """Parameter of a C function in the source of a kernel, as its prototype states it.
 
     Attributes:
         name: Name; may be empty.

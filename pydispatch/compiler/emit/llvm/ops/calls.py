@@ -32,7 +32,7 @@ from pydispatch.ir.functions import CALLS
 
 
 class CArgument(NamedTuple):
-    """Argument of a C call.
+    """Argument of a call of a C function that LLVM code makes.
 
     Attributes:
         type: LLVM type.

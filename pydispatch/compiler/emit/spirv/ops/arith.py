@@ -17,7 +17,7 @@ DIVISIONS = {
 
 
 class _Integers(SpirvRegisters, Integers[FunctionEmitter, Id]):
-    """Integer arithmetic in SPIR-V."""
+    """Lowerings of integer arithmetic to SPIR-V."""
 
     def divided(self, emitter: FunctionEmitter, division: Division, width: int, lhs: Id, rhs: Id) -> Id:
         """Emit a quotient or remainder; the divisor is not zero, and no result overflows."""

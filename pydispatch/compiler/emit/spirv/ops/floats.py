@@ -35,7 +35,7 @@ COMPARISONS = {
 
 
 class _Floats(SpirvRegisters, Floats[FunctionEmitter, Id]):
-    """Float arithmetic in SPIR-V."""
+    """Lowerings of float arithmetic to SPIR-V."""
 
     def has_instruction(self, emitter: FunctionEmitter, name: str, type_: Attribute) -> bool:
         """Return whether drivers compute the operation `name` on a type correctly by an instruction of SPIR-V."""

@@ -9,7 +9,7 @@ from pydispatch.compiler.emit.spirv.ops.registers import SpirvRegisters
 
 
 class _IntegerMath(SpirvRegisters, IntegerMath[FunctionEmitter, Id]):
-    """Bit counts in SPIR-V."""
+    """Lowerings of bit counts to SPIR-V."""
 
     def counted(self, emitter: FunctionEmitter, kind: str, value: Id, width: int) -> Id:
         """Emit a population count (ctpop), or the number of leading (ctlz) or trailing (cttz) zeros.

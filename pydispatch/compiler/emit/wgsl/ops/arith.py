@@ -12,7 +12,7 @@ from pydispatch.compiler.emit.wgsl.words import Name, as_unsigned
 
 
 class _Integers(WgslRegisters, Integers[FunctionEmitter, Name]):
-    """Integer arithmetic in WGSL."""
+    """Lowerings of integer arithmetic to WGSL."""
 
     def divided(self, emitter: FunctionEmitter, division: Division, width: int, lhs: Name, rhs: Name) -> Name:
         """Emit a quotient or remainder of registers of `width` bits; for 64 bits it is a call of a library function."""

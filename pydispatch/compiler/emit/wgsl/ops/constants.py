@@ -15,7 +15,7 @@ from pydispatch.compiler.emit.wgsl.words import Name, as_unsigned
 
 
 class _Constants(WgslRegisters, Constants[FunctionEmitter, Name]):
-    """Constants of dispatches and executables in WGSL."""
+    """Lowerings of reads of constants to WGSL: the constants of a dispatch, and those of the executable."""
 
     def layout_word(self, emitter: FunctionEmitter, index: int) -> Name:
         """Read the 32-bit layout constant `index`: a component of a uniform array of vec4u."""

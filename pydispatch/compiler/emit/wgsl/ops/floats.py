@@ -49,7 +49,7 @@ _REGROUPED = frozenset(("arith.addf", "arith.subf", "arith.mulf", "arith.divf", 
 
 
 class _Floats(WgslRegisters, Floats[FunctionEmitter, Name]):
-    """Float arithmetic in WGSL."""
+    """Lowerings of float arithmetic to WGSL."""
 
     def has_instruction(self, emitter: FunctionEmitter, name: str, type_: Attribute) -> bool:
         """Return whether WGSL, or the library for f64, computes the operation `name` on a float type."""

@@ -67,7 +67,7 @@ class Distribution(Enum):
 
 @dataclass
 class GpuLoopPlan:
-    """Distribution of one nest over a GPU.
+    """Distribution of one loop nest over the workgroups and invocations of a GPU.
 
     Attributes:
         nest: The nest.

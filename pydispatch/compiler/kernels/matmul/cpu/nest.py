@@ -140,7 +140,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Block:
-    """A register block of a tile.
+    """Register block: some rows and columns of a tile whose sums are in vector registers.
 
     Attributes:
         row_index, column_index: Index of the block along the rows and columns of the tile, counted in blocks.

@@ -70,7 +70,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Plan:
-    """Plan of a contraction.
+    """Decisions made before the GPU kernel of a contraction is emitted: tile, operands and loads.
 
     Attributes:
         contraction: The contraction.

@@ -17,7 +17,7 @@ ASSUMED_EXTENT = 512
 
 @dataclass(frozen=True)
 class Tile:
-    """Tile of a workgroup.
+    """Tile of a contraction's result that a workgroup computes, and its division among invocations.
 
     Attributes:
         height, width: Rows and columns.
