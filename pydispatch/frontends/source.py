@@ -14,7 +14,7 @@ from pydispatch import extensions
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Options for reading a model.
+    """Options of the frontends for reading a model, a part of the options of a compilation.
 
     Attributes:
         weights: "embed" stores the arrays in the artifact. "external" omits them; `device.load(artifact,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Statistics:
-    """State of an engine at one moment.
+    """Counters of an engine at one moment, such as running and waiting requests, for monitoring.
 
     Attributes:
         running: Number of requests that have a row of the batch.

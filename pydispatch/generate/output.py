@@ -16,7 +16,7 @@ Waiter = threading.Event | asyncio.Future[None]
 
 @dataclass(frozen=True)
 class Completion:
-    """The result of a request.
+    """Result of a completed request: its tokens or text, and why it ended.
 
     Attributes:
         tokens: The generated tokens, without a stop token; those of a stop string are among them.

@@ -17,7 +17,7 @@ WAITING = -1
 
 @dataclass(frozen=True)
 class Sampling:
-    """Parameters of the choice of a token.
+    """Parameters of a request by which each token is chosen, such as the temperature.
 
     Attributes:
         temperature: Divisor of the logits; 0: the token with the largest logit.

@@ -46,7 +46,7 @@ MODEL = "model"
 
 @dataclass(frozen=True)
 class Input:
-    """Argument of a public function.
+    """Argument of a public function that a frontend declares.
 
     Attributes:
         name: Name of the argument.

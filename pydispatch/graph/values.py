@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Weight:
-    """Named array of a model.
+    """Named array of a model, such as the filter of a convolution.
 
     Attributes:
         name: Name in the artifact.

@@ -137,7 +137,7 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
 
 @dataclass(frozen=True)
 class _Traced:
-    """Graph of AOTAutograd as a model.
+    """Graph of AOTAutograd (`torch.compile`) as a model that the frontend for PyTorch reads.
 
     Attributes:
         model: The model to compile.
@@ -157,7 +157,7 @@ class _Traced:
 
 @dataclass(frozen=True)
 class _Result:
-    """Origin of an output of a graph.
+    """Origin of an output of a graph of `torch.compile`: what the caller returns for it.
 
     Attributes:
         kind: "tensor" or "number" for a result of the program, "input", "constant", or "view" of a tensor.

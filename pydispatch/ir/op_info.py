@@ -57,7 +57,7 @@ bits that returns it as a signed number; None if there is none."""
 
 @dataclass(frozen=True)
 class OpInfo:
-    """Properties of an operation.
+    """Properties of an operation that passes query, such as its cost and its effects.
 
     Attributes:
         effects: Its side effects.

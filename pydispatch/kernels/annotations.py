@@ -43,7 +43,7 @@ class Partial:
 
 @dataclass(frozen=True)
 class Parameter:
-    """Parameter of a kernel.
+    """Parameter of a Python kernel, as its annotation declares it.
 
     Attributes:
         name: Name in the source; of an item of a tuple of views, "x.0" with its index.

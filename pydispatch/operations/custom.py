@@ -27,7 +27,7 @@ Number = bool | int | float | Tensor
 
 
 class _KernelValue(NamedTuple):
-    """Value that a call passes to the kernel.
+    """Value that a call of a custom operation passes to the kernel: a tensor, a number or a size.
 
     Attributes:
         name: Name of the kernel's parameter.

@@ -19,7 +19,7 @@ class ComputedSize:
 
 @dataclass(frozen=True)
 class TensorType:
-    """Type of a value.
+    """Type of a value of a pattern: element type and shape, with names of dynamic sizes.
 
     Attributes:
         dtype: Name of the element type, such as "f32".
@@ -45,7 +45,7 @@ class TensorType:
 
 @dataclass(frozen=True)
 class DType:
-    """Element type. As an annotation it denotes a scalar.
+    """Element type in patterns and kernels, such as `pydispatch.f32`. As an annotation it denotes a scalar.
 
     name: "f32" and the like, as in MLIR; "u32" and the like for unsigned integers of kernels.
     """

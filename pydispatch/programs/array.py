@@ -307,7 +307,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 class _View:
-    """View of another array.
+    """Link of an array of a traced program, a view, to the array whose elements it shows.
 
     Attributes:
         owner: The array whose elements the view shares.

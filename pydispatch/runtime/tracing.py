@@ -62,7 +62,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Track:
-    """Events of a thread or a queue.
+    """Track of a trace: the events of one thread or device queue.
 
     Attributes:
         name: Name of the thread or queue.

@@ -25,7 +25,7 @@ FOLDER = "tuning"
 
 @dataclass(frozen=True)
 class Measurement:
-    """Tuning result of a tunable.
+    """Stored result of tuning one tunable: the chosen configuration and its time.
 
     Attributes:
         chosen: Name of the chosen configuration.
@@ -43,7 +43,7 @@ class Measurement:
 
 
 class Database:
-    """Measurements of one machine.
+    """Database of the tuning results of one machine, stored in a file.
 
     Args:
         machine: Text that identifies machines to which the same measurements apply: CPU, workers, and target features.

@@ -46,7 +46,7 @@ class Timer(Protocol):
 
 @dataclass
 class SearchState:
-    """State of the search for one tunable.
+    """State of the search for the fastest configuration of one tunable.
 
     Attributes:
         tunable: The tunable.

@@ -28,7 +28,7 @@ Words = Sequence[int]
 
 @dataclass(frozen=True)
 class EntryPointRecord:
-    """Entry point as declared by OpEntryPoint.
+    """Entry point of a SPIR-V module, as OpEntryPoint declares it.
 
     Attributes:
         model: Execution model; GL_COMPUTE (5) for a compute shader.

@@ -28,7 +28,7 @@ _LINKAGE_EXPORT, _LINKAGE_IMPORT = 0, 1  # kinds of the decoration LinkageAttrib
 
 @dataclass(frozen=True)
 class Resource:
-    """Variable that is bound through a descriptor.
+    """Variable of a SPIR-V module that is bound through a descriptor, such as a storage buffer.
 
     Attributes:
         name: Name of the variable or of its type; may be empty.
@@ -49,7 +49,7 @@ class Resource:
 
 @dataclass(frozen=True)
 class SpecConstant:
-    """Specialization constant.
+    """Specialization constant of a SPIR-V module.
 
     Attributes:
         id: SpecId.
@@ -66,7 +66,7 @@ class SpecConstant:
 
 @dataclass(frozen=True)
 class EntryPoint:
-    """Compute shader of a module.
+    """Compute shader of a SPIR-V module, with what a dispatch of it must provide.
 
     Attributes:
         name: Name of the entry point.
@@ -93,7 +93,7 @@ class EntryPoint:
 
 @dataclass(frozen=True)
 class Reflection:
-    """Resources and requirements of a module.
+    """Resources and requirements of a SPIR-V module, as reflection returns them.
 
     Attributes:
         version: SPIR-V version (major, minor).

@@ -85,7 +85,7 @@ class BufferDeclaration:
 
 @dataclass(frozen=True)
 class WgslEntryPoint:
-    """Entry point of a module.
+    """Entry point of a WGSL module, with the buffers and constants that a dispatch of it must provide.
 
     Attributes:
         name: Name of the function.

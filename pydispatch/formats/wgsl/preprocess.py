@@ -39,7 +39,7 @@ _INCLUDE = re.compile(r'"([^"]+)"\Z')
 
 @dataclass
 class _Branch:
-    """Open conditional (#if ... #endif).
+    """Conditional (#if ... #endif) of a WGSL text that the preprocessor has entered and not left.
 
     Attributes:
         line: Line of its #if, from 1.
@@ -58,7 +58,7 @@ class _Branch:
 
 @dataclass
 class _State:
-    """Preprocessor state shared by the files of one module.
+    """State of the preprocessor that all files of one WGSL module share.
 
     Attributes:
         folders: Include folders, which are searched after the folder of the including file.

@@ -28,7 +28,7 @@ class FormatError(ValueError):
 
 @dataclass(frozen=True)
 class FieldKind:
-    """Encoding of a field's value.
+    """Encoding of the value of a protobuf field.
 
     Attributes:
         name: Name of the kind.
@@ -55,7 +55,7 @@ _NO_NUMBERS: dict[str, np.ndarray[Any, Any]] = {kind.name: np.zeros(0, kind.dtyp
 
 @dataclass(frozen=True)
 class _Field:
-    """Declaration of a field.
+    """Declaration of a field of a protobuf message.
 
     Attributes:
         name: Attribute of the message class that stores the field.

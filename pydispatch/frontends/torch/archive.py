@@ -39,7 +39,7 @@ class StoredArray:
 
 @dataclass(frozen=True)
 class Model:
-    """Exported program and its arrays.
+    """Contents of a `.pt2` file: an exported program of PyTorch and its arrays.
 
     Attributes:
         name: Name of the file without folder and suffix.

@@ -61,7 +61,7 @@ SizeText = int | Symbolic
 
 @dataclass(frozen=True)
 class TensorMeta:
-    """Type and layout of a tensor in the file.
+    """Type and layout of a tensor, as an exported program of PyTorch states them.
 
     Attributes:
         dtype: Element type.
@@ -78,7 +78,7 @@ class TensorMeta:
 
 @dataclass(frozen=True)
 class ExportedNode:
-    """Call of an operator.
+    """Node of a graph of an exported program: the call of an operator.
 
     Attributes:
         target: Name of the operator, such as `torch.ops.aten.add.Tensor`.
@@ -103,7 +103,7 @@ class ExportedNode:
 
 @dataclass(frozen=True)
 class ExportedGraph:
-    """Graph of operator calls.
+    """Graph of an exported program: its operator calls, inputs and outputs.
 
     Attributes:
         inputs: Names of its arguments, or constants: no node reads what is passed for those.
@@ -165,7 +165,7 @@ class SymbolRange:
 
 @dataclass(frozen=True)
 class ExportedProgram:
-    """Contents of models/model.json.
+    """Exported program of PyTorch, the contents of models/model.json in a `.pt2` file.
 
     Attributes:
         graph: The main graph.

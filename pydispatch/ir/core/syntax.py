@@ -99,7 +99,7 @@ def parse_dim_names(parser: Parser, type: Attribute) -> list[UnresolvedOperand]:
 
 
 class ShapedSignature(NamedTuple):
-    """Parsed types of a dispatch or call.
+    """Parsed types of a dispatch or call, with the dynamic sizes of tensors.
 
     Attributes:
         argument_types: Types of the arguments.

@@ -11,7 +11,7 @@ from xdsl.printer import Printer
 
 
 class Quantization(NamedTuple):
-    """Parameters of a quantized type.
+    """Scales, zero points and storage type of a quantized type.
 
     Attributes:
         bits: Width of the stored integers.

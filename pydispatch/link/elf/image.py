@@ -22,7 +22,7 @@ _LAST_PRIORITY = 65536
 
 @dataclass
 class OutputSection:
-    """Section of the output file.
+    """Section of the linked ELF file, with its place in the file and in memory.
 
     Attributes:
         name: Name of the section, such as ".text".

@@ -33,7 +33,7 @@ class UnsupportedError(LinkError):
 
 @dataclass(eq=False)
 class InputSection:
-    """Section of an input object.
+    """Section of an input object of a link.
 
     Attributes:
         owner: Label of the object, for messages.

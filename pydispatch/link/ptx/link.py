@@ -34,7 +34,7 @@ __all__ = ["PRESENCE_PREFIX", "LinkedPtx", "PtxLibrary", "imports_of", "link", "
 
 @dataclass(frozen=True)
 class LinkedPtx:
-    """Result of linking PTX.
+    """Result of linking PTX: the text with the definitions of libraries, and what is left unresolved.
 
     Attributes:
         data: Text of the linked module.

@@ -29,7 +29,7 @@ __all__ = ["PRESENCE_PREFIX", "LinkedSpirv", "SpirvLibrary", "imports_of", "link
 
 @dataclass(frozen=True)
 class LinkedSpirv:
-    """Result of linking SPIR-V.
+    """Result of linking SPIR-V: the module with the functions of libraries, and what is left unresolved.
 
     Attributes:
         data: The linked module.

@@ -84,7 +84,7 @@ class WgslLibrary:
 
 @dataclass(frozen=True)
 class LinkedWgsl:
-    """Result of linking WGSL.
+    """Result of linking WGSL: the text with the functions of libraries, and what is left unresolved.
 
     Attributes:
         data: Text of the linked module, in UTF-8.

@@ -26,7 +26,7 @@ class Library(Protocol):
 
 
 class Linked(Protocol):
-    """Result of linking a module.
+    """Result of linking a module of kernels with libraries, for a device.
 
     Attributes:
         data: Linked module.
@@ -87,7 +87,7 @@ class Dialect(Protocol):
 
 @dataclass(frozen=True)
 class Call:
-    """Imported symbol that kernels call.
+    """Imported symbol that the kernels of an executable call, with its signature.
 
     Attributes:
         symbol: Name of the function.

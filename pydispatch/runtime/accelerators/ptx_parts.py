@@ -24,7 +24,7 @@ Block = tuple[int, int, int]  # threads along x, y and z
 
 @dataclass(frozen=True)
 class DeclaredKernel:
-    """Kernel as its module declares it.
+    """Kernel (entry) as the PTX or cubin module that defines it declares it.
 
     Attributes:
         name: Symbol of the kernel.
@@ -41,7 +41,7 @@ class DeclaredKernel:
 
 @dataclass(frozen=True)
 class KernelEntry:
-    """Kernel that an export launches.
+    """Kernel that an export launches, as the artifact describes it: name, block size and parameters.
 
     Attributes:
         ordinal: Index of the export in its executable.

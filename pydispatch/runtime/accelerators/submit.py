@@ -42,7 +42,7 @@ def check_workers(name: str, workers: object) -> None:
 
 
 class CallThread:
-    """Thread that runs submitted calls.
+    """Thread of a device that runs submitted calls, in their order.
 
     The thread ends when this object is deleted and all submitted calls have run.
 

@@ -78,7 +78,7 @@ def check_signature(name: str, function: Callable[..., Any], operands: Sequence[
 
 @dataclass(frozen=True)
 class Provided:
-    """Implementation of a host command.
+    """Implementation of a host command that a program calls: a C function, or a Python function.
 
     Attributes:
         function: Python function; None for a C function.

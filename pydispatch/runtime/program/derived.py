@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Shared:
-    """Derived constants of equal programs.
+    """Derived constants, computed from other constants at load, which loaded copies of one program share.
 
     Attributes:
         file: Artifact of the first of these programs.

@@ -71,7 +71,7 @@ class Import:
 
 @dataclass(frozen=True)
 class SuppliedCode:
-    """Code of an executable that a program only declares.
+    """Code for an executable that a program only declares, which the user adds to a device.
 
     Attributes:
         source: Its path, or another description of where it comes from, for messages.

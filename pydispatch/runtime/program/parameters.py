@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BoundParameter:
-    """Parameter that a program uses.
+    """Parameter (array that is not in the artifact) that a program uses, bound to its bytes.
 
     Attributes:
         scope: Namespace of its name, "" for the unnamed one; the caller supplies files or arrays by scope.

@@ -75,7 +75,7 @@ POOLINGS = tuple(
 
 
 class Meaning(NamedTuple):
-    """Definition of a named operation.
+    """Definition of a named `linalg` operation, such as `matmul`: its loops, maps and body.
 
     Attributes:
         inputs: For each input, one word per dimension: a loop "m", or the sum of two loops "oh+kh"; () for a scalar.

@@ -34,7 +34,7 @@ class Formula(Enum):
 
 @dataclass(frozen=True)
 class Rule:
-    """Relocation type of a machine.
+    """Relocation type of a machine, as the linker applies it.
 
     Attributes:
         name: Its name in the ABI, such as "R_X86_64_PC32".

@@ -37,7 +37,7 @@ MAX_GRAPHS = 4
 
 
 class PlanState:
-    """State of a plan on a CUDA device.
+    """Data that the CUDA executor caches with a plan: its graphs, or its single launch.
 
     Attributes:
         function: Name of the public function that the plan belongs to; "" for plans of procedures.

@@ -53,7 +53,7 @@ UNLIMITED_BYTES = (1 << 64) - 1
 
 
 class Block:
-    """Range of device memory.
+    """Range of CUDA device memory that a pool hands out.
 
     Attributes:
         address: Device address.

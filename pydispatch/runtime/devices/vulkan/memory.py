@@ -64,7 +64,7 @@ class Chunk:
 
 
 class Block:
-    """Range of a chunk of memory.
+    """Range of a chunk of Vulkan memory that a pool hands out.
 
     Attributes:
         number: Identifies the block among all blocks of the pool.

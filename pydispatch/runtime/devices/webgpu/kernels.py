@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ShaderKey(NamedTuple):
-    """Key of a variant of a WGSL module.
+    """Key under which a shader module is cached: a WGSL module and its adaptations.
 
     Attributes:
         keeps_access: Whether buffers keep their declared access; else all are read_write.

@@ -18,7 +18,7 @@ USAGE = api.STORAGE_BUFFER | api.UNIFORM_BUFFER | api.COPY_SOURCE | api.COPY_TAR
 
 
 class Block:
-    """Buffer of wgpu.
+    """Buffer of wgpu that a pool hands out.
 
     Attributes:
         pool: Pool that the block is released to.

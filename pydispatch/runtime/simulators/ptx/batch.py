@@ -28,7 +28,7 @@ GroupKey = tuple[tuple[int, int], int]
 
 
 class Running(Launched, Protocol):
-    """Launch that counts instructions.
+    """Interface of a launch to its batches: it counts instructions, and checks limits.
 
     Attributes:
         steps: Instructions that groups of threads have run so far, each counted once for the whole group.

@@ -110,7 +110,7 @@ class CodeBlock:
 
 @dataclass(eq=False)
 class FunctionCode:
-    """Function, ready to run.
+    """PTX function that has been translated to basic blocks of closures, ready to run.
 
     Attributes:
         name: Its name.

@@ -53,7 +53,7 @@ _HOST: dict[str, int | Special] = dict.fromkeys(HOST, 0)
 
 @dataclass(frozen=True)
 class PtxKernel:
-    """Entry of a loaded module.
+    """Kernel (entry) of a module that the simulated GPU has loaded.
 
     Attributes:
         loaded: The module.

@@ -150,7 +150,7 @@ def _trap(builder: FunctionBuilder, instruction: Instruction, function: PtxFunct
 
 
 class _BarReduction(NamedTuple):
-    """Reduction of bar.red.
+    """Operands of a reduction at a barrier, the instruction bar.red.
 
     Attributes:
         function: "popc", "and" or "or".
