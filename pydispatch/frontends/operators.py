@@ -30,7 +30,7 @@ def chapter() -> str:
 def _by_group(names: Iterable[str]) -> list[str]:
     """Return a Markdown list item for each group of names, which have the same word before the first dot.
 
-    The names of a group are listed without that word. Those without a dot are one group, which has no label.
+    The names of a group are listed without that word. Names without a dot are one group, which has no label.
     """
     groups: dict[str, list[str]] = {}
     for name in sorted(names):

@@ -21,7 +21,7 @@ class CallArrays:
         starts: i32[rows], the position in its sequence of the first token of each row.
         counts: i32[rows], the number of valid tokens of each row.
         pages: i32[rows, table_pages], the page table of each row's sequence; unused entries are SCRAP_PAGE.
-        sampled: i32[rows], the result: the next token of each row. That of an unused row is unspecified.
+        sampled: i32[rows], the result: the next token of each row. The token of an unused row is unspecified.
     """
 
     def __init__(self, function: StepFunction, rows: int, width: int, table_pages: int) -> None:

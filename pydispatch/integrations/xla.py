@@ -26,9 +26,9 @@ def to_jax(function: Any, name: str = "") -> JaxFunction:
     """Return a callable for use in JAX functions that calls a function of a program.
 
     The callable takes arrays of the function's types and shapes, by position or by name, also inside `jax.jit`, loops
-    and `jax.vmap`. That is one call for a kernel whose arrays are batched, and a call for each element otherwise. The
-    callable has the derivative that `pydispatch.vjp` sets; `jax.custom_vjp` can replace it. Program and callable stay
-    alive until `close`, since compiled computations may call them at any time.
+    and `jax.vmap`. `jax.vmap` calls a kernel whose arrays are batched once, and any other function for each element.
+    The callable has the derivative that `pydispatch.vjp` sets; `jax.custom_vjp` can replace it. Program and callable
+    stay alive until `close`, since compiled computations may call them at any time.
 
     Args:
         function: Function of a program on the CPU, or a kernel or program in Python, which is compiled for this CPU.

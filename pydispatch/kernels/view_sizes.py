@@ -65,7 +65,7 @@ def define_sizes(writer: Writer, types: Mapping[Parameter, str], symbols: Mappin
 
     Args:
         writer: Writer of the host function.
-        types: MLIR text of the type of each argument. That of parameter `x` has the SSA name `%a_x`.
+        types: MLIR text of the type of each argument. The argument for parameter `x` has the SSA name `%a_x`.
         symbols: (name of the view, dimension) → SSA name of its dynamic size.
     """
     defined: dict[str, str] = {}  # SSA name of a size → the dimension that defines it, for messages

@@ -141,8 +141,9 @@ def _is_used_at_run_time(known: KnownConstants, value: OpResult, function: Opera
 def _hoisting_pays(known: KnownConstants, value: OpResult) -> bool:
     """Return whether storing a value is better than computing it in every call.
 
-    Results of divisions and functions are stored up to TABLE_BYTES. Others are stored if they have LEAST_BYTES and are
-    no larger than the constants that they depend on, apart from padding, or if those shrink by the factor REDUCED.
+    Results of divisions and functions are stored up to TABLE_BYTES. Other results of LEAST_BYTES or more are stored if
+    they are no larger, apart from padding, than the constants that they depend on. Any result is stored if it is
+    smaller than these constants by the factor REDUCED.
     """
     cost, size = known.costs[value.op], bytes_of(value)
     if cost is Cost.FREE:  # views and fills

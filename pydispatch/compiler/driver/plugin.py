@@ -205,7 +205,7 @@ def _check_undefined(checked: Sequence[objects.Checked], defined: frozenset[str]
     """Raise CompileError for undefined symbols that nothing in a standalone plugin provides.
 
     Args:
-        checked: Symbols of each file. Those of an archive's members (`lazy`) may be undefined, since members are only
+        checked: Symbols of each file. Symbols of an archive's members (`lazy`) may be undefined, since members are only
             linked in if they are needed.
         defined: Symbols that the files define.
     """

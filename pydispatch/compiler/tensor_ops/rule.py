@@ -39,7 +39,7 @@ class TensorOp:
         return None
 
     def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
-        """Return lists of sizes of operands and results. Those of one list are equal if the program is right."""
+        """Return lists of sizes of operands and results. The sizes in one list are equal if the program is right."""
         return ()
 
     def size_operands(self, op: Any) -> Sequence[SSAValue]:

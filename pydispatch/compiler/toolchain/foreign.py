@@ -2,8 +2,8 @@
 
 clang states the features that the whole file is compiled for on each function. A function with
 `__attribute__((target))` also has features of its own. Features that do not go beyond those of the machine are removed,
-so that functions take the machine's and are inlined into kernels. Others stay: LLVM inlines a function only into one
-that has all of its features.
+so that functions take the machine's and are inlined into kernels. Other features stay: LLVM inlines a function only
+into one that has all of its features.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ class VariableUse:
 
     Attributes:
         variables: Ids of the variables.
-        written: Those of them that may be written.
+        written: Ids of the variables that may be written.
         has_subgroup_ops: Whether a function has subgroup operations (OpGroupNonUniform...).
     """
 

@@ -133,7 +133,7 @@ class Object:
 
     Attributes:
         label: Name of the object in messages.
-        parts: Sections that are loaded at run time, by section number. Those of COMDAT groups that an earlier object
+        parts: Sections that are loaded at run time, by section number. Sections of COMDAT groups that an earlier object
             contains are left out.
         symbols: Symbols by their index in the object's symbol table; 0 is the null symbol.
 

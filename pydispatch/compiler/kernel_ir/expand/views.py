@@ -158,7 +158,7 @@ def _kept_dimensions(op: Operation, sizes: Sequence[Index], strides: Sequence[In
 
     Args:
         op: The subview.
-        sizes, strides: Those of the subview in each dimension of the source.
+        sizes, strides: Size and stride of the subview in each dimension of the source.
     """
     type_ = op.results[0].type
     if not isinstance(type_, MemRefType):

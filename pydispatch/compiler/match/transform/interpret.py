@@ -45,7 +45,7 @@ class Interpreter:
         name: Name of the spec in messages.
         view: Graph of the program as patterns see it, without operations that compute nothing.
         symbols: Operations of the spec that define symbols, at any depth.
-        top_level: Those of them at the top of the spec.
+        top_level: Operations at the top of the spec that define symbols.
         include_depth: Number of sequences that are running, one included by the other.
     """
 

@@ -40,7 +40,7 @@ def _slope(difference: Element, distance: Element, p: float) -> Element:
     """Return the derivative of a p-norm by one of its components; 0 for a component of 0.
 
     difference: the component. distance: the norm. p: its order. The norm of order 0 counts components that are not 0,
-    so its derivative is 0. That of infinite order is the largest magnitude: the derivative is 0 for smaller ones.
+    so its derivative is 0. The norm of infinite order is the largest magnitude: the derivative is 0 for smaller ones.
     """
     size, sign = difference.unary("abs"), difference.unary("sign")
     if p == 0:

@@ -92,7 +92,7 @@ class CodeBlock:
         accesses: Slots that each instruction accesses; empty after translation.
         live_stores: Indices of the stores that it accesses and whose values live beyond it.
         block_local_stores: Indices of the stores whose values this block writes and only it reads.
-        writes: Those of `live_stores` that it writes.
+        writes: Stores in `live_stores` that the block writes.
     """
 
     index: int

@@ -138,7 +138,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         """Load an element, and return its register.
 
         Elements of workgroup and private memory are as wide as registers, except a bool, which is stored as an i32.
-        Those of bindings have their own width, and are sign-extended.
+        Elements of bindings have their own width, and are sign-extended.
         """
         element, module, let = memref.element, emitter.m, emitter.code.let
         if memref.root.kind != "binding":

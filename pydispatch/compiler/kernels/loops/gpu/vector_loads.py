@@ -186,7 +186,7 @@ class _PairedReduction:
 
     Attributes:
         elements, generic, paired, corner, dims, offsets, column_pair: The arguments of `reduce_paired`.
-        iterations: For each element of the block, the index of each loop. Those of reduced loops are placeholders,
+        iterations: For each element of the block, the index of each loop. Indices of reduced loops are placeholders,
             which each step replaces.
         sizes: Size of each loop of the reduction.
         is_multiply_add: Whether the body is `acc + a * b` of two paired inputs, so that a step is one multiply-add.

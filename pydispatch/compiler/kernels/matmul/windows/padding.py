@@ -77,7 +77,7 @@ class PaddedInputs:
 
         Args:
             build: Receives the code.
-            origin: Index of each loop of the reduction at the start of the block. Those of `position_loop` and of
+            origin: Index of each loop of the reduction at the start of the block. Indices of `position_loop` and of
                 reduced loops are ignored.
             first: First index of the block along `position_loop`.
             width: Number of indices of the block along `position_loop`.
