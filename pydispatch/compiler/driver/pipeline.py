@@ -144,7 +144,7 @@ _DUMPED_BYTES = 1 << 14
 
 
 class Pipeline:
-    """One compilation from the parsed program to the artifact; its methods are the phases.
+    """Compilation from the parsed program to the artifact; its methods are the phases.
 
     Each phase rewrites `module` in place.
 

@@ -176,7 +176,7 @@ class DagPattern:
 
 
 class _Search:
-    """One comparison of the operations of a pattern with an operation of a program and its producers.
+    """Comparison of the operations of a pattern with an operation of a program and its producers.
 
     Args:
         pattern: The pattern.

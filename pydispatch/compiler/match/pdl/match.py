@@ -123,7 +123,7 @@ class PdlPattern:
 
 
 class _Search:
-    """One attempt to match a PDL pattern at an operation of the program.
+    """Attempt to match a PDL pattern at an operation of the program.
 
     The methods compare a part of the pattern (`mine`) with a part of the program, and record a mismatch in `best`.
 
