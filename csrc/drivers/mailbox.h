@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// What a message is about.
+// Kind of a message from a callback of a driver.
 typedef enum pyd_message_kind_e {
   PYD_MESSAGE_ERROR = 1,  // the driver reports an error; code: its kind or severity
   PYD_MESSAGE_LOST,       // the device is lost; code: the reason

@@ -108,7 +108,7 @@ static pyd_status_t check_header(const pyd_library_header_t* header, const char*
 // Names of exports and imports, without their NUL. Many may share one long name, which is read for each.
 enum { kMaxName = 4095 };
 
-// What the tables of a library are checked against.
+// Data against which the tables of a library are checked: pointers must be in the module.
 typedef struct checker_s {
   const pyd_elf_module_t* module;  // that every pointer must be in
   const char* name;                // of the executable, for messages

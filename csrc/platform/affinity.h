@@ -5,7 +5,7 @@
 #include "platform/cpu_set.h"
 #include "platform/thread.h"
 
-// What stands for a CPU that the system does not tell.
+// Number of a CPU that the system does not tell.
 #define PYD_AFFINITY_UNKNOWN UINT32_MAX
 
 // Returns the number of the CPU that runs the calling thread, UNKNOWN if the system does not provide it. Takes a few

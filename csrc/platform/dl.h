@@ -9,7 +9,7 @@
 // follows a name: "is for aarch64, this machine is x86_64".
 pyd_status_t pyd_dl_check(pyd_span_t file);
 
-// Whether a library that pyd_dl_check accepted may write through C stdio: whether it asks others for any function that
+// Returns whether a library that pyd_dl_check accepted may write through C stdio: whether it imports any function that
 // is not known to be silent. True where that cannot be seen.
 bool pyd_dl_may_print(pyd_span_t file);
 

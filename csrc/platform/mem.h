@@ -5,7 +5,7 @@
 
 #include "pydispatch/status.h"
 
-// What code may do with a page. No page is writable and executable at once.
+// Permitted accesses to a page. No page is writable and executable at once.
 typedef enum pyd_mem_access_e {
   PYD_MEM_READ = 0,
   PYD_MEM_READ_WRITE = 1,

@@ -1,4 +1,4 @@
-// What the files of this folder share.
+// Declarations that the files of this folder share: plugins, providers and resolutions of imports.
 #ifndef PYD_PLUGIN_INTERNAL_H_
 #define PYD_PLUGIN_INTERNAL_H_
 

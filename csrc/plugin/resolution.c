@@ -62,7 +62,7 @@ static pyd_status_t append_symbols(pyd_resolution_t* r, uint32_t count, const ch
   return PYD_STATUS_OK;
 }
 
-// What a slot held before a provider was asked.
+// Content of a slot for an imported function before a provider was queried.
 typedef struct filled_s {
   pyd_import_fn_t function;
   void* context;

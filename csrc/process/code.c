@@ -32,7 +32,7 @@ struct jit_code_entry {
   uint64_t symfile_size;
 };
 
-// What the debugger is told about |relevant_entry|.
+// Action that the debugger is told of: it has been taken on |relevant_entry|.
 enum { JIT_NOACTION, JIT_REGISTER, JIT_UNREGISTER };
 
 // The head of the debugger's list, with the entry that was just added or is about to be removed.

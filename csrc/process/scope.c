@@ -1,4 +1,4 @@
-// What each thread works for. One variable for all task systems of the process.
+// Scopes: the call or task that each thread works for. One variable for all task systems of the process.
 #include "pydispatch/process.h"
 
 // The scope that this thread has entered last and not left; NULL: none.

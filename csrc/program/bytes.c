@@ -1,4 +1,4 @@
-// How many bytes tensors take: the only place that multiplies sizes.
+// Sizes of tensors in bytes. Only this file multiplies sizes.
 #include "program/internal.h"
 
 // Returns the bytes of one element. The lower 24 bits of an element type are its size in bits.

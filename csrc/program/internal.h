@@ -37,7 +37,7 @@ typedef struct pyd_buffer_s {
   uint32_t tile_bytes;   // transient: its bytes per tile of its chain; 0 if it is used outside of one chain
 } pyd_buffer_t;
 
-// Where the value of an argument of a function is.
+// Location of the value of an argument of a function.
 typedef struct pyd_arg_slot_s {
   uint32_t buffer;     // tensor: its buffer, or NONE if no command uses it; scalar: NONE
   uint32_t first_dim;  // tensor: index of its first size in the caller's array of the sizes of all tensors
@@ -46,7 +46,7 @@ typedef struct pyd_arg_slot_s {
   bool is_read;        // scalar: an instruction reads it
 } pyd_arg_slot_t;
 
-// Where the value of a result of a function is, and the sizes of a tensor.
+// Location of the value of a result of a function, with the sizes of a tensor.
 typedef struct pyd_result_slot_s {
   uint32_t target;       // tensor: its buffer; scalar: the register that holds its value
   const uint32_t* dims;  // tensor: one register per size
@@ -108,7 +108,7 @@ typedef struct pyd_command_link_s {
   void* context;
 } pyd_command_link_t;
 
-// What is linked as an executable of the program.
+// Code that is linked as an executable of the program.
 typedef struct pyd_executable_link_s {
   const pyd_executable_t* executable;  // NULL on a device that loads it by itself
   const pyd_environment_t* environment;

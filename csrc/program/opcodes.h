@@ -127,7 +127,7 @@ enum {
   PYD_REGISTERS_DST_A_B_C = PYD_REGISTERS_DST_A_B | PYD_OPERAND_C,
 };
 
-// What an instruction's field that is no register holds.
+// Content of a field of an instruction that is no register.
 typedef enum pyd_field_e {
   PYD_FIELD_ANY,
   PYD_FIELD_WIDTH,             // of an integer: 1 to 64 bits
@@ -152,7 +152,7 @@ typedef enum pyd_class_e {
   PYD_CLASS_COMMAND,   // see commands/command.h
 } pyd_class_t;
 
-// What the verifier knows of an opcode.
+// Properties of an opcode, by which the verifier checks instructions.
 typedef struct pyd_opcode_s {
   uint8_t class;
   uint8_t registers;    // PYD_OPERAND_*

@@ -1,4 +1,4 @@
-// What a program consists of.
+// Queries of the tables of a decoded program: its executables, functions, constants and so on.
 #include "program/internal.h"
 
 uint32_t pyd_program_executable_count(const pyd_program_t* program) { return program->executable_count; }

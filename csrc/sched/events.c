@@ -1,4 +1,4 @@
-// What the task system records in a trace, while one is on.
+// Events of the task system: the functions that record them in a trace, while one is on.
 #include "sched/internal.h"
 
 pyd_trace_t* pyd_sched_trace(const pyd_sched_t* sched) { return sched ? sched->trace : NULL; }

@@ -95,7 +95,7 @@ typedef struct pyd_sched_slot_s {
   pyd_event_t done;                                      // set by the last participant for the caller that sleeps
 } pyd_sched_slot_t;
 
-// What stands for the CPU of a thread that has none.
+// CPU number of a thread that has no CPU of its own.
 #define PYD_PLACEMENT_NONE 0xFFFFu
 
 // State of the affinity mask of a pool thread, see placement.c.

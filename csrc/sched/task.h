@@ -5,7 +5,7 @@
 #include "pydispatch/task.h"
 #include "sched/internal.h"
 
-// What a task is doing.
+// State of a task, in the order in which it passes through them.
 typedef enum pyd_task_state_e {
   PYD_TASK_NEW,      // not submitted
   PYD_TASK_WAITING,  // for other tasks

@@ -91,12 +91,12 @@
 // Threads of a scheduler for tasks that may sleep (blocking.c). More such tasks wait in the queue.
 #define PYD_SCHED_BLOCKING_THREADS 64
 
-// How long an idle pool thread spins: at most MAX; it falls to MIN by halves while spinning does not pay.
+// Time for which an idle pool thread spins: at most MAX; it falls to MIN by halves while spinning does not pay.
 #define PYD_SCHED_SPIN_MAX 100000
 #define PYD_SCHED_SPIN_MIN 1000
-// How long a caller spins for the last chunks of others before it parks.
+// Time for which a caller spins for the last chunks of others before it parks.
 #define PYD_SCHED_FINISH_SPIN 30000
-// How long a thread that waits for a task spins before it parks: about what parking and being woken costs.
+// Time for which a thread that waits for a task spins before it parks: about the cost of parking and a wake-up.
 #define PYD_SCHED_WAIT_SPIN 5000
 // Two clock reads of a spinning thread this far apart mean that it was preempted: it parks.
 #define PYD_SCHED_PREEMPTED 20000

@@ -20,7 +20,7 @@ uint32_t pyd_sched_pool_wake(pyd_sched_t* sched, uint32_t among, uint32_t count)
   return woken;
 }
 
-// As when a job is published, a thread that is counted as spinning sees the task, at the latest before it parks.
+// Wakes threads for new tasks. A thread that is counted as spinning needs no wake-up: it sees a task before it parks.
 void pyd_sched_wake_for_tasks(pyd_sched_t* sched) {
   if (pyd_permit_is_wanted(sched->permits)) pyd_permit_raise(sched->permits, sched, pyd_task_next_priority(sched));
   if (atomic_load_explicit(&sched->spinners, memory_order_seq_cst)) return;

@@ -5,7 +5,7 @@
 #include "pydispatch/cpu.h"
 #include "pydispatch/manifest.h"
 
-// What variants require of a machine.
+// Properties of a machine, against which the requirements of variants are checked.
 typedef struct pyd_standalone_machine_s {
   const char* format;  // of its executables, in IREE's spelling; "" when there are none for it
   uint64_t features[PYD_CPU_FEATURE_WORDS];

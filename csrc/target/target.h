@@ -17,7 +17,7 @@ const pyd_api_function_t* pyd_target_function(const pyd_target_t* target);
 // Returns whether the sizes of the results are known only after a run.
 bool pyd_target_is_procedure(const pyd_target_t* target);
 
-// Where an argument is.
+// Memory of one argument of a call of a target: the address of its elements, and its sizes.
 typedef struct pyd_target_argument_s {
   const void* data;     // the elements of a tensor in row-major order; one element for a scalar
   const int64_t* dims;  // of a tensor, as many as its rank

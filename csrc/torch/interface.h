@@ -65,7 +65,7 @@ typedef struct pyd_torch_interface_s {
   int32_t (*dtypes[PYD_TORCH_DTYPE_COUNT])(void);  // PyTorch's number of a type; NULL: this version does not have it
 } pyd_torch_interface_t;
 
-// What a pyd_torch_interface_t is made of: names of functions of PyTorch, in the order of its members.
+// Names of the functions of PyTorch whose addresses a pyd_torch_interface_t has, in the order of its members.
 extern const char* const pyd_torch_symbols[];
 enum { PYD_TORCH_SYMBOL_COUNT = sizeof(pyd_torch_interface_t) / sizeof(void (*)(void)) };
 
@@ -88,7 +88,7 @@ typedef void (*pyd_torch_kernel_t)(uint64_t* stack, uint64_t argument_count, uin
 enum { PYD_TORCH_KERNEL_COUNT = 256 };
 extern const pyd_torch_kernel_t pyd_torch_kernels[PYD_TORCH_KERNEL_COUNT];
 
-// What kernel |slot| does.
+// Runs kernel |slot|, which PyTorch calls with its arguments on |stack|.
 void pyd_torch_call(uint32_t slot, uint64_t* stack, uint64_t argument_count, uint64_t result_count);
 
 #endif  // PYD_TORCH_INTERFACE_H_

@@ -18,7 +18,7 @@ extern "C" {
 
 // ---- a plugin: one loaded instance, counted
 
-// How a plugin is loaded.
+// Way in which a plugin is loaded.
 typedef enum pyd_plugin_kind_e {
   PYD_PLUGIN_KIND_AUTO = 0,      // embedded where the embedded loader accepts it, system otherwise
   PYD_PLUGIN_KIND_SYSTEM = 1,    // a shared library, opened by the operating system
@@ -29,7 +29,7 @@ typedef enum pyd_plugin_kind_e {
 // Returns "auto", "system", "embedded" or "static", a constant.
 const char* pyd_plugin_kind_name(pyd_plugin_kind_t kind);
 
-// What a plugin is loaded with.
+// Options with which a plugin is loaded.
 typedef struct pyd_plugin_options_s {
   pyd_plugin_kind_t kind;
   const char* name;                  // for messages; NULL: the path, or "plugin"

@@ -24,7 +24,7 @@ typedef struct pyd_observation_s {
   pyd_slot_type_t types[2];
 } pyd_observation_t;
 
-// What outlives a call: its results and the values observed for checks.
+// Results of a call of a procedure, and the values that it observed for checks. They outlive the call.
 struct pyd_invocation_s {
   const pyd_procedure_t* p;
   pyd_cell_t* results;

@@ -6,7 +6,7 @@
 
 #include "program/internal.h"
 
-// Where tensors are allocated: in the memory of a device, or in a pool of this process.
+// Memory in which tensors are allocated: of a device, or a pool of this process.
 typedef struct pyd_memory_s {
   pyd_pool_t* pool;                   // used without |device|
   const pyd_device_memory_t* device;  // NULL: this process
