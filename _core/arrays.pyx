@@ -17,7 +17,7 @@ from pydispatch._core.extended_types import EXTENDED_TYPES
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int* overflow) except? -1
 
-# numerical type -> (MLIR prefix, NumPy kind). The number of bits is appended to the prefix, that of bytes to the kind.
+# numerical type -> (MLIR prefix, NumPy kind). A prefix is followed by a number of bits, a kind by a number of bytes.
 # 0x10: signless integer, 0x11: signed, 0x12: unsigned, 0x21: IEEE float, 0x23: complex.
 cdef dict PLAIN = {
     0x10: ("i", "i"), 0x11: ("si", "i"), 0x12: ("ui", "u"), 0x21: ("f", "f"), 0x23: ("complex", "c"),

@@ -51,7 +51,7 @@ class Request:
                 raise outcome.with_traceback(None)  # several requests may raise it; frames would accumulate
         else:
             outcome = batch.results
-            if batch.size > 1:  # otherwise all rows are those of this request
+            if batch.size > 1:  # otherwise all rows belong to this request
                 if len(outcome) == 1:
                     return outcome[0][self._first : self._last]
                 outcome = [result[self._first : self._last] for result in outcome]

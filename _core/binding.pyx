@@ -210,7 +210,7 @@ cdef bint fits(object given, ElementType kind, Py_ssize_t rank) noexcept:
 cdef object wrong_scalar(str function, int index, str name, ElementType kind, object given, object error):
     """Return an InvalidArgumentError for a scalar argument, `given`, that `ElementType.pack` has refused with `error`.
 
-    Only the text of an OverflowError is included: that of another error adds nothing to the types in the message.
+    Only the text of an OverflowError is included: other errors add nothing to the types in the message.
     """
     where = value_text(function, "argument", index, name)
     reason = f": {error}" if isinstance(error, OverflowError) else ""

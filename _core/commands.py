@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 class BufferKind(enum.IntEnum):
-    """Role of a buffer in a plan; the values are those of PYD_BUFFER_* in program_device.h.
+    """Role of a buffer in a plan; PYD_BUFFER_* in program_device.h has the same values.
 
     TRANSIENT: memory for intermediate values, in one arena per call.
     """

@@ -38,7 +38,7 @@ cdef extern from "Python.h":
 cdef enum:
     MAX_PLANS = 64  # plans that a Runner caches as PlanData; more take memory, fewer are converted again
 
-# Kinds of buffers whose memory the caller supplies; the device supplies that of others.
+# Kinds of buffers whose memory the caller supplies; the device supplies the memory of other kinds.
 cdef tuple MEMORY_OF_CALLS = (BufferKind.ARGUMENT, BufferKind.RESULT)
 
 

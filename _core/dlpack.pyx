@@ -17,7 +17,7 @@ from pydispatch._core.extended_types import EXTENDED_TYPES
 
 cnp.import_array()
 
-# The structures are those of the DLPack specification, version 1.
+# Structures of the DLPack specification, version 1.
 ctypedef struct DLTensor:
     void* data
     int32_t device_type

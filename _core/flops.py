@@ -31,7 +31,7 @@ class Flops:
         """Return the sum: unknown if either count is, and without a type if the types of the two differ."""
         if self.count is None or other.count is None:
             return UNKNOWN
-        if not self.count or not other.count:  # no operations have no type, so the type is that of the others
+        if not self.count or not other.count:  # a count of 0 has no type: take the type of the other one
             return self if self.count else other
         return Flops(self.count + other.count, self.type if self.type == other.type else "")
 

@@ -187,7 +187,7 @@ cdef int clear_frames(object error, object outer) except -1:
     """Clear the frames of an exception and of its causes, because their local variables may be views of operands.
 
     outer: the exception that was being handled when the command was called, or None. It may be a cause of `error`, but
-    its frames are not those of the command.
+    its frames do not belong to the command.
     """
     cdef list pending = [error]
     cdef set seen = {id(None), id(outer)}  # causes may form a cycle
@@ -260,7 +260,7 @@ cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) 
             if operand.access & PYD_HOST_WRITE:
                 packed = bytes(packed_of(kind, given[i + 1]))
                 memcpy(operand.data, <const char*>packed, len(packed))
-        elif Py_REFCNT(given[i + 1]) > 2:  # more references than that of the list and of this expression
+        elif Py_REFCNT(given[i + 1]) > 2:  # more references than the list and this expression have
             detach(given)
             raise InvalidArgumentError(
                 f"it keeps operand {i}, or a view of it, after it has returned: the memory is used again then; "

@@ -184,7 +184,7 @@ class _Shapes:
 
 
 def _fits(stated: object, size: int) -> bool:
-    """Return whether a size of the manifest agrees with that of the program.
+    """Return whether a size of the manifest agrees with the size in the program.
 
     stated: an int or the name of a dynamic size, from JSON and thus of any type. size: -1 for a dynamic one. An int
     agrees with itself and with a dynamic size, a name with a dynamic size only.

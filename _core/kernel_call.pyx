@@ -42,7 +42,7 @@ cdef class KernelCall:
         """Set the function of later calls, unless it is set already.
 
         Args:
-            function: Callable that takes the arguments and, as `out`, those of them that it writes: one, or a tuple.
+            function: Callable that takes the arguments and, as `out`, the written ones among them: one, or a tuple.
             written: Position of the argument that it writes, from 0, or a sequence of positions.
             count: Number of arguments.
             views: Positions of the arguments that are arrays. Calls with anything else there are `call_unbound`.

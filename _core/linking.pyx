@@ -92,7 +92,7 @@ cdef class Machine:
 
 cdef struct Choice:
     const pyd_manifest_variant_t* variant
-    uint32_t number  # index of the variant among those of its executable
+    uint32_t number  # index of the variant among the variants of its executable
     uint32_t constant_count
     uint32_t* words  # the constants; NULL if there are none
 

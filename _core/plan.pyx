@@ -153,7 +153,8 @@ cdef class Plan:
     cdef bint bind(self, Slot* slot, void** args, const uint64_t* scalars, void** results) noexcept:
         """Bind arguments, scalars and results to a slot.
 
-        args, results: an address per argument and result; those of scalars are ignored, and must be NULL for results.
+        args, results: an address per argument and result. Addresses of scalar arguments are ignored; for scalar results
+        they must be NULL.
         scalars: a word per scalar argument. Return whether stage() must copy arguments to aligned memory and bind them.
         """
         cdef const pyd_program_function_t* function = self.function

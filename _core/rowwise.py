@@ -158,7 +158,7 @@ class Stacking:
         return arguments
 
     def _check_results(self, returned: Any, count: int) -> tuple[np.ndarray, ...]:
-        """Return the first `count` rows of each result, which are those of requests.
+        """Return the first `count` rows of each result, which belong to requests.
 
         returned: what the function returned, one array or a tuple. Raise InvalidArgumentError for a result without one
         row per row of the arguments.
@@ -231,7 +231,7 @@ class Stacking:
         return single[:ROWS]
 
     def _check_independence(self, rows: Sequence[Row]) -> InvalidArgumentError | None:
-        """Compare the results of stacked calls with those of one call per row.
+        """Compare the results of stacked calls with the results of one call per row.
 
         Return the error if they differ by more than the tolerance, else None. rows: requests of one row each; calls of
         more rows repeat them.

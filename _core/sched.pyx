@@ -193,7 +193,7 @@ cdef class Scheduler:
 def available_cpus():
     """Return the number of CPUs that this process may use, at least 1.
 
-    It is that of its affinity mask, within its cgroup quota.
+    It is the number of CPUs in its affinity mask, within its cgroup quota.
     """
     return pyd_sched_available_cpus()
 

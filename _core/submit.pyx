@@ -98,7 +98,7 @@ cdef int copy_unaligned(Plan plan, Frame* frame, list kept) except -1:
 
 
 cdef Plan plan_of(Function function, Frame* frame):
-    """Return the plan for the sizes and numbers in the frame: that of the last call if it fits, as it mostly does."""
+    """Return the plan for the sizes and numbers in the frame. It mostly is the plan of the last call."""
     cdef Plan plan = function.last_plan()
     if plan is None or not plan.matches(frame.dims, frame.scalars):
         plan = function.find_plan(frame.dims, frame.scalars)

@@ -25,7 +25,7 @@ cdef class Task:
     cdef int wait_until_done(self, object timeout) except -1
 
 
-# The options for a task behind those of |after|; |out_tasks| has room for them.
+# The options for a task that runs after the tasks in |after|; |out_tasks| has room for these.
 cdef int fill_options(
     pyd_submit_options_t* out_options, str function, object priority, object workers, tuple after,
     pyd_task_t** out_tasks) except -1

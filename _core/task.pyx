@@ -118,7 +118,7 @@ cdef class Task:
         self.kept = None
 
     cdef object failure(self):
-        """Return the error of a call that has failed: of a skipped call, that of its failed predecessor."""
+        """Return the error of a call that has failed. A skipped call has the error of its failed predecessor."""
         cdef pyd_status_t status = pyd_task_status(self.task)
         cdef Task first = settle_failed_chain(self)
         if first is not None and first.error is not None:
