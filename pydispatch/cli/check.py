@@ -217,7 +217,7 @@ class _Child:
         pipe: End of the pipe that receives the outcomes; it is closed at the other end when the child exits.
         errors: File with what the child writes to stderr.
         done: Whether it has sent its result, exited or been killed.
-        outcomes: What it sent; None if it sent nothing.
+        outcomes: Outcomes of the tests that the child sent; None if it sent nothing.
         timeout_message: Message about a timeout; "" if there was none.
     """
 

@@ -34,7 +34,7 @@ class Statistics:
         waiting: Number of requests that wait to start, or to start again after a preemption.
         steps: Number of calls of `decode` since the engine was created.
         prefills: Number of calls of `prefill` since then.
-        preemptions: How often a running request lost its pages to an older one since then.
+        preemptions: Number of times that a running request lost its pages to an older one since then.
         pages_used: Number of pages of the cache that running requests reference.
         pages_retained: Number of unreferenced pages that are kept for later prompts with an equal prefix.
         pages_available: Number of pages that can be allocated; retained pages are among them.

@@ -251,7 +251,7 @@ class Loops(Statements):
             node: The loop.
             low: First value of the counter.
             high: End of the counter, exclusive.
-            step: What is added to the counter in each iteration; not 0.
+            step: Number that is added to the counter in each iteration; not 0.
             variable_of_counter: Emits the value of the loop variable from the counter.
         """
         assert isinstance(node.target, ast.Name)

@@ -54,7 +54,7 @@ class Packed:
         index: Index of the argument, from 0.
         type: Type of the tensor that is cut into panels: of the argument, or of the factor computed from it.
         layout: Panel layout of the packed argument.
-        unpacking: How the contraction's factor is computed from the argument; None if the argument is the factor.
+        unpacking: Computation of the contraction's factor from the argument; None if the argument is the factor.
     """
 
     function: func.FuncOp
@@ -166,7 +166,7 @@ def _layout(
     Args:
         contraction: The contraction.
         type_: Type of the tensor to cut into panels.
-        grouped: How B is computed from the argument; None if the argument is B.
+        grouped: Computation of B from the argument; None if the argument is B.
         levels: ISA levels of all targets.
         is_widened: Whether register blocks widen B from f16 or bf16 as they load it.
     """

@@ -27,7 +27,7 @@ class Options:
 
     Attributes:
         source_folders: Folders of the program and of the specs.
-        reading: How frontends read the source.
+        reading: Options of the frontends, which read the source.
         dump: Receives (file name, content) of every intermediate form.
         rewrites: Specs and patterns to apply.
     """

@@ -56,10 +56,10 @@ def _reduced_source(
     """Return the text of a reduced program with the same fault; None where the program cannot be loaded again.
 
     Args:
-        origin: What identifies the fault (`origin_of`).
+        origin: Key that identifies the fault (`origin_of`).
         load: Returns a new copy of the program.
         compile: Compiles a program, which it may change; raises the fault.
-        seconds_to_fault: How long the failed compilation took. After LONGEST_SECONDS or more the program is returned
+        seconds_to_fault: Duration of the failed compilation. After LONGEST_SECONDS or more the program is returned
             as it is, since each try would take as long.
     """
     tries = TRIES if seconds_to_fault < LONGEST_SECONDS else 0

@@ -85,7 +85,7 @@ class Scan:
         element: The element of an iteration.
         result: The running value after the iteration.
         inputs: Operations that do not depend on the running value.
-        addresses: Those among them that do not depend on loads.
+        addresses: Operations among them that do not depend on loads.
         outputs: Operations that depend on the running value, among them the store.
     """
 

@@ -89,7 +89,7 @@ class _FlopCounter:
         source: The dispatch function.
         total: The count as a polynomial of sizes.
         types: Element types that are computed with.
-        sizes: What is known of the sizes of the function's tensors.
+        sizes: Known sizes of the function's tensors.
         first_words: For each scalar argument, the index of its first 32-bit word among the constants of the dispatch.
     """
 

@@ -105,8 +105,8 @@ class Former:
     Attributes:
         function: The host function, which is changed in place.
         name: Its name, from which those of the dispatches are derived.
-        legality: What may be fused for the targets.
-        known_executables: Those created so far in the module, to share equal executables.
+        legality: Rules for operations that may be fused for the targets.
+        known_executables: Executables created so far in the module, to share equal ones.
         reassociate: Whether sums of floats may be regrouped.
         patches: Decides which convolutions become products of im2col matrices; None for the heuristic.
         shares: Decides which products by a matrix are split so that workers share its reading.

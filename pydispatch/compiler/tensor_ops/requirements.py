@@ -19,7 +19,7 @@ class Equal:
         a: The required value.
         b: The value that is checked.
         what: Error message, with {} for a text such as "3 elements instead of 4": `b`, the unit, `a`.
-        unit: What the integers count, as that text names it.
+        unit: Name of the things that the integers count, in that text.
     """
 
     a: Term

@@ -57,7 +57,7 @@ class Checked:
 
     Attributes:
         name: Name of the file.
-        location: Where the program names the file; None if it does not.
+        location: Location at which the program names the file; None if it does not.
         defined: Symbols that it defines.
         undefined: Symbols that it references and neither it nor the linker defines; without weak references.
         lazy: Whether it is an archive, from which the linker takes only the members that it needs.

@@ -62,7 +62,7 @@ class Tool:
     Attributes:
         argv: The command that starts it: the program, and its first arguments.
         version: (major, minor, patch).
-        origin: Where it was configured or found, for messages: "environment", "PATH" or "ziglang".
+        origin: Source of its path, for messages: "environment", "PATH" or "ziglang".
         isystem: Directories of system headers that the program does not know itself. "{arch}" in one stands for the
             target architecture.
     """

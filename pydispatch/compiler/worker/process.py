@@ -45,7 +45,7 @@ class Died(CompileError):
         said: The line of its standard error that states why: an assertion, else the last line; "" for none.
 
     Args:
-        how: How it ended: the name of a signal, or "code 1" for the exit status 1.
+        how: Reason of its end: the name of a signal, or "code 1" for the exit status 1.
         said: The attribute.
     """
 

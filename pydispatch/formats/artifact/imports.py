@@ -58,7 +58,7 @@ class ParamsLayout:
 
     Attributes:
         members: Members for results, arguments and fields, in this order.
-        result_count: How many of the members are results.
+        result_count: Number of members that are results.
         size: Size in bytes; 0 for an empty structure, for which `params` is not a valid pointer.
         align: Alignment in bytes.
     """

@@ -72,7 +72,7 @@ class _Entry:
     """Debugging information entry (DIE): a function, a parameter, a type.
 
     Attributes:
-        tag: What it describes: `_SUBPROGRAM`, `_PARAMETER`, ...
+        tag: Kind of entity that it describes: `_SUBPROGRAM`, `_PARAMETER`, ...
         values: Values by the numbers of attributes, such as `_NAME`. A reference is the offset of another entry.
         children: Entries inside of it: the parameters of a function.
     """

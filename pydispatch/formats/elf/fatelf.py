@@ -36,7 +36,7 @@ class FatElfRecord:
     """Record of a FatELF file for one of the ELF files in it: its target, and where it is.
 
     Attributes:
-        machine, osabi, osabi_version: As in the header of the ELF file.
+        machine, osabi, osabi_version: Copies of these fields of the ELF file's header.
         word_size: 1 for 32 bits, 2 for 64.
         byte_order: 0 for big, 1 for little endian.
         reserved: Bytes without a meaning.

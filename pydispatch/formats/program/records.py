@@ -17,7 +17,7 @@ class Records:
 
     Attributes:
         data: The bytes of the program.
-        words: The same as 32-bit words.
+        words: The program as 32-bit words.
     """
 
     def __init__(self, data: bytes) -> None:

@@ -116,7 +116,7 @@ class Cursor:
         """Parse a constant integer expression, and return its value.
 
         Args:
-            what: What the integer is, for the error message.
+            what: Name of the integer, for the error message.
             least: Least value that is allowed.
             rank: Operators of this rank or lower (`_RANKS`) end the expression.
         """

@@ -79,7 +79,7 @@ class _State:
             characters: Number of characters.
             location: File and line for the message.
             what: The macro or include that produces them.
-            remedy: What the user can do instead.
+            remedy: Advice to the user.
         """
         self.left -= characters
         if self.left < 0:

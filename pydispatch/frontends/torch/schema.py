@@ -25,7 +25,7 @@ class OpaqueArgument:
     """Argument that does not affect the result, such as a memory format, layout or device; or the name of an operator.
 
     Attributes:
-        kind: What it is: memory format, layout, device, object or operator.
+        kind: Kind of the argument: memory format, layout, device, object or operator.
         text: Name of the operator, of the object's class, or else the JSON value as text, for messages.
     """
 
@@ -107,7 +107,7 @@ class ExportedGraph:
 
     Attributes:
         inputs: Names of its arguments, or constants: no node reads what is passed for those.
-        outputs: What it returns: names of values, tuples of them, or constants.
+        outputs: Returned values: names of values, tuples of them, or constants.
         nodes: Calls of operators, in the order in which they run.
         tensors: Types of values that are tensors, by name.
         numbers: Values that are sizes: a number or an expression of symbols, by the name of the value.

@@ -47,7 +47,7 @@ class Atomics(Memory[E, V]):
         Args:
             emitter: The function's emitter.
             memref: The memref that has the word.
-            address: What `atomic_address` returned.
+            address: Address of the element, from `atomic_address`.
             bits: Width of the word, 32 or 64.
             new: Emits the new word from an old one.
         """

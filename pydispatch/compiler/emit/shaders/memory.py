@@ -85,7 +85,7 @@ class Memory(Registers[E, V]):
             emitter: The function's emitter.
             kind: The operation, one of `KINDS` in `kernel_ir/atomics.py`.
             memref: The memref that has the integer.
-            address: What `atomic_address` returned.
+            address: Address of the element, from `atomic_address`.
             bits: 32 or 64.
             value: The other operand.
         """

@@ -105,7 +105,7 @@ class MemRef:
 
     Attributes:
         root: The storage: a binding, an allocation, or a constant table.
-        base: Where views count from, in elements of the storage.
+        base: Index of the element of the storage from which offsets of views count.
         offset, sizes, strides: In elements, relative to `base`.
         element: Type of an element.
     """

@@ -48,8 +48,8 @@ def shuffle(
         build: The builder.
         value: The register of this invocation that others read.
         mode: DOWN, INDEX or XOR.
-        offset: Which lane is read, see `ShuffleOp`.
-        lanes: How many of the lowest lanes take part.
+        offset: Number that selects the lane to read, see `ShuffleOp`.
+        lanes: Number of lanes that take part, from lane 0 on.
         lane: An i32 that replaces `offset`; None if there is none.
     """
     settings = {"mode": mode, "offset": offset, "lanes": lanes}

@@ -22,7 +22,7 @@ class UpdateStep:
 
     Attributes:
         op: The operation.
-        rule: Which elements of its destination it writes, and their values.
+        rule: Rule that states which elements of the destination it writes, and their values.
         is_only_update: Whether the chain has no other update, so that the written elements are the final ones.
             Otherwise a later update may overwrite an element; its final value is the element of the chain's result.
     """

@@ -115,7 +115,7 @@ def _reduced(total: SSAValue, accumulator: SSAValue, initial: Hidden, scalars: M
     Args:
         total: The accumulator after one column.
         accumulator: The accumulator before that column.
-        initial: What is known of the accumulator before the first column.
+        initial: Known properties of the accumulator before the first column.
         scalars: Scalar of the body -> what is known of it.
     """
     op = total.owner

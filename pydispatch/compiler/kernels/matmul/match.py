@@ -42,7 +42,7 @@ class Linear:
 
     Attributes:
         terms: (loop dimension, positive coefficient) of each term, in order of the dimensions.
-        constant: What is added to the terms.
+        constant: Integer that is added to the terms.
     """
 
     terms: tuple[tuple[int, int], ...]

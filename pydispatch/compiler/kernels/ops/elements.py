@@ -118,7 +118,7 @@ class Elements:
     Attributes:
         source: The dispatch function.
         entry: The builder of sizes and scalars.
-        rules: How operations are computed.
+        rules: Rules by which elements of operations are computed.
         reassociate: Whether sums of floats may be reassociated.
         flat: Number of elements, if all tensors (except those of rank 0) are accessed as one dimension; else None.
             Then one index is the index of an element in each tensor, and stands for the indices of all loops.

@@ -25,7 +25,7 @@ class Node:
         label: Name of the computation in messages.
         value: The SSA value; None for a node inside a generic, whose scalar is no tensor of the program.
         commutative: Whether the two operands may be exchanged; always False for another number of operands.
-        parts: What distinguishes the computation from others of the same label, for messages: (name, text) of each
+        parts: Differences of the computation from others of the same label, for messages: (name, text) of each
             attribute, of a body, or of the value of a constant.
         unread: Operands that are initial contents of a result and overwritten without being read; they are no children.
         reads: Map from the index of an element to that of the operand's element, for an operand that is broadcast or

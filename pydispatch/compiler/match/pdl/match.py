@@ -128,7 +128,7 @@ class _Search:
     The methods compare a part of the pattern (`mine`) with a part of the program, and record a mismatch in `best`.
 
     Attributes:
-        bound: What each value of the pattern has matched so far.
+        bound: Value of the pattern → what it has matched in the program so far.
         depth: Number of operations that matched so far; ranks mismatches, so that the one that got furthest is
             reported.
         best: The deepest mismatch so far; None if nothing has failed.

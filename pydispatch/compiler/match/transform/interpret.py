@@ -181,7 +181,7 @@ def reject(reason: str, op: Operation | None, depth: int = OPERATION_AGREES) -> 
     Args:
         reason: Why.
         op: The operation; None if the matcher rejects a value or number.
-        depth: How far the match got; reports show the reasons of the greatest depth.
+        depth: Number of steps that matched; reports show the reasons of the greatest depth.
     """
     raise NoMatch(Mismatch(depth, reason, op))
 

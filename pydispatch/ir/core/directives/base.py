@@ -73,7 +73,7 @@ def require(word: str, clause: Any, parser: Parser, state: ParsingState, start: 
         word: Keyword of the clause.
         clause: Directive after the keyword.
         parser: The parser, after the operation.
-        state: What was parsed of the operation.
+        state: Parsed parts of the operation.
         start: Offset of the operation in the text, for the error.
     """
     variable = getattr(clause, "value", clause)  # a clause is a variable, or a directive with a variable `value`

@@ -326,7 +326,7 @@ class StructuredOp(IRDLOperation):
             that the name of the operation implies.
         cast: Conversion of the operands to the accumulator's type; if absent, it is signed unless the name of the
             operation says unsigned.
-        strides, dilations: Those of the sliding windows of convolutions and poolings; 1 if absent.
+        strides, dilations: Strides and dilations of the sliding windows of convolutions and poolings; 1 if absent.
         kind, fun: Scalar function of `linalg.elementwise`, and of `linalg.elemwise_unary` and `elemwise_binary`.
         hidden: The region of the generic form, which is neither parsed nor printed.
     """

@@ -90,7 +90,7 @@ class Plan:
         panels: The panels of adjacent columns that an argument has B in, and register blocks read; None for a B in
             another layout.
         b_in_half_precision: Tensor of f16 or bf16 that B is widened from in registers, where it is read in place.
-        prefetch_bytes: How many bytes ahead of their reads of B blocks prefetch it; 0 for no prefetching.
+        prefetch_bytes: Bytes ahead of its reads of B that a register block prefetches; 0 for no prefetching.
         pages: B as gathered pages, where register blocks read it in place; None elsewhere.
         batched_dims: Outer dimensions at whose indices a workgroup uses the same packed columns of B.
     """

@@ -75,7 +75,7 @@ class Plan:
     Attributes:
         contraction: The contraction.
         tile: The tile of a workgroup.
-        form: How products are computed: "tensor" or "fma", see `pyd.mma`.
+        form: Instructions that compute products: "tensor" or "fma", see `pyd.mma`.
         element: Type of elements in workgroup memory.
         sum_type: Type of accumulators.
         a, b: The operands.

@@ -167,7 +167,7 @@ class _Workgroup:
             outer: Indices of the row in the tensor, without padding.
             phase: The horizontal phase: the row has every `stride`-th column from this one on.
             extent: Elements of the packed row.
-            offset: Where the row begins in `images`.
+            offset: Index of the row's first element in `images`.
         """
         stride, low, elements = self.plan.axes[1].stride, source.low[-1], self.frame.elements
         # Elements [begin, end) of the packed row are elements of the tensor; padding is before and after them.
