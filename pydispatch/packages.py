@@ -16,7 +16,7 @@ def importing(what: str, extra: str, error: type[Error] = Error) -> Iterator[Non
     """Run a `with` block of imports.
 
     Args:
-        what: What needs the packages, for messages, such as "Vulkan".
+        what: Feature that needs the packages, for messages, such as "Vulkan".
         extra: Name in `pip install pydispatch[extra]` that installs the packages; "" if pydispatch itself requires
             them.
         error: Type of the exception for a package that is missing or cannot be imported. Its message has cause and

@@ -20,7 +20,7 @@ _FLOAT32 = np.finfo(np.float32)
 Prompt = str | Sequence[int] | np.ndarray
 """Prompt of a request: text, or tokens."""
 Stop = int | str | Iterable[int | str]
-"""What ends a completion: a token or a text, or several."""
+"""Argument for the ends of a completion: a token or a text, or several."""
 
 
 class Tokenizer(Protocol):

@@ -291,7 +291,7 @@ _REMEDIES = {
     ("/", False): "write // for the quotient rounded down, or convert to pydispatch.f32 first",
     ("%", True): "write a - b * (a // b)",
 }
-"""What to write instead of an operator that is not defined, by the operator and whether the type is a float."""
+"""(operator that is not defined, whether the type is a float) -> advice on what to write instead."""
 
 
 class _Predicates(NamedTuple):

@@ -147,7 +147,7 @@ class Undefined:
 
 
 Entity = Scalar | Literal | TupleValue | MemoryRef | Tile | Known | Formula | Spilled | Undefined
-"""What a name or an expression of a kernel stands for while it is compiled."""
+"""Value of a name or an expression of a kernel while it is compiled."""
 
 FLOATS = {"f8E4M3FN": 8, "f8E5M2": 8, "f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 """Floating-point types to their widths."""

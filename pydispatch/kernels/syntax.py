@@ -26,7 +26,7 @@ _KINDS: dict[type[ast.AST], str] = {
     ast.SetComp: "a set comprehension",
     ast.YieldFrom: "yield",
 }
-"""What errors call the nodes of Python's syntax."""
+"""Names of the nodes of Python's syntax in errors."""
 REMEDIES: dict[type[ast.AST], str] = {
     ast.List: "use a tuple, or memory of the workgroup: pydispatch.shared((16,), pydispatch.f32)",
     ast.ListComp: "write a loop",
@@ -36,4 +36,4 @@ REMEDIES: dict[type[ast.AST], str] = {
     ast.Dict: "use variables",
     ast.Set: "use variables",
 }
-"""What to write instead."""
+"""Node of Python's syntax that kernels do not support -> advice on what to write instead."""

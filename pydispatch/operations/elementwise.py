@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 Elements = Scalar | Sequence[Scalar]
-"""What a function of elements returns: one element, or several."""
+"""Return type of a function of elements: one element, or several."""
 Function = Callable[..., Elements]
 """Function of elements: function(scalars, one element of each tensor...) -> one element, or several."""
 
@@ -195,7 +195,7 @@ def _fold_table() -> dict[str, Callable[..., Any]]:
 _ON_SIZES = frozenset({"add", "sub", "mul", "div", "neg", "lt", "le", "gt", "ge", "eq", "ne", "max", "min", "rem"})
 """Functions that are evaluated at compile time on constants that contain sizes."""
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
-"""Those of them that compare."""
+"""Comparisons among the functions of `_ON_SIZES`."""
 
 
 def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:

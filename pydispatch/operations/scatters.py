@@ -179,7 +179,7 @@ def _scattered_part(
         builder: The builder.
         part: The part: the elements, or the real or imaginary parts of complex ones.
         indices: Positions, as rows of `depth` coordinates.
-        slices: The same part of the slices at these positions.
+        slices: Elements of the slices at these positions, or their real or imaginary parts, as in `part`.
         depth: Number of leading axes that are indexed.
         body: Computes the new element from one of a slice and the old one.
         unique: Whether no position occurs twice.

@@ -304,7 +304,7 @@ class KernelLike:
 
 
 Kernel = CFunction | WholeKernel | Generated | Traced | KernelLike
-"""What may replace a matched pattern."""
+"""Kernel or computation that may replace a matched pattern."""
 
 
 def kernel_of(value: object, name: str) -> Kernel:

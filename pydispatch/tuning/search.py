@@ -23,7 +23,7 @@ BRIEF = 0.003
 """Seconds of the first measurement of a configuration, which selects candidates for a comparison in turns."""
 
 ROUNDS, SLICE = 9, 0.002
-"""How often two configurations are measured in turns, and the seconds of each measurement."""
+"""Number of measurements of two configurations in turns, and the seconds of each measurement."""
 
 FINALISTS = 3
 """Maximum number of configurations compared in turns with the best: the fastest ones of those measured briefly."""

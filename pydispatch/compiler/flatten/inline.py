@@ -37,8 +37,8 @@ DERIVED = "pyd.derived"
 """Attribute of private functions whose results become constants, see `compiler/constants`."""
 
 MOST_ADDED_OPERATIONS = 1 << 16
-"""How many operations inlining may add to a module. More of them compile for minutes and take gigabytes; with a smaller
-limit, models that call a block for each of many layers would be refused."""
+"""Maximum number of operations that inlining may add. More of them compile for minutes and take gigabytes. With a
+smaller limit, models that call a block for each of many layers would be refused."""
 
 
 def inline_calls(module: ModuleOp) -> None:

@@ -17,7 +17,7 @@ COHERENT_BINDINGS = "pyd.met"
 
 
 READ_ONLY_NOTE = "take ReadOnly off its subspan; in a stream executable, tie a result of the dispatch to the operand"
-"""What to do about a write to a binding that is declared to be read only."""
+"""Advice in the error about a write to a binding that is declared to be read only."""
 
 
 def is_workgroup(type_: MemRefType) -> bool:

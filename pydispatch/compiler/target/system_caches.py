@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pydispatch.compiler.target.machine_model import Cache, MachineModel, bytes_of
 
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-"""Where Linux describes the caches of the first CPU: a folder for each."""
+"""Folder in which Linux describes the caches of the first CPU: a folder for each."""
 
 # Bytes that a cache and a line may have: anything else is a hypervisor's mistake.
 _PLAUSIBLE_BYTES, _PLAUSIBLE_LINES = range(4 << 10, 1 << 32), (16, 32, 64, 128, 256)

@@ -84,4 +84,4 @@ def index_of(elements: Elements, term: Stated) -> Index:
 
 
 RULES = Rules(element=element_of, sizes=sizes_of, scalar=clone_op)
-"""How kernels compute elements, sizes, and scalar operations."""
+"""Rules by which kernels compute elements, sizes, and scalar operations."""

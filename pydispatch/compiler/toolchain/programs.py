@@ -26,7 +26,7 @@ MIN_CLANG = 17
 MIN_LLD = 15  # the first that relaxes calls of RISC-V
 MAX_BITCODE_LLVM = 22  # major version of llvmlite's LLVM, which cannot parse newer bitcode
 INSTALL = "install the bundled one: pip install 'pydispatch[c]'"
-"""How to get a C compiler, for messages that none was found."""
+"""Advice on how to get a C compiler, for messages that none was found."""
 
 _CLANG = ("clang", "PYDISPATCH_CLANG", MIN_CLANG)
 """Name of the program, the environment variable that names another one, and the oldest major version that works."""

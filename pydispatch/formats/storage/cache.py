@@ -25,7 +25,7 @@ MAX_BYTES = 1 << 30
 """Largest file of an entry: a larger result is not cached."""
 
 SIZE = "PYDISPATCH_CACHE_SIZE"
-"""How many MiB may be cached; 0: nothing is cached or looked up."""
+"""Maximum size of the cache in MiB; 0: nothing is cached or looked up."""
 DEFAULT_SIZE = 1024
 """MiB that are cached if the variable `SIZE` is not set."""
 

@@ -20,7 +20,7 @@ from pydispatch.ir.core.locations import SourceLoc, location_of
 from pydispatch.ir.core.walk import walk
 
 Results = Tensor | Sequence[Tensor]
-"""What a conversion returns: the result of an operation, or several."""
+"""Return type of a conversion: the result of an operation, or several."""
 ArgumentAxis = tuple[int, int]
 """Index of an argument of a function, and index of one of its axes; both from 0."""
 

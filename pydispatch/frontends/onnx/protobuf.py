@@ -16,7 +16,7 @@ import numpy as np
 
 _MAX_DEPTH = 100  # nesting of messages, the default limit of protobuf's own decoders
 _WIRE_NAMES = {0: "a varint", 1: "8 bytes", 2: "a length", 5: "4 bytes"}
-"""What errors call the wire types, the encodings of a field."""
+"""Names of the wire types, the encodings of a field, in errors."""
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 
 M = TypeVar("M", bound="Message")

@@ -42,7 +42,7 @@ class Record:
         transients: (index of the buffer, offset in the arena in bytes) of each.
         arena_bytes: Size of the arena.
         sizes: Bytes of each buffer, without the arena.
-        state: What the device caches for this plan; None before its first run.
+        state: Data that the device caches for this plan; None before its first run.
         segments: Device plans and host commands that the plan is split into (commands.py); None before they are
             computed, [] for a plan that is not split.
         in_place_variants: Plans for calls with results in the memory of arguments. The key has the pair (argument's

@@ -40,7 +40,7 @@ class CpuLinker:
         registry: Providers of imports and supplied code of the device; None if nothing was added to it.
         processor_data: The eight 64-bit words of processor features that kernels receive.
         machine: The CPU for `link_directly`; None if it cannot describe the CPU.
-        chains: How chains (dispatches that run tile by tile) are tiled.
+        chains: Options for the tiling of chains (dispatches that run tile by tile).
         imports: The program's imports with their providers, set by `finish`.
     """
 

@@ -287,4 +287,4 @@ def _cuda(type_: Attribute) -> str:
 
 
 LANGUAGE = Language(name="CUDA", key="cuda", prototype=prototype, remedy="add a .ptx, .bc, .cu or .c with {prototype}")
-"""How messages and the manifest show functions of CUDA to users."""
+"""Form in which messages and the manifest show functions of CUDA to users."""

@@ -134,4 +134,4 @@ def _glsl(type_: Attribute) -> str:
 
 
 LANGUAGE = Language(name="Vulkan", key="glsl", prototype=prototype, remedy="add a .spv or .glsl with it")
-"""How messages and the manifest show functions of Vulkan to users."""
+"""Form in which messages and the manifest show functions of Vulkan to users."""

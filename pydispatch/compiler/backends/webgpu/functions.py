@@ -110,4 +110,4 @@ def _element(type_: Attribute) -> str:
 
 
 LANGUAGE = Language(name="WebGPU", key="wgsl", prototype=prototype, remedy="wanted is {prototype}; add a .wgsl with it")
-"""How messages and the manifest show functions of WebGPU to users."""
+"""Form in which messages and the manifest show functions of WebGPU to users."""

@@ -26,7 +26,7 @@ WORKGROUP = IntegerAttr(3, 64)
 """The memory space of workgroup memory."""
 
 RADIX = 8
-"""How many partial results one invocation combines in a step of the tree."""
+"""Number of partial results that one invocation combines in a step of the tree."""
 
 
 def combine_partials(

@@ -193,7 +193,7 @@ class Antialiased:
 
 
 Method = Interpolation | Antialiased
-"""How an element of the result is computed from elements of the image."""
+"""Method by which an element of the result is computed from elements of the image."""
 
 
 # -- operators

@@ -10,7 +10,7 @@ from pydispatch.operations import sampling
 _MODES = ("linear", "nearest", "cubic")
 """Interpolations of `GridSampler`, by PyTorch's codes."""
 _BEYOND = ("zeros", "border", "reflection")
-"""What `GridSampler` reads beyond the border of an image, by PyTorch's codes."""
+"""Values that `GridSampler` reads beyond the border of an image, by PyTorch's codes."""
 
 
 @converts(*(f"aten.{name}" for name in ("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")))

@@ -14,9 +14,9 @@ class _Copy:
 
     Attributes:
         threads: Indices in the batch of the threads whose bytes are not written yet, int64 [threads].
-        groups: Which of the thread's cp.async groups the copy belongs to, counted from 0, int64 [threads].
+        groups: Index of the thread's cp.async group that the copy belongs to, int64 [threads].
         memory: The memory to write: the shared memory of the batch.
-        offsets: Where in it each thread writes, in bytes, int64 [threads].
+        offsets: Offset in it at which each thread writes, in bytes, int64 [threads].
         data: The bytes that each thread writes, uint8 [threads, bytes], read when the copy began.
     """
 

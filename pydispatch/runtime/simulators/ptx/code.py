@@ -86,7 +86,7 @@ class CodeBlock:
         steps: The closures of its instructions.
         end: Ends the block, and returns the index of the next one; None where control falls through.
         line: Line of the first instruction in the text, from 1, for messages.
-        sync: What the first instruction waits for; None if it does not wait.
+        sync: Event that the first instruction waits for; None if it does not wait.
         count: Number of instructions.
         slots: Slots that the block accesses.
         accesses: Slots that each instruction accesses; empty after translation.
@@ -117,7 +117,7 @@ class FunctionCode:
         function: The function as parsed.
         builder: Builder that assigned the slots; it has the names of registers, and the text for messages.
         blocks: Its basic blocks, as closures.
-        slots: What each slot of a frame holds: a register, a constant, or a special register.
+        slots: Content of each slot of a frame: a register, a constant, or a special register.
         template: Initial values of the slots: constants, and None for slots that a frame sets.
         bound_slots: Slots that a frame sets: views of stores, unused results and special values.
         store_of: Index of the store of each register and `.param` variable; -1 for one that is never accessed.

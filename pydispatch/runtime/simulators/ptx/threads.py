@@ -85,14 +85,14 @@ class ThreadBatch:
         first, count: Index of the first block in the launch, and number of blocks.
         threads_per_block, n: Threads of a block, and of the batch.
         warps_per_block, warps: Warps of a block, and of the batch.
-        alive: Which threads have not exited, bool [n].
+        alive: Mask of the threads that have not exited, bool [n].
         living: Number of these.
         memory: Global memory.
         races: The detector of data races, if there is one.
         shared: Shared memory of all blocks, `launch.shared_stride` bytes each.
         local, local_stride: Local memory of all threads, and bytes of each; it grows with the depth of calls.
         async_copies: Copies that the threads have begun and not waited for.
-        epochs: How many barriers each block has passed, int64 [count], for the detector of data races.
+        epochs: Number of barriers that each block has passed, int64 [count], for the detector of data races.
     """
 
     def __init__(self, launch: Launched, first: int, count: int) -> None:

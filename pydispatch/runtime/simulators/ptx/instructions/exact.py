@@ -149,7 +149,7 @@ def _one_by_one(result: Any, is_hard: Any, exact: Callable[..., float], *values:
 
     Args:
         result: Elements, [n].
-        is_hard: Which elements are replaced, bool [n]: those for which the fast formula may be wrong.
+        is_hard: Mask of the elements for which the fast formula may be wrong, bool [n]: they are replaced.
         exact: Function that returns an element for one element of each of `values`.
         values: Operands, [n] or scalars.
     """
