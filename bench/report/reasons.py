@@ -76,24 +76,12 @@ PYTHON_KERNELS = {
 """Why loops in C or Numba are faster than kernels of examples/python_kernels on Zen 4, by the names of kernels."""
 
 PYTHON_KERNELS_ON_XEON = {
-    ("prefix_sums",): (
-        "measured before workgroup memory became vector registers: 22 loads and 6 stores for 16 elements, and loads "
-        "of two stored vectors, which wait until all earlier stores are in the cache, also those of y; now 3.0 ms in "
-        "turns with 3.1 of clang and 3.2 of gcc (CPU time, one worker), and a copy of x to y takes 2.4"
-    ),
-    ("softmax",): (
-        "not reproduced: in turns 1.53 to 1.54 ms, gcc 1.90 to 1.93 (CPU time, one worker), where a copy of x to y "
-        "takes 1.2; within the second-level cache 0.73 of gcc's time"
-    ),
-    ("cross_entropy",): (
-        "not reproduced: in turns 1.84 to 1.85 ms, gcc 1.97 to 2.13 (CPU time, one worker), where a copy of x to dx "
-        "takes 1.2; within the second-level cache 0.74 of gcc's time"
-    ),
-    ("blur",): (
-        "measured before vectors between the edges were computed without masks: now 2.77 ms in turns with 2.59 of "
-        "Numba and 2.75 of clang (CPU time, one worker), where a copy of x to y takes 2.4; within the second-level "
-        "cache 0.69 of the time before and 0.92 of Numba's, which multiplies by 0.2 where ours divides by 5, 14 % of "
-        "the time"
+    ("heat", "blur"): (
+        "16 MiB read and 16 MiB written, where a copy takes 1.24 ms: with one worker heat takes 1.9 to 2.3 ms, in "
+        "turns with 1.8 to 2.0 of Numba, which goes through whole rows; blocks of 8 x 512 elements instead of 4 x 512 take "
+        "0.96 of the time, of 4 x 1024 1.16. With two workers it was 0.87 ms, Numba 0.89, in another run. Blur divides "
+        "by 5 where Numba multiplies by 0.2, 14 % of the time; in other runs it was ahead, 1.84 and 1.99 ms with one "
+        "worker, 0.79 and 0.84 with two"
     ),
     ("layer_norm_backward",): (
         "C adds a row to the sums of columns while it is in the first-level cache; ours reads 128 rows of x and dy "
@@ -101,13 +89,19 @@ PYTHON_KERNELS_ON_XEON = {
         "for x, 23 % its moments, which wait for dy, 14 % the gradient, 2.5 % sums of lanes"
     ),
     ("gathered_rows",): (
-        "16 MiB of rows read and written, in tiles of 8 rows and 32 columns, so that a row of 1 KiB is read in eight "
-        "visits: with tiles of 256 columns 2.64 ms, in turns with 2.90 of ours and 2.87 of gcc (CPU time, one "
-        "worker); a copy of as many bytes in order takes 2.4"
+        "measured with tiles of 8 rows and 32 columns, in which a row of 1 KiB is read in eight visits; tiles of 8 "
+        "rows and 256 columns, as they are now, take 0.80 of the time (1.99 and 1.60 ms, two workers 0.88 and 0.71)"
     ),
-    ("histogram",): (
-        "one load, one comparison and one increment for each element, in both: 0.98 in turns; each workgroup also "
-        "adds its 256 counts by atomic operations"
+    ("accelerations",): (
+        "a square root and a division for each pair of bodies, correctly rounded; gcc and clang approximate the "
+        "reciprocal root to 14 bits and refine it (-ffast-math): 16.8 M pairs in 7.1 ms, gcc 6.6"
+    ),
+    ("connected_components",): (
+        "atomic operations on random words of 512 KiB, in both; not reproduced with one worker: 3.05 ms, in turns with "
+        "3.07 of gcc and of clang"
+    ),
+    ("embedding_bag",): (
+        "random rows of 256 bytes from 16 MiB; not reproduced: with two workers 0.91 ms, in turns with 1.14 of Numba"
     ),
 }
 """Why loops in C or Numba are faster on the Intel Xeon, by the names of kernels. Copies are NumPy's, from memory."""
@@ -210,6 +204,36 @@ REASONS: tuple[Reason, ...] = (
         "up to 6.6e-3 of the largest; ours adds in f32, as XLA and onnxruntime do, and is off by 7.0e-4. Widening the "
         "weights takes 4 of 20 instructions of the units that multiply, and the products reach 128 to 158 GFLOP/s",
         peers=("iree",),
+    ),
+    Reason(
+        XEON,
+        ("*",),
+        "a command in Python beside a compiled one: imports take 0.4 s of CPU time, more than half of the smallest "
+        "model",
+        peers=("iree",),
+        name="compile, cold",
+    ),
+    *(
+        Reason(
+            XEON,
+            ("bf16, *",),
+            "PyTorch multiplies in bf16 by AMX and keeps all activations in bf16; ours keeps sums, norms and attention "
+            "in f32 and processes a prompt in chunks of 64 tokens, each of which reads the weights again",
+            peers=("torch",),
+            name=name,
+        )
+        for name in ("prefill", "first token")
+    ),
+    *(
+        Reason(
+            XEON,
+            ("Q8_0, *",),
+            "CTranslate2 has one scale for each row of the weights and multiplies by AMX; Q8_0 has one for each block "
+            "of 32, whose sums ours scales and adds in f32",
+            peers=("ctranslate2",),
+            name=name,
+        )
+        for name in ("prefill", "first token")
     ),
     *(Reason(XEON, names, why, peers=("Numba", "C", "C, clang")) for names, why in PYTHON_KERNELS_ON_XEON.items()),
     *(Reason(ZEN_4, names, why, peers=("Numba", "C", "C, clang")) for names, why in PYTHON_KERNELS.items()),

@@ -10,7 +10,9 @@ from running import Case, run
 import pydispatch as pd
 
 ROWS, COLUMNS = 8, 32
-"""Rows and columns of a tile, which a workgroup copies or adds."""
+"""Rows and columns of a tile, which a workgroup adds."""
+COPIED = 256
+"""Columns of a tile that a workgroup copies: runs of 1 KiB, which caches prefetch."""
 OWNED = 64
 """Columns of the table that belong to one workgroup of `scattered_rows`."""
 Table = Annotated[pd.View, pd.f32["rows", "n"]]
@@ -21,8 +23,8 @@ Gathered = Annotated[pd.View, pd.f32["count", "n"]]  # copies of the rows with t
 @pd.kernel(workgroup=64)
 def gathered_rows(table: Table, numbers: Numbers, y: Gathered) -> None:
     """Compute y[i] = table[numbers[i]]; a number outside of the table gives a row of zeros."""
-    i, j = pd.group_id(1) * ROWS, pd.group_id(0) * COLUMNS
-    y[i : i + ROWS, j : j + COLUMNS] = table[numbers[i : i + ROWS], j : j + COLUMNS]
+    i, j = pd.group_id(1) * ROWS, pd.group_id(0) * COPIED
+    y[i : i + ROWS, j : j + COPIED] = table[numbers[i : i + ROWS], j : j + COPIED]
 
 
 @pd.kernel(workgroup=64, grid=lambda dy, *_: pd.cdiv(dy.shape[1], OWNED))
