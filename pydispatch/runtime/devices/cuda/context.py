@@ -19,6 +19,7 @@ from pydispatch.runtime.accelerators import traced
 from pydispatch.runtime.accelerators.closing import Closing
 from pydispatch.runtime.accelerators.context import HostMemory, view_of
 from pydispatch.runtime.devices.cuda import driver as cuda
+from pydispatch.runtime.devices.cuda.current import Current
 from pydispatch.runtime.devices.cuda.memory import Block, StreamOrderedPool
 
 if TYPE_CHECKING:
@@ -38,27 +39,6 @@ _ATTRIBUTES = {
     "major": "COMPUTE_CAPABILITY_MAJOR", "minor": "COMPUTE_CAPABILITY_MINOR", "pools": "MEMORY_POOLS_SUPPORTED",
 }  # fmt: skip
 """Key of `Context.attributes` → name of a CUdevice_attribute without "CU_DEVICE_ATTRIBUTE_"."""
-
-
-class Current:
-    """Context manager that makes this device current in the thread, and restores the previous context at the end.
-
-    Other libraries, such as PyTorch with several devices, may have made another context current.
-    """
-
-    __slots__ = ("_context", "_handle", "_pop", "_push")
-
-    def __init__(self, context: Context) -> None:
-        self._context, self._handle = context, context.handle
-        self._push, self._pop = context.driver.cuCtxPushCurrent, context.driver.cuCtxPopCurrent
-
-    def __enter__(self) -> None:
-        (status,) = self._push(self._handle)
-        if status:
-            self._context.raise_failure(status, "cuCtxPushCurrent")
-
-    def __exit__(self, *unused: object) -> None:
-        self._pop()
 
 
 class StepName(NamedTuple):
