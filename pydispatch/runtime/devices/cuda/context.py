@@ -103,7 +103,7 @@ class Context(Closing, base.Context):
             )
         subject = f"{self.name} ({self.model}): its context"
         self.handle = self.check(driver.cuDevicePrimaryCtxRetain(self.device), subject)
-        self.current = Current(self)
+        self.current = Current(driver, self.handle, self.raise_failure)
         self.unload_module = driver.cuModuleUnload
         self.modules: weakref.WeakSet[Any] = weakref.WeakSet()  # `modules.Modules` of all loaded programs
         self.garbage: deque[tuple[Any, Any]] = deque()

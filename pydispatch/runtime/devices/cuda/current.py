@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pydispatch.runtime.devices.cuda.context import Context
+    from collections.abc import Callable
 
 
 class Current:
-    """Context manager that makes this device current in the thread, and restores the previous context at the end.
+    """Context manager that makes a device current in the thread, and restores the previous context at the end.
 
     Other libraries, such as PyTorch with several devices, may have made another context current.
     """
 
-    __slots__ = ("_context", "_handle", "_pop", "_push")
+    __slots__ = ("_handle", "_pop", "_push", "_raise_failure")
 
-    def __init__(self, context: Context) -> None:
-        self._context, self._handle = context, context.handle
-        self._push, self._pop = context.driver.cuCtxPushCurrent, context.driver.cuCtxPopCurrent
+    def __init__(self, driver: Any, handle: Any, raise_failure: Callable[[Any, str], object]) -> None:
+        """Prepare calls of a driver.
+
+        handle: the CUcontext of the device. raise_failure: function that raises the error of a status that the driver
+        call with a name returned.
+        """
+        self._handle, self._raise_failure = handle, raise_failure
+        self._push, self._pop = driver.cuCtxPushCurrent, driver.cuCtxPopCurrent
 
     def __enter__(self) -> None:
         (status,) = self._push(self._handle)
         if status:
-            self._context.raise_failure(status, "cuCtxPushCurrent")
+            self._raise_failure(status, "cuCtxPushCurrent")
 
     def __exit__(self, *unused: object) -> None:
         self._pop()
