@@ -244,7 +244,10 @@ def raise_exports(str file, str name, str member, listed, count):
 
 
 def map_executables(Module module not None, list codes not None):
-    """Map the code of executables of a program, all in one mapping. codes: (index, name, bytes of the ELF file) of each."""
+    """Map the code of executables of a program, all in one mapping.
+
+    codes: (index, name, bytes of the ELF file) of each executable.
+    """
     cdef uint32_t i, index, failed = 0, count = <uint32_t>len(codes)
     cdef const unsigned char[::1] elf
     cdef pyd_status_t status

@@ -80,8 +80,8 @@ PYTHON_KERNELS_ON_XEON = {
         "16 MiB read and 16 MiB written, where a copy takes 1.24 ms: with one worker heat takes 1.9 to 2.3 ms, in "
         "turns with 1.8 to 2.0 of Numba, which goes through whole rows; blocks of 8 x 512 elements instead of 4 x 512 "
         "take 0.96 of the time, of 4 x 1024 1.16. With two workers it was 0.87 ms, Numba 0.89, in another run. Blur "
-        "divides by 5 where Numba multiplies by 0.2, 14 % of the time; in other runs it was ahead, 1.84 and 1.99 ms with "
-        "one worker, 0.79 and 0.84 with two"
+        "divides by 5 where Numba multiplies by 0.2, 14 % of the time; in other runs it was ahead, 1.84 and 1.99 ms "
+        "with one worker, 0.79 and 0.84 with two"
     ),
     ("layer_norm_backward",): (
         "C adds a row to the sums of columns while it is in the first-level cache; ours reads 128 rows of x and dy "

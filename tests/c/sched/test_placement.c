@@ -173,10 +173,10 @@ static pyd_sched_t* make_pair(bool has_affinity) {
 
 // Puts the parked thread where the caller is, so that it remembers that CPU.
 static pthread_t share_cpu(pyd_sched_t* sched, uint32_t cpu, uint64_t mask) {
-  const pthread_t helper = sched->threads[0].place.thread.handle;
+  const pthread_t helper = sched->threads[0].placement.thread.handle;
   put(pthread_self(), cpu, 0xF);
   put(helper, cpu, mask);
-  atomic_store(&sched->threads[0].place.cpu, cpu);
+  atomic_store(&sched->threads[0].placement.cpu, cpu);
   return helper;
 }
 
@@ -202,8 +202,8 @@ static void test_nowhere_to_go(pyd_sched_t* sched) {
 // Threads apart from one another cost no change of a mask.
 static void test_nothing_to_do(pyd_sched_t* sched) {
   share_cpu(sched, 1, 0xF);
-  put(sched->threads[0].place.thread.handle, 2, 0xF);
-  atomic_store(&sched->threads[0].place.cpu, 2);
+  put(sched->threads[0].placement.thread.handle, 2, 0xF);
+  atomic_store(&sched->threads[0].placement.cpu, 2);
   atomic_store(&sched->threads[0].idle_since, UINT64_MAX);  // it has just parked
   const uint32_t before = changes();
   run_pair(sched);
@@ -275,7 +275,7 @@ static void test_nested_job(pyd_sched_t* sched) {
 
 static void test_pinned(void) {
   pyd_sched_t* sched = make_pair(true);
-  const pthread_t helper = sched->threads[0].place.thread.handle;
+  const pthread_t helper = sched->threads[0].placement.thread.handle;
   CHECK(state_of(helper).mask == 0x2, "mask %#lx", (long)state_of(helper).mask);
   put(pthread_self(), 1, 0xF);
   const pair_t pair = run_pair(sched);
@@ -284,7 +284,7 @@ static void test_pinned(void) {
   CHECK(state_of(helper).mask == 0x1, "mask %#lx: it stays on one CPU of its scheduler", (long)state_of(helper).mask);
   put(pthread_self(), 2, 0xF);  // the program pins the thread elsewhere, where it meets the caller
   put(helper, 2, 0x4);
-  atomic_store(&sched->threads[0].place.cpu, 2);
+  atomic_store(&sched->threads[0].placement.cpu, 2);
   run_pair(sched);
   CHECK(state_of(helper).mask == 0x4, "mask %#lx: the mask of the program stays", (long)state_of(helper).mask);
   pyd_sched_destroy(sched);
@@ -296,7 +296,7 @@ static void test_leaving(pyd_sched_t* sched) {
   pyd_placement_before_wake(&sched->threads[0]);
   pyd_status_free(pyd_sched_stop(sched));
   CHECK(state_of(helper).mask == 0xF, "mask %#lx", (long)state_of(helper).mask);
-  CHECK(!begin_change(&sched->threads[0].place), "the mask of a thread that has ended may be changed");
+  CHECK(!begin_change(&sched->threads[0].placement), "the mask of a thread that has ended may be changed");
 }
 
 // ---- at random
@@ -337,8 +337,8 @@ static void test_random_migrations(void) {
   for (int i = 0; i < 3; ++i) pthread_join(callers[i], NULL);
   await_parked(sched);
   for (uint32_t i = 0; i < CPUS - 1; ++i) {
-    const simulated_thread_t state = state_of(sched->threads[i].place.thread.handle);
-    CHECK(state.mask == 0xF || atomic_load(&sched->threads[i].place.state) == PYD_PLACEMENT_MOVED, "mask %#lx",
+    const simulated_thread_t state = state_of(sched->threads[i].placement.thread.handle);
+    CHECK(state.mask == 0xF || atomic_load(&sched->threads[i].placement.state) == PYD_PLACEMENT_MOVED, "mask %#lx",
           (long)state.mask);
   }
   pyd_sched_destroy(sched);

@@ -40,7 +40,7 @@ static pyd_sched_t* make_without_threads(void) {
 // Lets the thread join a job while a caller of another job is on |caller_cpu|. Returns how often its mask has changed.
 static int check_with_caller(pyd_sched_t* sched, uint32_t caller_cpu, int query) {
   pyd_sched_thread_t* self = &sched->threads[0];
-  self->place.is_checked = false;
+  self->placement.is_checked = false;
   queries = changes = 0;
   failing_query = query;
   atomic_store(&sched->used, 1);
@@ -67,12 +67,12 @@ static void test_masks_that_do_not_change(void) {
   can_change = true;
   CHECK(check_with_caller(sched, 1, 2) == 1 && mask == (ALL & ~2), "a mask that is not known was restored");
   mask = ALL;
-  CHECK(self->place.state == PYD_PLACEMENT_OWN_MASK, "%u", (unsigned)self->place.state);
-  atomic_store(&self->place.state, PYD_PLACEMENT_CHANGING);
+  CHECK(self->placement.state == PYD_PLACEMENT_OWN_MASK, "%u", (unsigned)self->placement.state);
+  atomic_store(&self->placement.state, PYD_PLACEMENT_CHANGING);
   CHECK(check_with_caller(sched, 1, 0) == 0 && queries == 0, "another thread changes the mask");
-  atomic_store(&self->place.state, PYD_PLACEMENT_OWN_MASK);
+  atomic_store(&self->placement.state, PYD_PLACEMENT_OWN_MASK);
   pyd_placement_leave(self);
-  CHECK(self->place.state == PYD_PLACEMENT_GONE, "%u", (unsigned)self->place.state);
+  CHECK(self->placement.state == PYD_PLACEMENT_GONE, "%u", (unsigned)self->placement.state);
   atomic_store(&sched->used, 0);
   pyd_sched_destroy(sched);
 }
@@ -85,7 +85,7 @@ static void test_pinned_thread(void) {
   here = 0;
   can_change = true;
   pyd_placement_enter(self);
-  mask = self->place.moved_to.words[0];
+  mask = self->placement.moved_to.words[0];
   CHECK(check_with_caller(sched, 0, 0) == 1 && mask == 2, "the thread is on CPUs %x", (unsigned)mask);
   CHECK(check_with_caller(sched, 1, 0) == 0 && mask == 2, "the caller is not on the CPU of the thread");
   atomic_store(&sched->used, 0);
