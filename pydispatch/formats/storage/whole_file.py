@@ -38,7 +38,9 @@ def read(path: Path, limit: int) -> bytes | None:
         state = os.fstat(handle)
         if not stat.S_ISREG(state.st_mode) or state.st_size > limit:
             return None
-        data = stream.read(limit + 1)  # the file may have grown since fstat
+        data = stream.read(state.st_size + 1)  # Python allocates as many bytes as it is to read: not `limit`
+        if len(data) > state.st_size:  # the file has grown since fstat
+            data += stream.read(limit + 1 - len(data))
         return data if len(data) <= limit else None
 
 
