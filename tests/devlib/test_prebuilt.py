@@ -32,6 +32,12 @@ except pd.CompileError as error:
 """
 
 
+def forget_archive() -> None:
+    """Let the archive be read again."""
+    prebuilt._library.cache_clear()
+    prebuilt._labels.cache_clear()
+
+
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
     path = tmp_path_factory.mktemp("prebuilt") / "library.tar.xz"
@@ -57,12 +63,12 @@ def test_a_level_is_what_compiling_for_the_machine_gives(library, monkeypatch, a
     made = text_of(arch, cpu, features)
     try:
         monkeypatch.setattr(prebuilt, "FILE", library)
-        prebuilt._library.cache_clear()
+        forget_archive()
         assert "sources" in prebuilt._library() and prebuilt.level_of(arch, cpu, features) is not None
         before = text_of(arch, cpu, features)
     finally:
         monkeypatch.undo()
-        prebuilt._library.cache_clear()
+        forget_archive()
     assert made == before
 
 
@@ -97,8 +103,8 @@ def test_a_library_of_other_sources_does_not_count(library, monkeypatch):
     try:
         monkeypatch.setattr(prebuilt, "FILE", library)
         monkeypatch.setattr(prebuilt, "sources", lambda: "other")
-        prebuilt._library.cache_clear()
+        forget_archive()
         assert prebuilt._library() == {}
     finally:
         monkeypatch.undo()
-        prebuilt._library.cache_clear()
+        forget_archive()

@@ -96,6 +96,7 @@ def _library() -> dict[str, bytes]:
     return members(FILE) if _labels() else {}
 
 
+@functools.cache
 def _labels() -> dict[str, bytes]:
     """Return the members `compiler` and `sources` of the archive, its first ones; reading all would take 12 ms.
 
