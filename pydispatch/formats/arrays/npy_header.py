@@ -37,22 +37,7 @@ class NpyHeader:
         Raises ValueError if the header is broken, or if the array cannot be mapped as it is (big-endian or Fortran
         order).
         """
-        if len(data) < 12 or bytes(data[:6]) != b"\x93NUMPY":
-            raise ValueError("it is no .npy file")
-        if data[6] not in (1, 2, 3):
-            raise ValueError(f"format {data[6]}.{data[7]} of .npy is not known")
-        # The prefix has 6 bytes of magic number, 2 of the version, and the size of the header text.
-        width = 2 if data[6] == 1 else 4
-        (size,) = struct.unpack("<H" if width == 2 else "<I", data[8 : 8 + width])
-        length = 8 + width + size
-        if size > _MAX_HEADER_BYTES or length > len(data):
-            raise ValueError(f"a header of {size} bytes does not fit")
-        try:
-            header = ast.literal_eval(bytes(data[8 + width : length]).decode("utf-8").strip())
-        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):  # TypeError: a list as a key
-            raise ValueError("its header cannot be read") from None
-        if not isinstance(header, dict):
-            raise ValueError("its header is no dictionary")
+        header, length = _parse_dictionary(data)
         descr, shape = header.get("descr"), header.get("shape")
         match = _ELEMENT_TYPE.fullmatch(descr) if isinstance(descr, str) else None
         if match is None:
@@ -65,6 +50,29 @@ class NpyHeader:
         if header.get("fortran_order") is not False and sum(v != 1 for v in shape) > 1:
             raise ValueError("its elements are in Fortran order; write np.ascontiguousarray(x)")
         return cls(match["kind"], 8 * int(match["bytes"]), shape, length)
+
+
+def _parse_dictionary(data: memoryview) -> tuple[dict[object, object], int]:
+    """Return the dictionary of a .npy header, and the length of the header with its prefix; raise ValueError if broken.
+
+    The prefix has 6 bytes of magic number, 2 of the version, and the size of the dictionary's text in 2 or 4 bytes.
+    """
+    if len(data) < 12 or bytes(data[:6]) != b"\x93NUMPY":
+        raise ValueError("it is no .npy file")
+    if data[6] not in (1, 2, 3):
+        raise ValueError(f"format {data[6]}.{data[7]} of .npy is not known")
+    width = 2 if data[6] == 1 else 4
+    (size,) = struct.unpack("<H" if width == 2 else "<I", data[8 : 8 + width])
+    length = 8 + width + size
+    if size > _MAX_HEADER_BYTES or length > len(data):
+        raise ValueError(f"a header of {size} bytes does not fit")
+    try:
+        header = ast.literal_eval(bytes(data[8 + width : length]).decode("utf-8").strip())
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):  # TypeError: a list as a key
+        raise ValueError("its header cannot be read") from None
+    if not isinstance(header, dict):
+        raise ValueError("its header is no dictionary")
+    return header, length
 
 
 def _shown(shape: object) -> str:

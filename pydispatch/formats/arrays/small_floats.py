@@ -73,11 +73,13 @@ def values(name: str) -> NDArray[np.float64]:
         return table
     exponent_bits, fraction_bits, bias, special = FORMATS[name]
     sign_bit = 1 << (exponent_bits + fraction_bits)
+    # The values of the codes without a sign.
     code = np.arange(sign_bit)
     exponent, fraction = code >> fraction_bits, code & ((1 << fraction_bits) - 1)
     mantissa = np.where(exponent > 0, fraction + (1 << fraction_bits), fraction)  # normal numbers have an implicit one
     # Subnormal numbers, of exponent 0, are scaled as those of exponent 1.
     positive = np.ldexp(mantissa.astype(np.float64), np.maximum(exponent, 1) - bias - fraction_bits)
+    # The special codes (see FloatFormat), and the codes with a sign.
     if special == "ieee":
         largest = exponent == (1 << exponent_bits) - 1
         positive[largest] = np.where(fraction[largest] == 0, np.inf, np.nan)
@@ -121,29 +123,43 @@ def encode(numbers: NDArray[Any], name: str) -> NDArray[np.uint8]:
     import numpy as np
 
     wide = numbers.astype(np.float64)
-    magnitude = np.abs(wide)
     if name == EXPONENT_ONLY:
-        # frexp is for mantissas in [0.5, 1): its exponents are 1 larger than for those in [1, 2).
-        exponent = np.frexp(np.where((magnitude > 0) & np.isfinite(magnitude), magnitude, 1.0))[1] - 1
-        code = np.where(magnitude > 0, np.clip(exponent + 127, 0, 255), 0)
-        return np.where(np.isfinite(wide), code, 255).astype(np.uint8)
+        return _encode_exponents(wide)
     exponent_bits, fraction_bits, _, special = FORMATS[name]
     sign_bit = 1 << (exponent_bits + fraction_bits)
-    boundaries, overflow_code = _boundaries(name)
-    code = np.searchsorted(boundaries, magnitude)  # the lower one of two codes in case of a tie
-    is_tie = (code < len(boundaries)) & (boundaries[np.minimum(code, len(boundaries) - 1)] == magnitude)
-    code = np.where(is_tie & (code % 2 == 1), code + 1, code)  # to the even code
-    code = np.where(code >= len(boundaries), overflow_code, code)
+    code = _encode_magnitudes(np.abs(wide), name)
+    sign = np.where(np.signbit(wide), sign_bit, 0)
     nan = {
         "ieee": sign_bit - (1 << max(fraction_bits - 1, 0)),  # quiet: of the fraction only the highest bit is set
         "fn": sign_bit - 1,
         "fnuz": sign_bit,
         "finite": sign_bit,  # -0, because there is no NaN
     }[special]
-    sign = np.where(np.signbit(wide), sign_bit, 0)
-    if special == "fnuz":
-        sign = np.where(code == 0, 0, sign)  # there is no -0: its code is NaN
-    return np.where(np.isnan(wide), nan | np.where(np.signbit(wide), sign_bit, 0), code | sign).astype(np.uint8)
+    # A zero of "fnuz" has no sign, because the code of -0 is NaN.
+    number_sign = np.where(code == 0, 0, sign) if special == "fnuz" else sign
+    return np.where(np.isnan(wide), nan | sign, code | number_sign).astype(np.uint8)
+
+
+def _encode_exponents(wide: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """Convert numbers to codes of EXPONENT_ONLY: the biased exponents of their magnitudes; 0 for zero."""
+    import numpy as np
+
+    magnitude = np.abs(wide)
+    # frexp is for mantissas in [0.5, 1): its exponents are 1 larger than for those in [1, 2).
+    exponent = np.frexp(np.where((magnitude > 0) & np.isfinite(magnitude), magnitude, 1.0))[1] - 1
+    code = np.where(magnitude > 0, np.clip(exponent + 127, 0, 255), 0)
+    return np.where(np.isfinite(wide), code, 255).astype(np.uint8)
+
+
+def _encode_magnitudes(magnitude: NDArray[np.float64], name: str) -> NDArray[np.int64]:
+    """Convert magnitudes to codes without a sign of a format in FORMATS; a NaN becomes the code of an overflow."""
+    import numpy as np
+
+    boundaries, overflow_code = _boundaries(name)
+    code = np.searchsorted(boundaries, magnitude)  # the lower one of two codes in case of a tie
+    is_tie = (code < len(boundaries)) & (boundaries[np.minimum(code, len(boundaries) - 1)] == magnitude)
+    code = np.where(is_tie & (code % 2 == 1), code + 1, code)  # to the even code
+    return np.where(code >= len(boundaries), overflow_code, code)
 
 
 def decode(codes: NDArray[Any], name: str) -> NDArray[np.float64]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pydispatch._core.artifact import ArtifactFile, crc32
 from pydispatch._core.tables import paragraph, table
@@ -26,6 +24,7 @@ from pydispatch.formats.artifact.manifest import (
     ValueEntry,
     VariantEntry,
 )
+from pydispatch.formats.artifact.members import Content, MemberTable, PackedExecutable, Variant
 from pydispatch.formats.artifact.pack import ArchiveEntry, layout
 from pydispatch.formats.program.text import parameters_of
 from pydispatch.formats.storage import whole_file
@@ -50,77 +49,6 @@ PROGRAM = "program.bin"
 """Member with the host program."""
 CONTRACTS = "contracts.bin"
 """Member with a second host program: what generated kernels require of their bindings."""
-
-Content = memoryview | tuple[memoryview, ...]
-"""A member in memory: its bytes, or chunks of them in order, such as the header and the elements of an array."""
-
-
-@dataclass
-class Variant:
-    """Binary of an executable for one target, to be packed.
-
-    Attributes:
-        name: Name of the variant, unique in its executable.
-        format: Format of the binary, such as "embedded-elf-x86_64".
-        data: The binary.
-        suffix: Suffix of its file in the artifact, without a dot: elf, ptx, spv, wgsl.
-        requires: Features that a device must have, such as "avx2" or "sm_80".
-        alignment: Alignment that the binary requires of its bindings (buffer ranges), in bytes; a power of two.
-        imports: Symbols that are resolved when the program is loaded; a leading '?' marks an optional one.
-        extra: Further keys of the manifest entry, with JSON values (docs/artifact.md, "Manifest").
-    """
-
-    name: str
-    format: str
-    data: bytes
-    suffix: str = "elf"
-    requires: Sequence[str] = ()
-    alignment: int = 64
-    imports: Sequence[str] = ()
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass
-class PackedExecutable:
-    """Executable with its variants that the compiler has created, to be packed into an artifact.
-
-    Attributes:
-        name: Name of the executable.
-        exports: Names of the exports (kernels), by ordinal.
-        variants: Binaries, one for each target, in the order in which the host program numbers them.
-    """
-
-    name: str
-    exports: Sequence[str]
-    variants: Sequence[Variant]
-
-
-def _path_part(name: str) -> str:
-    """Return a name as one component of a member's path; characters that are special in paths are escaped as %XX."""
-
-    def quote(match: re.Match[str]) -> str:
-        """Return the matched characters percent-encoded: `%XX` for each byte of their UTF-8."""
-        return "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "surrogatepass"))
-
-    quoted = re.sub(r"[^A-Za-z0-9_.$+@=-]", quote, name)
-    # "." and ".." have a meaning in paths, so the dots of a name of dots alone are escaped as well.
-    return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
-
-
-def _npy(array: NDArray[Any]) -> tuple[memoryview, memoryview]:
-    """Return the header of a .npy file and the memory of its elements.
-
-    NumPy pads a header of format 1.0 so that the elements are 64-byte aligned.
-    """
-    import io
-
-    import numpy as np
-
-    array = np.ascontiguousarray(array).reshape(array.shape)  # reshape: ascontiguousarray returns shape (1,) for ()
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
-    elements = memoryview(cast(Any, array.reshape(-1).view(np.uint8))).toreadonly()
-    return memoryview(header.getvalue()), elements
 
 
 def _memory_of(data: memoryview) -> tuple[int, int]:
@@ -194,48 +122,24 @@ class Artifact:
         Raises:
             ArtifactError: Two functions, executables or members have the same name.
         """
-        data: dict[str, Content] = {}
-
-        def add(member: str, content: bytes | tuple[memoryview, ...]) -> str:
-            """Add a member, and return its name; raise ArtifactError if the name is taken."""
-            if member in data:
-                raise ArtifactError(f"two members are named '{member}': executables and variants need different names")
-            data[member] = content if isinstance(content, tuple) else memoryview(content).toreadonly().cast("B")
-            return member
-
+        members = MemberTable()
         manifest = Manifest(version or package_version(), dict(producers or {}))
         manifest.functions = [f if isinstance(f, FunctionEntry) else FunctionEntry(*f) for f in functions]
-        for exe in executables:
-            entry = ExecutableEntry(exe.name, list(exe.exports))
-            manifest.executables.append(entry)
-            for variant in exe.variants:
-                path = f"executables/{_path_part(exe.name)}/{_path_part(variant.name)}.{variant.suffix}"
-                entry.variants.append(
-                    VariantEntry(
-                        name=variant.name,
-                        member=add(path, variant.data),
-                        format=variant.format,
-                        requires=list(variant.requires),
-                        alignment=variant.alignment,
-                        imports=list(variant.imports),
-                        extra=dict(variant.extra),
-                    )
-                )
-        for i, array in enumerate(constants):
-            member = add(f"constants/{i}.npy", _npy(array))
-            manifest.constants.append(ConstantEntry(member, array.dtype.str, list(array.shape)))
+        manifest.executables = [members.add_executable(executable) for executable in executables]
+        manifest.constants = [members.add_constant(i, array) for i, array in enumerate(constants)]
         if parameters := parameters_of(program):
             manifest.extra["parameters"] = parameters
         for key, value in ((DISPATCHES, dispatches), (CHOICES, choices)):
             if value:
                 manifest.extra[key] = value
-        manifest = Manifest.from_json(manifest.to_json())  # refuses what a reader would refuse
+        # Reading the manifest back rejects values that a reader of the artifact would reject.
+        manifest = Manifest.from_json(manifest.to_json())
         head: dict[str, Content] = {
             manifests.MEMBER: memoryview(manifest.to_bytes()), PROGRAM: memoryview(program).cast("B")
         }  # fmt: skip
         if contracts:
             head[CONTRACTS] = memoryview(contracts).cast("B")
-        return cls(manifest, {**head, **data})
+        return cls(manifest, {**head, **members.content})
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Artifact:

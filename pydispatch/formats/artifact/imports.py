@@ -79,6 +79,31 @@ def _kind(type_: str, table: dict[str, tuple[int, str]], what: str) -> tuple[int
     return table[type_]
 
 
+class _StructureBuilder:
+    """C structure that is being laid out.
+
+    Attributes:
+        members: Members so far.
+        size: Bytes so far.
+        align: Largest alignment of a member so far, in bytes.
+    """
+
+    def __init__(self) -> None:
+        """Begin with an empty structure."""
+        self.members: list[Member] = []
+        self.size, self.align = 0, 1
+
+    def add(self, name: str, type_: str, size: int, c_type: str) -> None:
+        """Append a member at the next offset that is a multiple of its size, which is also its alignment."""
+        offset = -(-self.size // size) * size
+        self.members.append(Member(name=name, type=type_, c_type=c_type, offset=offset, size=size))
+        self.size, self.align = offset + size, max(self.align, size)
+
+    def pad(self) -> None:
+        """Round the size up to a multiple of the alignment."""
+        self.size = -(-self.size // self.align) * self.align
+
+
 def layout(results: Sequence[str], arguments: Sequence[str], fields: Sequence[str] = ()) -> ParamsLayout:
     """Lay out the structure of an import call; raise ValueError for a type that C lacks.
 
@@ -86,25 +111,18 @@ def layout(results: Sequence[str], arguments: Sequence[str], fields: Sequence[st
         results, arguments: MLIR types, keys of SCALARS.
         fields: Keys of FIELDS.
     """
-    members: list[Member] = []
-    end, align = 0, 1
-
-    def add(name: str, type_: str, size: int, c_type: str) -> None:
-        """Append a member at the next offset that is a multiple of its size."""
-        nonlocal end, align
-        offset = -(-end // size) * size
-        members.append(Member(name=name, type=type_, c_type=c_type, offset=offset, size=size))
-        end, align = offset + size, max(align, size)
-
+    structure = _StructureBuilder()
     for index, type_ in enumerate(results):
-        add(f"r{index}" if len(results) > 1 else "result", type_, *_kind(type_, SCALARS, "the result type"))
+        name = f"r{index}" if len(results) > 1 else "result"
+        structure.add(name, type_, *_kind(type_, SCALARS, "the result type"))
     if len(results) > 1:
-        end = -(-end // align) * align  # several results are a nested structure, padded to its alignment
+        structure.pad()  # several results are a nested structure, padded to its alignment
     for index, type_ in enumerate(arguments):
-        add(f"a{index}", type_, *_kind(type_, SCALARS, "the argument type"))
+        structure.add(f"a{index}", type_, *_kind(type_, SCALARS, "the argument type"))
     for name in fields:
-        add(name, name, *_kind(name, FIELDS, "the field"))
-    return ParamsLayout(tuple(members), len(results), -(-end // align) * align, align)
+        structure.add(name, name, *_kind(name, FIELDS, "the field"))
+    structure.pad()
+    return ParamsLayout(tuple(structure.members), len(results), structure.size, structure.align)
 
 
 def _members(members: Sequence[Member], indent: str) -> Iterator[str]:

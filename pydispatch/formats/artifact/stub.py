@@ -82,8 +82,10 @@ def module_of(artifact: Artifact, file: str, buffers: bool = False) -> str:
         if entry.inputs is None or entry.outputs is None:
             raise ArtifactError(f"{file}: it does not say what @{entry.name} takes; compile it again")
         if not _is_identifier(entry.name) or entry.name in PROGRAM_ATTRIBUTES:
+            # Python cannot access the function as an attribute: a comment says how it is accessed.
             members.append(f"    # {entry.name!r}: program[{entry.name!r}]")
             continue
+        # `matmul_add` has the classes MatmulAdd and MatmulAddPrepared, with underscores if a name is taken.
         class_name = "".join(part[:1].upper() + part[1:] for part in entry.name.split("_"))
         while class_name in class_names or f"{class_name}Prepared" in class_names:
             class_name += "_"

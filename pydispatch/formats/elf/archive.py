@@ -18,13 +18,15 @@ def is_archive(data: bytes) -> bool:
 def members(data: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield the name and the content of each member of an `ar` archive except symbol tables.
 
-    A member has a header of 60 bytes: a name of 16, ..., its size in decimal digits at 48, and two closing bytes at 58.
-    Long names are in the member `//` (GNU) or before the content (BSD, `#1/length`).
+    The header of a member has 60 bytes. Of these, bytes 0 to 15 are the name, bytes 48 to 57 the size of the content in
+    decimal digits, and bytes 58 and 59 an end mark. A name that does not fit is stored elsewhere: GNU writes `/offset`,
+    an offset in the member `//`; BSD writes `#1/length` and puts the name before the content.
 
     Raises:
         ElfError: The archive is broken.
     """
-    position, names = len(_MAGIC), b""  # names: the content of the member `//`
+    position = len(_MAGIC)
+    long_names = b""  # the content of the member `//`
     while position < len(data):
         header = data[position : position + 60]
         if len(header) < 60 or header[58:] != b"`\n" or not header[48:58].strip().isdigit():
@@ -35,13 +37,13 @@ def members(data: bytes) -> Iterator[tuple[str, bytes]]:
             raise ElfError(f"is cut off: its member at byte {position} has {size} bytes, {len(body)} are there")
         position += 60 + size + (size & 1)  # members begin at even offsets
         if name == b"//":
-            names = body
+            long_names = body
         elif name.startswith(b"#1/") and name[3:].isdigit():
             length = int(name[3:])
             if not body.startswith(b"__.SYMDEF"):
                 yield body[:length].rstrip(b"\0").decode(errors="replace"), body[length:]
         elif name not in (b"/", b"/SYM64/", b"__.SYMDEF", b"__.SYMDEF SORTED"):  # symbol tables, GNU and BSD
             if name.startswith(b"/") and name[1:].isdigit():  # an offset in the long names
-                name = names[int(name[1:]) :].split(b"\n")[0]
+                name = long_names[int(name[1:]) :].split(b"\n")[0]
             # GNU ends each name with a slash.
             yield name.rstrip(b"/").decode(errors="replace"), body

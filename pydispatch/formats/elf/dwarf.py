@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pydispatch.formats.elf.reader import SHT_RELA, ElfError, ElfFile, ElfSection
 
@@ -42,11 +43,23 @@ _ABSOLUTE = {62: (1, 10), 183: (257, 258), 243: (1, 2)}
 """ELF machine -> types of relocations that store an absolute address or offset, of 32 or 64 bits."""
 
 
-_Abbreviations = Mapping[int, tuple[int, bool, list[tuple[int, int, int]]]]
-"""Code of an abbreviation -> tag, whether entries have children, and (attribute, form, constant) of each attribute.
+class _Abbreviation(NamedTuple):
+    """Form of the entries that start with one abbreviation code.
 
-The constant is the value for the form `_IMPLICIT`, else 0.
-"""
+    Attributes:
+        tag: Kind of entity that the entries describe (DW_TAG_*).
+        has_children: Whether child entries follow an entry.
+        attributes: (attribute, form, constant) in the order of the values; `constant` is the value itself for the form
+            `_IMPLICIT`, else 0.
+    """
+
+    tag: int
+    has_children: bool
+    attributes: list[tuple[int, int, int]]
+
+
+_Abbreviations = Mapping[int, _Abbreviation]
+"""Abbreviation table of a unit, by code."""
 
 
 @dataclass(frozen=True)
@@ -226,8 +239,8 @@ class _DwarfReader:
             start = end
 
     def _abbreviation_table(self, at: int) -> _Abbreviations:
-        """Return the abbreviation table at an offset in .debug_abbrev."""
-        abbreviations: dict[int, tuple[int, bool, list[tuple[int, int, int]]]] = {}
+        """Return the abbreviation table at an offset in .debug_abbrev; a code of 0 ends it."""
+        abbreviations: dict[int, _Abbreviation] = {}
         data = self._abbreviations
         while True:
             code, at = _unsigned(data, at)
@@ -235,17 +248,24 @@ class _DwarfReader:
                 return abbreviations
             tag, at = _unsigned(data, at)
             has_children, at = bool(data[at]), at + 1
-            attributes = []
-            while True:
-                attribute, at = _unsigned(data, at)
-                form, at = _unsigned(data, at)
-                constant = 0
-                if form == _IMPLICIT:
-                    constant, at = _unsigned(data, at)
-                if not attribute and not form:
-                    break
-                attributes.append((attribute, form, constant))
-            abbreviations[code] = tag, has_children, attributes
+            attributes, at = self._abbreviated_attributes(at)
+            abbreviations[code] = _Abbreviation(tag, has_children, attributes)
+
+    def _abbreviated_attributes(self, at: int) -> tuple[list[tuple[int, int, int]], int]:
+        """Return the attributes of the abbreviation whose list starts at an offset, and the offset after the list.
+
+        A pair of zeros ends the list.
+        """
+        attributes: list[tuple[int, int, int]] = []
+        while True:
+            attribute, at = _unsigned(self._abbreviations, at)
+            form, at = _unsigned(self._abbreviations, at)
+            constant = 0
+            if form == _IMPLICIT:
+                constant, at = _unsigned(self._abbreviations, at)
+            if not attribute and not form:
+                return attributes, at
+            attributes.append((attribute, form, constant))
 
     def _entries(self, start: int, end: int, abbreviations: _Abbreviations, address_bytes: int) -> dict[int, _Entry]:
         """Return the entries of a unit by their offset in .debug_info, from `_at` on.
@@ -258,8 +278,7 @@ class _DwarfReader:
         """
         entries: dict[int, _Entry] = {}
         parents: list[_Entry] = []  # entries whose children are being read, outermost first
-        # (entry, attribute, index) of strings that are read at the end, because the base of indices may follow them.
-        indexed: list[tuple[_Entry, int, int]] = []
+        indexed: list[tuple[_Entry, int, int]] = []  # (entry, attribute, index) of strings that are stored by index
         strings_base = 8  # of a unit that states none: the table of offsets has a header of 8 bytes
         while self._at < end:
             offset = self._at
@@ -267,11 +286,11 @@ class _DwarfReader:
             if not code:  # the end of a list of children
                 parents = parents[:-1]
                 continue
-            tag, has_children, attributes = abbreviations[code]
+            abbreviation = abbreviations[code]
             if len(entries) == MOST_ENTRIES:
                 raise ValueError("too many entries")
-            entry = entries[offset] = _Entry(tag)
-            for attribute, form, constant in attributes:
+            entry = entries[offset] = _Entry(abbreviation.tag)
+            for attribute, form, constant in abbreviation.attributes:
                 value = constant if form == _IMPLICIT else self._value(form, address_bytes)
                 if form in _OF_UNIT:  # a reference, relative to the unit
                     value = start + int(value)
@@ -282,13 +301,22 @@ class _DwarfReader:
                 entry.values[attribute] = value
             if parents:
                 parents[-1].children.append(entry)
-            if has_children:
+            if abbreviation.has_children:
                 parents.append(entry)
+        self._resolve_names(indexed, strings_base)  # at the end, because the base may follow the strings
+        return entries
+
+    def _resolve_names(self, indexed: list[tuple[_Entry, int, int]], strings_base: int) -> None:
+        """Replace the indices of names in entries by the names; strings of other attributes are not needed.
+
+        Args:
+            indexed: (entry, attribute, index of the string) for each string.
+            strings_base: Offset in .debug_str_offsets of the string with index 0.
+        """
         for entry, attribute, index in indexed:
             if attribute in (_NAME, _LINKAGE_NAME):
                 (at,) = struct.unpack_from("<I", self._offsets, strings_base + 4 * index)
                 entry.values[attribute] = _text(self._strings[_STRING_OFFSET], at)
-        return entries
 
     def _value(self, form: int, address_bytes: int) -> int | str:
         """Read an attribute value of a DWARF form at `_at`; blocks of bytes are skipped, and 0 is returned for them.

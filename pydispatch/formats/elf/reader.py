@@ -158,6 +158,24 @@ def identity(data: bytes | memoryview) -> Identity | None:
     return Identity(file_class=data[4], order=order, osabi=data[7], abi_version=data[8], type=type_, machine=machine)
 
 
+class _ElfHeader(NamedTuple):
+    """Header of a 64-bit ELF file after the 16 bytes of e_ident."""
+
+    type: int  # e_type
+    machine: int  # e_machine
+    version: int  # e_version
+    entry: int  # e_entry: the address at which a program starts
+    segments_at: int  # e_phoff: the offset of the program headers
+    sections_at: int  # e_shoff: the offset of the section headers; 0 for none
+    flags: int  # e_flags
+    header_bytes: int  # e_ehsize
+    segment_bytes: int  # e_phentsize: the size of each program header
+    segment_count: int  # e_phnum
+    section_bytes: int  # e_shentsize: the size of each section header
+    section_count: int  # e_shnum; 0 if section 0 has the count
+    names_section: int  # e_shstrndx: the index of the section with the names; _EXTENDED if section 0 has it
+
+
 class ElfFile:
     """Reader of a 64-bit little-endian ELF file: its header, sections and symbols.
 
@@ -181,17 +199,18 @@ class ElfFile:
             raise ElfError(
                 f"it has class {file_class} and byte order {order}; only 64-bit little-endian (2, 1) is read"
             )
-        header = self.unpack("HHIQQQIHHHHHH", offset=16, what="header")
-        self.type, self.machine, _, _, self._segments_at, self._sections_at, self.flags = header[:7]
-        self._segment_count, size, count, names = header[9:]  # size, count: of section headers; names: section of names
+        header = _ElfHeader(*self.unpack("HHIQQQIHHHHHH", offset=16, what="header"))
+        self.type, self.machine, self.flags = header.type, header.machine, header.flags
+        self._segments_at, self._segment_count = header.segments_at, header.segment_count
+        self._sections_at, count, names = header.sections_at, header.section_count, header.names_section
         self.abi_version = self.data[8]
         self._section_count, self._names = count, names
         if (self._sections_at and count == 0) or names == _EXTENDED:  # numbers too large for the header: in section 0
             first = self._section(0)
             self._section_count = count or first.size
             self._names = first.link if names == _EXTENDED else names
-        if self._sections_at and size not in (0, 64):
-            raise ElfError(f"its section headers have {size} bytes each, expected 64")
+        if self._sections_at and header.section_bytes not in (0, 64):
+            raise ElfError(f"its section headers have {header.section_bytes} bytes each, expected 64")
 
     # -- bytes
 

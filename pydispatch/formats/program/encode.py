@@ -73,8 +73,17 @@ class Encoder:
         self.words[table : table + 2] = self.append(_flat(records)), len(records)
 
     def encode(self) -> bytes:
-        """Return the bytes of the program; layout.py has the words of each record. Zeros that end a record are
-        reserved words."""
+        """Return the bytes of the program: the header, the tables, and the strings at the end."""
+        self._append_tables()
+        text = bytes(self.program.text)
+        strings = text + bytes(-len(text) % 4)
+        self.words[Header.STRINGS], self.words[Header.STRING_BYTES] = 4 * len(self.words), len(text)
+        self.words[Header.MAGIC], self.words[Header.VERSION] = MAGIC, VERSION
+        self.words[Header.FILE_WORDS] = len(self.words) + len(strings) // 4
+        return struct.pack(f"<{len(self.words)}I", *self.words) + strings
+
+    def _append_tables(self) -> None:
+        """Append all tables of the program. layout.py names the words of each record; zeros at its end are reserved."""
         program, string = self.program, self.program.string
         self.records(Table.EXECUTABLES, [
             [*string(e.name), e.constants_function, self.append(e.variant_conditions), len(e.variant_conditions), 0]
@@ -111,12 +120,6 @@ class Encoder:
         self.records(Table.COMMANDS, [
             [*string(c.name), self.append(self.operands(c)), len(c.operands), 0, 0] for c in program.commands
         ])  # fmt: skip
-        text = bytes(program.text)
-        strings = text + bytes(-len(text) % 4)
-        self.words[Header.STRINGS], self.words[Header.STRING_BYTES] = 4 * len(self.words), len(text)
-        self.words[Header.MAGIC], self.words[Header.VERSION] = MAGIC, VERSION
-        self.words[Header.FILE_WORDS] = len(self.words) + len(strings) // 4
-        return struct.pack(f"<{len(self.words)}I", *self.words) + strings
 
     def operands(self, command: HostCommand) -> list[int]:
         """Return the operand records of a host command, and append their sizes."""
@@ -162,8 +165,11 @@ class Encoder:
         return [word for records in tables for word in (self.append(_flat(records)), len(records))]
 
     def function(self, function: ProgramFunction) -> FunctionRecord:
-        """Append the tables of a function and return its record."""
-        # A copy of the pool, because sizes of arguments and results are added to it.
+        """Append the tables of a function and return its record.
+
+        The function's pool holds words to which its records refer by position. The file has a copy with more words: the
+        sizes of arguments, and the registers with the sizes of results.
+        """
         string, pool = self.program.string, list(function.pool)
 
         def push(words: Iterable[int]) -> int:
@@ -204,8 +210,11 @@ class Encoder:
         )
 
     def procedure(self, procedure: Procedure) -> ProcedureRecord:
-        """Append the tables of a procedure and return its record."""
-        # A copy of the pool, because sizes of arguments are added to it.
+        """Append the tables of a procedure and return its record.
+
+        The procedure's pool holds words to which its steps refer by position. The file has a copy to which the sizes of
+        arguments are added.
+        """
         string, pool = self.program.string, list(procedure.pool)
 
         def argument(port: Port) -> ValueRecord:

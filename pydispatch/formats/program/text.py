@@ -169,33 +169,26 @@ class ProgramText(Records):
         return f"{mutable}@{name}: {self.shape(record.sizes, record.rank)}{dtype_name(record.dtype)}{initial}"
 
     def function(self, record: FunctionRecord) -> list[str]:
-        """Return the lines of a function: signature, arguments, buffers, instructions, results.
-
-        The sizes of an argument are stored in two words each, those of a result as a register each.
-        """
+        """Return the lines of a function: signature, arguments, buffers, instructions, results."""
         visibility = "public" if record.flags & IS_PUBLIC else "private"
         name = self.string(record.name, record.name_length)
         lines = [f"function {visibility} @{name} {self.string(record.signature, record.signature_length)}".rstrip()]
         pool = self.words_at(record.pool, record.pool_count)
-        for i, a in enumerate(self.records(record.arguments, record.argument_count, ValueRecord)):
-            sizes = sizes_of(words_of(pool, a.sizes, 2 * a.rank))
-            shape = "scalar " if a.is_scalar else shape_text(sizes)
-            lines.append(f"  argument {i} {self.string(a.name, a.name_length)}: {shape}{dtype_name(a.dtype)}")
-        for i, b in enumerate(self.records(record.buffers, record.buffer_count, BufferRecord)):
-            size = "" if b.size == NONE else f", r{b.size} bytes"
-            kind = BufferKind(b.kind).name.lower() if b.kind < len(BufferKind) else f"kind {b.kind}"
-            tile = f", {b.tile_bytes} bytes a tile" if b.tile_bytes else ""
-            lines.append(f"  buffer {i}: {kind} {b.ordinal}{size}, regions {b.first_region}..{b.last_region}{tile}")
+        for i, argument in enumerate(self.records(record.arguments, record.argument_count, ValueRecord)):
+            lines.append(f"  argument {i} {self.argument(argument, pool)}")
+        for i, buffer in enumerate(self.records(record.buffers, record.buffer_count, BufferRecord)):
+            lines.append(f"  buffer {i}: {buffer_text(buffer)}")
         for instruction in self.records(record.instructions, record.instruction_count, InstructionRecord):
             lines.append("  " + self.instruction(instruction, pool))
-        for i, x in enumerate(self.records(record.results, record.result_count, ValueRecord)):
-            if x.is_scalar:
-                lines.append(f"  result {i}: {dtype_name(x.dtype)} = r{x.target}")
-            else:
-                shape = "".join(f"[r{register}]x" for register in words_of(pool, x.sizes, x.rank))
-                tied = f", may take over argument {x.tied - 1}" if x.tied else ""  # 0: none
-                lines.append(f"  result {i}: {shape}{dtype_name(x.dtype)} in buffer {x.target}{tied}")
+        for i, result in enumerate(self.records(record.results, record.result_count, ValueRecord)):
+            lines.append(f"  result {i}: {result_text(result, pool)}")
         return lines
+
+    def argument(self, record: ValueRecord, pool: list[int]) -> str:
+        """Return the text of an argument, such as `x: 2x?xf32`; its sizes are in the pool, in two words each."""
+        sizes = sizes_of(words_of(pool, record.sizes, 2 * record.rank))
+        shape = "scalar " if record.is_scalar else shape_text(sizes)
+        return f"{self.string(record.name, record.name_length)}: {shape}{dtype_name(record.dtype)}"
 
     def chains(self) -> list[tuple[str, list[str]]]:
         """Return pairs (function, exports), one per tile-fused dispatch sequence, in order.
@@ -203,26 +196,31 @@ class ProgramText(Records):
         The dispatches of such a sequence, a chain, run tile by tile: all for the workgroups of one tile, then for the
         next.
         """
-        exports = [f"@{self.string(x.name, x.name_length)}" for x in self.table(Table.EXPORTS, ExportRecord)]
         chains: list[tuple[str, list[str]]] = []
         for record in self.table(Table.FUNCTIONS, FunctionRecord):
-            pool = self.words_at(record.pool, record.pool_count)
-            constants: dict[int, int] = {}  # register → its value, if that is known
-            chain: list[str] = []  # exports of the sequence to which the previous dispatch belongs
-            for opcode, dst, a, b, c in self.records(record.instructions, record.instruction_count, InstructionRecord):
-                if opcode == Opcode.CONST:
-                    constants[dst] = join_words(b, c)
-                elif opcode & 0xFFFF == Opcode.DISPATCH:
-                    (export_register,) = words_of(pool, a, count=1)  # the first word of the dispatch's record
-                    export_index = constants.get(export_register, NONE)
-                    name = exports[export_index] if export_index < len(exports) else "one of several exports"
-                    modifier = opcode >> 16
-                    if modifier:  # the dispatch continues the sequence of the previous one
-                        chain.append(name)
-                        continue
-                    chain = [name]
-                    chains.append((self.string(record.name, record.name_length), chain))
-        return [(function, names) for function, names in chains if len(names) > 1]  # others are single dispatches
+            function = self.string(record.name, record.name_length)
+            chains += [(function, exports) for exports in self._function_chains(record)]
+        return chains
+
+    def _function_chains(self, record: FunctionRecord) -> list[list[str]]:
+        """Return the names of the exports of each chain of one function, in order."""
+        exports = [f"@{self.string(x.name, x.name_length)}" for x in self.table(Table.EXPORTS, ExportRecord)]
+        pool = self.words_at(record.pool, record.pool_count)
+        constants: dict[int, int] = {}  # register → its value, if that is known
+        chains: list[list[str]] = []  # also dispatches that are alone
+        for opcode, dst, a, b, c in self.records(record.instructions, record.instruction_count, InstructionRecord):
+            if opcode == Opcode.CONST:
+                constants[dst] = join_words(b, c)
+            elif opcode & 0xFFFF == Opcode.DISPATCH:
+                (export_register,) = words_of(pool, a, count=1)  # the first word of the dispatch's record
+                export_index = constants.get(export_register, NONE)
+                name = exports[export_index] if export_index < len(exports) else "one of several exports"
+                modifier = opcode >> 16
+                if modifier and chains:  # the dispatch continues the chain of the previous one
+                    chains[-1].append(name)
+                else:
+                    chains.append([name])
+        return [chain for chain in chains if len(chain) > 1]
 
     def instruction(self, record: InstructionRecord, pool: list[int]) -> str:
         """Return the text of one instruction, such as `r4 = add.64 r2, r3`.
@@ -264,6 +262,23 @@ class ProgramText(Records):
         elif op in (Opcode.FCVT, Opcode.SITOFP, Opcode.UITOFP, Opcode.FPTOSI, Opcode.FPTOUI):
             operands.append(f"from {b}")
         return f"r{dst} = {name}{f'.{modifier}' if modifier else ''} {', '.join(operands)}"
+
+
+def buffer_text(record: BufferRecord) -> str:
+    """Return the text of a buffer of a function, such as `result 0, r7 bytes, regions 0..0`; r7 is a register."""
+    size = "" if record.size == NONE else f", r{record.size} bytes"
+    kind = BufferKind(record.kind).name.lower() if record.kind < len(BufferKind) else f"kind {record.kind}"
+    tile = f", {record.tile_bytes} bytes a tile" if record.tile_bytes else ""
+    return f"{kind} {record.ordinal}{size}, regions {record.first_region}..{record.last_region}{tile}"
+
+
+def result_text(record: ValueRecord, pool: list[int]) -> str:
+    """Return the text of a result, such as `[r0]x[r2]xf32 in buffer 3`; its sizes are registers, listed in the pool."""
+    if record.is_scalar:
+        return f"{dtype_name(record.dtype)} = r{record.target}"
+    shape = "".join(f"[r{register}]x" for register in words_of(pool, record.sizes, record.rank))
+    tied = f", may take over argument {record.tied - 1}" if record.tied else ""  # 0: none
+    return f"{shape}{dtype_name(record.dtype)} in buffer {record.target}{tied}"
 
 
 def signature_text(operands: Sequence[HostOperand]) -> str:
