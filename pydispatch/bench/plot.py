@@ -85,12 +85,14 @@ def axes(panel: Panel, names: Sequence[str]) -> str:
     up = Axis.of([*(y for _, y in points), *levels], HEIGHT - BOTTOM, TOP, is_logarithmic=True, text=panel.y_text)
     parts = [_text(LEFT, 14, panel.title, css="title"), _text(WIDTH - RIGHT, HEIGHT - 6, panel.x, "end"),
              _text(WIDTH - RIGHT, 14, panel.y, "end")]  # fmt: skip
+    # Grid lines with their labels: vertical ones, then horizontal ones.
     for value, label in across.ticks():
         parts.append(_line(across(value), TOP, across(value), HEIGHT - BOTTOM, "grid"))
         parts.append(_text(across(value), HEIGHT - BOTTOM + 14, label, "middle"))
     for value, label in up.ticks():
         parts.append(_line(LEFT, up(value), WIDTH - RIGHT, up(value), "grid"))
         parts.append(_text(LEFT - 5, up(value) + 4, label, "end"))
+    # The marked level, the axes and the series.
     parts += [_line(LEFT, up(level), WIDTH - RIGHT, up(level), "one") for level in levels]
     parts.append(f'<path class="axis" d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/>')
     for index, name in enumerate(names):

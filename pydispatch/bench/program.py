@@ -74,12 +74,7 @@ def work_of(device: Any, function: Any, inputs: Sequence[Any], named: Mapping[st
     call = partial(function, *inputs, **given_by_name) if prepare is None else prepare(*inputs, **given_by_name)
     returned = call()
     values = list(returned) if isinstance(returned, tuple | list) else [returned]
-    for value in (*inputs, *given_by_name.values(), *values):
-        is_on_accelerator = isinstance(value, Buffer) and not isinstance(value.memory, HostMemory)
-        if is_on_accelerator and value.device != getattr(device, "name", None):
-            raise InvalidArgumentError(
-                f"device: the call has a buffer of '{value.device}'; pass that device, so that each call waits for it"
-            )
+    _check_buffers(device, [*inputs, *given_by_name.values(), *values])
     results = [array_of(value) for value in values]
     arguments = [array_of(value) for value in (*inputs, *given_by_name.values())]
     arrays = [value for value in (*arguments, *results) if isinstance(value, np.ndarray)]
@@ -96,6 +91,16 @@ def work_of(device: Any, function: Any, inputs: Sequence[Any], named: Mapping[st
         wait()
 
     return Work(complete, results, nbytes, profile)
+
+
+def _check_buffers(device: Any, values: Sequence[Any]) -> None:
+    """Raise InvalidArgumentError for a buffer of another accelerator than `device`: calls wait for `device` alone."""
+    for value in values:
+        is_on_accelerator = isinstance(value, Buffer) and not isinstance(value.memory, HostMemory)
+        if is_on_accelerator and value.device != getattr(device, "name", None):
+            raise InvalidArgumentError(
+                f"device: the call has a buffer of '{value.device}'; pass that device, so that each call waits for it"
+            )
 
 
 def array_of(value: Any) -> Any:

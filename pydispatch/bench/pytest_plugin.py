@@ -73,6 +73,7 @@ def dispatch_benchmark(request: pytest.FixtureRequest) -> Callable[..., Any]:
         if isinstance(device, str):
             device = pydispatch.device(device)
         work = work_of(device, function, arguments, named)
+        # As many rounds as take the time limit of pytest-benchmark, each of some calls; without --benchmark-disable.
         if benchmark.enabled:
             iterations, seconds = calibrated(work.call)
             rounds = max(int(option("min_rounds")), math.ceil(float(option("max_time")) / (iterations * seconds)))

@@ -97,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
     if args.file is None or args.plot:
         raise InvalidArgumentError("bench: expected a FILE, or --modes; --plot is for --modes")
     _check(args)
+    # Load the contenders, compare their results with those of the first one, and measure them.
     with tempfile.TemporaryDirectory() as folder:
         device, name, works = _calls_to_measure(args, Path(folder))
         first = next(iter(works.values()))
@@ -106,6 +107,7 @@ def run(args: argparse.Namespace) -> int:
         pause = 0.02 if args.peer else 0.0  # worker threads of peers spin for a while after a call
         with traced(args):
             samples = measure({title: work.call for title, work in works.items()}, args.seconds, args.warm_up, pause)
+    # Report the figures: one row of the table for each contender.
     table = report.rows(samples, first.nbytes, args.items)
     for row in table:
         row["off_by"] = off[row["name"]]
@@ -152,8 +154,8 @@ def _modes(args: argparse.Namespace) -> int:
 def _calls_to_measure(args: argparse.Namespace, folder: Path) -> tuple[Any, str, dict[str, Work]]:
     """Return the device, the name of the function, and the calls to measure by title: a path or the name of a peer.
 
-    There is one for FILE and for each file of --compare, and one for each --peer, another system that is measured with
-    the same inputs. folder: where peers may write files.
+    There is a call for FILE, for each file of --compare, and for each peer: another system of --peer, such as
+    onnxruntime, that is measured with the same inputs. Peers may write files to `folder`.
     """
     from pydispatch.bench import peer
     from pydispatch.bench.program import work_of
@@ -177,10 +179,8 @@ def _calls_to_measure(args: argparse.Namespace, folder: Path) -> tuple[Any, str,
             inputs, named = inputs_of(function, args.input, reader)
             if named:
                 raise InvalidArgumentError("--peer: give values in order, without names")
-            question = peer.Question(
-                Path(file or args.file), function.name, inputs, int(getattr(target, "workers", 1)), folder
-            )
-            works[name] = peer.contender(name, question)
+            program_file, workers = Path(file or args.file), int(getattr(target, "workers", 1))
+            works[name] = peer.contender(name, peer.Question(program_file, function.name, inputs, workers, folder))
     finally:
         reader.close()
     return target, function.name, works

@@ -87,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
     if len(set(devices)) < len(devices):
         raise InvalidArgumentError(f"--device: expected each device once, got {', '.join(devices)}")
     files = list(_files(args.files))
+    # Run the tests, and report the outcomes of a file when its process ends.
     outcomes: list[Outcome] = []
     runs = [(file, device) for file in files for device in devices]
     for finished, results in enumerate(_run_all(runs, args), 1):
@@ -95,6 +96,7 @@ def run(args: argparse.Namespace) -> int:
             _report(outcome, names_device=len(devices) > 1)
         if sys.stderr.isatty() and finished < len(runs):
             print(f"{finished} of {len(runs)} files", end="\r", file=sys.stderr, flush=True)
+    # Report all outcomes together.
     if args.junit:
         _write_junit(Path(args.junit), outcomes, names_device=len(devices) > 1)
     if args.summary:
@@ -210,7 +212,9 @@ def _warm_up() -> None:
 
 
 class _Child:
-    """Process that runs the tests of one file on one device.
+    """Process that runs the tests of one file on one device; the constructor starts it.
+
+    `receive` is called when the pipe has data, `stop` after the time limit. Once `done`, `result` returns the outcomes.
 
     Attributes:
         start_time: When it was started, in seconds of the monotonic clock.

@@ -24,15 +24,23 @@ def describe(data: bytes, name: str) -> dict[str, Any]:
     Raises:
         ArtifactError: The file is broken.
     """
-    if cubin.is_cubin(data):
-        facts = cubin.read(data, name)
-        kernels: list[dict[str, Any]] = [
-            {"name": e.name, "parameters": list(e.parameters), "required": e.required, "maximum": e.maximum}
-            for e in facts.entries
-        ]
-        functions: list[dict[str, Any]] = [{"name": function} for function in cubin.functions(data, name)]
-        kind = "relocatable cubin" if facts.relocatable else "cubin"
-        return {"kind": kind, "target": facts.target, "kernels": kernels, "functions": functions, "imports": []}
+    return _describe_cubin(data, name) if cubin.is_cubin(data) else _describe_ptx(data, name)
+
+
+def _describe_cubin(data: bytes, name: str) -> dict[str, Any]:
+    """Return the contents of a cubin (CUDA machine code) as `describe` does; it has no line numbers and no imports."""
+    facts = cubin.read(data, name)
+    kernels = [
+        {"name": e.name, "parameters": list(e.parameters), "required": e.required, "maximum": e.maximum}
+        for e in facts.entries
+    ]
+    functions = [{"name": function} for function in cubin.functions(data, name)]
+    kind = "relocatable cubin" if facts.relocatable else "cubin"
+    return {"kind": kind, "target": facts.target, "kernels": kernels, "functions": functions, "imports": []}
+
+
+def _describe_ptx(data: bytes, name: str) -> dict[str, Any]:
+    """Return the contents of a PTX text as `describe` does."""
     module = read.read(data, name)
     kernels = [
         {

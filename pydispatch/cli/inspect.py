@@ -83,18 +83,7 @@ def _run_artifact(args: argparse.Namespace) -> int:
     if args.verify:
         artifact.verify()
     if args.json:
-        report = describe(artifact)
-        if args.verify:
-            report["verified"] = True
-        if args.program:
-            report["program"] = _program_text(artifact)
-        if args.dispatches:
-            report[dispatches.KEY] = {f: [asdict(d) for d in listed] for f, listed in _listing(artifact)}
-            report["chains"] = [{"function": function, "exports": names} for function, names in _chains(artifact)]
-            report[choices.KEY] = [asdict(choice) for choice in _choices(artifact)]
-        if args.code:
-            report["code"] = dict(_code(artifact))
-        _print(json.dumps(report, indent=1, ensure_ascii=False))
+        _print(json.dumps(_json_report(artifact, args), indent=1, ensure_ascii=False))
     elif args.program or args.dispatches or args.code:
         if args.program:
             _print(_program_text(artifact))
@@ -108,6 +97,22 @@ def _run_artifact(args: argparse.Namespace) -> int:
         if args.verify:
             _print(f"\nall {len(artifact.members)} checksums agree")
     return 0
+
+
+def _json_report(artifact: Artifact, args: argparse.Namespace) -> dict[str, Any]:
+    """Return what --json prints: the description of an artifact, with the parts that other options select."""
+    report = describe(artifact)
+    if args.verify:
+        report["verified"] = True
+    if args.program:
+        report["program"] = _program_text(artifact)
+    if args.dispatches:
+        report[dispatches.KEY] = {f: [asdict(d) for d in listed] for f, listed in _listing(artifact)}
+        report["chains"] = [{"function": function, "exports": names} for function, names in _chains(artifact)]
+        report[choices.KEY] = [asdict(choice) for choice in _choices(artifact)]
+    if args.code:
+        report["code"] = dict(_code(artifact))
+    return report
 
 
 def _print(text: str) -> None:

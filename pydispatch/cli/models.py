@@ -29,29 +29,45 @@ def describe(path: Path, results: Mapping[str, Sequence[str]] = {}) -> dict[str,
     frontend = reader_of(path)
     if frontend is None:
         return None
-    from xdsl.dialects import func
-    from xdsl.dialects.builtin import ShapedType
-
-    from pydispatch.ir.dialects.pyd.custom import CustomOp
-    from pydispatch.ir.dialects.util.dialect import GlobalOp
-    from pydispatch.operations.custom import ASSUMED
     from pydispatch.patterns.kernels import CustomOperation
 
     stated = {name: CustomOperation(None, list(types)) for name, types in results.items()}
     module = frontend.read(path, ReadOptions(kernels=stated, assumes_types=True))
-    functions, custom, weights = [], {}, []
+    functions, weights = _declared(module)
+    return {"functions": functions, "weights": weights, "custom": _custom_operations(module)}
+
+
+def _declared(module: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the functions and the weights of a module, with names and types as text."""
+    from xdsl.dialects import func
+    from xdsl.dialects.builtin import ShapedType
+
+    from pydispatch.ir.dialects.util.dialect import GlobalOp
+
+    functions, weights = [], []
     for op in module.body.block.ops:
         if isinstance(op, func.FuncOp):
             functions.append({"name": op.sym_name.data, "inputs": _values(op.function_type.inputs, op.arg_attrs),
                               "outputs": _values(op.function_type.outputs, op.res_attrs)})  # fmt: skip
         elif isinstance(op, GlobalOp) and isinstance(op.type, ShapedType):
             weights.append({"name": op.sym_name.data.removeprefix("weight."), "type": str(op.type)})
+    return functions, weights
+
+
+def _custom_operations(module: Any) -> dict[str, str]:
+    """Return the custom operations of a module → their signatures; ", assumed" follows an undeclared one."""
+    from xdsl.dialects.builtin import ShapedType
+
+    from pydispatch.ir.dialects.pyd.custom import CustomOp
+    from pydispatch.operations.custom import ASSUMED
+
+    custom = {}
     for op in module.walk():
         if isinstance(op, CustomOp):
             types = ", ".join(str(v.type) for v in op.arguments if isinstance(v.type, ShapedType))
             signature = f"({types}) -> ({', '.join(str(r.type) for r in op.results_)})"
             custom[op.callee.data] = f"{signature}, assumed" if ASSUMED in op.attributes else signature
-    return {"functions": functions, "weights": weights, "custom": custom}
+    return custom
 
 
 def _values(types: Any, attributes: Any) -> list[dict[str, Any]]:

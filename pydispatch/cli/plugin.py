@@ -95,11 +95,11 @@ def run(args: argparse.Namespace) -> int:
         else:
             default = "x86_64,aarch64,riscv64" if output.suffix == ".sos" else platform.machine()
             features = [feature for feature in args.cpu_features.split(",") if feature]
-            built = plugin.build_standalone(
+            binaries = plugin.build_standalone(  # architecture → shared object
                 sources, arches=(args.arch or default).split(","), cpu=args.cpu, features=features, **common
             )
-            data = plugin.package(built, output)
-            machines = ", ".join(built)
+            data = plugin.package(binaries, output)
+            machines = ", ".join(binaries)
     except ToolchainError as error:
         raise CompileError(str(error)) from None
     write("the plugin", output, data)

@@ -71,6 +71,8 @@ class Spec:
 class Reader:
     """Reader of command-line values. Files stay open, so that `+` continues after the last array that was read.
 
+    `read` and `read_all` parse values in any order; `close` closes the files at the end.
+
     Attributes:
         streams: Path → open file.
     """
@@ -205,35 +207,56 @@ def _elements(tokens: list[str], spec: Spec) -> Array:
     Tokens of opaque and complex elements are hexadecimal digits of their bytes. In the result, integers of fewer than 8
     bits have a byte each, and floats without a NumPy type (bf16, f8, f4) are unsigned integers with their bits.
     """
-    dtype = spec.kind.dtype
     if spec.is_hex:
-        data = bytearray()
-        for token in tokens:
-            if len(token) != 2 * dtype.itemsize:
-                raise ValueError(f"'{token}': expected {2 * dtype.itemsize} hexadecimal digits per element")
-            data += bytes.fromhex(token)
-        return np.frombuffer(bytes(data), dtype)
+        return _hexadecimal_elements(tokens, spec.kind.dtype)
     if _is_integer(spec.kind):
-        bits = spec.kind.bits
-        low = 0 if spec.kind.numerical == Numerical.UNSIGNED else -(1 << (bits - 1))
-        high = (1 << (bits - (spec.kind.numerical == Numerical.SIGNED))) - 1
-        numbers = [int(token, 0) if token.lstrip("+-")[:2] in ("0x", "0X") else int(token) for token in tokens]
-        for value in numbers:
-            if not low <= value <= high:
-                raise OverflowError(f"{value} does not fit {spec.kind.name}")
-        # An element of less than 8 bits is a byte. In a signed dtype it is sign-extended: 15 of an i4 is stored as -1.
-        if bits < 8 and dtype.kind != "u" and spec.kind.numerical != Numerical.UNSIGNED:
-            numbers = [value - (1 << bits) if value >= 1 << (bits - 1) else value for value in numbers]
-        # In an unsigned dtype the high bits of the byte are 0: -1 of an i4 is stored as 15.
-        stored_bits = bits if bits < 8 and dtype.kind == "u" else 8 * dtype.itemsize
-        wrapped = [value & ((1 << stored_bits) - 1) for value in numbers]
-        return np.array(wrapped, f"u{dtype.itemsize}").view(dtype)
-    values = np.array([float(token) for token in tokens])
+        return _integer_elements([_integer(token) for token in tokens], spec.kind)
+    return _float_elements(np.array([float(token) for token in tokens]), spec.kind)
+
+
+def _hexadecimal_elements(tokens: list[str], dtype: np.dtype[Any]) -> Array:
+    """Return elements whose bytes are given as hexadecimal digits; raise ValueError for another number of digits."""
+    data = bytearray()
+    for token in tokens:
+        if len(token) != 2 * dtype.itemsize:
+            raise ValueError(f"'{token}': expected {2 * dtype.itemsize} hexadecimal digits per element")
+        data += bytes.fromhex(token)
+    return np.frombuffer(bytes(data), dtype)
+
+
+def _integer(token: str) -> int:
+    """Return the integer that a token spells, decimal or with the prefix 0x; raise ValueError."""
+    return int(token, 0) if token.lstrip("+-")[:2] in ("0x", "0X") else int(token)
+
+
+def _integer_elements(numbers: list[int], kind: ElementType) -> Array:
+    """Return integers as elements of a type; raise OverflowError for one that does not fit.
+
+    Elements without a sign in their type (`i8`) may be written as signed or as unsigned numbers.
+    """
+    dtype, bits = kind.dtype, kind.bits
+    low = 0 if kind.numerical == Numerical.UNSIGNED else -(1 << (bits - 1))
+    high = (1 << (bits - (kind.numerical == Numerical.SIGNED))) - 1
+    for value in numbers:
+        if not low <= value <= high:
+            raise OverflowError(f"{value} does not fit {kind.name}")
+    # An element of less than 8 bits is a byte. In a signed dtype it is sign-extended: 15 of an i4 is stored as -1.
+    if bits < 8 and dtype.kind != "u" and kind.numerical != Numerical.UNSIGNED:
+        numbers = [value - (1 << bits) if value >= 1 << (bits - 1) else value for value in numbers]
+    # In an unsigned dtype the high bits of the byte are 0: -1 of an i4 is stored as 15.
+    stored_bits = bits if bits < 8 and dtype.kind == "u" else 8 * dtype.itemsize
+    wrapped = [value & ((1 << stored_bits) - 1) for value in numbers]
+    return np.array(wrapped, f"u{dtype.itemsize}").view(dtype)
+
+
+def _float_elements(values: Array, kind: ElementType) -> Array:
+    """Return floats rounded to a type; a type without a NumPy type is stored as integers with its bits."""
+    dtype = kind.dtype
     with np.errstate(over="ignore"):
         if dtype.kind not in "iu":
             return values.astype(dtype)
-        if spec.kind.name != "bf16":
-            codes: Array = encode(values, spec.kind.name)
+        if kind.name != "bf16":
+            codes: Array = encode(values, kind.name)
             return codes
         single = values.astype(np.float32).view(np.uint32)  # raw bits: the upper half of an f32, to nearest even
         rounded = (single + 0x7FFF + (single >> 16 & 1)) >> 16

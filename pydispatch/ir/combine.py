@@ -48,6 +48,8 @@ def combine(programs: Sequence[tuple[str | None, ModuleOp]]) -> ModuleOp:
 class _Combined:
     """Builder of the program that combines several programs into one.
 
+    `reserve` is called for all programs, so that their public names are known, and then `add` for each.
+
     Args:
         states: The states of all programs: `_state_of` each mutable global.
 

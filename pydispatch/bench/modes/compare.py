@@ -39,18 +39,32 @@ def figures(sizes: Sequence[int] = SIZES, seconds: float = 0.2) -> dict[str, Any
         runnable, missing = create_modes(Path(folder))
         table: dict[str, list[float | None]] = {mode.name: [] for mode, _, _ in runnable}
         for size in sizes:
-            rng = np.random.default_rng(size)
-            lhs, rhs = (rng.uniform(-1, 1, size).astype(np.float32) for _ in range(2))
-            works = {mode.name: work_of(device, function, (lhs, rhs)) for mode, device, function in runnable
-                     if size <= mode.most_elements}  # fmt: skip
-            for name, work in works.items():
-                if difference(work.results, [lhs * rhs]) > 0:
-                    raise Error(f"mode '{name}' computes something else for {size} elements")
-            times = {s.name: s.median for s in measure({n: w.call for n, w in works.items()}, seconds, seconds / 4)}
+            usable = [
+                (mode.name, device, function) for mode, device, function in runnable if size <= mode.most_elements
+            ]
+            times = _seconds(usable, size, seconds)
             for name, row in table.items():
                 row.append(times.get(name))
     return {"machine": machine(pydispatch.device("cpu")), "sizes": list(sizes), "seconds": table,
             "missing": dict(missing)}  # fmt: skip
+
+
+def _seconds(modes: Sequence[tuple[str, Any, Any]], size: int, seconds: float) -> dict[str, float]:
+    """Return the median seconds of a call in each mode, by name; raise Error if a result is wrong.
+
+    Args:
+        modes: (name, device, function) of each mode.
+        size: Number of elements.
+        seconds: Measuring time per mode; the modes take turns.
+    """
+    rng = np.random.default_rng(size)
+    lhs, rhs = (rng.uniform(-1, 1, size).astype(np.float32) for _ in range(2))
+    works = {name: work_of(device, function, (lhs, rhs)) for name, device, function in modes}
+    for name, work in works.items():
+        if difference(work.results, [lhs * rhs]) > 0:
+            raise Error(f"mode '{name}' computes something else for {size} elements")
+    calls = {name: work.call for name, work in works.items()}
+    return {samples.name: samples.median for samples in measure(calls, seconds, warm_up=seconds / 4)}
 
 
 def text(data: dict[str, Any]) -> str:

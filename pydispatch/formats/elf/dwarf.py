@@ -176,6 +176,8 @@ def _scalar_name(entry: _Entry) -> str:
 class _DwarfReader:
     """Decoder of the compilation units in .debug_info, with the relocations of the section applied.
 
+    `units` is called once, and yields the entries of one unit after the other.
+
     `_at` is the offset in .debug_info of the bytes that are decoded next.
     """
 

@@ -50,6 +50,8 @@ def _flat(records: Iterable[Iterable[int]]) -> list[int]:
 class Encoder:
     """Encoder of a host program: appends tables to a word array and stores their offsets in the header.
 
+    `encode` is called once. The other methods append the tables of one entity and return its record.
+
     Attributes:
         program: The program. Strings are added to its text during the encoding.
         words: Header and tables so far, as 32-bit words.

@@ -87,6 +87,9 @@ class Buffer:
 class ProgramFunction:
     """Builder of one straight-line function of a host program: instructions that compute sizes, and commands.
 
+    `Program.add_function` creates it. Arguments are added first, then instructions and commands in the order in which
+    they run; an instruction's method returns the register of its result, which later instructions take.
+
     Attributes:
         program: Program under construction, which interns strings and numbers device queries.
         name: Name of the function.

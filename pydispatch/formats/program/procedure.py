@@ -112,7 +112,9 @@ class Label:
 class Procedure:
     """Builder of one procedure of a host program: steps with jumps, over slots that hold whole values.
 
-    Each builder method appends a step. Its parameter `last_uses` lists the slots that the step reads for the last time.
+    `Program.add_procedure` creates it. Arguments and results are added first, then the steps in order: each builder
+    method appends a step. Its parameter `last_uses` lists the slots that the step reads for the last time. Jumps go to
+    labels: `label` creates one, and `bind` binds it to the next step.
 
     Attributes:
         program: Program under construction, which interns strings.

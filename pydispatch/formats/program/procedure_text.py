@@ -21,7 +21,7 @@ from pydispatch.formats.program.steps import LAST_USE, Step
 
 
 class ProcedureText:
-    """Printer of one procedure. An offset outside of the program raises ArtifactError.
+    """Printer of one procedure, by `render`. An offset outside of the program raises ArtifactError.
 
     Attributes:
         program: Tables of the program.

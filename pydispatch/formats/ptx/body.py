@@ -26,7 +26,7 @@ _MISSING = object()
 
 
 class FunctionReader(Operands):
-    """Parser of one function body: collects its instructions, labels, registers, variables and tables.
+    """Parser of one function body: `read` is called once, and collects the items, registers, variables and tables.
 
     `NameScopes` has the attributes for names: `known`, `pending`, `types`, `reserved`.
 
@@ -100,24 +100,34 @@ class FunctionReader(Operands):
         cursor.at += 2
         word = self.words[cursor.at]
         if word in _TABLES:
-            cursor.at += 1
-            targets: list[str] = []
-            while True:
-                index = cursor.at
-                targets.append(self.address_of(cursor.name("a label"), index).name)
-                if not cursor.accept(","):
-                    break
-            cursor.end_statement(word)
-            self.tables[symbol.name] = tuple(targets)
+            self.tables[symbol.name] = self._targets()
         elif word == ".callprototype":
-            begin = cursor.at  # the prototype is stored as text: nothing reads its parts
-            while self.words[cursor.at] not in (";", "", "{", "}"):
-                cursor.at += 1
-            end = cursor.source.starts[cursor.at]
-            cursor.end_statement(word)
-            self.tables[symbol.name] = (cursor.source.text[cursor.source.starts[begin] : end].rstrip(),)
+            self.tables[symbol.name] = (self._call_prototype(),)
         else:
             self.items.append(PtxLabel(symbol.name, cursor.source.line(at)))
+
+    def _targets(self) -> tuple[str, ...]:
+        """Parse `.branchtargets a, b;` or `.calltargets a, b;`; return the unique names of the labels or functions."""
+        cursor, directive = self.cursor, self.words[self.cursor.at]
+        cursor.at += 1
+        targets: list[str] = []
+        while True:
+            at = cursor.at
+            targets.append(self.address_of(cursor.name("a label"), at).name)
+            if not cursor.accept(","):
+                break
+        cursor.end_statement(directive)
+        return tuple(targets)
+
+    def _call_prototype(self) -> str:
+        """Skip a `.callprototype` directive, and return its text, which only PTX that is written again contains."""
+        cursor, starts = self.cursor, self.cursor.source.starts
+        begin = starts[cursor.at]
+        while self.words[cursor.at] not in (";", "", "{", "}"):
+            cursor.at += 1
+        end = starts[cursor.at]
+        cursor.end_statement(".callprototype")
+        return cursor.source.text[begin:end].rstrip()
 
     def _directive(self, word: str) -> None:
         """Parse the directive `word` at the cursor; directives about source positions and pragmas have no effect."""
@@ -189,7 +199,15 @@ class FunctionReader(Operands):
         if words[cursor.at] == "@":
             cursor.at += 1
             guard = self.guard()
-        at, word = cursor.at, words[cursor.at]
+        at = cursor.at
+        opcode, modifiers = self._opcode()
+        operands = self._operands(opcode)
+        self.items.append(Instruction(opcode, modifiers, operands, cursor.source.line(at), guard))
+
+    def _opcode(self) -> tuple[str, tuple[str, ...]]:
+        """Parse an opcode with its modifiers, such as `ld.global.u32`; return ("ld", ("global", "u32"))."""
+        cursor, words = self.cursor, self.words
+        word = words[cursor.at]
         if word not in self.opcodes and not _OPCODE.fullmatch(word):
             raise cursor.fail_expected("an instruction")
         cursor.at += 1
@@ -200,28 +218,30 @@ class FunctionReader(Operands):
         if opcode is None:
             first, *rest = word.split(".")
             opcode = self.opcodes[word] = first, tuple(rest)
+        return opcode
+
+    def _operands(self, opcode: str) -> tuple[Operand | None, ...]:
+        """Parse the operands of an instruction and the `;` after them; None is an operand `_`."""
+        cursor, words = self.cursor, self.words
         operands: list[Operand | None] = []
         if words[cursor.at] == ";":
             cursor.at += 1
-        else:
-            is_call, cache = opcode[0] == "call", self.scopes[-1].cache
-            while True:
-                word = words[cursor.at]
-                operand = cache.get(word, _MISSING)  # an operand of one token that was parsed before
-                if operand is not _MISSING and words[cursor.at + 1] in ENDS:
-                    cursor.at += 1
-                    operands.append(operand)  # type: ignore[arg-type]
-                else:
-                    operands.append(self.operand(is_call, depth=0))
-                word = words[cursor.at]
-                if word == ",":
-                    cursor.at += 1
-                elif word == ";":
-                    cursor.at += 1
-                    break
-                else:
-                    cursor.end_statement(f"'{opcode[0]}'")  # raises, because the token is no ';'
-        self.items.append(Instruction(opcode[0], opcode[1], tuple(operands), cursor.source.line(at), guard))
+            return ()
+        is_call, cache = opcode == "call", self.scopes[-1].cache
+        while True:
+            word = words[cursor.at]
+            operand = cache.get(word, _MISSING)  # an operand of one token that was parsed before
+            if operand is not _MISSING and words[cursor.at + 1] in ENDS:
+                cursor.at += 1
+                operands.append(operand)  # type: ignore[arg-type]
+            else:
+                operands.append(self.operand(is_call, depth=0))
+            word = words[cursor.at]
+            if word not in (",", ";"):
+                cursor.end_statement(f"'{opcode}'")  # raises, because the token is no ';'
+            cursor.at += 1
+            if word == ";":
+                return tuple(operands)
 
 
 def location(cursor: Cursor) -> None:

@@ -43,7 +43,8 @@ def is_name(word: str) -> bool:
 class Cursor:
     """Base of the parsers of PTX: the position in the tokens of a text, and methods that parse common constructs.
 
-    Parsing methods consume the construct they are named after, or raise ArtifactError.
+    `DeclarationCursor` adds declarations of variables, and `HeadCursor` heads of functions. Parsing methods consume the
+    construct they are named after, or raise ArtifactError.
 
     Attributes:
         source: The text with the positions of its tokens.

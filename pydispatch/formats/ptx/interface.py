@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -146,19 +147,27 @@ def mismatch(entry: PtxFunction, constants: int, bindings: int) -> str | None:
                 f"parameter {index} '{param.name}' (line {param.line}) is {_described(param)}, expected a "
                 f"pointer of 64 bits for binding {index}: the layout has {layout}, and bindings come first"
             )
-    words = 0  # of 32 bits: constants that the parameters take
+    return _constants_mismatch(entry, constants, bindings)
+
+
+def _constants_mismatch(entry: PtxFunction, constants: int, bindings: int) -> str | None:
+    """Return why the parameters after the first `bindings` ones do not take the constants; None if they do.
+
+    The text is a clause of an error message.
+    """
+    word_count = 0  # constants of 32 bits that the parameters take
     for index, param in enumerate(entry.params[bindings:], bindings):
         if param.size > 8 or param.size not in (1, 2, 4, 8):
             return (
                 f"parameter {index} '{param.name}' (line {param.line}) is {_described(param)}, expected a scalar of "
                 "up to 8 bytes: constants have 4 bytes, or 8 as two; write a parameter for each member of a struct"
             )
-        words += 2 if param.size == 8 else 1
-    if words != constants:
+        word_count += 2 if param.size == 8 else 1
+    if word_count != constants:
         scalars = entry.params[bindings:]
         shown = ", ".join(f"'{param.name}' {_described(param)}" for param in scalars[:6])
         shown += ", ..." if scalars[6:] else ""
-        take = f"{'takes' if len(scalars) == 1 else 'take'} {_counted(words, 'constant')} of 32 bits"
+        take = f"{'takes' if len(scalars) == 1 else 'take'} {_counted(word_count, 'constant')} of 32 bits"
         return (
             f"its {_counted(len(scalars), 'parameter')} after the {_counted(bindings, 'pointer')} (line {entry.line}) "
             f"{take}{f' ({shown})' if scalars else ''}, the layout has {constants}; a parameter of 8 bytes takes two"
@@ -225,24 +234,8 @@ def block_problem(entry: PtxFunction, size: Sequence[int], shared: int) -> str |
             f"its block of {shown} is {x * y * z} threads, CUDA has up to {MAX_THREADS} in a block and "
             f"{MAX_BLOCK[0]}x{MAX_BLOCK[1]}x{MAX_BLOCK[2]} in its directions"
         )
-    required = entry.directives.get("reqntid")
-    if required:
-        wanted = (*required, 1, 1)[:3]
-        if wanted != (x, y, z):
-            return (
-                f"it states .reqntid {', '.join(map(str, wanted))} (line {entry.line}), the workgroup size is {shown}; "
-                "they have to be the same"
-            )
-    limit = entry.directives.get("maxntid")
-    if limit:
-        threads = 1
-        for extent in limit:
-            threads *= extent
-        if x * y * z > threads:
-            return (
-                f"it states .maxntid {', '.join(map(str, limit))} (line {entry.line}), {threads} threads; the "
-                f"workgroup size {shown} is {x * y * z}"
-            )
+    if (problem := _stated_size_problem(entry, (x, y, z))) is not None:
+        return problem
     # Extern variables name the dynamic memory, whose size is in `shared`.
     static_bytes = sum(v.size for v in entry.variables if v.space == "shared" and v.linkage != "extern")
     if shared < 0 or static_bytes + shared > MAX_SHARED:
@@ -250,4 +243,29 @@ def block_problem(entry: PtxFunction, size: Sequence[int], shared: int) -> str |
             f"it takes {static_bytes} bytes of workgroup memory and {shared} more at launch, a block has up to "
             f"{MAX_SHARED} on any device"
         )
+    return None
+
+
+def _stated_size_problem(entry: PtxFunction, size: tuple[int, int, int]) -> str | None:
+    """Return how a block size contradicts a kernel's `.reqntid` (the size) or `.maxntid` (the most threads); else None.
+
+    The text is a clause of an error message. `size` is the number of threads per block for x, y and z.
+    """
+    shown = "x".join(map(str, size))
+    required = entry.directives.get("reqntid")
+    if required:
+        wanted = (*required, 1, 1)[:3]
+        if wanted != size:
+            return (
+                f"it states .reqntid {', '.join(map(str, wanted))} (line {entry.line}), the workgroup size is {shown}; "
+                "they have to be the same"
+            )
+    limit = entry.directives.get("maxntid")
+    if limit:
+        most_threads, threads = math.prod(limit), math.prod(size)
+        if threads > most_threads:
+            return (
+                f"it states .maxntid {', '.join(map(str, limit))} (line {entry.line}), {most_threads} threads; the "
+                f"workgroup size {shown} is {threads}"
+            )
     return None

@@ -61,6 +61,9 @@ class _Scope:
 class NameScopes:
     """Scopes of a function body, with the registers and variables declared in them.
 
+    `find_labels` is called first, at the `{` of the body. Then `open` begins each inner scope, and the caller removes
+    the scope from `scopes` at its `}`. In between, `declare` adds names and `resolve` looks them up.
+
     Attributes:
         cursor: Reader of the module's tokens.
         words: The tokens of the module; "" marks the end.

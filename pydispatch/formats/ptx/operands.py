@@ -28,7 +28,9 @@ def _is_component(word: str) -> bool:
 
 
 class Operands(NameScopes):
-    """Parser of instruction operands at the cursor; names are resolved in the open scopes."""
+    """Parser of instruction operands at the cursor; `guard` parses the predicate before an instruction.
+
+    Names are resolved in the open scopes."""
 
     def guard(self) -> Register | Not:
         """Read the predicate after `@`, which `!` may negate."""

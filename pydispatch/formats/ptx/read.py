@@ -7,18 +7,13 @@ exists and takes such operands is for ptxas, the driver or the interpreter to sa
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from pydispatch.formats.ptx.body import FunctionReader, file, location
 from pydispatch.formats.ptx.cursor import LINKAGE, SPACES
+from pydispatch.formats.ptx.heads import HeadCursor
 from pydispatch.formats.ptx.lex import Words, decode, is_number
-from pydispatch.formats.ptx.module import SIZES, Param, PtxFunction, PtxModule, PtxSymbol, Variable
-from pydispatch.formats.ptx.variables import DeclarationCursor
-
-_NUMBERED = frozenset((
-    ".maxntid", ".reqntid", ".minnctapersm", ".maxnctapersm", ".maxnreg", ".reqnctapercluster", ".explicitcluster",
-    ".maxclusterrank", ".blocksareclusters", ".noreturn", ".abi_preserve", ".abi_preserve_control",
-))  # fmt: skip
-"""Directives of functions that are followed by integers, or by nothing."""
+from pydispatch.formats.ptx.module import PtxFunction, PtxModule, PtxSymbol, Variable
 
 
 def read(text: str | bytes | bytearray | memoryview, name: str = "PTX") -> PtxModule:
@@ -40,8 +35,19 @@ def read_words(text: str | bytes | bytearray | memoryview, name: str = "PTX") ->
     return _PtxReader(words).read(), words
 
 
-class _PtxReader(DeclarationCursor):
-    """Parser of a PTX module.
+class _Header(NamedTuple):
+    """Directives with which a PTX module begins. The fields are those of PtxModule."""
+
+    version: tuple[int, int]
+    target: str
+    options: tuple[str, ...]
+    address_size: int
+
+
+class _PtxReader(HeadCursor):
+    """Parser of a PTX module: `read` is called once and returns it.
+
+    It is also the cursor of the readers of the functions' bodies, which extend the tables below.
 
     Attributes:
         functions: Functions and their declarations so far.
@@ -69,7 +75,7 @@ class _PtxReader(DeclarationCursor):
 
     def read(self) -> PtxModule:
         """Parse the whole module."""
-        version, target, options, address_size = self._header()
+        header = self._header()
         start = self.source.starts[self.at]  # offset in the text at which the declarations begin
         while self.words[self.at]:
             self._declaration()
@@ -82,18 +88,17 @@ class _PtxReader(DeclarationCursor):
         return PtxModule(
             name=self.source.name,
             text=self.source.text,
-            version=version,
-            target=target,
-            options=options,
-            address_size=address_size,
+            version=header.version,
+            target=header.target,
+            options=header.options,
+            address_size=header.address_size,
             functions=tuple(self.functions),
             variables=tuple(self.module_variables),
             start=start,
         )
 
-    def _header(self) -> tuple[tuple[int, int], str, tuple[str, ...], int]:
-        """Parse `.version`, `.target` and `.address_size`; return the version (major, minor), the architecture such as
-        "sm_80", the other options of `.target`, and the address size in bits."""
+    def _header(self) -> _Header:
+        """Parse the directives `.version`, `.target` and `.address_size`, with which a module begins."""
         while self.accept(";"):  # empty statements
             pass
         if not self.accept(".version"):
@@ -120,7 +125,7 @@ class _PtxReader(DeclarationCursor):
             elif not target:
                 raise self.fail("no architecture is stated; expected .target sm_80 or another")
             else:
-                return version, target, options, address_size
+                return _Header(version, target, options, address_size)
 
     def _target(self) -> tuple[str, tuple[str, ...]]:
         """Parse the words of a `.target` directive: the architecture ("" if there is none) and the other options."""
@@ -244,8 +249,6 @@ class _PtxReader(DeclarationCursor):
         line, start = self.source.line(at), self.source.starts[at]
         self.functions.append(replace(definition, name=alias, line=line, start=start, end=self.source.end(end)))
 
-    # Functions
-
     def _function(self, linkage: str, start: int, *, is_entry: bool) -> None:
         """Parse the declaration or definition of a function after `.entry` or `.func`.
 
@@ -254,49 +257,22 @@ class _PtxReader(DeclarationCursor):
             start: Index of the declaration's first token.
             is_entry: Whether it is a kernel.
         """
-        what = "an entry" if is_entry else "a function"
-        if self.accept(".attribute"):
-            self.attribute()
-        returns: list[Param] = []
-        if self.words[self.at] == "(":
-            if is_entry:
-                raise self.fail("an entry returns nothing")
-            returns = self._params("a returned value")
-        at = self.at
-        name = self.name(what)
-        params = self._params("a parameter") if self.words[self.at] == "(" else []
-        seen: set[str] = set()
-        for param in (*returns, *params):
-            if param.name in seen and param.name != "_":
-                raise self.fail(f"two parameters of '{name}' are named '{param.name}'", at)
-            seen.add(param.name)
-        directives = self._directives()
-        line = self.source.line(at)
-        if self.words[self.at] != "{":
-            if self.words[self.at] != ";":
-                raise self.fail_expected(f"'{{' or ';' after the head of '{name}'")
-            self.at += 1
-            self._define(name, "function", at, is_definition=False)
-            self.functions.append(
-                PtxFunction(
-                    name=name,
-                    is_entry=is_entry,
-                    linkage=linkage,
-                    params=tuple(params),
-                    returns=tuple(returns),
-                    line=line,
-                    body=None,
-                    directives=directives,
-                    start=self.source.starts[start],
-                    end=self.source.end(self.at - 1),
-                )
-            )
-            return
-        self._define(name, "function", at, is_definition=True)
+        function, at = self.head(linkage, start, is_entry=is_entry)
+        if self.words[self.at] == "{":
+            self._define(function.name, "function", at, is_definition=True)
+            function = self._with_body(function)
+        elif self.accept(";"):
+            self._define(function.name, "function", at, is_definition=False)
+        else:
+            raise self.fail_expected(f"'{{' or ';' after the head of '{function.name}'")
+        self.functions.append(replace(function, end=self.source.end(self.at - 1)))
+
+    def _with_body(self, function: PtxFunction) -> PtxFunction:
+        """Parse the body of a function, and return the function with it."""
         body = FunctionReader(
             cursor=self,
-            function=name,
-            params=[*returns, *params],
+            function=function.name,
+            params=[*function.returns, *function.params],
             known=self.kind_of_name.__contains__,
             pending=self.forward_uses,
             types=self.types,
@@ -304,96 +280,10 @@ class _PtxReader(DeclarationCursor):
             opcodes=self.opcodes,
         )
         body.read()
-        self.functions.append(
-            PtxFunction(
-                name=name,
-                is_entry=is_entry,
-                linkage=linkage,
-                params=tuple(params),
-                returns=tuple(returns),
-                line=line,
-                body=tuple(body.items),
-                registers=body.registers,
-                variables=tuple(body.variables),
-                directives=directives,
-                tables=body.tables,
-                start=self.source.starts[start],
-                end=self.source.end(self.at - 1),
-            )
+        return replace(
+            function,
+            body=tuple(body.items),
+            registers=body.registers,
+            variables=tuple(body.variables),
+            tables=body.tables,
         )
-
-    def _params(self, what: str) -> list[Param]:
-        """Parse a parenthesized list of parameters or return values. what: "a parameter", for messages."""
-        params: list[Param] = []
-        self.expect("(")
-        if self.accept(")"):
-            return params
-        while True:
-            space = self.words[self.at]
-            if space not in (".param", ".reg"):
-                raise self.fail_expected(f".param or .reg before {what}")
-            self.at += 1
-            params.append(self._param(space[1:], what))
-            if not self.accept(","):
-                break
-        self.expect(")", f" or ',' after {what}")
-        return params
-
-    def _param(self, space: str, what: str) -> Param:
-        """Parse one parameter after its state space."""
-        align = self.alignment() if self.accept(".align") else 0
-        kind = self.type(what)
-        if self.accept(".ptr"):  # the state space that the pointer points to, and its alignment
-            if self.words[self.at][1:] in SPACES and self.words[self.at][:1] == ".":
-                self.at += 1
-            if self.accept(".align"):
-                self.alignment()
-        elif self.accept(".align"):
-            align = self.alignment()
-        at = self.at
-        name = self.name(what)
-        sizes = self.dimensions()
-        count = 1
-        for size in sizes:
-            count *= size
-        if len(sizes) > 1 or count * SIZES[kind] > 1 << 20:
-            raise self.fail(f"'{name}' is no parameter that PTX has: arrays have one dimension and up to 1 MiB", at)
-        return Param(
-            name=name,
-            type=kind,
-            align=align or SIZES[kind],
-            count=count if sizes else 0,  # 0: a scalar
-            line=self.source.line(at),
-            space=space,
-        )
-
-    def _directives(self) -> dict[str, tuple[int, ...]]:
-        """Parse the directives between a function's parameters and its body; return the integers of each.
-
-        `.maxntid 128, 1, 1` gives {"maxntid": (128, 1, 1)}.
-        """
-        directives: dict[str, tuple[int, ...]] = {}
-        while True:
-            word = self.words[self.at]
-            if word[:1] != ".":
-                return directives
-            at = self.at
-            self.at += 1
-            if word == ".pragma":
-                self.string("a pragma")
-                while self.accept(","):
-                    self.string("a pragma")
-                self.accept(";")
-            elif word == ".attribute":
-                self.attribute()
-            elif word in _NUMBERED:
-                numbers: list[int] = []
-                if is_number(self.words[self.at][:1]):
-                    numbers.append(self.integer("a number"))
-                    while self.accept(","):
-                        numbers.append(self.integer("a number"))
-                if word[1:] in directives:
-                    raise self.fail(f"a second '{word}'", at)
-                directives[word[1:]] = tuple(numbers)
-            else:
-                raise self.fail(f"'{word}' is no directive of a function", at)

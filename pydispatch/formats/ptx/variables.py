@@ -86,17 +86,8 @@ class DeclarationCursor(Cursor):
         Returns:
             The variables, each with the token index of its name.
         """
-        align, lanes = 0, 1
         what = f"a .{space} variable"
-        while self.words[self.at] in (".align", ".attribute", *VECTORS):
-            word = self.words[self.at]
-            self.at += 1
-            if word == ".align":
-                align = self.alignment()
-            elif word == ".attribute":
-                self.attribute()
-            else:
-                lanes = VECTORS[word]
+        align, lanes = self._qualifiers()
         kind = self.type(what)
         if kind == "pred":
             raise self.fail(f"{what} cannot be of type .pred", self.at - 1)
@@ -129,6 +120,23 @@ class DeclarationCursor(Cursor):
         self.end_statement(f"the declaration of '{variables[-1][0].name}'")
         end = self.source.end(self.at - 1)
         return [(replace(variable, end=end), at) for variable, at in variables]
+
+    def _qualifiers(self) -> tuple[int, int]:
+        """Parse `.align`, `.attribute` and vector widths before a type.
+
+        Returns:
+            The alignment in bytes, 0 if none is stated; and the number of components, 1 if it is no vector.
+        """
+        align, lanes = 0, 1
+        while (word := self.words[self.at]) in (".align", ".attribute", *VECTORS):
+            self.at += 1
+            if word == ".align":
+                align = self.alignment()
+            elif word == ".attribute":
+                self.attribute()
+            else:
+                lanes = VECTORS[word]
+        return align, lanes
 
     def _initializer(
         self, sizes: list[int], kind: str, name: str, resolve: Callable[[str, int], PtxSymbol]

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Sequence
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.spirv.declared import EXTENSIONS_FROM, Shape, SpirvDeclarations, check_variable
-from pydispatch.formats.spirv.functions.check import check_constant, check_functions
+from pydispatch.formats.spirv.declarations import check_constant, check_type
+from pydispatch.formats.spirv.declared import EXTENSIONS_FROM, SpirvDeclarations, check_variable
+from pydispatch.formats.spirv.functions.check import check_functions
 from pydispatch.formats.spirv.instruction import SpirvFunction, SpirvInstruction
 from pydispatch.formats.spirv.module import read
 from pydispatch.formats.spirv.names import DEBUG_SETS, GL_COMPUTE, LOCAL_SIZE, LOCAL_SIZE_ID, Decoration, Op, Storage
@@ -27,8 +27,6 @@ MAX_CACHED_DIGESTS = 4096
 """Digests that are cached: fewer mean that programs with more modules are checked at each load."""
 _valid_digests: dict[bytes, None] = {}
 """Digests of the last valid modules, for programs that are loaded repeatedly."""
-_TYPE_IMAGE = 25
-"""Opcode of OpTypeImage, whose sampled type may be void."""
 _ONLY_OPENCL = frozenset((64, 69, 118, 119, 121, 122, 123, *range(158, 164), 300, 301, 302))
 """Opcodes that only OpenCL has."""
 
@@ -79,7 +77,9 @@ def _check(data: bytes | bytearray | memoryview, what: str) -> None:
 
 
 class _ModuleChecker:
-    """Checker of a module's instructions in order.
+    """Checker of one module: `take` is called with each instruction in order, and then `finish`.
+
+    The functions are collected in `declared`; `check_functions` checks their code afterwards.
 
     Attributes:
         declared: Types, constants and variables that have been read so far.
@@ -172,10 +172,10 @@ class _ModuleChecker:
         if op == Op.TYPE_FORWARD_POINTER:
             self.forward.add(inst.words[1])
         elif Op.TYPE_VOID <= op <= Op.TYPE_FUNCTION:
-            self._type(inst)
+            check_type(declared, inst, self.forward)
             declared.types[inst.id] = op, inst.words[2:]
         elif Op.CONSTANT_TRUE <= op <= Op.SPEC_CONSTANT_OP or op == Op.UNDEF:
-            self._constant(inst)
+            check_constant(declared, inst)
             declared.constants[inst.id] = inst
             declared.values[inst.id] = inst.type_id
         elif op == Op.VARIABLE:
@@ -183,79 +183,6 @@ class _ModuleChecker:
             declared.values[inst.id] = inst.type_id
         elif op != Op.EXT_INST or not declared.sets.get(inst.words[3], "").startswith(DEBUG_SETS):
             raise self.fail(inst.at, f"opcode {op} outside a function")
-
-    def _type(self, inst: SpirvInstruction) -> None:
-        """Check the operands of a type declaration."""
-        op, words, declared = inst.op, inst.words[2:], self.declared  # word 1 is the id of the type
-        for position in inst.id_positions:  # of the operands that are ids
-            id = inst.words[position]
-            is_length = op == Op.TYPE_ARRAY and position == 3
-            # The result type of a function and the sampled type of an image may be void; each is the first id.
-            may_be_void = op in (Op.TYPE_FUNCTION, _TYPE_IMAGE) and position == inst.id_positions[0]
-            if is_length:
-                length = declared.number(id)
-                if id not in declared.constants or not declared.is_integer(declared.values[id]) or length == 0:
-                    raise self.fail(inst.at + position, f"the length of an array is id {id}, which is no count")
-            elif id not in declared.types and not (op == Op.TYPE_STRUCT and id in self.forward):
-                raise self.fail(inst.at + position, f"id {id} is no type that was declared before")
-            elif op != Op.TYPE_POINTER and not may_be_void and declared.opcode(id) in (Op.TYPE_VOID, Op.TYPE_FUNCTION):
-                raise self.fail(inst.at + position, f"a type made of id {id}, which has no values")
-        # The shape of a vector's components, which must be scalars, or of a matrix's columns, which must be vectors.
-        shape = declared.shape(words[0]) if op in (Op.TYPE_VECTOR, Op.TYPE_MATRIX) else None
-        fits = {
-            Op.TYPE_INT: lambda: words[0] in (8, 16, 32, 64) and words[1] < 2,
-            Op.TYPE_FLOAT: lambda: words[0] in (16, 32, 64),
-            Op.TYPE_VECTOR: lambda: shape is not None and shape.count == 1 and words[1] in (2, 3, 4),
-            Op.TYPE_MATRIX: lambda: shape is not None and shape.kind == "f" and shape.count > 1 and 2 <= words[1] <= 4,
-            Op.TYPE_STRUCT: lambda: all(declared.opcode(t) != Op.TYPE_RUNTIME_ARRAY for t in words[:-1]),
-            Op.TYPE_ARRAY: lambda: declared.opcode(words[0]) != Op.TYPE_RUNTIME_ARRAY,
-        }.get(op)  # type: ignore[call-overload]
-        if fits is not None and not fits():
-            raise self.fail(inst.at, f"a type (opcode {op}) of {', '.join(map(str, words)) or 'nothing'}")
-
-    def _constant(self, inst: SpirvInstruction) -> None:
-        """Check that a constant's operands fit its type."""
-        op, declared = inst.op, self.declared
-        shape = declared.shape(inst.type_id)
-        kind = declared.opcode(inst.type_id)
-        if op in (
-            Op.CONSTANT_TRUE,
-            Op.CONSTANT_FALSE,
-            Op.SPEC_CONSTANT_TRUE,
-            Op.SPEC_CONSTANT_FALSE,
-        ):
-            fits = shape == Shape("b", 0, count=1)
-        elif op in (Op.CONSTANT, Op.SPEC_CONSTANT):
-            fits = shape is not None and shape.count == 1 and shape.kind != "b"
-            value_words = len(inst.words) - 3  # without the opcode, the type and the result
-            fits = fits and shape is not None and value_words == max(1, shape.width // 32)
-        elif op in (Op.CONSTANT_COMPOSITE, Op.SPEC_CONSTANT_COMPOSITE):
-            fits = self._is_composite_of(
-                inst.type_id, [declared.values.get(inst.words[position], 0) for position in inst.id_positions]
-            )
-            fits = fits and all(inst.words[position] in declared.constants for position in inst.id_positions)
-        else:
-            fits = kind not in (Op.TYPE_VOID, Op.TYPE_FUNCTION, Op.TYPE_RUNTIME_ARRAY)
-        if not fits:
-            raise self.fail(inst.at, f"a constant (opcode {op}) that does not fit its type, id {inst.type_id}")
-        if op == Op.SPEC_CONSTANT_OP:
-            for position in inst.id_positions:
-                if inst.words[position] not in declared.constants:
-                    raise self.fail(
-                        inst.at + position, f"id {inst.words[position]} is no constant that was declared before"
-                    )
-            check_constant(declared, inst)
-
-    def _is_composite_of(self, type_: int, constituents: Sequence[int]) -> bool:
-        """Return whether constituents of these types (ids; 0: no constant) form a composite of the type `type_`."""
-        # A struct has one type per member, other composites have one type for all elements. A count that is no known
-        # constant is None.
-        count, types = self.declared.parts(type_)
-        if not types or (count is not None and count != len(constituents)):
-            return False
-        is_struct = self.declared.opcode(type_) == Op.TYPE_STRUCT
-        expected = list(types) if is_struct else [types[0]] * len(constituents)
-        return list(constituents) == expected
 
     def _variable(self, inst: SpirvInstruction) -> None:
         """Check a variable at module scope: its type, storage class and initializer."""

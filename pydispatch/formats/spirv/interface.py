@@ -112,8 +112,7 @@ def mismatch(entry: EntryPoint, constants: int, bindings: int, read_only: Sequen
     if entry.push_constant_bytes > 4 * constants:
         return (
             f"its push constants reach {entry.push_constant_bytes} bytes, the layout has {constants} constants of 4 "
-            "bytes "
-            "(a 64-bit scalar is two, and is aligned to 8 bytes)"
+            "bytes (a 64-bit scalar is two, and is aligned to 8 bytes)"
         )
     for resource in entry.resources:
         shown = f"'{resource.name}' (set {resource.set}, binding {resource.binding})"

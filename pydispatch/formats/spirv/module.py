@@ -170,7 +170,7 @@ _CONSTANTS = frozenset((
 
 
 class _TablesReader:
-    """Builder of the tables from a sequence of instructions.
+    """Builder of a module's tables: `take` is called with each instruction in order, and then `finish`.
 
     Attributes:
         tables: The tables, which are filled.

@@ -171,6 +171,8 @@ def _walked_positions(inst: SpirvInstruction, fail: Fail, case_words: Callable[[
 class _Walk:
     """Walk over the operands of one instruction along its pattern; collects the positions of ids.
 
+    `take` is called once with the pattern, a key of `PATTERNS`. The attributes below then have the positions.
+
     Attributes:
         words: Words of the instruction.
         opcode: Its opcode.

@@ -88,7 +88,7 @@ def read_parts(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> Sp
 
 
 class _PartsReader:
-    """Builder of SpirvParts from a sequence of instructions.
+    """Builder of SpirvParts: `take` is called with each instruction in order, and then `check`.
 
     Attributes:
         parts: The parts, which are filled.

@@ -142,6 +142,8 @@ def reflect(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> Refle
 class _Walker:
     """Collector of the resources that a dispatch of a SPIR-V module's entry points must provide, such as buffers.
 
+    `entry` is called for each entry point, and `spec_constants` once; the order is free.
+
     Attributes:
         tables: The module.
         what: Name of the module in messages.
@@ -339,7 +341,23 @@ class _Walker:
                 fixed = operands
             elif mode == LOCAL_SIZE_ID and len(operands) == 3:
                 ids = operands
-        size_vectors = {  # ids of the three components of each vector that is decorated WorkgroupSize
+        if size_vectors := self._size_vectors():
+            ids = min(size_vectors)  # any of them: their sizes are equal
+        if ids:
+            size = [self.constant(id) for id in ids]
+            spec = [tables.decoration(id, Decoration.SPEC_ID) for id in ids]
+            return (size[0], size[1], size[2]), (spec[0], spec[1], spec[2])
+        if fixed:
+            return (fixed[0], fixed[1], fixed[2]), (None, None, None)
+        return None, (None, None, None)
+
+    def _size_vectors(self) -> set[tuple[int, ...]]:
+        """Return the ids of the three components of each constant that is decorated WorkgroupSize.
+
+        Raises ArtifactError if such constants differ in a value or SpecId.
+        """
+        tables = self.tables
+        size_vectors = {
             tuple(operands) for id, (_, _, operands) in tables.constants.items()
             if tables.decoration(id, Decoration.BUILT_IN) == BuiltIn.WORKGROUP_SIZE and len(operands) == 3
         }  # fmt: skip
@@ -353,12 +371,4 @@ class _Walker:
                 f"{self.what}: constants of different sizes are decorated WorkgroupSize ({shown}); drivers take one "
                 "of them for every entry point of a module; give each entry point a module of its own"
             )
-        for vector in size_vectors:
-            ids = vector
-        if ids:
-            size = [self.constant(id) for id in ids]
-            spec = [tables.decoration(id, Decoration.SPEC_ID) for id in ids]
-            return (size[0], size[1], size[2]), (spec[0], spec[1], spec[2])
-        if fixed:
-            return (fixed[0], fixed[1], fixed[2]), (None, None, None)
-        return None, (None, None, None)
+        return size_vectors

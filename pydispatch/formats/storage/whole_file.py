@@ -79,8 +79,9 @@ def _publish(handle: int, target: Path) -> bool:
 
 
 def _link_and_rename(files: int, handle: int, name: Path, target: Path) -> bool:
-    """Link the file and rename it, retrying while other writers of the same target interfere; see _publish(). Return
-    False if that is not possible.
+    """Link an unnamed file at a temporary name and rename it to the target; return False if that is not possible.
+
+    Other writers of the target use the same temporary name. The link is tried again while one of them has it.
 
     Args:
         files: Descriptor of /proc/self/fd.

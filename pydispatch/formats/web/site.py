@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.files import write
@@ -12,8 +12,9 @@ from pydispatch.formats.artifact.artifact import PROGRAM, Artifact, VariantEntry
 from pydispatch.formats.artifact.strict import count, listed, table, text
 from pydispatch.formats.web.functions import WebProgram
 from pydispatch.formats.wgsl import access, interface
-from pydispatch.formats.wgsl.interface import entry_of
-from pydispatch.formats.wgsl.merge import with_merged_buffers
+from pydispatch.formats.wgsl.interface import WgslEntryPoint, entry_of
+from pydispatch.formats.wgsl.merge import Merged, with_merged_buffers
+from pydispatch.formats.wgsl.module import Declaration, WgslModule
 from pydispatch.formats.wgsl.overrides import overrides_of
 from pydispatch.formats.wgsl.read import read
 
@@ -143,51 +144,100 @@ def _kernels(
         contents: Files of the site by path.
     """
     code = bytes(artifact.read(variant.member))
+    notes = _shader_notes(variant, code, name)
+    paths = [f"{prefix}-{i}.wgsl" for i in range(len(notes.ranges))]
+    contents |= {path: code[start : start + size] for path, (start, size) in zip(paths, notes.ranges, strict=True)}
+    kernels = []
+    for index, function_name, function in notes.kernels:
+        if function is None:
+            raise ArtifactError(f"executable '{name}': there is no entry point '{function_name}'")
+        module = notes.modules[index]
+        entry = entry_of(module, function)
+        merged = None
+        if _binding_count(entry) > _MAX_STORAGE_BUFFERS:
+            merged = with_merged_buffers(module, function, _MAX_STORAGE_BUFFERS)
+        if merged is not None:
+            index = len(paths)
+            paths.append(f"{prefix}-{index}.wgsl")
+            contents[paths[index]] = merged.text.encode()
+        kernels.append(_kernel(module, function, entry, index, merged, notes.overrides))
+    return paths, kernels
+
+
+class _ShaderNotes(NamedTuple):
+    """Shader modules of a variant, and its kernels in the order of the exports.
+
+    Attributes:
+        ranges: (offset, size) of each module in the variant's member, in bytes.
+        modules: The modules.
+        kernels: (index of the module, name of the entry point, its declaration or None if there is none).
+        overrides: Names of the words of the executable constants.
+    """
+
+    ranges: list[tuple[int, int]]
+    modules: list[WgslModule]
+    kernels: list[tuple[int, str, Declaration | None]]
+    overrides: list[str]
+
+
+def _shader_notes(variant: VariantEntry, code: bytes, name: str) -> _ShaderNotes:
+    """Read the key "wgsl" of a variant and the modules in its member; raise ArtifactError if it is broken.
+
+    Args:
+        variant: The variant.
+        code: Content of its member.
+        name: Name of the executable, for messages.
+    """
     try:
         notes = table(variant.extra["wgsl"])
         ranges = [(count(start), count(size)) for start, size in (listed(pair, 2) for pair in listed(notes["modules"]))]
         entries = [(count(i), text(entry)) for i, entry in (listed(pair, 2) for pair in listed(notes["entries"]))]
         overrides = [text(override) for override in listed(notes.get("overrides", []))]
         modules = [read(code[start : start + size], f"executable '{name}'") for start, size in ranges]
-        functions = [(modules[i], modules[i].entry(entry)) for i, entry in entries]  # i: index of the module
+        kernels = [(i, entry, modules[i].entry(entry)) for i, entry in entries]
     except (KeyError, ValueError, IndexError) as error:
         raise ArtifactError(f"executable '{name}': the key \"wgsl\" of its variant: {error}") from None
-    paths = [f"{prefix}-{i}.wgsl" for i in range(len(modules))]
-    contents |= {path: code[start : start + size] for path, (start, size) in zip(paths, ranges, strict=True)}
-    kernels = []
-    for (module, function), (own_index, entry_name) in zip(functions, entries, strict=True):
-        if function is None:
-            raise ArtifactError(f"executable '{name}': there is no entry point '{entry_name}'")
-        entry = entry_of(module, function)
-        written_bindings = access.written(module, function)  # some that are declared read_write are only read
-        binding_count = max(entry.bindings, default=-1) + 1
-        declared = ["read_write" if entry.bindings.get(i) else "read" for i in range(binding_count)]
-        values = [
+    return _ShaderNotes(ranges, modules, kernels, overrides)
+
+
+def _kernel(
+    module: WgslModule, function: Declaration, entry: WgslEntryPoint, index: int, merged: Merged | None,
+    overrides: list[str],
+) -> dict[str, Any]:  # fmt: skip
+    """Return the metadata of a kernel for pydispatch.js.
+
+    Args:
+        module: The module as it was compiled.
+        function: The kernel in it.
+        entry: Resources of the kernel.
+        index: Index of the module that the page loads for the kernel.
+        merged: That module if it is one with merged buffers, else None.
+        overrides: Names of the words of the executable constants.
+    """
+    bindings = range(_binding_count(entry))
+    written_bindings = access.written(module, function)  # some that are declared read_write are only read
+    buffer_count = len(entry.bindings) if merged is None else _MAX_STORAGE_BUFFERS
+    limits = {**interface.limits(entry), _BUFFERS: buffer_count}
+    kernel = {
+        "module": index,
+        "entry": entry.name,
+        "declared": ["read_write" if entry.bindings.get(i) else "read" for i in bindings],
+        "written": [i in written_bindings for i in bindings],
+        "hasConstants": entry.constant_bytes != 0,
+        "limits": {limit: value for limit, value in limits.items() if value > interface.GUARANTEED_LIMITS[limit]},
+        "overrides": [
             {"key": override.key, "type": override.type, "word": override.word_index}
             for override in overrides_of(module, overrides, _MAX_WORDS)
-        ]
-        joined = None
-        if binding_count > _MAX_STORAGE_BUFFERS:
-            joined = with_merged_buffers(module, function, _MAX_STORAGE_BUFFERS)
-        module_index = own_index
-        if joined is not None:
-            module_index = len(paths)
-            paths.append(f"{prefix}-{module_index}.wgsl")
-            contents[paths[module_index]] = joined.text.encode()
-        buffer_count = len(entry.bindings) if joined is None else _MAX_STORAGE_BUFFERS
-        limits = {**interface.limits(entry), _BUFFERS: buffer_count}
-        kernels.append(
-            {
-                "module": module_index, "entry": entry.name, "declared": declared,
-                "written": [i in written_bindings for i in range(binding_count)],
-                "hasConstants": entry.constant_bytes != 0,
-                "limits": {k: v for k, v in limits.items() if v > interface.GUARANTEED_LIMITS[k]},
-                "overrides": values,
-            }
-        )  # fmt: skip
-        if joined is not None:
-            kernels[-1]["merged"] = {"bindings": joined.bindings, "bytes": joined.bytes}
-    return paths, kernels
+        ],
+    }
+    if merged is not None:
+        kernel["merged"] = {"bindings": merged.bindings, "bytes": merged.bytes}
+    return kernel
+
+
+def _binding_count(entry: WgslEntryPoint) -> int:
+    """Return the number of bindings that a dispatch of a kernel has at least."""
+    return max(entry.bindings, default=-1) + 1
 
 
 def _json(content: dict[str, Any]) -> bytes:

@@ -71,6 +71,8 @@ def holds(text: str, location: str) -> bool:
 class _ConditionParser:
     """Parser and evaluator of a condition, by precedence climbing.
 
+    `binary` is called for the whole condition; tokens that are left are an error of the caller.
+
     Attributes:
         tokens: Tokens of the condition.
         text: The condition, for messages.

@@ -7,7 +7,8 @@ are in a uniform buffer. Workgroups beyond the requested ones return at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from pydispatch.formats.wgsl.lex import WgslToken
 from pydispatch.formats.wgsl.module import Declaration, UniformBinding, WgslModule
@@ -57,46 +58,77 @@ def with_grid(module: WgslModule, entry: Declaration) -> str:
     and the requested grid in the uniform buffer GRID. Lines outside of its parameter list keep their numbers.
     `why_not` must have returned None for the entry point.
     """
-    tokens, prefix, attempt = module.tokens, "asked_", 0
-    while any(token.text.startswith(prefix) for token in tokens):  # a prefix that no name of the module has
-        prefix, attempt = f"asked{attempt}_", attempt + 1
-    opening = _opening(module, entry)
-    parameters: dict[str, str] = {}
-    other_parameters: list[str] = []
+    names = _Names.of(module)
+    built_ins: dict[str, str] = {}  # built-in value → the parameter that has it
+    other_parameters: list[str] = []  # texts of the parameters that stay
     for parameter in _parameters(module, entry):
         words = [token.text for token in parameter]
         built_in = words[words.index("builtin") + 2]  # of `@builtin(name)`
-        parameters[built_in] = _name(words)
+        built_ins[built_in] = _name(words)
         if built_in not in (_ID, _COUNT, _GLOBAL):
             other_parameters.append(module.text[parameter[0].start : parameter[-1].end])
-    # Names in the text: id and count of the started workgroups, the program's grid (sizes in .xyz, their product in
-    # .w), and the linear index of this workgroup.
-    group, groups, grid, this = (f"{prefix}{suffix}" for suffix in ("group", "groups", "grid", "number"))
-    other_parameters += [f"@builtin({_ID}) {group}: {_VECTOR}", f"@builtin({_COUNT}) {groups}: {_VECTOR}"]
-    local = parameters.get(_LOCAL, f"{prefix}local")
-    if _GLOBAL in parameters and _LOCAL not in parameters:
-        other_parameters.append(f"@builtin({_LOCAL}) {local}: {_VECTOR}")
+    other_parameters += [f"@builtin({_ID}) {names.group}: {_VECTOR}", f"@builtin({_COUNT}) {names.groups}: {_VECTOR}"]
+    if _GLOBAL in built_ins and _LOCAL not in built_ins:
+        other_parameters.append(f"@builtin({_LOCAL}) {names.local}: {_VECTOR}")
+    # The text is cut after the `(` of the parameters, before their `)`, and after the `{` of the body.
+    text = module.text
+    start, closing = module.tokens[_opening(module, entry)].end, module.tokens[entry.body - 1].start
+    end = module.tokens[entry.body].end
+    line_breaks = "\n" * text.count("\n", start, closing)  # as many as the parameter list had
+    head = f"{text[:start]}{', '.join(other_parameters)}{line_breaks}{text[closing:end]}"
+    prologue = " ".join(_prologue(entry, names, built_ins))
+    declaration = f"@group({GRID.group}) @binding({GRID.binding}) var<uniform> {names.grid}: vec4<u32>;"
+    return f"{head} {prologue}{text[end:].rstrip()}\n{declaration}\n"
+
+
+@dataclass(frozen=True)
+class _Names:
+    """Names that a rewritten module declares, all with a prefix that no name of the original module has."""
+
+    group: str  # id of the workgroup in the grid that is started
+    groups: str  # number of started workgroups in x, y and z
+    grid: str  # the requested grid: its sizes in .xyz, their product in .w
+    linear: str  # linear index of the workgroup
+    local: str  # id of the thread in its workgroup, if no parameter has it
+
+    @classmethod
+    def of(cls, module: WgslModule) -> _Names:
+        """Return names that are unused in a module."""
+        prefix = module.unused_prefix("asked")
+        return cls(
+            group=f"{prefix}group",
+            groups=f"{prefix}groups",
+            grid=f"{prefix}grid",
+            linear=f"{prefix}number",
+            local=f"{prefix}local",
+        )
+
+
+def _prologue(entry: Declaration, names: _Names, built_ins: Mapping[str, str]) -> list[str]:
+    """Return the statements that define the built-in values of the requested grid, as variables.
+
+    Args:
+        entry: The original entry point.
+        names: Names of the rewritten module.
+        built_ins: Built-in value → name of the original parameter that had it, which becomes the variable's name.
+    """
+    group, groups, grid, linear = names.group, names.groups, names.grid, names.linear
     lines = [
-        f"let {this} = {group}.x + {groups}.x * ({group}.y + {groups}.y * {group}.z);",
-        f"if ({this} >= {grid}.w) {{ return; }}",
+        f"let {linear} = {group}.x + {groups}.x * ({group}.y + {groups}.y * {group}.z);",
+        f"if ({linear} >= {grid}.w) {{ return; }}",
     ]
-    group_id = f"{_VECTOR}({this} % {grid}.x, {this} / {grid}.x % {grid}.y, {this} / ({grid}.x * {grid}.y))"
-    if _ID in parameters:
-        lines.append(f"let {parameters[_ID]} = {group_id};")
-    if _COUNT in parameters:
-        lines.append(f"let {parameters[_COUNT]} = {grid}.xyz;")
-    if _GLOBAL in parameters:
+    group_id = f"{_VECTOR}({linear} % {grid}.x, {linear} / {grid}.x % {grid}.y, {linear} / ({grid}.x * {grid}.y))"
+    if _ID in built_ins:
+        lines.append(f"let {built_ins[_ID]} = {group_id};")
+    if _COUNT in built_ins:
+        lines.append(f"let {built_ins[_COUNT]} = {grid}.xyz;")
+    if _GLOBAL in built_ins:
         stated = entry.attribute("workgroup_size")
         sizes = [f"u32({size})" for size in (stated.arguments if stated is not None else ())]
         size = f"{_VECTOR}({', '.join([*sizes, '1u', '1u'][:3])})"
-        lines.append(f"let {parameters[_GLOBAL]} = {parameters.get(_ID) or group_id} * {size} + {local};")
-    # The body begins with its `{`.
-    text, start, end = module.text, tokens[opening].end, tokens[entry.body].end
-    closing = tokens[entry.body - 1].start
-    breaks = "\n" * text.count("\n", start, closing)  # as many as the parameter list had
-    declaration = f"@group({GRID.group}) @binding({GRID.binding}) var<uniform> {grid}: vec4<u32>;"
-    head = f"{text[:start]}{', '.join(other_parameters)}{breaks}{text[closing:end]}"
-    return f"{head} {' '.join(lines)}{text[end:].rstrip()}\n{declaration}\n"
+        local = built_ins.get(_LOCAL, names.local)
+        lines.append(f"let {built_ins[_GLOBAL]} = {built_ins.get(_ID) or group_id} * {size} + {local};")
+    return lines
 
 
 def _opening(module: WgslModule, entry: Declaration) -> int:

@@ -110,62 +110,96 @@ class WgslEntryPoint:
     least_buffer_count: int
 
 
+class _Resources:
+    """Resources of one entry point, collected by `add` from the variables that it uses.
+
+    Attributes:
+        module: The module.
+        function: The entry point.
+        buffers: Binding in group 0 → the variable of the storage buffer.
+        constants: Uniform block with the constants of a dispatch; None so far.
+        workgroup_bytes: Workgroup memory in bytes; variables of unknown size count as 0.
+    """
+
+    def __init__(self, module: WgslModule, function: Declaration) -> None:
+        """Begin without resources."""
+        self.module, self.function = module, function
+        self.buffers: dict[int, Declaration] = {}
+        self.constants: Declaration | None = None
+        self.workgroup_bytes = 0
+
+    @property
+    def constant_bytes(self) -> int | None:
+        """Return the size of the constants' block in bytes; 0 without a block; None if it is not known."""
+        if self.constants is None:
+            return 0
+        known_layout = layout(self.module, self.constants.type)
+        return None if known_layout is None else known_layout.size
+
+    def add(self, variable: Declaration) -> None:
+        """Record a variable; raise ArtifactError if a dispatch cannot bind it."""
+        if variable.space == "workgroup":
+            known_layout = layout(self.module, variable.type)
+            self.workgroup_bytes += 0 if known_layout is None else known_layout.size
+        if variable.attribute("binding") is None and variable.attribute("group") is None:
+            return  # the shader's own memory
+        group, binding = (_number(self.module, variable, key) for key in ("group", "binding"))
+        if variable.space == "uniform" and (group, binding) == CONSTANTS:
+            if self.constants is not None:
+                raise self._fail(
+                    variable,
+                    f"and '{self.constants.name}' are both uniform blocks of entry point '{self.function.name}'; the "
+                    "constants of a dispatch are one block",
+                )
+            self.constants = variable
+        elif variable.space == "storage" and group == 0 and binding is not None:
+            if binding in self.buffers:
+                raise self._fail(
+                    variable,
+                    f"and '{self.buffers[binding].name}' are both binding {binding} of group 0; an entry point has one "
+                    "variable for each binding",
+                )
+            self.buffers[binding] = variable
+        else:
+            kind = f"var<{variable.space}>" if variable.template else f"a {variable.type}"
+            raise self._fail(
+                variable,
+                f"is {kind} of group {group}, binding {binding}: programs give storage buffers in group 0, and "
+                "constants as one var<uniform>",
+            )
+
+    def _fail(self, variable: Declaration, problem: str) -> ArtifactError:
+        """Return the error of a variable; `problem` follows the variable's name."""
+        return ArtifactError(f"{self.module.location(variable)}: '{variable.name}' {problem}")
+
+
+def _buffer(module: WgslModule, variable: Declaration) -> BufferDeclaration:
+    """Return the declaration of a storage buffer with its size."""
+    size, is_exact = minimum_size(module, variable.type)
+    return BufferDeclaration(variable.name, variable.type, bytes=size, is_fixed_size=is_exact)
+
+
 def entry_of(module: WgslModule, function: Declaration) -> WgslEntryPoint:
     """Return the resources and limits that an entry point uses; raise ArtifactError for resources that programs
     cannot bind."""
-    used = module.reached([function])
-    bindings: dict[int, bool] = {}
-    buffers: dict[int, BufferDeclaration] = {}
-    constant_bytes: int | None = 0
-    workgroup_bytes = 0
-    block: Declaration | None = None
-    for variable in used:
-        if variable.kind != "var":
-            continue
-        if variable.space == "workgroup":
-            known_layout = layout(module, variable.type)
-            workgroup_bytes += 0 if known_layout is None else known_layout.size
-        if variable.attribute("binding") is None and variable.attribute("group") is None:
-            continue
-        group, binding = (_number(module, variable, key) for key in ("group", "binding"))
-        if variable.space == "uniform" and (group, binding) == CONSTANTS:
-            if block is not None:
-                raise ArtifactError(
-                    f"{module.location(variable)}: '{variable.name}' and '{block.name}' are both uniform blocks of "
-                    f"entry point '{function.name}'; the constants of a dispatch are one block"
-                )
-            block = variable
-            known_layout = layout(module, variable.type)
-            constant_bytes = None if known_layout is None else known_layout.size
-        elif variable.space == "storage" and group == 0 and binding is not None:
-            if binding in buffers:
-                raise ArtifactError(
-                    f"{module.location(variable)}: '{variable.name}' and '{buffers[binding].name}' are both binding "
-                    f"{binding} of group 0; an entry point has one variable for each binding"
-                )
-            bindings[binding] = variable.access != "read"
-            size, is_exact = minimum_size(module, variable.type)
-            buffers[binding] = BufferDeclaration(variable.name, variable.type, bytes=size, is_fixed_size=is_exact)
-        else:
-            kind = f"var<{variable.space}>" if variable.template else f"a {variable.type}"
-            raise ArtifactError(
-                f"{module.location(variable)}: '{variable.name}' is {kind} of group {group}, binding {binding}: "
-                "programs give storage buffers in group 0, and constants as one var<uniform>"
-            )
+    resources = _Resources(module, function)
+    for declaration in module.reached([function]):
+        if declaration.kind == "var":
+            resources.add(declaration)
     sizes = function.attribute("workgroup_size")
     numbers = [module.constant(text) for text in (sizes.arguments if sizes is not None else ())]
     numbers += [1] * (3 - len(numbers))
     workgroup_size = None if sizes is None or None in numbers else tuple(numbers)
-    buffer_count = len(buffers)
+    buffer_count = len(resources.buffers)
     if buffer_count > GUARANTEED_LIMITS["maxStorageBuffersPerShaderStage"]:  # within the limit, none need be merged
         buffer_count = least_buffer_count(module, function)
     return WgslEntryPoint(
         name=function.name,
-        bindings=bindings,
-        buffers=buffers,
-        constant_bytes=constant_bytes,
+        bindings={binding: buffer.access != "read" for binding, buffer in resources.buffers.items()},
+        buffers={binding: _buffer(module, variable) for binding, variable in resources.buffers.items()},
+        constant_bytes=resources.constant_bytes,
         workgroup_size=workgroup_size,  # type: ignore[arg-type]
-        workgroup_bytes=workgroup_bytes,
+        workgroup_bytes=resources.workgroup_bytes,
         features=features(module),
         least_buffer_count=buffer_count,
     )

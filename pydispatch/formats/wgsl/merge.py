@@ -121,15 +121,16 @@ def _text(
         buffers: Storage buffers of the entry point by their original bindings.
         bindings: For each new binding, the original bindings of the buffers that become slices of it.
     """
-    prefix, attempt = "merged_", 0
-    while any(token.text.startswith(prefix) for token in module.tokens):  # a prefix that no name of the module has
-        prefix, attempt = f"merged{attempt}_", attempt + 1
+    prefix = module.unused_prefix("merged")
+    # The uniform buffer of offsets: one for every buffer, merged or not, in elements. They are components of vectors,
+    # because elements of arrays are aligned to 16 bytes in uniform buffers.
     offset_count = max(1, sum(len(group) for group in bindings))
     parts = [module.directives] if module.directives else []
     parts.append(f"@group({OFFSETS.group}) @binding({OFFSETS.binding}) var<uniform> {prefix}offsets: "
                  f"array<vec4<u32>, {-(-offset_count // 4)}>;")  # fmt: skip
+    # The storage buffers, one for each new binding.
     slices: dict[str, tuple[str, str]] = {}  # merged array → (array that contains it, expression of its offset)
-    offset_index = 0  # index in the array of offsets, which has one for every buffer, merged or not
+    offset_index = 0  # index of the buffer's offset
     for new, group in enumerate(bindings):
         first_buffer = buffers[group[0]]
         name = first_buffer.name if len(group) == 1 else f"{prefix}{new}"
@@ -138,11 +139,12 @@ def _text(
             if len(group) > 1:
                 slices[buffers[binding].name] = name, f"{prefix}offsets[{offset_index // 4}].{'xyzw'[offset_index % 4]}"
             offset_index += 1
-    merged_names = {buffer.name for buffer in buffers.values()}
+    # The other declarations, with accesses to merged arrays redirected.
+    buffer_names = {buffer.name for buffer in buffers.values()}
     parts += [
         _redirected_text(module, declaration, slices)
         for declaration in module.reached([entry])
-        if declaration.name not in merged_names
+        if declaration.name not in buffer_names
     ]
     return "\n".join(parts) + "\n"
 

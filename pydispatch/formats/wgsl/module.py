@@ -117,6 +117,13 @@ class WgslModule:
         first = self.first_declaration_token
         return self.text[: self.tokens[first].start] if first else ""
 
+    def unused_prefix(self, word: str) -> str:
+        """Return a prefix that no name of the module starts with: `word_`, or `word0_` and so on."""
+        prefix, attempt = f"{word}_", 0
+        while any(token.text.startswith(prefix) for token in self.tokens):
+            prefix, attempt = f"{word}{attempt}_", attempt + 1
+        return prefix
+
     @cached_property
     def entry_points(self) -> list[Declaration]:
         """The functions with `@compute`."""

@@ -277,28 +277,40 @@ def _included(rest: str, location: str, including_file: str, state: _State) -> s
             f'{location}: #include needs the name of a file, such as #include "common.wgsl"; got {rest}'
         )
     folders = [Path(including_file).parent, *state.folders]
-    for path in dict.fromkeys(folder / match[1] for folder in folders):
-        try:
-            is_found = path.is_file()
-        except OSError as error:
-            raise ArtifactError(
-                f"{location}: '{match[1]}' cannot be looked up in {path.parent}: {error.strerror}; include a file "
-                "whose name is valid, from folders that can be read"
-            ) from None
-        if not is_found:
-            files.record_accesses(missed=[str(path)])  # a cached result is invalid once the file exists
-            continue
-        if str(path) in state.including or len(state.including) == MAX_INCLUDES:
-            raise ArtifactError(f"{location}: {path} includes itself, or includes are {MAX_INCLUDES} deep")
-        try:
-            text = decode(files.read(path), str(path))
-        except SystemError_ as error:
-            raise ArtifactError(f"{location}: {error}") from None
-        remedy = "include each file once, with #ifndef around its text"
-        state.charge_budget(len(text) + INCLUDE_CHARACTERS, location, f"the include of {path}", remedy)
-        state.including.append(str(path))
-        line = " ".join(filter(None, map(str.strip, _lines(text, str(path), state))))
-        state.including.pop()
-        return line
+    path = _find(match[1], folders, location)
+    if path is not None:
+        return _included_text(path, location, state)
     shown = ", ".join(str(folder) for folder in folders)
     raise ArtifactError(f"{location}: '{match[1]}' was not found in {shown}; name its folder in include_dirs")
+
+
+def _find(name: str, folders: Sequence[Path], location: str) -> Path | None:
+    """Return the first path of the included file `name` in folders that exists, or None; `location` is for messages."""
+    for path in dict.fromkeys(folder / name for folder in folders):
+        try:
+            exists = path.is_file()
+        except OSError as error:
+            raise ArtifactError(
+                f"{location}: '{name}' cannot be looked up in {path.parent}: {error.strerror}; include a file "
+                "whose name is valid, from folders that can be read"
+            ) from None
+        if exists:
+            return path
+        files.record_accesses(missed=[str(path)])  # a cached result is invalid once the file exists
+    return None
+
+
+def _included_text(path: Path, location: str, state: _State) -> str:
+    """Return the text of an included file, preprocessed and joined into one line; `location` is for messages."""
+    if str(path) in state.including or len(state.including) == MAX_INCLUDES:
+        raise ArtifactError(f"{location}: {path} includes itself, or includes are {MAX_INCLUDES} deep")
+    try:
+        text = decode(files.read(path), str(path))
+    except SystemError_ as error:
+        raise ArtifactError(f"{location}: {error}") from None
+    remedy = "include each file once, with #ifndef around its text"
+    state.charge_budget(len(text) + INCLUDE_CHARACTERS, location, f"the include of {path}", remedy)
+    state.including.append(str(path))
+    line = " ".join(filter(None, map(str.strip, _lines(text, str(path), state))))
+    state.including.pop()
+    return line

@@ -64,7 +64,9 @@ def _check_nesting(text: str, tokens: list[WgslToken], where: str) -> None:
 
 
 class _WgslReader:
-    """Parser of the declarations of a module.
+    """Parser of the declarations of a module: `module` is called once and returns them.
+
+    The other methods parse the construct that they are named after, at `at`, and move `at` behind it.
 
     Attributes:
         text: Text of the module.
@@ -122,6 +124,7 @@ class _WgslReader:
             return Declaration(kind, name="", first=first, end=self.at)
         if kind not in ("var", "override", "const", "alias"):
             raise self._error(f"expected a declaration, got '{kind}'" if kind else "expected a declaration")
+        # `kind<template> name: type = value;`, where the template, the type and the value are optional.
         self.at += 1
         template: tuple[str, ...] = ()
         if kind == "var" and self._peek() == "<":
@@ -134,10 +137,10 @@ class _WgslReader:
             self.at += 1
             type_ = self._type(ends=("=", ";"))
         end = self._find((";",))
-        body = 0
+        body = 0  # index of the value's first token; 0 for no value
         if self._peek() == "=":
             body = self.at + 1
-            if kind == "alias":
+            if kind == "alias":  # `alias name = type;`
                 type_ = type_text(self.tokens[body:end])
         self.at = end + 1
         return Declaration(

@@ -64,7 +64,8 @@ class AssemblyFormat:
     def parse(self, op_type: type[Operation], parser: Parser) -> Operation:
         """Parse an operation of the class `op_type` after its name, and return it."""
         assert issubclass(op_type, IRDLOperation)
-        state = ParsingState(op_type)  # its lists have one entry per operand or result of the definition, None if unset
+        # The lists of the state have one entry per operand or result of the definition, None if the text omits it.
+        state = ParsingState(op_type)
         start = parser.pos
         for read in self._readers:
             read(parser, state)
@@ -72,6 +73,22 @@ class AssemblyFormat:
             directive.require(parser, state, start)  # raises an error if a clause is missing
         if self._has_variables and None in (*state.operand_types, *state.result_types):
             FormatProgram(self._directives).resolve_constraint_variables(state, self._definition)
+        operands = self._resolve_operands(parser, state)
+        results: list[Attribute] = []
+        # Types that the text omits are inferred.
+        for (_, result), known in zip(self._definition.results, state.result_types, strict=True):
+            results += result.constr.infer(state.context, length=None) if known is None else known
+        return op_type.create(
+            operands=operands, result_types=results, properties=state.properties, attributes=state.attributes,
+            regions=[region for group in state.regions for region in group or ()],
+            successors=[block for group in state.successors for block in group or ()],
+        )  # fmt: skip
+
+    def _resolve_operands(self, parser: Parser, state: ParsingState) -> list[SSAValue]:
+        """Return the values of all operands, whose types are stated, fixed by the definition, or inferred.
+
+        For several variadic operands, the number of values of each is added to the properties.
+        """
         operands: list[SSAValue] = []
         sizes: list[int] = []  # number of values of each operand of the definition, which may be variadic
         resolve = parser.resolve_operand
@@ -86,15 +103,7 @@ class AssemblyFormat:
             operands += map(resolve, names, types)
         if self._has_segments:
             state.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)
-        results: list[Attribute] = []
-        # Types that the text omits are inferred.
-        for (_, result), known in zip(self._definition.results, state.result_types, strict=True):
-            results += result.constr.infer(state.context, length=None) if known is None else known
-        return op_type.create(
-            operands=operands, result_types=results, properties=state.properties, attributes=state.attributes,
-            regions=[region for group in state.regions for region in group or ()],
-            successors=[block for group in state.successors for block in group or ()],
-        )  # fmt: skip
+        return operands
 
     def _inferred(self, index: int, count: int, state: ParsingState) -> Sequence[Attribute]:
         """Return the types of the `count` values of operand `index`, inferred from the types parsed so far."""

@@ -235,31 +235,39 @@ def list_bytes(body: str, type: Any) -> bytes | None:
 
     `body` is the list with its brackets, which must match the shape of `type`, the tensor, vector or memref type.
     """
+    element = type.element_type
+    numbers = _decimal_numbers(body.translate(_DELETE_BRACKETS), element)
+    if numbers is None or numbers.size != math.prod(type.get_shape()):
+        return None
+    if not isinstance(element, AnyFloat):
+        return _integer_bytes(numbers, element)
+    code = _FLOATS.get(element.__class__)
+    return bytes(element.pack(numbers.tolist())) if code is None else bytes(numbers.astype(code).tobytes())
+
+
+def _decimal_numbers(flat: str, element: Any) -> Any:
+    """Return the numbers of a list without brackets as an array of f64 or i64; None if one is not a decimal number.
+
+    `element` is their element type. None is also returned for a type that is neither float nor integer, and for an
+    integer that is written as a float.
+    """
     import numpy as np
 
-    element = type.element_type
-    count = math.prod(type.get_shape())
-    flat = body.translate(_DELETE_BRACKETS)
     is_float = isinstance(element, AnyFloat)
     if not is_float and not isinstance(element, IntegerType | IndexType):
         return None
-    fields = flat.split(",")
+    if not is_float and re.search(r"[.eE]", flat) is not None:
+        return None
     try:
-        if is_float:
-            numbers: Any = np.array(fields, dtype=np.float64)
-        elif re.search(r"[.eE]", flat) is None:
-            numbers = np.array(fields, dtype=np.int64)
-        else:
-            return None
+        return np.array(flat.split(","), dtype=np.float64 if is_float else np.int64)
     except (ValueError, OverflowError):
         return None
-    if numbers.size != count:
-        return None
-    if is_float:
-        code = _FLOATS.get(element.__class__)
-        if code is not None:
-            return numbers.astype(code).tobytes()
-        return bytes(element.pack(numbers.tolist()))
+
+
+def _integer_bytes(numbers: Any, element: Any) -> bytes | None:
+    """Return the bytes of i64 numbers in an integer type, little-endian; None if one is out of range."""
+    import numpy as np
+
     width = 64 if isinstance(element, IndexType) else element.width.data
     if width > 64:
         return None
@@ -270,5 +278,5 @@ def list_bytes(body: str, type: Any) -> bytes | None:
     if width < 8:  # as in xDSL: one byte each, sign-extended
         half = 1 << (width - 1)
         numbers = ((numbers + half) & ((1 << width) - 1)) - half
-        return numbers.astype(np.int8).tobytes()
-    return numbers.astype(f"<i{element_bytes(element)}").tobytes()
+        return bytes(numbers.astype(np.int8).tobytes())
+    return bytes(numbers.astype(f"<i{element_bytes(element)}").tobytes())

@@ -231,7 +231,10 @@ def _word(clause: tuple[FormatDirective, ...]) -> str:
 
 
 class Grammar(FormatParser):
-    """Parser of one assembly format into directives."""
+    """Parser of one assembly format into directives: `parse_format`, of xDSL's class, is called once.
+
+    The methods here override those of xDSL for single directives and variables.
+    """
 
     def __init__(self, text: str, definition: OpDef) -> None:
         """Begin to parse the format `text` of `definition`, which may use the shared directives besides its own."""

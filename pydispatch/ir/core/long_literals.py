@@ -116,6 +116,8 @@ def read_small_program(path: str | os.PathLike[str], most: int) -> str | None:
 class _Reader:
     """Reader of a program text in pieces, which takes long hexadecimal literals out of the text.
 
+    `feed` is called with each piece in order, and then `finish`, which returns the text.
+
     Attributes:
         size: Size of the text so far in bytes, without the digits of long literals.
     """
@@ -151,13 +153,19 @@ class _Reader:
         return ElidedText(text, self._blobs) if self._blobs else text
 
     def _advance(self, *, is_end: bool) -> bool:
-        """Read up to the next literal or to its end; return False if that takes more bytes than there are."""
+        """Read up to the digits of the next long literal, or, inside of them, to their end.
+
+        Returns:
+            Whether to call again. False: more bytes of the text are needed first, or its end is reached.
+        """
         if self._blob is not None:
             return self._decode(self._blob, is_end=is_end)
         quote = self._text.find(_OPEN, self._searched)
-        if quote < 0:
+        if quote < 0:  # a literal may begin with the last bytes so far
             self._searched = max(self._searched, len(self._text) - len(_OPEN) + 1)
             return False
+        # A literal is a blob in `dense<"0x..."` or a resource, whose first digits state its alignment. It is long, and
+        # its digits are decoded, if at least LEAST_DIGITS digits follow.
         digits = start = quote + len(_OPEN)
         before = _BEFORE.search(self._text, max(0, quote - _LONGEST_BEFORE), quote)
         if before is not None and (before[1] is None or self._is_resource(quote)):

@@ -50,7 +50,7 @@ def unregistered(name: str, is_type: bool) -> type[UnregisteredAttr]:
 
 
 class ProgramParser(FastParser):
-    """Parser of one program text."""
+    """Parser of one program text, by `parse_program`. The other methods override those of xDSL's parser."""
 
     def __init__(self, ctx: Context, text: str, filename: str) -> None:
         self.source = Source(elide_literals(text), filename)

@@ -329,6 +329,7 @@ def _parse_stablehlo_form(kind: type[Any], parser: Parser, *words: str) -> Any:
     elif "rhs" in dict(definition.operands):
         parser.parse_punctuation(",")
         operands.append(parser.parse_unresolved_operand())
+    # Options `, word = value`, then the attribute dictionary and the type of the operands.
     while parser.parse_optional_punctuation(",") is not None:
         start = parser.pos
         word = parser.parse_identifier()

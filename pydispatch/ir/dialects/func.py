@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import Attribute, Dialect, Region
@@ -22,52 +24,21 @@ def _parse(cls: type[func.FuncOp], parser: Parser) -> func.FuncOp:
     """
     visibility = parser.parse_optional_visibility_keyword()
     name = parser.parse_symbol_name().data
-    arguments: list[Parser.Argument] = []  # those with names: all, or none in a declaration
-    types: list[Attribute] = []
-    arg_attrs: list[DictionaryAttr] = []
-
-    def argument() -> None:
-        """Parse `%name: type {attributes} loc(...)`, or a type without a name in a declaration."""
-        start = parser.pos
-        named = parser.parse_optional_argument()
-        if named is None:
-            types.append(parser.parse_type())
-        else:
-            arguments.append(named)
-            types.append(named.type)
-        if 0 < len(arguments) < len(types):
-            parser.raise_error("either all arguments have names or none has", start, parser.pos)
-        arg_attrs.append(DictionaryAttr(parser.parse_optional_dictionary_attr_dict()))
-        location = parser.parse_optional_location()
-        if named is not None:
-            named.location = location
-
     start = parser.pos
-    parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument, " in function arguments")
-    results: list[Attribute] = []
-    res_attrs: list[DictionaryAttr] = []
-
-    def result() -> None:
-        """Parse the type of a result and its optional attributes, `T {...}`."""
-        results.append(parser.parse_type())
-        res_attrs.append(DictionaryAttr(parser.parse_optional_dictionary_attr_dict()))
-
-    if parser.parse_optional_punctuation("->") is not None:
-        if parser._current_token.text == "(":
-            parser.parse_comma_separated_list(parser.Delimiter.PAREN, result, " in function results")
-        else:
-            results.append(parser.parse_type())
+    arguments = _parse_arguments(parser)
+    results, res_attrs = _parse_results(parser)
     extra = parser.parse_optional_attr_dict_with_keyword(_IN_SYNTAX)
+    arg_attrs = arguments.attrs
     body = Region()
     if parser._current_token.text == "{":
-        if len(arguments) != len(types):
+        if len(arguments.named) != len(arguments.types):
             parser.raise_error("the arguments of a function with a body have names", start, start + 1)
-        body = parser.parse_region(arguments)
+        body = parser.parse_region(arguments.named)
         if visibility is None or visibility.data != "private":  # callers outside see the names of these arguments
-            arg_attrs = syntax.exact_names(arguments, body.blocks[0].args, arg_attrs)
+            arg_attrs = syntax.exact_names(arguments.named, body.blocks[0].args, arg_attrs)
     op = func.FuncOp(
         name,
-        (types, results),
+        (arguments.types, results),
         body,
         visibility,
         arg_attrs=_none_if_all_empty(arg_attrs),
@@ -76,6 +47,60 @@ def _parse(cls: type[func.FuncOp], parser: Parser) -> func.FuncOp:
     if extra is not None:
         op.attributes |= extra.data
     return op
+
+
+class _Arguments(NamedTuple):
+    """Arguments of a function as its text declares them."""
+
+    named: list[Parser.Argument]  # those with names: all, or none in a declaration
+    types: list[Attribute]  # of all arguments
+    attrs: list[DictionaryAttr]  # of all arguments; empty dictionaries for those without attributes
+
+
+def _parse_arguments(parser: Parser) -> _Arguments:
+    """Parse `(%name: type {attributes} loc(...), ...)`, or `(type {attributes}, ...)` in a declaration."""
+    arguments = _Arguments([], [], [])
+
+    def argument() -> None:
+        """Parse one argument."""
+        start = parser.pos
+        named = parser.parse_optional_argument()
+        if named is None:
+            arguments.types.append(parser.parse_type())
+        else:
+            arguments.named.append(named)
+            arguments.types.append(named.type)
+        if 0 < len(arguments.named) < len(arguments.types):
+            parser.raise_error("either all arguments have names or none has", start, parser.pos)
+        arguments.attrs.append(DictionaryAttr(parser.parse_optional_dictionary_attr_dict()))
+        location = parser.parse_optional_location()
+        if named is not None:
+            named.location = location
+
+    parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument, " in function arguments")
+    return arguments
+
+
+def _parse_results(parser: Parser) -> tuple[list[Attribute], list[DictionaryAttr]]:
+    """Parse `-> type`, `-> (type {attributes}, ...)` or nothing.
+
+    Returns:
+        The types; and the attributes of each result in parentheses, [] without parentheses.
+    """
+    types: list[Attribute] = []
+    attrs: list[DictionaryAttr] = []
+
+    def result() -> None:
+        """Parse the type of a result and its optional attributes, `type {...}`."""
+        types.append(parser.parse_type())
+        attrs.append(DictionaryAttr(parser.parse_optional_dictionary_attr_dict()))
+
+    if parser.parse_optional_punctuation("->") is not None:
+        if parser._current_token.text == "(":
+            parser.parse_comma_separated_list(parser.Delimiter.PAREN, result, " in function results")
+        else:
+            types.append(parser.parse_type())
+    return types, attrs
 
 
 def _none_if_all_empty(attrs: list[DictionaryAttr]) -> ArrayAttr[DictionaryAttr] | None:

@@ -52,13 +52,14 @@ def _edges(declared: SpirvDeclarations, code: Sequence[SpirvInstruction]) -> tup
     merge = 0  # opcode of the previous instruction if it is a merge instruction, else 0
     is_begin = True  # whether only labels, phis and variables of the block precede
     for inst in code:
+        # A label begins each block; a merge instruction directly precedes the branch of its block.
         if (inst.op == Op.LABEL) != (block == 0):
             text = "begins" if block == 0 else "has not ended"
             raise declared.fail(inst.at, f"opcode {inst.op}, where a block {text}")
         if merge and inst.op not in _ALLOWED_AFTER[merge]:
             raise declared.fail(inst.at, f"opcode {inst.op} after a merge instruction")
         merge = inst.op if inst.op in _MERGES else 0
-        is_first_block = not edges
+        is_first_block = not edges  # a block is added to the edges when it ends
         if inst.op == Op.LABEL:
             block, is_begin = inst.id, True
         elif (inst.op == Op.PHI and not is_begin) or (inst.op == Op.VARIABLE and not (is_begin and is_first_block)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pydispatch.formats.spirv.functions.operands import FunctionChecker
 from pydispatch.formats.spirv.instruction import SpirvInstruction
 from pydispatch.formats.spirv.names import Op
@@ -82,6 +84,15 @@ _TAKES_MATRICES = {
 """Whether the first, and the second, operand of a product is a matrix; no operand of the others is."""
 
 
+class _ProductSizes(NamedTuple):
+    """Sizes of a product: those of the result, and those that are summed over in both factors, which must be equal."""
+
+    rows: int  # of the result
+    columns: int  # of the result
+    summed: int = 1  # in one factor; 1 if nothing is summed
+    other_summed: int = 1  # in the other factor
+
+
 def check_product(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check a product of vectors and matrices: rows and columns of both factors and of the result, and one type of
     elements. A vector counts as a column, even if it is the left factor.
@@ -90,16 +101,14 @@ def check_product(code: FunctionChecker, inst: SpirvInstruction) -> None:
     rows, columns = zip(*(_sides(code, type_) for type_ in types), strict=True)
     result = _sides(code, inst.type_id)
     kinds = {_scalar(code, type_) for type_ in (*types, inst.type_id)}
-    # Of each product: rows and columns of the result, and the sizes of both factors that are summed over, which must be
-    # equal; (1, 1) if nothing is summed.
-    result_rows, result_columns, (summed, other_summed) = {
-        Op.VECTOR_TIMES_SCALAR: (rows[0], 1, (1, 1)),
-        Op.MATRIX_TIMES_SCALAR: (rows[0], columns[0], (1, 1)),
-        Op.VECTOR_TIMES_MATRIX: (columns[1], 1, (rows[1], rows[0])),
-        Op.MATRIX_TIMES_VECTOR: (rows[0], 1, (columns[0], rows[1])),
-        Op.MATRIX_TIMES_MATRIX: (rows[0], columns[1], (columns[0], rows[1])),
-        Op.OUTER_PRODUCT: (rows[0], rows[1], (1, 1)),
-        Op.DOT: (1, 1, (rows[0], rows[1])),
+    expected = {
+        Op.VECTOR_TIMES_SCALAR: _ProductSizes(rows[0], 1),
+        Op.MATRIX_TIMES_SCALAR: _ProductSizes(rows[0], columns[0]),
+        Op.VECTOR_TIMES_MATRIX: _ProductSizes(columns[1], 1, rows[1], rows[0]),
+        Op.MATRIX_TIMES_VECTOR: _ProductSizes(rows[0], 1, columns[0], rows[1]),
+        Op.MATRIX_TIMES_MATRIX: _ProductSizes(rows[0], columns[1], columns[0], rows[1]),
+        Op.OUTER_PRODUCT: _ProductSizes(rows[0], rows[1]),
+        Op.DOT: _ProductSizes(1, 1, rows[0], rows[1]),
     }[Op(inst.op)]
     are_matrices = tuple(code.declared.opcode(type_) == Op.TYPE_MATRIX for type_ in types)
     takes_scalar = inst.op in (Op.VECTOR_TIMES_SCALAR, Op.MATRIX_TIMES_SCALAR)
@@ -108,9 +117,9 @@ def check_product(code: FunctionChecker, inst: SpirvInstruction) -> None:
         and len(kinds) == 1
         and are_matrices == _TAKES_MATRICES.get(Op(inst.op), (False, False))
         and (not takes_scalar or (rows[1], columns[1]) == (1, 1))
-        and summed == other_summed
+        and expected.summed == expected.other_summed
     )
-    code.demand(inst, fits and result == (result_rows, result_columns))
+    code.demand(inst, fits and result == (expected.rows, expected.columns))
 
 
 def _sides(code: FunctionChecker, type_: int) -> tuple[int, int]:

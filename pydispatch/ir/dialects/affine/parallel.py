@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineDimExpr, AffineExpr, AffineMap, AffineSymExpr
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
@@ -115,20 +115,8 @@ def _parse(cls: type[affine.ParallelOp], parser: Parser) -> affine.ParallelOp:
     if not len(names) == lower.count == upper.count == len(steps):
         counts = f"{lower.count} start(s), {upper.count} end(s), {len(steps)} step(s)"
         parser.raise_error(f"{len(names)} loop variable(s) have {counts}", start, parser.pos)
-    reductions: list[Attribute] = []  # one per result
-    types: list[Attribute] = []
-    if parser.parse_optional_keyword("reduce") is not None:
-        reductions = parser.parse_comma_separated_list(
-            parser.Delimiter.PAREN, lambda: _parse_reduction(parser), " in reductions"
-        )
-        parser.parse_punctuation("->")
-        types = syntax.parse_types(parser)
-    region = parser.parse_region([name.resolve(IndexType()) for name in names])
-    if not region.blocks:  # the text is `{}`
-        region.add_block(Block(arg_types=[IndexType()] * len(names)))
-    # Without results, the terminator may be omitted.
-    if not types and not isinstance(region.blocks[-1].last_op, affine.YieldOp):
-        region.blocks[-1].add_op(affine.YieldOp.get())
+    reductions, types = _parse_reductions(parser)
+    region = _parse_body(parser, [name.resolve(IndexType()) for name in names], has_results=bool(types))
     properties: dict[str, Attribute] = {
         "reductions": ArrayAttr(reductions),
         **lower.properties("lower"),
@@ -139,6 +127,27 @@ def _parse(cls: type[affine.ParallelOp], parser: Parser) -> affine.ParallelOp:
         operands=[*lower.operands, *upper.operands], result_types=types, properties=properties, regions=[region],
         attributes=parser.parse_optional_attr_dict(),
     )  # fmt: skip
+
+
+def _parse_reductions(parser: Parser) -> tuple[list[Attribute], list[Attribute]]:
+    """Parse `reduce ("addf", ...) -> (f32, ...)` or nothing; return the kind and the type of each result."""
+    if parser.parse_optional_keyword("reduce") is None:
+        return [], []
+    kinds: list[Attribute] = parser.parse_comma_separated_list(
+        parser.Delimiter.PAREN, lambda: _parse_reduction(parser), " in reductions"
+    )
+    parser.parse_punctuation("->")
+    return kinds, syntax.parse_types(parser)
+
+
+def _parse_body(parser: Parser, variables: list[Parser.Argument], *, has_results: bool) -> Region:
+    """Parse the body of a loop, and add what its text may omit: the block of `{}`, and a terminator without results."""
+    region = parser.parse_region(variables)
+    if not region.blocks:
+        region.add_block(Block(arg_types=[IndexType()] * len(variables)))
+    if not has_results and not isinstance(region.blocks[-1].last_op, affine.YieldOp):
+        region.blocks[-1].add_op(affine.YieldOp.get())
+    return region
 
 
 def _parse_reduction(parser: Parser) -> StringAttr:

@@ -168,51 +168,54 @@ def _parse_binding(parser: AttrParser) -> PipelineBindingAttr:
 def _parse_sets(parser: AttrParser) -> list[PipelineBindingAttr]:
     """Parse `[<0, bindings = [<0, storage_buffer, ReadOnly>, ...]>]`, the syntax of older releases.
 
-    Sets and bindings may have their names, such as `#hal.descriptor_set.layout<...>`. Returns the bindings by ordinal;
-    the ordinals in the text are 0, 1, 2, ... in any order.
+    Returns the bindings by ordinal; the ordinals in the text are 0, 1, 2, ... in any order.
     """
     bindings: dict[int, PipelineBindingAttr] = {}
-
-    def skip_prefix() -> None:
-        """Skip the name of an attribute, such as `#hal.descriptor_set.binding`."""
-        if parser._current_token.text.startswith("#"):
-            parser._consume_token()
-
-    def binding() -> None:
-        """Parse `<ordinal, type, flags>` of a binding, each ordinal at most once."""
-        skip_prefix()
-        with parser.in_angle_brackets():
-            start = parser.pos
-            ordinal = parser.parse_integer(allow_negative=False, allow_boolean=False)
-            if ordinal in bindings:
-                parser.raise_error(f"binding {ordinal} is given twice", start, parser.pos)
-            parser.parse_punctuation(",", " after the ordinal of a binding")
-            bindings[ordinal] = PipelineBindingAttr(*PipelineBindingAttr._parse_body(parser))  # type: ignore[arg-type]
-
-    def descriptor_set() -> None:
-        """Parse `<index, bindings = [...]>` of a descriptor set, which must be 0."""
-        skip_prefix()
-        with parser.in_angle_brackets():
-            start = parser.pos
-            index = parser.parse_integer(allow_negative=False, allow_boolean=False)
-            if index != 0:
-                parser.raise_error(
-                    f"descriptor set {index} cannot be used, there is one set: move its bindings into set 0, "
-                    "numbered on from the last one there", start, parser.pos)  # fmt: skip
-            while parser.parse_optional_punctuation(",") is not None:
-                key = parser.parse_identifier(context_msg=" in a descriptor set")
-                parser.parse_punctuation("=", f" after '{key}'")
-                if key == "bindings":
-                    parser.parse_comma_separated_list(parser.Delimiter.SQUARE, binding)
-                else:
-                    parse_flags(parser, LAYOUT_FLAGS)  # flags of a set have no meaning here
-
     start = parser.pos
-    parser.parse_comma_separated_list(parser.Delimiter.SQUARE, descriptor_set)
+    parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_set(parser, bindings))
     if sorted(bindings) != list(range(len(bindings))):
         parser.raise_error(f"bindings are numbered {sorted(bindings)}, expected 0 to {len(bindings) - 1} without a gap",
                       start, parser.pos)  # fmt: skip
     return [bindings[i] for i in range(len(bindings))]
+
+
+def _parse_set(parser: AttrParser, bindings: dict[int, PipelineBindingAttr]) -> None:
+    """Parse `<index, bindings = [...]>` of a descriptor set, which must be 0, and add its bindings by ordinal."""
+    _skip_attribute_name(parser)
+    with parser.in_angle_brackets():
+        start = parser.pos
+        index = parser.parse_integer(allow_negative=False, allow_boolean=False)
+        if index != 0:
+            parser.raise_error(
+                f"descriptor set {index} cannot be used, there is one set: move its bindings into set 0, "
+                "numbered on from the last one there", start, parser.pos)  # fmt: skip
+        while parser.parse_optional_punctuation(",") is not None:
+            key = parser.parse_identifier(context_msg=" in a descriptor set")
+            parser.parse_punctuation("=", f" after '{key}'")
+            if key == "bindings":
+                parser.parse_comma_separated_list(
+                    parser.Delimiter.SQUARE, lambda: _parse_numbered_binding(parser, bindings)
+                )
+            else:
+                parse_flags(parser, LAYOUT_FLAGS)  # flags of a set have no meaning here
+
+
+def _parse_numbered_binding(parser: AttrParser, bindings: dict[int, PipelineBindingAttr]) -> None:
+    """Parse `<ordinal, type, flags>` of a binding, and add it by its ordinal, which may occur once."""
+    _skip_attribute_name(parser)
+    with parser.in_angle_brackets():
+        start = parser.pos
+        ordinal = parser.parse_integer(allow_negative=False, allow_boolean=False)
+        if ordinal in bindings:
+            parser.raise_error(f"binding {ordinal} is given twice", start, parser.pos)
+        parser.parse_punctuation(",", " after the ordinal of a binding")
+        bindings[ordinal] = PipelineBindingAttr(*PipelineBindingAttr._parse_body(parser))  # type: ignore[arg-type]
+
+
+def _skip_attribute_name(parser: AttrParser) -> None:
+    """Skip the optional name of an attribute, such as `#hal.descriptor_set.binding` before `<...>`."""
+    if parser._current_token.text.startswith("#"):
+        parser._consume_token()
 
 
 @irdl_attr_definition

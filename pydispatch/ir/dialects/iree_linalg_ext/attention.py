@@ -149,27 +149,30 @@ class Attention(OnTensorsOp):
         """Check the numbers of operands, their element types, maps and sizes, and the body."""
         check_count("input", len(self.inputs), 3, 4, 5)
         check_count("output", len(self.outputs), len(self.OUTPUTS))
-        maps = self.maps()
         names = ["the query", "the key", "the value"]
         names += [] if self.scale is None else ["the scale"]
         names += [] if self.mask is None else ["the mask"]
         check_count("input", len(self.inputs), len(names))
         names += [f"the {name}" for name in self.OUTPUTS]
+        self._verify_maps(names)
+        self._verify_elements(names)
+        if self.body is not None:
+            self._verify_body(set(self.loops().scores))
+
+    def _verify_maps(self, names: list[str]) -> None:
+        """Check that the maps select iterations which the operands have; `names` are those of the operands."""
+        maps = self.maps()
         for map in maps:
             if any(not isinstance(e, AffineDimExpr) for e in map.results) or len(set(_dims(map))) != len(map.results):
                 raise VerifyException(f"each map of an attention selects different iterations, got {map}")
         check_sizes([v.type for v in self.operands], maps, maps[0].num_dims if maps else 0, names)
-        self._verify_elements(names)
         loops = self.loops()
-        scores = set(loops.scores)
-        if self.mask is not None and not scores.issuperset(_dims(of_mask := maps[len(self.inputs) - 1])):
+        if self.mask is not None and not set(loops.scores).issuperset(_dims(of_mask := maps[len(self.inputs) - 1])):
             raise VerifyException(f"the map of the mask has iterations that scores do not have: {of_mask}")
         maps_of_statistics = maps[len(self.inputs) + 1 :]  # of maxima and sums, which follow the output
         for map in maps_of_statistics:
             if set(_dims(map)) != set(loops.rows):
                 raise VerifyException(f"maxima and sums have the iterations of the rows, got {map}")
-        if self.body is not None:
-            self._verify_body(scores)
 
     def _verify_elements(self, names: Sequence[str]) -> None:
         """Check that operands have float elements, the mask floats or i1, and query and key one element type.

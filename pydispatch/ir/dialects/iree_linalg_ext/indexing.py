@@ -54,7 +54,8 @@ def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: li
     """Return how slices of a scatter or gather map to the tensor; raise VerifyException if the shapes do not match.
 
     Slices either lack the indexed dimensions, where an index selects a position, or have some of them, where an index
-    is the begin of a window.
+    is the begin of a window. With a tensor of 10x20x30, indices of 4x1 and `indexed` [0], slices of 4x20x30 are at
+    positions, and slices of 4x2x20x30 are windows of two rows.
 
     Args:
         whole: The tensor that slices are read from or written to.
@@ -67,7 +68,8 @@ def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: li
         raise VerifyException(f"dimension_map {indexed} does not list different dimensions of {whole.type}")
     check_integers("the tensor of indices", indices)
     index_shape = shape_of(indices)
-    # The last dimension of the indices has the `depth` numbers of one index. For a depth of 1 it may be left out.
+    # Numbers of dimensions that may enumerate the slices: the last dimension of the indices has the `depth` numbers of
+    # one index, and for a depth of 1 it may be left out.
     batches = [len(index_shape) - 1] if index_shape and index_shape[-1] == depth else []
     batches += [len(index_shape)] if depth == 1 else []
     fitting: list[Windows] = []  # if shapes fit both cases, indices that select positions come first

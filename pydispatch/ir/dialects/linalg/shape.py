@@ -226,6 +226,7 @@ class PackingOp(IRDLOperation):
         outer = self.outer_permutation(len(shape))
         if sorted(outer) != list(range(len(shape))):
             raise VerifyException(f"outer_dims_perm {outer} is not a permutation of the dimensions of {unpacked.type}")
+        # The packed shape: the numbers of tiles, in the order of the outer dimensions, and then the sizes of a tile.
         tile_counts = list(shape)  # a dimension that is not tiled has tiles of one element
         for d, t in zip(positions, tiles, strict=True):
             tile_counts[d] = DYNAMIC if DYNAMIC in (shape[d], t) else -(-shape[d] // t)

@@ -59,12 +59,14 @@ def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
     """
     # (row, column) of each slot of lane 0. The steps lead from them to the elements of the other lanes.
     if form == "tensor":
+        # Lane 0 has four elements of each 16x8 matrix: two adjacent ones in row 0, and two in row 8.
         slots = [
             (16 * i + 8 * (s // 2), 8 * j + s % 2)
             for i in range(height // 16) for j in range(width // 8) for s in range(4)
         ]  # fmt: skip
         rows, columns = tuple(p[0] for p in slots), tuple(p[1] for p in slots)
         return LaneLayout(across=4, row_step=1, column_step=2, rows=rows, columns=columns)
+    # Lane 0 has the first run x run elements of each part of 4 * run rows and 8 * run columns.
     slots = [
         (g * 4 * run + r, h * 8 * run + c)
         for g in range(height // (4 * run)) for r in range(run) for h in range(width // (8 * run)) for c in range(run)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
@@ -64,41 +66,24 @@ class FuncLikeOp(IRDLOperation):
         """Parse `private @name(%arg: type, ...) -> (%arg as type, ...) attributes {...} {body}`."""
         properties: dict[str, Attribute | None] = {"sym_visibility": parser.parse_optional_visibility_keyword()}
         properties["sym_name"] = parser.parse_symbol_name()
-        arguments: list[Parser.Argument] = []
-        types: list[Attribute] = []
-        attrs: list[DictionaryAttr] = []
-
-        def argument() -> None:
-            """Parse `%name: type {attributes}`, or a type without a name in a declaration."""
-            parsed = parser.parse_optional_argument()
-            if parsed is None:
-                types.append(parser.parse_type())
-            else:
-                arguments.append(parsed)
-                types.append(parsed.type)
-            attrs.append(DictionaryAttr(parser.parse_optional_attr_dict()))
-
         start = parser.pos
-        parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument, " in function arguments")
-        results: list[Attribute] = []  # types
-        tied: list[int] = []  # for each result, the index of its argument, or -1
-        res_attrs: list[DictionaryAttr] = []
-        if parser.parse_optional_punctuation("->") is not None:
-            _parse_results(parser, arguments, types, results, tied, res_attrs)
+        arguments = _parse_arguments(parser)
+        results = _parse_results(parser, arguments)
         attributes = syntax.parse_attributes(parser)
+        arg_attrs = arguments.attrs
         body = Region()
         if parser._current_token.text == "{":
-            if len(arguments) != len(types):
+            if len(arguments.named) != len(arguments.types):
                 parser.raise_error("the arguments of a function with a body have names", start, start + 1)
-            body = parser.parse_region(arguments)
+            body = parser.parse_region(arguments.named)
             visibility = properties["sym_visibility"]
             is_public = not isinstance(visibility, StringAttr) or visibility.data != "private"
             if is_public:  # callers pass arguments by name: names that xDSL shortens are kept as attributes
-                attrs = syntax.exact_names(arguments, body.blocks[0].args, attrs)
-        properties["function_type"] = FunctionType.from_lists(types, results)
-        properties["tied_operands"] = syntax.tied_attr(tied)
-        properties["arg_attrs"] = ArrayAttr(attrs) if any(a.data for a in attrs) else None
-        properties["res_attrs"] = ArrayAttr(res_attrs) if any(a.data for a in res_attrs) else None
+                arg_attrs = syntax.exact_names(arguments.named, body.blocks[0].args, arg_attrs)
+        properties["function_type"] = FunctionType.from_lists(arguments.types, results.types)
+        properties["tied_operands"] = syntax.tied_attr(results.tied)
+        properties["arg_attrs"] = ArrayAttr(arg_attrs) if any(a.data for a in arg_attrs) else None
+        properties["res_attrs"] = ArrayAttr(results.attrs) if any(a.data for a in results.attrs) else None
         return cls(properties=properties, attributes=attributes, regions=[body])
 
     def print(self, printer: Printer) -> None:
@@ -186,45 +171,72 @@ class FuncOp(FuncLikeOp):
     name = "util.func"
 
 
-def _parse_results(
-    parser: Parser,
-    arguments: list[Parser.Argument],
-    types: list[Attribute],
-    results: list[Attribute],
-    tied: list[int],
-    attrs: list[DictionaryAttr],
-) -> None:
-    """Parse results `T`, `%arg` or `%arg as T`, or a list of these with attributes.
+class _HostArguments(NamedTuple):
+    """Arguments of a function as its text declares them."""
 
-    Args:
-        parser: Parser, positioned after `->`.
-        arguments: Named arguments of the function, to which results may be tied.
-        types: Types of the arguments.
-        results: Receives the type of each result.
-        tied: Receives for each result the index of the argument that it is tied to, or -1.
-        attrs: Receives the attributes of each result.
+    named: list[Parser.Argument]  # those with names: all, or none in a declaration
+    types: list[Attribute]  # of all arguments
+    attrs: list[DictionaryAttr]  # of all arguments; empty dictionaries for those without attributes
+
+
+class _TiedResults(NamedTuple):
+    """Results of a function as its text declares them: a list entry for each."""
+
+    types: list[Attribute]
+    tied: list[int]  # index of the argument whose memory the result has; -1 for a result with memory of its own
+    attrs: list[DictionaryAttr]
+
+
+def _parse_arguments(parser: Parser) -> _HostArguments:
+    """Parse `(%name: type {attributes}, ...)`; arguments of a declaration may have a type without a name."""
+    arguments = _HostArguments([], [], [])
+
+    def argument() -> None:
+        """Parse one argument."""
+        parsed = parser.parse_optional_argument()
+        if parsed is None:
+            arguments.types.append(parser.parse_type())
+        else:
+            arguments.named.append(parsed)
+            arguments.types.append(parsed.type)
+        arguments.attrs.append(DictionaryAttr(parser.parse_optional_attr_dict()))
+
+    parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument, " in function arguments")
+    return arguments
+
+
+def _parse_results(parser: Parser, arguments: _HostArguments) -> _TiedResults:
+    """Parse `->` and one result, or a list of results with attributes in parentheses; or nothing.
+
+    A result is `type`; or `%arg` or `%arg as type` if it is tied to an argument.
     """
-    argument_names = [UnresolvedOperand(a.name, 0).operand_name for a in arguments]
+    results = _TiedResults([], [], [])
+    if parser.parse_optional_punctuation("->") is None:
+        return results
+    argument_names = [UnresolvedOperand(a.name, 0).operand_name for a in arguments.named]
     in_list = parser._current_token.text == "("
 
     def parse_result() -> None:
-        """Parse one result: a type, or an argument of the function that it is tied to, which has a type as well."""
+        """Parse one result."""
         name = parser.parse_optional_unresolved_operand()
         if name is None:
-            results.append(parser.parse_type())
-            tied.append(-1)
+            results.types.append(parser.parse_type())
+            results.tied.append(-1)
         else:
             if name.operand_name not in argument_names:
                 parser.raise_error(f"result is tied to %{name.operand_name}, which is not an argument",
                               name.span.start, name.span.end)  # fmt: skip
-            tied.append(argument_names.index(name.operand_name))
-            results.append(parser.parse_type() if parser.parse_optional_keyword("as") else types[tied[-1]])
-        attrs.append(DictionaryAttr(parser.parse_optional_attr_dict()) if in_list else syntax.EMPTY_DICT)
+            index = argument_names.index(name.operand_name)
+            results.tied.append(index)
+            has_type = parser.parse_optional_keyword("as") is not None
+            results.types.append(parser.parse_type() if has_type else arguments.types[index])
+        results.attrs.append(DictionaryAttr(parser.parse_optional_attr_dict()) if in_list else syntax.EMPTY_DICT)
 
     if in_list:
         parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_result, " in function results")
     else:
         parse_result()
+    return results
 
 
 @op_definition
