@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydispatch.derivatives.cotangents import fits, with_shape
@@ -51,6 +51,16 @@ class DerivedProgram(TracedProgram):
             f"program '{self.name}' is derived and has no Python function; run that of '{self.primal.name}'"
         )
 
+    def _values_of(self, trace: Trace, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of all parameters by name: static parameters, positional and keyword arguments."""
+        values = {**self.statics, **dict(zip(self.parameters, args, strict=False)), **named}
+        lacks_argument = any(name not in values for name in self.parameters)
+        # With more values than parameters, one is of an unknown name.
+        if lacks_argument or len(values) > len(self.parameters) or len(args) > len(self.parameters):
+            names = ", ".join(self.parameters)
+            raise trace.fail(f"program '{self.name}' takes the arguments {names}, got {len(args) + len(named)}")
+        return values
+
     def traced(self, *args: Any, **named: Any) -> Any:
         """Record the primal and its gradients in the program that is being traced, a call of this program.
 
@@ -60,13 +70,7 @@ class DerivedProgram(TracedProgram):
         """
         trace = current()
         assert trace is not None
-        # Values of all parameters by name: static parameters, positional arguments, keyword arguments.
-        values = {**self.statics, **dict(zip(self.parameters, args, strict=False)), **named}
-        lacks_argument = any(name not in values for name in self.parameters)
-        # With more values than parameters, one is of an unknown name.
-        if lacks_argument or len(values) > len(self.parameters) or len(args) > len(self.parameters):
-            names = ", ".join(self.parameters)
-            raise trace.fail(f"program '{self.name}' takes the arguments {names}, got {len(args) + len(named)}")
+        values = self._values_of(trace, args, named)
         inputs = [trace.tensor_of(values[name]) for name in self.wrt]
         for name, tensor in zip(self.wrt, inputs, strict=True):
             if not tensor.dtype.is_float:

@@ -16,7 +16,9 @@ def size_names(
 ) -> dict[str, str]:
     """Return the names of sizes by their symbols in the exported program, such as {"s77": "batch"}.
 
-    Sizes without a name, derived sizes (`2 * batch`) and names that arguments have are left out.
+    `torch.export` forgets the names in `dynamic_shapes`. They are found again by the example arguments: an axis that
+    has a name there has a symbol in the exported program. Sizes without a name, derived sizes (`2 * batch`) and names
+    that arguments have are left out.
 
     Args:
         program: `torch.export.ExportedProgram` of the module.
@@ -31,6 +33,7 @@ def size_names(
     inputs = program.graph_signature.user_inputs  # one for each leaf, in order: the name of an input, or a constant
     if len(inputs) != len(leaves):
         return {}
+    # The arguments of `forward` by name, with the index of the program's input instead of each tensor.
     positions_by_position, positions_by_name = pytree.tree_unflatten(list(range(len(leaves))), structure)
     positions = inspect.signature(model.forward).bind(*positions_by_position, **positions_by_name).arguments
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}

@@ -88,6 +88,12 @@ def vjp(function: Kernel | TracedProgram, rule: Rule | None = None, wrt: Sequenc
             f"vjp: rule: expected a kernel or a program in Python (@pydispatch.kernel, @pydispatch.program), got "
             f"{rule!r}; call the program that vjp(function) returns with arguments and the gradients of results"
         )
+    function.derivative = rule, _arguments_with_gradients(function, rule, wrt)
+    return rule
+
+
+def _arguments_with_gradients(function: Rule, rule: Rule, wrt: Sequence[str] | str | None) -> tuple[str, ...]:
+    """Return the names of the arguments of `function` whose gradients `rule` computes. For `wrt`, see `vjp`."""
     types = _types(function)
     if isinstance(rule, Kernel):
         if wrt is not None:
@@ -106,8 +112,7 @@ def vjp(function: Kernel | TracedProgram, rule: Rule | None = None, wrt: Sequenc
             f"vjp: wrt: expected names of arrays among the arguments of '{function.name}' ({', '.join(arrays)}), got "
             f"{names if wrt is None else wrt!r}"
         )
-    function.derivative = rule, tuple(names)
-    return rule
+    return tuple(names)
 
 
 def _derived(function: Rule, wrt: Sequence[str] | str | None) -> Pullback:
@@ -186,6 +191,8 @@ def _operands(
 ) -> tuple[int, ...]:
     """Return the operands of a derivative as indices into (arguments, results, gradients of results) of the function.
 
+    For y = f(a, b), a is 0, b is 1, y is 2 and dy is 3: a rule that takes (a, dy) has the operands (0, 3).
+
     primal: the function in Python, of which `primal_function` is compiled. rule: its derivative in Python, of which
     `rule_function` is compiled.
 
@@ -194,7 +201,7 @@ def _operands(
     InvalidArgumentError for an unknown or ambiguous name.
     """
     inputs, results = len(primal_function.inputs), len(primal_function.outputs)
-    if not isinstance(primal, Kernel):
+    if not isinstance(primal, Kernel):  # all arguments, and after the results the gradients
         return tuple(n if n < inputs else n + results for n in range(inputs + results))
     written = [primal.passed[position].name for position in primal.written]
     gradients = {f"d{name}": inputs + results + n for n, name in enumerate(written)}

@@ -102,8 +102,7 @@ def listing(kernel: KernelSource, targets: Sequence[str], **options: Any) -> Lis
         for (form, (_, reader)), text in zip(FORMS[target].items(), texts, strict=False):  # not the notes
             code[form] = reader(text)
         if target == "cpu":
-            vectors = texts[-1]
-            notes = {int(match[1]): match[2] for match in filter(None, map(_NOTE.match, vectors.splitlines()))}
+            notes = {int(match[1]): match[2] for match in filter(None, map(_NOTE.match, texts[-1].splitlines()))}
     source = dict(enumerate(kernel.source.text.splitlines(), kernel.source.first_line))
     lines_outside = {line for form in code.values() for line in form} - source.keys()  # of functions that it calls
     source |= {line: linecache.getline(kernel.source.file, line).rstrip() for line in lines_outside}

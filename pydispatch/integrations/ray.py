@@ -53,7 +53,7 @@ def predict(
         parameters: As for `load`, with arrays.
         batch_size: Rows of a call; None for the blocks of the dataset.
         threads: Threads of a worker, and CPUs that Ray counts for it.
-        workers: Number of workers, or the least and the most; by default as many as the cluster has CPUs for.
+        workers: Number of workers, or a pair (minimum, maximum); by default as many as the cluster has CPUs for.
         retries: How often a batch is computed again after an error of the program, before the error ends the job. A
             batch whose worker dies is passed to another one.
         options: Further options of `Dataset.map_batches`.
@@ -67,12 +67,13 @@ def predict(
     if threads < 1 or retries < 0:
         raise InvalidArgumentError(f"expected threads >= 1 and retries >= 0, got {threads} and {retries}")
     if workers is None:
-        workers = 1, max(1, int(ray.cluster_resources().get("CPU", 1) // threads))  # the least and the most
+        workers = 1, max(1, int(ray.cluster_resources().get("CPU", 1) // threads))
     min_workers, max_workers = workers if isinstance(workers, tuple) else (workers, workers)
     if not 1 <= min_workers <= max_workers:
-        raise InvalidArgumentError(f"workers: expected a number, or the least and the most, got {workers!r}")
-    content = artifact if isinstance(artifact, (bytes, Artifact)) else Artifact.from_file(artifact)
-    data = content if isinstance(content, bytes) else content.to_bytes()
+        raise InvalidArgumentError(
+            f"workers: expected a number, or a pair (minimum, maximum) with 1 <= minimum <= maximum, got {workers!r}"
+        )
+    data = _bytes_of(artifact)
     shared = ray.put((np.frombuffer(data, np.uint8), dict(constants or {}), dict(parameters or {})))
     return dataset.map_batches(
         Predictor,
@@ -84,6 +85,13 @@ def predict(
         udf_modifying_row_count=False,
         **options,
     )
+
+
+def _bytes_of(artifact: str | os.PathLike[str] | bytes | Artifact) -> bytes:
+    """Return the bytes of an artifact, which may be a path."""
+    if isinstance(artifact, bytes):
+        return artifact
+    return (artifact if isinstance(artifact, Artifact) else Artifact.from_file(artifact)).to_bytes()
 
 
 class Predictor:

@@ -65,13 +65,7 @@ def from_torch(
         )
     program, names = model, dict[str, str]()
     if isinstance(model, torch.nn.Module):
-        try:
-            inspect.signature(model.forward).bind(*args, **(keywords or {}))
-        except TypeError as error:
-            raise InvalidArgumentError(
-                f"args: the example arguments do not fit {type(model).__name__}.forward: {error}; "
-                "give a tuple of them, as in from_torch(model, (x,))"
-            ) from None
+        _check_example_arguments(model, args, keywords or {})
         program = torch.export.export(model, tuple(args), dict(keywords or {}), dynamic_shapes=dynamic_shapes)
         if dynamic_shapes is not None:
             names = size_names(program, model, args, keywords or {}, dynamic_shapes)
@@ -84,6 +78,17 @@ def from_torch(
     # Operators without a conversion are decomposed into others.
     table = {op: f for op, f in torch.export.default_decompositions().items() if not _has_conversion(op)}
     return compile_tuned(NamedProgram(program.run_decompositions(table), names), **options)
+
+
+def _check_example_arguments(model: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> None:
+    """Raise InvalidArgumentError if the arguments do not fit the parameters of a module's `forward`."""
+    try:
+        inspect.signature(model.forward).bind(*args, **keywords)
+    except TypeError as error:
+        raise InvalidArgumentError(
+            f"args: the example arguments do not fit {type(model).__name__}.forward: {error}; "
+            "give a tuple of them, as in from_torch(model, (x,))"
+        ) from None
 
 
 def _has_conversion(operator: Any) -> bool:
@@ -194,27 +199,16 @@ class _Layout:
 def _traced(module: Any) -> _Traced:
     """Read a graph of AOTAutograd, and return the model to compile and how a call passes arguments and builds results.
 
-    Inputs that are sizes of tensors are not passed to the program, which knows them from the tensors; tokens, which
-    only order effects, are not either. A result that is a view of another result, or of a tensor that the graph does
-    not return (`hidden`), is no result of the program: it is rebuilt from that tensor.
+    A result that is a view of another result, or of a tensor that the graph does not return (`hidden`), is no result of
+    the program: it is rebuilt from that tensor.
     """
     try:
         graph, constants = fx.graph_of(module)
     except ProgramFault as fault:
         raise CompileError(str(fault), Location(_NAME, line=0, column=0)) from None
     names = [value.name for value in graph.inputs if isinstance(value, ValueName) and value.name not in constants]
-    sizes = {n for name in names if name in graph.tensors for n in graph.tensors[name].sizes}  # of all tensor inputs
-    tokens = {node.positional[0] for node in graph.nodes if node.target.endswith("higher_order.with_effects")}
-    inputs, passed = [], []
-    for position, name in enumerate(names):
-        value = graph.numbers.get(name)
-        is_size = isinstance(value, Symbolic) and value in sizes
-        kind = (
-            "token" if ValueName(name) in tokens else "size" if is_size else "user_input"
-        )  # calls pass None for tokens
-        inputs.append(GraphInput(kind, ValueName(name)))
-        if kind == "user_input":
-            passed.append(position)
+    inputs = _graph_inputs(graph, names)
+    passed = tuple(position for position, value in enumerate(inputs) if value.kind == "user_input")
     inputs += [GraphInput("tensor_constant", ValueName(name), name) for name in constants]
     output_nodes = list(_outputs(module))  # nodes, or constants
     # Output node that shares memory with another output → the node whose tensor has the memory, perhaps itself.
@@ -239,7 +233,23 @@ def _traced(module: Any) -> _Traced:
     )  # fmt: skip
     placeholders = tuple(node for node in module.graph.nodes if node.op == "placeholder")
     model = Model(_NAME, program, weights={}, constants=constants)
-    return _Traced(model, tuple(passed), results, count=len(output_nodes), inputs=placeholders)
+    return _Traced(model, passed, results, count=len(output_nodes), inputs=placeholders)
+
+
+def _graph_inputs(graph: ExportedGraph, names: Sequence[str]) -> list[GraphInput]:
+    """Return the inputs of a graph with their kinds: "user_input" for those that calls pass to the program.
+
+    The program knows "size" inputs from the shapes of tensors. A "token" only orders effects; its value is None.
+    """
+    sizes = {n for name in names if name in graph.tensors for n in graph.tensors[name].sizes}  # of all tensor inputs
+    tokens = {node.positional[0] for node in graph.nodes if node.target.endswith("higher_order.with_effects")}
+    inputs = []
+    for name in names:
+        value = graph.numbers.get(name)
+        is_size = isinstance(value, Symbolic) and value in sizes
+        kind = "token" if ValueName(name) in tokens else "size" if is_size else "user_input"
+        inputs.append(GraphInput(kind, ValueName(name)))
+    return inputs
 
 
 def _outputs(module: Any) -> Sequence[Any]:

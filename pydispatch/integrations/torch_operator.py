@@ -118,11 +118,15 @@ class TorchFunction:
         """
         function, name = self._function, self._name
         with _lock:
+            # Prepare: functions of PyTorch that the kernels of operators call.
             library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / _LIBRARY))
-            torch_load(lambda symbol: _address(library, symbol))  # functions of PyTorch that the kernels call
+            torch_load(lambda symbol: _address(library, symbol))
+            # Check that the function can have this name.
             check_types(function, _is_type_supported, "PyTorch")
             if name in _functions:
-                raise InvalidArgumentError(f"the operator {name} is {_functions[name]!r}; close that one first")
+                raise InvalidArgumentError(
+                    f"the operator {name} is registered already, for {_functions[name]!r}; close that function first"
+                )
             schema = f"{match[2]}{_schema(function)}"
             known = _operators.get(name)
             if known is not None and known.schema != schema:

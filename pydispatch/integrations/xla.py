@@ -42,7 +42,11 @@ def to_jax(function: Any, name: str = "") -> JaxFunction:
 
 
 class JaxFunction:
-    """Function of a program as a JAX function; see `to_jax`."""
+    """Function of a program as a JAX function; see `to_jax`.
+
+    A call becomes a custom call of XLA, whose C function runs the program. `jax.grad` and `jax.vmap` use the rules for
+    derivatives and batches that the function has.
+    """
 
     def __init__(self, callee: LoadedFunction, name: str) -> None:
         """Register the function with XLA, and its derivative if it has one.

@@ -50,13 +50,13 @@ def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
         start = [trace.tensor_of(value) for value in first]
 
         def step(tensors: list[Tensor], *lead: Any) -> list[Tensor]:
-            """Trace the body once, and return its results in the types of the initial values.
+            """Trace the body once for the current values, and return its results in the types of the initial values.
 
-            tensors: the current values. lead: the iteration of a counted loop, which the body takes first.
+            lead: the iteration of a counted loop, which is the body's first argument; nothing for other loops.
             """
             values = _listed(body(*lead, *arrays_of(trace, tensors)))
             if len(values) != len(start):
-                raise trace.fail(f"the body of a loop gives {len(values)} values for {len(start)}")
+                raise trace.fail(f"the body of a loop returns {len(values)} values, expected {len(start)}")
             return [elementwise.convert(trace, trace.tensor_of(x), s.dtype) for x, s in zip(values, start, strict=True)]
 
         if callable(count):

@@ -59,20 +59,24 @@ class ProgramSource:
         """Return those of the values, by name of a parameter, that are for static parameters of this program."""
         return {name: values[name] for name, type in self.parameters.items() if type is None and name in values}
 
-    def _parameters(self) -> dict[str, TensorType | None]:
-        """Return the type of each parameter by name; None for static parameters, whose values are known when compiling.
-
-        Annotations may name variables of the enclosing function. Defaults of static parameters become their values.
-        Raise InvalidArgumentError for a parameter without a type, and for a value of a parameter that is not static.
-        """
+    def _annotations(self) -> dict[str, Any]:
+        """Return the annotations of the function, evaluated. They may name variables of the enclosing function."""
         code = self.function.__code__
         cells = dict(zip(code.co_freevars, self.function.__closure__ or (), strict=False))
         # Without variables that the enclosing function has not assigned yet.
         names = {name: cell.cell_contents for name, cell in cells.items() if is_set(cell)}
         try:
-            annotations = inspect.get_annotations(self.function, locals=names, eval_str=True)
+            return inspect.get_annotations(self.function, locals=names, eval_str=True)
         except NameError as error:
             raise InvalidArgumentError(f"program '{self.name}': a type is wrong: {error}") from None
+
+    def _parameters(self) -> dict[str, TensorType | None]:
+        """Return the type of each parameter by name; None for static parameters, whose values are known when compiling.
+
+        Defaults of static parameters become their values in `statics`, unless they have one there already. Raise
+        InvalidArgumentError for a parameter without a type, and for a value of a parameter that is not static.
+        """
+        annotations = self._annotations()
         types: dict[str, TensorType | None] = {}
         for name, parameter in inspect.signature(self.function).parameters.items():
             type = type_of(annotations.get(name))

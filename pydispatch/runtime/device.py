@@ -80,14 +80,20 @@ def device(name: str = "cpu") -> Device:
         # A stricter similarity than elsewhere, for which "gpu" is not like "cpu".
         hint = did_you_mean(scheme, (known.name for known in extensions.parts("device")), cutoff=0.7)
         raise DeviceUnavailableError(f"there is no device '{name}'; {hint}this machine has: {', '.join(devices())}")
+    options = _options_of(name, query)
+    start = time.perf_counter()
+    opened = _scheme(provider).open(name_and_index, options)
+    opened.spec = name
+    logs.runtime.info("device '%s' is open, after %.1f ms", opened.name, 1e3 * (time.perf_counter() - start))
+    return opened
+
+
+def _options_of(name: str, query: str) -> dict[str, str]:
+    """Return the options in a query such as "workers=8&memory=1GiB" by key. name: of the device, for an error."""
     options: dict[str, str] = {}
     for part in filter(None, query.split("&")):
         key, equals, value = part.partition("=")
         if not equals or key in options:
             raise InvalidArgumentError(f"device '{name}': expected distinct options as key=value, got '{part}'")
         options[key] = value
-    start = time.perf_counter()
-    opened = _scheme(provider).open(name_and_index, options)
-    opened.spec = name
-    logs.runtime.info("device '%s' is open, after %.1f ms", opened.name, 1e3 * (time.perf_counter() - start))
-    return opened
+    return options

@@ -124,7 +124,7 @@ BAD: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "len": (lambda x: len(x), "len of", "use x.shape"),
     "unequal parts": (lambda x: np.split(x, 4, axis=1)[0], "cannot be divided into 4 equal parts", ""),
     "types of branches": (lambda x: pd.cond(x.sum() > 0, lambda: x, lambda: x[0]), "", ""),
-    "values of a loop": (lambda x: pd.loop(3, lambda i, a: (a, a), x), "gives 2 values for 1", ""),
+    "values of a loop": (lambda x: pd.loop(3, lambda i, a: (a, a), x), "returns 2 values, expected 1", ""),
     "state in a branch": (lambda x: pd.cond(x[0, 0] > 0, lambda: _count(x), lambda: x), "in a branch", "assign it"),
     "a kernel's arguments": (lambda x: swish(x, x), "takes 3 arguments", ""),
     "a kernel's types": (lambda x: swish(x.astype(np.int32), x, 1.0), "'x' of kernel 'swish' is f32", "convert it"),

@@ -19,6 +19,7 @@ def get(trace: Trace, a: Array, index: Any) -> Array:
     """Return a[index] with numbers, slices, None, ..., and arrays of integers.
 
     A number slices one element, and its axis is dropped; beside arrays a number is an index array as well, as in NumPy.
+    Slices are applied first, one axis after the other. Then axes are dropped and added, or elements gathered.
     """
     result, keys = a.tensor, _keys(trace, a, index)
     has_arrays = any(map(_is_array, keys))

@@ -15,7 +15,10 @@ from pydispatch.runtime.accelerators.plan import Blocks, Record
 
 
 class CommandExecutor:
-    """Executor of a program with host commands. It splits plans into device plans and host commands.
+    """Executor of a program with host commands, a wrapper of the device's executor with the same interface.
+
+    It splits each plan into device plans, which the wrapped executor runs, and the host commands between them. Plans
+    without host commands are passed on.
 
     Attributes:
         inner: Executor of the device plans. Its `surroundings` returns the device state that a command receives.

@@ -70,7 +70,11 @@ Observer = Callable[[Record, bytes, list[Timing]], None]
 
 
 class Executor(ABC):
-    """Executables and constants of one program on a device. It is owned by the module, and holds no reference to it.
+    """Executables and constants of one program on a device, which runs the program's plans there.
+
+    The linker of the device creates it, calls `load` for each executable, and sets `constants` and `derivations`. Then
+    each call has its plan converted once by `keep`, and passes it to `run`, to `fix` for repeated runs, or to `time`
+    for a profile. `forget` ends it. It is owned by the module, and holds no reference to it.
 
     Attributes:
         context: The open device.
@@ -230,7 +234,7 @@ class Executor(ABC):
     def run_addresses(self, data: PlanData, constants: bytes, fill_patterns: list[int], addresses: list[int]) -> None:
         """Run a plan for `_core.device.Runner` with arguments and results in host memory, which are copied.
 
-        The plan's arguments and results are (index of the buffer, index of the argument or result, size in bytes).
+        `record.arguments` and `record.results` are (buffer, index of the argument or result, size in bytes).
 
         Args:
             data: The plan.
@@ -245,6 +249,7 @@ class Executor(ABC):
         acquired: list[Any] = []  # blocks to release after the run
         blocks: Blocks = [None] * record.count
         try:
+            # Find or acquire the memory of each buffer, and copy arguments into it.
             for buffer_index, index in record.constants:
                 blocks[buffer_index] = self.constant(index)
             if record.transients:

@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
 
 class AcceleratorFunction(Submitted, Callee):
-    """`f(*args, out=None, workers=None, **named)`. Arguments are device buffers, used in place, or arrays, which are
-    copied.
+    """Function of a loaded program on an accelerator: `f(*args, out=None, workers=None, **named)`.
 
+    A call binds its arguments to a plan of the C core for their sizes, finds or acquires the memory of each buffer of
+    the plan, and passes both to the executor. Arguments are device buffers, used in place, or arrays, which are copied.
     The call returns a `pydispatch.Buffer` or number for one result, a tuple for several and None for none. `out=` takes
     one device buffer or array per result. `workers=` has no effect. Calls are thread-safe.
     """
@@ -278,6 +279,27 @@ class AcceleratorFunction(Submitted, Callee):
         """Return a prepared call of this function; devices override the class. bound: the arguments in order."""
         return Prepared(self, bound, out)
 
+    def _temporary_blocks(self, record: Record, inputs: list[Any], staged: list[Any]) -> Blocks:
+        """Return the memory of each buffer of a plan for runs whose results are not used.
+
+        Args:
+            record: The plan.
+            inputs: Arguments of the call.
+            staged: Receives the blocks that the caller releases after the runs, also if this method raises.
+        """
+        blocks: Blocks = [None] * record.count
+        for buffer_index, _, size in record.results:
+            staged.append(block := self._acquire(size))
+            blocks[buffer_index] = block
+        for buffer_index, index in record.constants:
+            blocks[buffer_index] = self._executor.constant(index)
+        if record.transients:
+            staged.append(block := self._acquire(record.arena_bytes))
+            blocks[record.arena_index] = block
+        for buffer_index, index, size in record.arguments:
+            blocks[buffer_index] = self._argument(inputs[index], size, staged)
+        return blocks
+
     def profile(self, *args: Any, runs: int = 1, **named: Any) -> Profile:
         """Run a call one command at a time, and return the device time of each command.
 
@@ -290,19 +312,9 @@ class AcceleratorFunction(Submitted, Callee):
         if record is None:
             record = plan.device = self._executor.keep(data_of(plan))
         constants, fill_patterns, _ = self._values_of_scalars(plan, record, scalars)
-        staged: list[Any] = []
-        blocks: Blocks = [None] * record.count
+        staged: list[Any] = []  # blocks to release after the runs
         try:
-            for buffer_index, _, size in record.results:
-                staged.append(block := self._acquire(size))
-                blocks[buffer_index] = block
-            for buffer_index, index in record.constants:
-                blocks[buffer_index] = self._executor.constant(index)
-            if record.transients:
-                staged.append(block := self._acquire(record.arena_bytes))
-                blocks[record.arena_index] = block
-            for buffer_index, index, size in record.arguments:
-                blocks[buffer_index] = self._argument(inputs[index], size, staged)
+            blocks = self._temporary_blocks(record, inputs, staged)
             times = [self._executor.time(record, blocks, constants, fill_patterns) for _ in range(runs)]
             timings = []
             for *samples, command in zip(*times, record.commands, strict=True):  # the samples are one of each run

@@ -163,8 +163,10 @@ class Surroundings:
 
 
 class HostCalls:
-    """Caller of the host commands of one program. The device is current during a call, and the command's context and
-    operands are invalid after it.
+    """Caller of the host commands of one program: functions of the host that a plan calls between dispatches.
+
+    The executor calls `call` for each command of a plan. The device is current during the call, and the command's
+    context and operands are invalid after it.
 
     Attributes:
         commands: The commands by their index in the program.

@@ -154,7 +154,7 @@ class Libraries:
 
 
 class Resolution:
-    """Resolver of the imports of one program's executables.
+    """Resolver of the imports of one program's executables: `link` is called for each of them.
 
     Attributes:
         libraries: The libraries in search order.
@@ -198,17 +198,16 @@ class Resolution:
             raise self._missing(name, unresolved, calls)
         for symbol in (entry.removeprefix("?") for entry in symbols):
             provider = providers.get(symbol)
-            searched = []  # up to the library that provides the symbol; all if none does
-            for library in self.libraries:
-                searched.append(library.name)
-                if library.name == provider:
-                    break
             calls_of_symbol = tuple(call for call in calls if call.symbol == symbol)
             exports = tuple(dict.fromkeys(export for call in calls_of_symbol for export in call.exports))
-            self.imports.append(
-                Import(symbol, name, exports, symbol in optional, provider, tuple(searched), calls_of_symbol)
-            )
+            searched = self._searched_until(provider)
+            self.imports.append(Import(symbol, name, exports, symbol in optional, provider, searched, calls_of_symbol))
         return linked_modules
+
+    def _searched_until(self, provider: str | None) -> tuple[str, ...]:
+        """Return the names of the libraries up to the one named `provider`; of all libraries if none is."""
+        names = [library.name for library in self.libraries]
+        return tuple(names[: names.index(provider) + 1] if provider in names else names)
 
     def _missing(self, name: str, symbols: Sequence[str], calls: Sequence[Call]) -> MissingImportError:
         """Return the error for unresolved symbols, with the calls of each and similar names.

@@ -55,7 +55,11 @@ class Record:
     )  # fmt: skip
 
     def __init__(self, data: PlanData, alignments: Mapping[int, int] | None = None) -> None:
-        """alignments: index of an executable → alignment in bytes that it requires of its bindings; by default 1."""
+        """Convert a plan of the C core.
+
+        alignments: index of an executable → alignment in bytes that it requires of its bindings; by default 1.
+        """
+        # The plan of the C core, with the buffers of each kind.
         self.data = data
         self.commands, self.has_deferred = data.commands, data.has_deferred
         self.command_indices = data.numbers
@@ -67,6 +71,7 @@ class Record:
         self.constants = [(n, b.index) for n, b in buffers if b.kind == BufferKind.CONSTANT]
         self.sizes = [b.size for b in data.buffers]
         self.arena_bytes = data.arena_bytes
+        # Caches, and the changes for this device: aligned copies of operands, and transients in the arena.
         self.state: Any = None
         self.in_place_variants: dict[tuple[tuple[int, int], ...], Record] = {}
         self.segments: list[tuple[int, Any]] | None = None

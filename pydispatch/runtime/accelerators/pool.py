@@ -36,7 +36,7 @@ class BlockPool(ABC, Generic[BlockT]):
     granule = 256
 
     def __init__(self, lock: Any = None) -> None:
-        """lock: guards the pool, its own lock by default."""
+        """Create an empty pool. lock: guards the pool; by default a lock of its own."""
         self.lock = threading.Lock() if lock is None else lock
         self.free: OrderedDict[int, list[BlockT]] = OrderedDict()
         self.released: deque[BlockT] = deque()

@@ -188,23 +188,40 @@ class Run:
         self.bound_values: tuple[Any, ...] | None = None
 
     def bind(self, inputs: list[Any], scalars: bytes) -> None:
-        """Bind arguments.
+        """Bind arguments: find the memory of each buffer, set results that are numbers, and prepare the fixed run.
 
-        The fixed run is prepared for the bound blocks, constants and fill patterns. It is updated only if one of these
-        has changed.
+        The fixed run is the device's preparation of the plan for certain blocks, constants and fill patterns. It is
+        updated only if one of these has changed.
 
         Args:
             inputs: One item per argument: an array or buffer; None for a number.
             scalars: Bytes of the scalar arguments.
         """
         record, function = self.record, self.function
+        blocks = self._blocks_of(inputs)
+        constants, fill_patterns, numbers = function._values_of_scalars(self.plan, record, scalars)
+        for i, (_element_type, rank) in enumerate(function.results):
+            is_number = rank is None
+            if is_number:
+                self.results[i] = numbers[i]
+        self.value = function._value(self.results)
+        self.inputs = inputs  # keeps alive the memory that the run reads
+        self.launch_arguments = blocks, constants, fill_patterns
+        self._prepare_fixed_run(blocks, constants, fill_patterns)
+
+    def _blocks_of(self, inputs: list[Any]) -> Blocks:
+        """Return the block of device memory of each buffer of the plan.
+
+        An argument that the device cannot use in place gets memory here, and is added to `copies`.
+        """
+        record = self.record
         self.copies = []
         blocks: Blocks = [None] * record.count
         for buffer_index, index in record.constants:
             blocks[buffer_index] = self.executor.constant(index)
         for buffer_index, index, size in record.arguments:
             argument = inputs[index]
-            if function._is_usable_in_place(argument):
+            if self.function._is_usable_in_place(argument):
                 blocks[buffer_index] = argument.memory.block
                 continue
             if buffer_index not in self.argument_memory:
@@ -215,21 +232,17 @@ class Run:
             blocks[buffer_index] = self.results[index].memory.block
         if self.arena is not None:
             blocks[record.arena_index] = self.arena.block
-        constants, fill_patterns, numbers = function._values_of_scalars(self.plan, record, scalars)
-        for i, (_element_type, rank) in enumerate(function.results):
-            is_number = rank is None
-            if is_number:
-                self.results[i] = numbers[i]
-        self.value = function._value(self.results)
-        self.inputs = inputs  # keeps alive the memory that the run reads
-        self.launch_arguments = blocks, constants, fill_patterns
+        return blocks
+
+    def _prepare_fixed_run(self, blocks: Blocks, constants: bytes, fill_patterns: list[int]) -> None:
+        """Prepare the fixed run for these values, or update it if one differs from those that it is prepared for."""
         # Numbers of blocks are not reused, so that equal numbers mean equal memory; 0: no block.
         block_numbers = tuple(block.number if block is not None else 0 for block in blocks)
         new_values = (block_numbers, constants, tuple(fill_patterns))
         old_values, self.bound_values = self.bound_values, None  # unknown if the update raises
-        if new_values != old_values and record.commands:
+        if new_values != old_values and self.record.commands:
             if self.fixed_run is None:
-                self.fixed_run = self.executor.fix(record, blocks, constants, fill_patterns)
+                self.fixed_run = self.executor.fix(self.record, blocks, constants, fill_patterns)
             else:
                 self.fixed_run.update(blocks, constants, fill_patterns)
         self.bound_values = new_values

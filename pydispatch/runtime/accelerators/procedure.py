@@ -57,8 +57,8 @@ class _CommandTime:
 class AcceleratorProcedure(Submitted, Callee):
     """Function with control flow, state or checks: the host runs its steps, the device the dispatches between them.
 
-    Tensors stay on the device; the host reads only elements that decide control flow. Arguments and results are those
-    of `AcceleratorFunction`.
+    The C core runs the steps of a call, and calls the executor for each plan of dispatches. Tensors stay on the device;
+    the host reads only elements that decide control flow. Arguments and results are those of `AcceleratorFunction`.
     """
 
     BUFFER: type[Buffer] = Buffer

@@ -242,29 +242,29 @@ class PtxParts:
             sizes: Bytes of each parameter after the bindings; unused if the program describes all parameters.
             ptx: Text of the module; None for a cubin.
         """
+        if problem := self._mismatch(export, kernel, sizes, ptx):
+            raise ArtifactError(f"{self.where}, export '@{export.name}', entry '{kernel.name}': {problem}")
+
+    def _mismatch(self, export: Export, kernel: DeclaredKernel, sizes: Sequence[int], ptx: bytes | None) -> str | None:
+        """Return why the parameters of a kernel do not match its export; None if they do. Arguments: see `_check`.
+
+        Of a cubin only the sizes of parameters are known: 8 bytes for the pointer of a binding, 4 for a constant.
+        """
         constants, bindings = export.constants, export.bindings
-        problem: str | None = None
         described = self._described(export.ordinal)
-        if ptx is not None:
+        if ptx is not None or described is not None:
             from pydispatch.formats.ptx import interface, read
 
-            entry = read.read(ptx, self.where).function(kernel.name)
+            entry = None if ptx is None else read.read(ptx, self.where).function(kernel.name)
+            if described is not None:
+                return interface.described_mismatch(described, constants, bindings, kernel.parameters, entry)
             assert entry is not None
-            problem = (
-                interface.mismatch(entry, constants, bindings)
-                if described is None
-                else interface.described_mismatch(described, constants, bindings, kernel.parameters, entry)
-            )
-        elif described is not None:
-            from pydispatch.formats.ptx import interface
-
-            problem = interface.described_mismatch(described, constants, bindings, kernel.parameters, None)
-        elif any(size != 8 for size in kernel.parameters[:bindings]) or len(kernel.parameters) < bindings:
-            problem = f"the program binds {bindings} buffers, its parameters have {list(kernel.parameters)} bytes"
-        elif sum(max(1, size // 4) for size in sizes) != constants:
-            problem = f"the program gives {constants} constants, the parameters after its bindings have {list(sizes)}"
-        if problem is not None:
-            raise ArtifactError(f"{self.where}, export '@{export.name}', entry '{kernel.name}': {problem}")
+            return interface.mismatch(entry, constants, bindings)
+        if any(size != 8 for size in kernel.parameters[:bindings]) or len(kernel.parameters) < bindings:
+            return f"the program binds {bindings} buffers, its parameters have {list(kernel.parameters)} bytes"
+        if sum(max(1, size // 4) for size in sizes) != constants:
+            return f"the program passes {constants} constants, its other parameters have {list(sizes)} bytes"
+        return None
 
     def _required_block(self, export: Export, kernel: DeclaredKernel, program_block: Block | None) -> Block:
         """Return the block size that a kernel requires.

@@ -74,8 +74,8 @@ _opening = threading.Lock()  # guards `_open`, and the registries of new devices
 class CpuDevice(MakesBuffers, Device):
     """The CPUs that this process may use.
 
-    Threads and memory are shared by all devices with the same number of workers, and affinity; plugins and imports
-    belong to one device.
+    `load` links a program for them, with the plugins, imports and executables that were added to the device before.
+    These belong to one device. Threads and memory are shared by all devices with the same options.
     """
 
     def __init__(self, name: str, threads: SharedScheduler, chains: bool = True) -> None:
@@ -213,15 +213,7 @@ def open(name: str, options: Mapping[str, str]) -> CpuDevice:
     else:
         workers = sched.default_workers()
     limit = byte_count(base, "memory", options["memory"]) if "memory" in options else 0
-    with _opening:
-        threads = _open.get((workers, affinity, limit))
-        if threads is None:
-            # Devices that differ in the memory limit only have pools of their own, but share the threads.
-            same_schedulers = [t.sched for (w, a, _), t in _open.items() if (w, a) == (workers, affinity)]
-            threads = SharedScheduler(
-                same_schedulers[0] if same_schedulers else Scheduler(workers, affinity=affinity), limit=limit
-            )
-            _open[workers, affinity, limit] = threads
+    threads = _shared_scheduler(workers, affinity, limit)
     # The device's name has the options that were stated or differ from the default.
     set_options = [f"workers={workers}"] if workers_option is not None else []
     set_options += [*(["affinity=1"] if affinity else []), *([] if chains else ["chains=0"])]
@@ -310,3 +302,17 @@ def _model() -> str:
     except OSError:
         return ""
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+
+
+def _shared_scheduler(workers: int, affinity: bool, limit: int) -> SharedScheduler:
+    """Return the threads and the memory that devices with these options share, created by the first of them.
+
+    Devices that differ in the memory limit only share the threads, but have memory pools of their own.
+    """
+    with _opening:
+        shared = _open.get((workers, affinity, limit))
+        if shared is None:
+            same_schedulers = [t.sched for (w, a, _), t in _open.items() if (w, a) == (workers, affinity)]
+            sched = same_schedulers[0] if same_schedulers else Scheduler(workers, affinity=affinity)
+            shared = _open[workers, affinity, limit] = SharedScheduler(sched, limit=limit)
+    return shared

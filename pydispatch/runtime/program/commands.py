@@ -106,11 +106,13 @@ def provide(registry: Registry | None, commands: Commands) -> tuple[Resolution, 
         MissingImportError: A command has no implementation.
         InvalidArgumentError: An implementation takes other operands.
     """
+    # Offer the commands of other packages beside those of the device.
     registry = registry or Registry()
     added = {part.name: part for part in extensions.parts("command")}
     for name, _ in commands:
         if name in added:
             registry.add_packaged(name, added[name].load)
+    # Find a provider of each command.
     resolution = registry.manager.resolution()
     try:
         functions = resolution.resolve([PREFIX + name for name, _ in commands], "host commands")
@@ -119,6 +121,7 @@ def provide(registry: Registry | None, commands: Commands) -> tuple[Resolution, 
         raise missing([symbol.removeprefix(PREFIX) for symbol in error.symbols], commands, queried) from None
     providers = {symbol.name: symbol.provider for symbol in resolution.report()}
     resolution.end()  # releases providers that supplied nothing; `resolution` keeps the others alive
+    # Check the operands that commands in Python take.
     provided = []
     for (name, operands), (address, context) in zip(commands, functions, strict=True):
         provider = providers[PREFIX + name]

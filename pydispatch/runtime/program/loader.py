@@ -86,9 +86,11 @@ def _load(
     file: ArtifactFile, properties: DeviceProperties, sched: Scheduler, pool: Pool, linker: Linker,
     parameters: Mapping[str, Any] | None, sharing: Sharing | None, link_directly: DirectLink | None,
 ) -> Module:  # fmt: skip
-    """Create the module, bind its constants, link its executables, bind its parameters and link its host commands, in
-    this order.
+    """Create the module, and complete it: constants, executables, parameters, derived constants, host commands, state.
+
+    For the parameters, see `load`.
     """
+    # The module, and the constants whose bytes are in the artifact.
     listed = None if link_directly is None else read_manifest(file)
     entries = None if listed is not None else manifest.read(file)
     module = Module(file.find(PROGRAM, verify=True), sched, pool, file)
@@ -100,6 +102,8 @@ def _load(
         member, offset, size, parameter = constant  # offset and size in bytes
         if parameter is None:  # the bytes are in the artifact; parameters are bound below
             module.bind_constant(i, _constant(file, member, offset, size), is_mapped=file.is_mapped)
+    # Executables. Programs whose code is all in the artifact are linked directly if the device can do that. `keys`
+    # identify the variants by which constants were derived, so that programs of the same variants share these.
     keys = None if link_directly is None or listed is None else link_directly(module, file, listed)
     is_shareable = keys is not None
     if keys is not None:

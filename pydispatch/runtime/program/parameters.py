@@ -125,7 +125,7 @@ def _bind_one(
     module: Module, constant_index: int, alignment: int, record: tuple[str, str, int, tuple[int, ...]],
     supplied: Sources, all_needed: Sequence[Any],
 ) -> BoundParameter:  # fmt: skip
-    """Bind one parameter to a constant.
+    """Bind one parameter to a constant: find its tensor in the sources of its scope, check it, and align it.
 
     Args:
         module: The program.
@@ -144,10 +144,8 @@ def _bind_one(
     sources = supplied.get(scope)
     if sources is None:
         raise InvalidArgumentError(_no_scope(scope, supplied, all_needed))
-    for source in sources:
-        if key in source:
-            break
-    else:
+    source = next((source for source in sources if key in source), None)
+    if source is None:
         raise InvalidArgumentError(_no_key(scope, key, wanted, sources))
     tensor: Tensor = source[key]
     subject = f"parameter '{key}' of scope '{scope}' in '{source.path}'"

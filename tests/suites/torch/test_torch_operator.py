@@ -277,7 +277,7 @@ def test_names_and_functions_that_are_refused(program: pd.Program, multiply: Any
     for name in ("multiply", "a::b::c", "a::", "a::1", "a.b::c", ""):
         with pytest.raises(refused, match="expected 'library::operator'"):
             pd.to_torch(program.main, name)
-    with pytest.raises(refused, match="close that one first"):
+    with pytest.raises(refused, match="close that function first"):
         pd.to_torch(program.main, "pydispatch_tests::multiply")
     with pytest.raises(refused, match="PyTorch refuses the operator aten::relu"):
         pd.to_torch(program.main, "aten::relu")

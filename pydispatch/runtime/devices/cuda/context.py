@@ -56,10 +56,12 @@ class StepName(NamedTuple):
 
 
 class Context(Closing, base.Context):
-    """Open CUDA device. All work is enqueued on `stream`, in the order of the calls.
+    """Open CUDA device: its context, memory, copies, events and errors.
 
-    `lock` is held while operations that belong together are enqueued. On the device, `stream` and the default stream of
-    the process wait for each other.
+    All work is enqueued on `stream`, in the order of the calls; `synchronize` waits for it. Results of the driver go
+    through `check`. After `close` the device refuses work, and it is destroyed with the last buffer. `lock` is held
+    while operations that belong together are enqueued. On the device, `stream` and the default stream of the process
+    wait for each other.
 
     Attributes:
         index: Number of the device, from 0.
@@ -80,16 +82,14 @@ class Context(Closing, base.Context):
         """Open a device; raise DeviceUnavailableError if there is none, or if it lacks a required feature."""
         driver = self.driver = cuda.binding()
         self.index, self.name, self.is_checked = index, f"cuda:{index}", is_checked
-        count = cuda.device_count()
-        if index >= count:
-            devices = ", ".join(f"cuda:{i}" for i in range(count)) or "no device that CUDA can use"
-            raise DeviceUnavailableError(f"there is no device '{self.name}'; this machine has: {devices}")
+        self._require_existing()
         self.loss_reason, self.is_shut = "", False
         self.transfers = base.Transfers()
         self.is_poisoned = poison_requested()
         self.lock = threading.RLock()
         super().__init__()
         self.recent_launches: deque[tuple[str, tuple[StepName, ...]]] = deque(maxlen=_RECENT_LAUNCHES)
+        # What the device is, and what it can do.
         self.device = self.check(driver.cuDeviceGet(index), f"cuDeviceGet({index})")
         self.attributes = self._device_attributes()
         self.version = int(self.check(driver.cuDriverGetVersion(), "cuDriverGetVersion"))
@@ -101,6 +101,7 @@ class Context(Closing, base.Context):
             raise DeviceUnavailableError(
                 f"{self.name} ({self.model}) has no memory pools, which pydispatch needs; its driver lacks them"
             )
+        # The context that it shares with other libraries of the process, and all work in it.
         subject = f"{self.name} ({self.model}): its context"
         self.handle = self.check(driver.cuDevicePrimaryCtxRetain(self.device), subject)
         self.current = Current(driver, self.handle, self.raise_failure)
@@ -118,6 +119,13 @@ class Context(Closing, base.Context):
             driver.cuDevicePrimaryCtxRelease(self.device)
             raise
         self.stream_number = int(self.stream)
+
+    def _require_existing(self) -> None:
+        """Raise DeviceUnavailableError if the machine has no device of this index."""
+        count = cuda.device_count()
+        if self.index >= count:
+            devices = ", ".join(f"cuda:{i}" for i in range(count)) or "no device that CUDA can use"
+            raise DeviceUnavailableError(f"there is no device '{self.name}'; this machine has: {devices}")
 
     def _device_attributes(self) -> dict[str, int]:
         """Return the device attributes that are needed, by the keys of `_ATTRIBUTES`; 0 for unknown ones."""
@@ -161,11 +169,13 @@ class Context(Closing, base.Context):
             raise error
         if self.loss_reason:
             self.require_usable()  # raises the first error, since the driver repeats it in each call
+        # The first hardware error: the device is lost.
         reason, recent = f"{cuda.describe(self.driver, status)}; {cuda.STICKY[int(status)]}", list(self.recent_launches)
         self.loss_reason, self.is_shut = reason, True
         dispatches = list(dict.fromkeys(name for _, names in recent for name in names))
         if not dispatches:
             self.require_usable()
+        # Name what may have caused it: the recent dispatches, and other libraries that share the device.
         functions = list(dict.fromkeys(f"@{function}" for function, _ in recent if function))
         executable = export = None  # of the only dispatch that can have failed
         hint = ""

@@ -57,6 +57,9 @@ class PlanState:
 class CudaExecutor(Executor):
     """Executables and constants of one program on a CUDA device.
 
+    It converts each plan to steps, the calls of the driver for its commands. A plan of one step is launched on the
+    stream; other plans become CUDA graphs, which are cached with the plan and updated for each call.
+
     Attributes:
         modules: Loaded kernels.
         names: Index of a public function in the program → its name.

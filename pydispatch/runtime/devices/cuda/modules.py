@@ -48,6 +48,9 @@ class CudaKernel:
 class Modules:
     """Loaded kernels of a program, and the modules that contain them.
 
+    The executor calls `load` for each executable; steps get the kernel of a dispatch by `kernel_of`. `destroy` unloads
+    the modules, when the device is closed or the object is garbage.
+
     Attributes:
         kernels: (index of an executable, ordinal of an export) → kernel.
         handles: CUmodule of each loaded module.

@@ -355,18 +355,17 @@ def steps_of(
             steps.append(list(fills(context, command, index, is_deferred)))
         else:
             assert isinstance(command, commands.Copy)
-            source, source_offset, size = command.source.buffer, command.source.offset, command.source.size
-            target, target_offset = command.target.buffer, command.target.offset
-            region = command.region
-            if source != target or abs(source_offset - target_offset) >= size:
-                steps.append(copies(context, region, (source, source_offset), (target, target_offset), size))
-            elif source_offset == target_offset:
+            source = command.source.buffer, command.source.offset
+            target = command.target.buffer, command.target.offset
+            size, region = command.source.size, command.region
+            if source == target:
                 steps.append([])  # a copy of bytes to themselves
+            elif source[0] != target[0] or abs(source[1] - target[1]) >= size:
+                steps.append(copies(context, region, source, target, size))
             else:
-                to_scratch = copies(context, region, (source, source_offset), (scratch, scratch_bytes), size)
-                steps.append(
-                    to_scratch + copies(context, region, (scratch, scratch_bytes), (target, target_offset), size)
-                )
+                own_scratch = scratch, scratch_bytes
+                to_scratch = copies(context, region, source, own_scratch, size)
+                steps.append(to_scratch + copies(context, region, own_scratch, target, size))
                 # Copies that run concurrently have ranges of their own, aligned to 256 bytes.
                 scratch_bytes += -(-size // 256) * 256
     return steps, scratch_bytes

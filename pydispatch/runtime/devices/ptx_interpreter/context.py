@@ -37,7 +37,7 @@ class Block:
 
 
 class Context(base.Context):
-    """Simulated device. Methods hold `lock` and run synchronously.
+    """Open PTX interpreter: a simulated GPU with its memory. Methods hold `lock`, and work is done when they return.
 
     Attributes:
         capability: Compute capability, (major, minor).

@@ -220,6 +220,12 @@ class Executor(execute.Executor):
         """Return the loaded kernel that a dispatch runs."""
         return self.kernels[command.executable, command.ordinal]
 
+    def _fill(self, command: Fill, addresses: Sequence[int], fill_pattern: int) -> None:
+        """Fill a range of a buffer with the low `command.pattern_size` bytes of a pattern. addresses: of buffers."""
+        target, size = command.target, command.pattern_size
+        pattern = (fill_pattern & (1 << 8 * size) - 1).to_bytes(size, "little")
+        self.context.memory.fill(addresses[target.buffer] + target.offset, pattern, target.size // size)
+
     def _run(
         self,
         record: Record,
@@ -244,9 +250,7 @@ class Executor(execute.Executor):
                     if isinstance(command, Dispatch):
                         self._dispatch(command, addresses, constants)
                     elif isinstance(command, Fill):
-                        target, size = command.target, command.pattern_size
-                        pattern = (fill_patterns[index] & (1 << 8 * size) - 1).to_bytes(size, "little")
-                        context.memory.fill(addresses[target.buffer] + target.offset, pattern, target.size // size)
+                        self._fill(command, addresses, fill_patterns[index])
                     elif isinstance(command, Custom):
                         assert self.calls is not None
                         surroundings = self.surroundings(synchronous=True)

@@ -87,8 +87,9 @@ _MAX_HOST_COPY_BYTES = 4096
 class Context(Closing, base.Context):
     """Open Vulkan device, a logical device (VkDevice): its queue, memory and pipeline cache.
 
-    Uses of its queue hold `lock`; waits do not. The methods are synchronous: work is complete when the method that
-    submitted it returns or raises. `logical.LogicalDevice` describes the attributes that are not listed here.
+    A caller records a command buffer under `lock`, and passes it to `run`, which submits it and waits until the work is
+    complete; the wait does not hold `lock`. `close` ends the use. `logical.LogicalDevice` describes the attributes that
+    are not listed here.
 
     Attributes:
         kind: Kind of the device, a value of KINDS.
@@ -109,6 +110,7 @@ class Context(Closing, base.Context):
             index: Its index among the devices of the instance.
             force_staging: Whether device memory is not mapped even if it can be, so that all copies use staging memory.
         """
+        # What the physical device is, and what it can do.
         super().__init__()
         self.instance, self.physical, self.index = instance, physical, index
         self.ffi, lib = instance.ffi, instance.lib
@@ -124,6 +126,7 @@ class Context(Closing, base.Context):
         self.arena = api.Arena()
         self.transfers = base.Transfers()
         self.is_poisoned = poison_requested()
+        # The logical device and its queue.
         family = instance.queue_family(physical)
         assert family is not None, "instances list only devices that can compute"
         self.family = family
@@ -140,6 +143,7 @@ class Context(Closing, base.Context):
         )
         self.lost = self.closed = False
         self._set_object_name = instance.function("vkSetDebugUtilsObjectNameEXT") if instance.has_names else None
+        # What submissions, allocations and recordings use.
         self._create_timeline()  # sets semaphore, semaphores and value
         self._make_pools(lib, force_staging)  # sets pool, staging, is_mapped and heap_bytes
         pool = self.ffi.new("VkCommandPool*")
@@ -195,19 +199,20 @@ class Context(Closing, base.Context):
         """
         properties = self.ffi.new("VkPhysicalDeviceMemoryProperties*")
         lib.vkGetPhysicalDeviceMemoryProperties(self.physical, properties)
-        kind, self.is_mapped, staging = memory_types(properties, force_staging)
+        types = memory_types(properties, force_staging)
+        self.is_mapped = types.is_mapped
         self.heap_bytes = max(properties.memoryHeaps[i].size for i in range(properties.memoryHeapCount))
         limit, total_bytes = min(self.heap_bytes, _MAX_BLOCK_BYTES), self.heap_bytes  # of one block, and of all
         if self.kind == "CPU":  # lavapipe allocates more than its heap states: the host's memory is the limit
             total_bytes = max(total_bytes, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
         self.pool = ChunkPool(
-            self.handle, self.calls, kind, mapped=self.is_mapped, name=f"vulkan:{self.index}", limit=limit,
+            self.handle, self.calls, types.buffers, mapped=self.is_mapped, name=f"vulkan:{self.index}", limit=limit,
             total=total_bytes,
         )  # fmt: skip
         self.staging = self.pool
         if not self.is_mapped:
             self.staging = ChunkPool(
-                self.handle, self.calls, staging, mapped=True, name=f"vulkan:{self.index} staging", limit=limit,
+                self.handle, self.calls, types.staging, mapped=True, name=f"vulkan:{self.index} staging", limit=limit,
                 total=total_bytes,
             )  # fmt: skip
         for pool in self._pools():

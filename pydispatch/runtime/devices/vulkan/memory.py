@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import insort
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from pydispatch.errors import DeviceUnavailableError, OutOfMemoryError
 from pydispatch.runtime.accelerators.pool import BlockPool
@@ -86,6 +87,14 @@ class Block:
     def address(self) -> int:
         """Host address of the block; 0 if it is not mapped."""
         return self.chunk.address + self.offset if self.chunk.address else 0
+
+
+class BoundRange(NamedTuple):
+    """Memory that is bound at a binding: `size` bytes from byte `offset` of a block."""
+
+    block: Block
+    offset: int
+    size: int
 
 
 class ChunkPool(BlockPool[Block]):
@@ -231,42 +240,53 @@ class ChunkPool(BlockPool[Block]):
         return {**super()._stats(), "free_bytes": sum(chunk.size for chunk in self.chunks) - self.live_bytes}
 
 
-def memory_types(properties: Any, force_staging: bool) -> tuple[int, bool, int]:
-    """Return (memory type for buffers, whether it is mapped, memory type for staging).
+class MemoryTypes(NamedTuple):
+    """Memory types of a device that its pools use, indices in VkPhysicalDeviceMemoryProperties.memoryTypes."""
 
-    Types are indices of VkPhysicalDeviceMemoryProperties. Buffers use device memory that the CPU can access too if its
-    heap has at least half the size of the largest device-local heap; copies then need no staging.
+    buffers: int  # of the memory of buffers
+    is_mapped: bool  # whether the CPU can access the memory of buffers
+    staging: int  # of the memory through which the CPU copies if it cannot
+
+
+def memory_types(properties: Any, force_staging: bool) -> MemoryTypes:
+    """Choose the memory types of a device.
+
+    Buffers use device memory that the CPU can access too if its heap has at least half the size of the largest
+    device-local heap; copies then need no staging. A smaller one is a window on a part of the memory.
 
     Args:
         properties: VkPhysicalDeviceMemoryProperties.
         force_staging: Whether buffers use device memory that is not mapped even if it can be.
     """
-    # (VkMemoryPropertyFlags, index of the heap) of each type
+    sizes = [properties.memoryHeaps[i].size for i in range(properties.memoryHeapCount)]
     types = [
-        (properties.memoryTypes[i].propertyFlags, properties.memoryTypes[i].heapIndex)
+        (properties.memoryTypes[i].propertyFlags, sizes[properties.memoryTypes[i].heapIndex])
         for i in range(properties.memoryTypeCount)
     ]
-    sizes = [properties.memoryHeaps[i].size for i in range(properties.memoryHeapCount)]
-
-    def best_type(required_flags: int, preferred_flags: int, min_heap_bytes: int = 0) -> int | None:
-        """Return the type with all required and most preferred flags in a heap of at least `min_heap_bytes`.
-
-        Of equal types it is the first, which Vulkan orders by speed. Return None if there is none.
-        """
-        candidates = [
-            i
-            for i, (flags, heap) in enumerate(types)
-            if flags & required_flags == required_flags and sizes[heap] >= min_heap_bytes
-        ]
-        return max(candidates, key=lambda i: (bin(types[i][0] & preferred_flags).count("1"), -i), default=None)
-
-    local_sizes = [sizes[heap] for flags, heap in types if flags & _DEVICE_LOCAL]
-    staging_type = best_type(_HOST_VISIBLE | _HOST_COHERENT, _HOST_CACHED)
-    shared_type = best_type(
-        _DEVICE_LOCAL | _HOST_VISIBLE | _HOST_COHERENT, _HOST_CACHED, max(local_sizes, default=0) // 2
-    )
+    largest_local_heap = max((heap_bytes for flags, heap_bytes in types if flags & _DEVICE_LOCAL), default=0)
+    staging_type = _best_type(types, _HOST_VISIBLE | _HOST_COHERENT, _HOST_CACHED)
+    shared_flags = _DEVICE_LOCAL | _HOST_VISIBLE | _HOST_COHERENT
+    shared_type = _best_type(types, shared_flags, _HOST_CACHED, largest_local_heap // 2)
     assert staging_type is not None, "every device has memory that is host visible and coherent"
     if shared_type is not None and not force_staging:
-        return shared_type, True, staging_type
-    device_type = best_type(_DEVICE_LOCAL, 0)
-    return (device_type if device_type is not None else staging_type), device_type is None, staging_type
+        return MemoryTypes(shared_type, is_mapped=True, staging=staging_type)
+    device_type = _best_type(types, _DEVICE_LOCAL, 0)
+    if device_type is None:
+        return MemoryTypes(staging_type, is_mapped=True, staging=staging_type)
+    return MemoryTypes(device_type, is_mapped=False, staging=staging_type)
+
+
+def _best_type(
+    types: Sequence[tuple[int, int]], required_flags: int, preferred_flags: int, min_heap_bytes: int = 0
+) -> int | None:
+    """Return the index of the type with all required and most preferred flags in a heap of at least `min_heap_bytes`.
+
+    Of equal types it is the first, which Vulkan orders by speed. Return None if there is none.
+
+    types: (VkMemoryPropertyFlags, bytes of the heap) of each memory type.
+    """
+    candidates = [
+        i for i, (flags, heap_bytes) in enumerate(types)
+        if flags & required_flags == required_flags and heap_bytes >= min_heap_bytes
+    ]  # fmt: skip
+    return max(candidates, key=lambda i: (bin(types[i][0] & preferred_flags).count("1"), -i), default=None)

@@ -34,7 +34,8 @@ class VulkanKernel:
         executable, export: Names of its executable and export.
         pipeline, layout: The VkPipeline and its VkPipelineLayout.
         set_layout: VkDescriptorSetLayout of its only descriptor set.
-        bindings: Number of bindings in its descriptor set: the program's bindings, and one for each of two flags.
+        bindings: Number of bindings in its descriptor set: the program's bindings, one for the constants if
+            `is_spilled`, and one for reports if `is_watched`.
         constants: Number of 32-bit push constants; 0 if `is_spilled`.
         is_spilled: Whether a binding after the program's own holds the constants, instead of push constants.
         is_watched: Whether the last binding reports loops that the device ended early.
@@ -67,6 +68,9 @@ class VulkanKernel:
 
 class Executables:
     """Loaded kernels of a program, with the driver objects that they need.
+
+    `load` adds the kernels of one executable after another; recorders find a kernel by `kernel_of`. The driver objects
+    are destroyed after `release`, or when the object is garbage.
 
     Attributes:
         kernels: (index of the executable, ordinal of the export) → kernel.
@@ -142,7 +146,7 @@ class Executables:
     def _entry_point(
         self, where: str, export: Export, member: SpirvMember, reflections: Sequence[Reflection]
     ) -> tuple[int, EntryPoint]:
-        """Find the entry point of an export, and check it against the program and the device.
+        """Return the entry point of an export, after checks against the program and the device.
 
         Args:
             where: The executable, for messages.
@@ -169,28 +173,39 @@ class Executables:
         problem = interface.mismatch(entry, constants, bindings)
         if problem is not None:
             raise ArtifactError(f"{where}, export '@{name}', entry point '{entry_name}': {problem}")
-        lacking = [
-            n for n in interface.requirements(reflections[module], entry) if n not in self.context.features.names
-        ]
-        constant_bytes = constants * CONSTANT_BYTES
+        subject = f"{where}, export '@{name}'"
+        self._require(subject, interface.requirements(reflections[module], entry), constants * CONSTANT_BYTES)
+        self._warn_of_subgroups(subject, entry)
+        return module, entry
+
+    def _require(self, subject: str, features: Sequence[str], constant_bytes: int) -> None:
+        """Raise DeviceUnavailableError if the device lacks a feature, or takes fewer bytes of push constants.
+
+        subject: executable and export, for the message.
+        """
+        lacking = [feature for feature in features if feature not in self.context.features.names]
         if constant_bytes > self.context.features.limits["maxPushConstantsSize"]:
             lacking.append(f"maxPushConstantsSize>={constant_bytes}")
         if lacking:
             raise DeviceUnavailableError(
-                f"{where}, export '@{name}' needs {', '.join(map(self._explain, lacking))} "
+                f"{subject} needs {', '.join(map(self._explain, lacking))} "
                 f"of vulkan:{self.context.index} ({self.context.model})"
             )
+
+    def _warn_of_subgroups(self, subject: str, entry: EntryPoint) -> None:
+        """Warn if a shader that combines values within one subgroup has workgroups of several subgroups.
+
+        subject: executable and export, for the message.
+        """
         x, y, z = entry.workgroup_size or (1, 1, 1)  # None: the module states no size
         subgroup = self.context.features.subgroup_size
         if entry.one_subgroup and x * y * z > subgroup:
             warnings.warn(
-                f"{where}, export '@{name}': it combines values within a subgroup only, and its workgroups of "
-                f"{x * y * z} invocations are several subgroups on vulkan:{self.context.index}, whose subgroups are of "
-                f"{subgroup}; "
+                f"{subject}: it combines values within a subgroup only, and its workgroups of {x * y * z} invocations "
+                f"are several subgroups on vulkan:{self.context.index}, whose subgroups are of {subgroup}; "
                 "combine the subgroups through shared memory",
-                RuntimeWarning, stacklevel=6,
+                RuntimeWarning, stacklevel=7,
             )  # fmt: skip
-        return module, entry
 
     def _explain(self, need: str) -> str:
         """Return a text for a missing feature, or for a limit such as "maxPushConstantsSize>=128"."""
@@ -288,15 +303,7 @@ class Executables:
         create.stage.stage, create.stage.module = api.COMPUTE_STAGE, module
         create.stage.pName = arena.text(entry.name)
         if specialization:
-            entries, data = arena.array("VkSpecializationMapEntry", len(specialization)), b""
-            for item, (id, (value, size)) in zip(entries, specialization.items(), strict=True):
-                item.constantID, item.offset, item.size = id, len(data), size
-                all_bits = (1 << 8 * size) - 1
-                data += (value & all_bits).to_bytes(size, "little")
-            create.stage.pSpecializationInfo = arena.new(
-                "VkSpecializationInfo", mapEntryCount=len(specialization), pMapEntries=entries, dataSize=len(data),
-                pData=arena.array("char", data),
-            )  # fmt: skip
+            create.stage.pSpecializationInfo = _specialization_info(arena, specialization)
         handle = ffi.new("VkPipeline*")
         result = context.calls.vkCreateComputePipelines(
             context.handle, context.cache.handle, 1, create, ffi.NULL, handle
@@ -333,6 +340,19 @@ class Executables:
         # When the interpreter ends, the modules of Python are empty, and the process ends the device.
         if not is_finalizing() and hasattr(self, "context"):  # a signal handler's exception can leave __init__ anywhere
             self.release()
+
+
+def _specialization_info(arena: api.Arena, specialization: dict[int, tuple[int, int]]) -> Any:
+    """Return the VkSpecializationInfo* of SpecId → (value, size in bytes), with the values in one array of bytes."""
+    entries, data = arena.array("VkSpecializationMapEntry", len(specialization)), b""
+    for item, (id, (value, size)) in zip(entries, specialization.items(), strict=True):
+        item.constantID, item.offset, item.size = id, len(data), size
+        all_bits = (1 << 8 * size) - 1
+        data += (value & all_bits).to_bytes(size, "little")
+    return arena.new(
+        "VkSpecializationInfo", mapEntryCount=len(specialization), pMapEntries=entries, dataSize=len(data),
+        pData=arena.array("char", data),
+    )  # fmt: skip
 
 
 def _destroy(context: LogicalDevice, pipelines: list[Any], modules: list[Any], layouts: list[tuple[Any, Any]]) -> None:

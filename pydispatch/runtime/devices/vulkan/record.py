@@ -14,20 +14,15 @@ from pydispatch.errors import InvalidArgumentError
 from pydispatch.runtime.devices.vulkan import api
 from pydispatch.runtime.devices.vulkan.descriptors import POOL_DESCRIPTORS, POOL_SETS, STORAGE_BUFFER
 from pydispatch.runtime.devices.vulkan.logical import LogicalDevice
-from pydispatch.runtime.devices.vulkan.memory import Block
+from pydispatch.runtime.devices.vulkan.memory import Block, BoundRange
 from pydispatch.runtime.devices.vulkan.pipelines import CONSTANT_BYTES, Executables, VulkanKernel
 from pydispatch.runtime.devices.vulkan.recorded_buffer import RecordedBuffer, free_garbage
 
 _COMPUTE, _TRANSFER, _HOST = 0x800, 0x1000, 0x4000  # VkPipelineStageFlagBits
 # VkAccessFlagBits
 _SHADER_READ, _SHADER_WRITE, _COPY_READ, _COPY_WRITE, _HOST_READ, _HOST_WRITE = (
-    0x20,
-    0x40,
-    0x800,
-    0x1000,
-    0x2000,
-    0x4000,
-)
+    0x20, 0x40, 0x800, 0x1000, 0x2000, 0x4000,
+)  # fmt: skip
 _READS, _WRITES = _SHADER_READ | _COPY_READ, _SHADER_WRITE | _COPY_WRITE
 _PATTERN_BYTES = 64 << 10
 """Bytes of the staging block that holds a fill pattern repeatedly; a fill copies it as often as needed."""
@@ -53,13 +48,16 @@ class MovedOperand(NamedTuple):
 class CommandBufferRecorder:
     """Recorder of one command buffer. Used under the context's lock.
 
+    It is created for one plan, copy or fill. `commands` records a plan, or the caller records copies, fills and
+    barriers one by one; then `finish` returns the command buffer, and the recorder is done.
+
     Attributes:
         context: The device.
         recorded: The command buffer, with the objects that live as long as it.
         buffer: VkCommandBuffer.
         stages: Pipeline stages (VkPipelineStageFlags) of the commands since the last barrier; 0 if there are none.
         bound: Index of a dispatch among the commands of the plan → its VkDescriptorSet.
-        moved: Index of a dispatch → its operands whose offset the device cannot bind; dispatches without them lack.
+        moved: Index of a dispatch → its operands whose offset the device cannot bind; only of dispatches that have any.
     """
 
     def __init__(self, context: LogicalDevice) -> None:
@@ -196,14 +194,9 @@ class CommandBufferRecorder:
             if isinstance(command, Dispatch):
                 self._dispatch(index, command, blocks, words, executables)
             elif isinstance(command, Fill):
-                target_slot = command.target
-                self.fill(
-                    _block(blocks, target_slot.buffer),
-                    target_slot.offset,
-                    target_slot.size,
-                    fill_patterns[index],
-                    command.pattern_size,
-                )
+                target = command.target
+                block = _block(blocks, target.buffer)
+                self.fill(block, target.offset, target.size, fill_patterns[index], command.pattern_size)
             elif isinstance(command, Custom):
                 assert host is not None
                 host(command)
@@ -228,50 +221,59 @@ class CommandBufferRecorder:
     def _descriptors(
         self, commands: Sequence[Command], blocks: Sequence[Block | None], executables: Executables, constants: bytes
     ) -> None:
-        """Allocate one descriptor set per dispatch, and write all sets at once.
-
-        A binding at an offset that the device cannot bind is added to `moved`, and bound to a temporary block. The
-        bindings of a kernel are those of the program, then one for the constants if it `is_spilled`, and one for
-        reports of loops that ended early if it `is_watched`; `kernel.bindings` counts all of them.
-        """
+        """Allocate one descriptor set per dispatch, add it to `bound`, and write all sets by one call of Vulkan."""
         dispatches = [(i, c, executables.kernel_of(c)) for i, c in enumerate(commands) if isinstance(c, Dispatch)]
-        count = sum(kernel.bindings for _, _, kernel in dispatches)
         if not dispatches:
             return
-        arena = self.arena
-        writes = arena.array("VkWriteDescriptorSet", max(1, count))
-        infos = arena.array("VkDescriptorBufferInfo", max(1, count))
         sets = self._sets([kernel.set_layout for _, _, kernel in dispatches], [k.bindings for _, _, k in dispatches])
-        written_count = 0
+        bindings: list[tuple[Any, int, BoundRange]] = []  # (VkDescriptorSet, binding, memory to bind there)
         for (index, command, kernel), set_ in zip(dispatches, sets, strict=True):
             executables.check_grid(kernel, command.grid)
             self.bound[index] = set_
-            ranges = [
-                self._bindable_range(index, slot, blocks, kernel, binding) for binding, slot in enumerate(command.slots)
-            ]
-            if kernel.is_spilled:
-                first, end = command.first_constant, command.first_constant + command.constant_count
-                ranges.append(self._spilled(constants[CONSTANT_BYTES * first : CONSTANT_BYTES * end]))
-            if kernel.is_watched:
-                ranges.append(self._watched(kernel))
-            for binding, (block, offset, length) in enumerate(ranges):
-                info, write = infos[written_count], writes[written_count]
-                info.buffer, info.offset, info.range = block.buffer, block.offset + offset, length
-                write.sType = api.STRUCTURES["VkWriteDescriptorSet"]
-                write.dstSet, write.dstBinding, write.descriptorCount = set_, binding, 1
-                write.descriptorType, write.pBufferInfo = STORAGE_BUFFER, infos + written_count
-                written_count += 1
-        self.calls.vkUpdateDescriptorSets(self.context.handle, written_count, writes, 0, self.ffi.NULL)
+            ranges = self._ranges_of(index, command, kernel, blocks, constants)
+            bindings += [(set_, binding, bound) for binding, bound in enumerate(ranges)]
+        self._write_descriptors(bindings)
 
-    def _spilled(self, words: bytes) -> tuple[Block, int, int]:
-        """Copy constants into memory that lives as long as the recording, and return (block, offset, bytes)."""
+    def _ranges_of(
+        self, index: int, command: Dispatch, kernel: VulkanKernel, blocks: Sequence[Block | None], constants: bytes
+    ) -> list[BoundRange]:
+        """Return the memory to bind at each binding of a dispatch.
+
+        The bindings are those of the program, then one for the constants if the kernel `is_spilled`, and one for
+        reports of loops that ended early if it `is_watched`. index: index of the dispatch among the plan's commands.
+        """
+        ranges = [
+            self._bindable_range(index, slot, blocks, kernel, binding) for binding, slot in enumerate(command.slots)
+        ]
+        if kernel.is_spilled:
+            first, end = command.first_constant, command.first_constant + command.constant_count
+            ranges.append(self._store_constants(constants[CONSTANT_BYTES * first : CONSTANT_BYTES * end]))
+        if kernel.is_watched:
+            ranges.append(self._create_report(kernel))
+        return ranges
+
+    def _write_descriptors(self, bindings: Sequence[tuple[Any, int, BoundRange]]) -> None:
+        """Write the descriptors of storage buffers: each is (VkDescriptorSet, binding, memory to bind there)."""
+        count = max(1, len(bindings))  # cffi has no pointer to an empty array
+        writes = self.arena.array("VkWriteDescriptorSet", count)
+        infos = self.arena.array("VkDescriptorBufferInfo", count)
+        for n, (set_, binding, bound) in enumerate(bindings):
+            info, write = infos[n], writes[n]
+            info.buffer, info.offset, info.range = bound.block.buffer, bound.block.offset + bound.offset, bound.size
+            write.sType = api.STRUCTURES["VkWriteDescriptorSet"]
+            write.dstSet, write.dstBinding, write.descriptorCount = set_, binding, 1
+            write.descriptorType, write.pBufferInfo = STORAGE_BUFFER, infos + n
+        self.calls.vkUpdateDescriptorSets(self.context.handle, len(bindings), writes, 0, self.ffi.NULL)
+
+    def _store_constants(self, words: bytes) -> BoundRange:
+        """Copy the constants of a dispatch, 32-bit words, into memory that lives as long as the recording."""
         block = self.context.staging.acquire(len(words))
         self.recorded.blocks.append(block)
         self.ffi.memmove(block.pointer, words, len(words))
-        return block, 0, len(words)
+        return BoundRange(block, 0, len(words))
 
-    def _watched(self, kernel: VulkanKernel) -> tuple[Block, int, int]:
-        """Acquire the two words by which a dispatch reports loops that ended early; return (block, offset, bytes).
+    def _create_report(self, kernel: VulkanKernel) -> BoundRange:
+        """Acquire the two words by which a dispatch reports loops that ended early.
 
         The shader writes 1 to the first word if a loop has ended early. The second word is the trip count of the loop
         by which it tests that (pydispatch/compiler/emit/spirv/watch.py).
@@ -282,14 +284,14 @@ class CommandBufferRecorder:
         words[0], words[1] = 0, 2  # the report, and the trip count of the shader's test loop
         if self.context.ends_loops:
             self.recorded.watches.append((words, kernel))
-        return block, 0, 8
+        return BoundRange(block, 0, 8)
 
     def _bindable_range(
         self, index: int, slot: Slot, blocks: Sequence[Block | None], kernel: VulkanKernel, binding: int
-    ) -> tuple[Block, int, int]:
-        """Return the (block, offset in it, bytes) to bind for an operand of the dispatch with index `index`.
+    ) -> BoundRange:
+        """Return the memory to bind for an operand of the dispatch with index `index`.
 
-        An operand at an unaligned offset is added to `moved`, and its temporary block is bound. Raise
+        An operand at an offset that the device cannot bind is added to `moved`, and its temporary block is bound. Raise
         InvalidArgumentError if it exceeds maxStorageBufferRange.
 
         Args:
@@ -307,18 +309,22 @@ class CommandBufferRecorder:
                 f"{self.context.max_range} (maxStorageBufferRange)"
             )
         if offset % self.context.alignment == 0:
-            return block, offset, bound_bytes
+            return BoundRange(block, offset, bound_bytes)
         if length == 0:  # no byte is accessed: any aligned word does
-            return block, 0, 4
+            return BoundRange(block, 0, 4)
         temporary = self.temporary(bound_bytes)
         operand = MovedOperand(temporary, block, offset, length, is_written=kernel.written[binding])
         self.moved.setdefault(index, []).append(operand)
-        return temporary, 0, bound_bytes
+        return BoundRange(temporary, 0, bound_bytes)
 
     def _sets(self, layouts: list[Any], bindings: list[int]) -> list[Any]:
         """Allocate one descriptor set per layout, and return the VkDescriptorSets in the order of the layouts.
 
-        One call allocates as many sets as fit an empty descriptor pool. bindings: number of descriptors of each set.
+        Each call of the pool allocates as many sets at once as fit an empty descriptor pool, at least one.
+
+        Args:
+            layouts: VkDescriptorSetLayout of each set.
+            bindings: Number of descriptors of each set.
         """
         result: list[Any] = []
         first = 0

@@ -96,7 +96,8 @@ class Arena:
 class Errors:
     """Errors that wgpu reports for one device, collected by error scopes around the relevant calls.
 
-    The callbacks are C functions, which put messages into a mailbox. A callback in Python could be interrupted there,
+    `begin` opens a scope, and `end` closes it and raises its first error; `take` closes it and returns the error. The
+    callbacks are C functions, which put messages into a mailbox. A callback in Python could be interrupted there,
     and its exception would be lost.
 
     Attributes:

@@ -29,8 +29,9 @@ _MAX_IN_FLIGHT = 64
 class Context(Closing, base.Context):
     """Open WebGPU device (WGPUDevice): its queue, memory and copies. All calls of wgpu hold `lock`.
 
-    Work is enqueued, but not complete, when the method that submits it returns. `logical.LogicalDevice` describes the
-    attributes that are not listed here.
+    To submit work, a caller gets an `encoder`, adds commands to it, and passes it to `submit`, or to `abandon` after an
+    error. Work is enqueued, but not complete, when `submit` returns; `wait` waits for all of it. `close` ends the use.
+    `logical.LogicalDevice` describes the attributes that are not listed here.
 
     Attributes:
         closed: Whether the user has closed the device.
@@ -47,6 +48,7 @@ class Context(Closing, base.Context):
             staging: Whether buffers are never mapped, so that all copies use staging buffers.
             standard: Whether the device has only the limits that the WebGPU standard guarantees, and no features.
         """
+        # State that opening the device needs, then the device and its queue.
         super().__init__()
         self.name, self.adapter = name, adapter
         self.ffi, self.lib = api.binding()
@@ -59,6 +61,7 @@ class Context(Closing, base.Context):
         self.device = self.errors.device = self._open(backend, standard)
         lib, ffi = self.lib, self.ffi
         self.queue = lib.wgpuDeviceGetQueue(self.device)
+        # What shaders may use, and how buffers are bound.
         limits = ffi.new("WGPULimits*")
         lib.wgpuDeviceGetLimits(self.device, limits)
         self.limits = GUARANTEED_LIMITS if standard else limits_of(limits)
@@ -66,11 +69,8 @@ class Context(Closing, base.Context):
         self.alignment = max(4, self.limits["minStorageBufferOffsetAlignment"])
         self.uniform_alignment = max(16, self.limits["minUniformBufferOffsetAlignment"])
         self.is_mapped = not staging and "mappable-primary-buffers" in self.enabled and adapter.kind != "discrete GPU"
-        # No limit: WebGPU does not state the memory of a GPU, whose driver reports when there is none left. Drivers of
-        # the host's memory promise more than there is.
-        total_bytes = 1 << 40
-        if adapter.kind in ("CPU", "integrated GPU") and hasattr(os, "sysconf"):
-            total_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        # Pools of device memory, and of staging buffers for downloads.
+        total_bytes = _memory_bytes(adapter)
         limit = self.limits["maxBufferSize"] // GRANULE * GRANULE
         usage = USAGE | (api.MAP_READ | api.MAP_WRITE if self.is_mapped else 0)
         readback_usage = api.MAP_READ | api.COPY_TARGET
@@ -78,6 +78,7 @@ class Context(Closing, base.Context):
         self.readback = BufferPool(
             self.errors, self.lock, readback_usage, f"{name} staging", limit=limit, total=total_bytes
         )
+        # Objects of wgpu that recordings share, and the state of the queue.
         self.garbage: deque[tuple[Any, Any]] = deque()  # (release function, handle) of unused objects
         self.pipelines = Pipelines(self)
         self.moves = Moves(self)  # shaders for copies and fills that WebGPU commands cannot express
@@ -356,6 +357,17 @@ class Context(Closing, base.Context):
         self.lib.wgpuQueueRelease(self.queue)
         self.lib.wgpuDeviceDestroy(self.device)
         self.lib.wgpuDeviceRelease(self.device)
+
+
+def _memory_bytes(adapter: Adapter) -> int:
+    """Return how many bytes all buffers of an adapter may have together.
+
+    A device that uses the host's memory has the size of that memory, because its driver promises more than there is.
+    Others have no limit: WebGPU does not state the memory of a GPU, and the driver reports when there is none left.
+    """
+    if adapter.kind in ("CPU", "integrated GPU") and hasattr(os, "sysconf"):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return 1 << 40
 
 
 def _number(pointer: Any) -> int:

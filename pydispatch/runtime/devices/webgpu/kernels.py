@@ -101,6 +101,9 @@ class WebGPUKernel:
 class Kernels:
     """Kernels of one program that its executor has loaded on a WebGPU device: their shader modules and pipelines.
 
+    The executor calls `load` for each executable. A recorder then gets the kernel of each dispatch by `kernel_of`, its
+    launch grid by `form_of` and a pipeline, created on first use, by `pipeline`. `release` ends it.
+
     Attributes:
         kernels: (index of the executable, ordinal of the export) → kernel.
         handles: (release function, handle) of each shader module and pipeline.

@@ -5,7 +5,7 @@ Blocks are not suballocated, because a dispatch cannot bind one part of a buffer
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydispatch.errors import DeviceUnavailableError, OutOfMemoryError
 from pydispatch.runtime.accelerators.pool import BlockPool
@@ -32,6 +32,19 @@ class Block:
     def __init__(self, pool: BufferPool, buffer: Any, size: int, ordinal: int) -> None:
         """Create a block of `pool` over a WGPUBuffer of `size` bytes. ordinal: its `number`."""
         self.pool, self.buffer, self.size, self.number = pool, buffer, size, ordinal
+
+
+class CopyBack(NamedTuple):
+    """Copy, after a dispatch, of an operand that was bound in a temporary block back to its own memory.
+
+    It copies `size` bytes from byte `start` of `temporary` to byte `offset` of `block`.
+    """
+
+    temporary: Block
+    start: int
+    block: Block
+    offset: int
+    size: int
 
 
 class BufferPool(BlockPool[Block]):

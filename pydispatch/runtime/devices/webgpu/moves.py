@@ -58,7 +58,10 @@ fn copy(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
   }
 }
 """
-"""WGSL with two entry points: `fill` repeats 8 bytes, and `copy` moves bytes at any offset."""
+"""WGSL with two entry points for ranges of bytes that are not aligned to the 4-byte words of WebGPU's own commands.
+
+`fill` repeats the 8 bytes `low`, `high`; `copy` moves bytes between any two offsets. `job` is the uniform buffer with
+the arguments, packed by `PassRecorder._dispatch_move`."""
 
 
 class Moves:

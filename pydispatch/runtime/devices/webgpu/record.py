@@ -14,7 +14,7 @@ from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.wgsl.grid import GRID
 from pydispatch.formats.wgsl.interface import CONSTANTS
 from pydispatch.formats.wgsl.merge import ALIGNMENT, OFFSETS, Merged
-from pydispatch.runtime.devices.webgpu.memory import Block
+from pydispatch.runtime.devices.webgpu.memory import Block, CopyBack
 from pydispatch.runtime.devices.webgpu.moves import WORDS
 from pydispatch.runtime.devices.webgpu.pipelines import BufferRange
 from pydispatch.runtime.devices.webgpu.recorded_plan import RecordedPlan
@@ -31,19 +31,6 @@ _MAX_GRID = 65535
 """Workgroups along one axis that every device starts."""
 MIN_BINDING_BYTES = 16
 """Bytes that a storage binding has at least: one element of any type, since WebGPU refuses to bind less."""
-
-
-class CopyBack(NamedTuple):
-    """Copy, after a dispatch, of an operand that was bound in a temporary block back to its own memory.
-
-    It copies `size` bytes from byte `start` of `temporary` to byte `offset` of `block`.
-    """
-
-    temporary: Block
-    start: int
-    block: Block
-    offset: int
-    size: int
 
 
 class PendingUniform(NamedTuple):
@@ -64,6 +51,9 @@ class PendingUniform(NamedTuple):
 
 class PassRecorder:
     """Recorder of one `RecordedPlan`. Used under the context's lock.
+
+    `commands` records a plan, or the caller records copies and fills one by one; then `finish` returns the recording,
+    and the recorder is done.
 
     Attributes:
         context: The device.
@@ -229,11 +219,11 @@ class PassRecorder:
                 self.recording.marks.append(len(self.recording.pieces))
 
     def _dispatch(self, command: Dispatch, blocks: Sequence[Block | None], constants: bytes, kernels: Kernels) -> None:
-        """Record a dispatch: bind its buffers and constants, and copy back the bindings that had to be copied.
+        """Record a dispatch: bind its buffers and constants, and copy back the operands that were bound as copies.
 
-        A grid beyond the device's limits is folded: launched in another shape, and the kernel computes the workgroup
-        ids of the program's grid. Buffers of a kernel that has more than the device can bind are merged: several are
-        ranges of one bound buffer, and a uniform buffer has their offsets.
+        A kernel that has more buffers than the device can bind has merged ones: several operands are ranges of one
+        bound buffer, and a uniform buffer has their offsets. A grid beyond the device's limits is folded: it is
+        launched in another shape, and the kernel computes the workgroup ids of the program's grid.
 
         Args:
             command: The dispatch.
@@ -256,12 +246,7 @@ class PassRecorder:
             ranges = [
                 self._bindable_range(slot, blocks, kernel, i, copies_back) for i, slot in enumerate(command.slots)
             ]
-            read_only = kernel.read_only
-            if any(read_only):
-                # WebGPU refuses a buffer that is bound read-only and writable in one dispatch: then all are writable.
-                written = {bound.buffer for bound, flag in zip(ranges, read_only, strict=True) if not flag}
-                if any(bound.buffer in written for bound, flag in zip(ranges, read_only, strict=True) if flag):
-                    read_only = (False,) * len(ranges)
+            read_only = _bindable_access(ranges, kernel.read_only)
         if kernel.has_constants and command.constant_count:
             first = 4 * command.first_constant
             uniforms[CONSTANTS.group] = constants[first : first + 4 * command.constant_count]
@@ -299,22 +284,38 @@ class PassRecorder:
                 offsets.append(0)
                 ranges.append(self._bindable_range(command.slots[group[0]], blocks, kernel, group[0], copies_back))
                 continue
-            starts, total = [], 0  # first byte of each operand in the merged buffer, and its size
-            for binding in group:
-                slot = command.slots[binding]
-                starts.append(total)
-                total += -(-max(slot.size, 1) // ALIGNMENT) * ALIGNMENT
-            self._check_size(kernel, f"bindings {', '.join(map(str, group))} in one buffer", total)
-            temporary = self.temporary(total)
-            for binding, start in zip(group, starts, strict=True):
-                slot = command.slots[binding]
-                block = _block(blocks, slot)
-                self.copy(block, slot.offset, temporary, start, slot.size)
-                if binding in merged.written:
-                    copies_back.append(CopyBack(temporary, start, block, slot.offset, slot.size))
+            operands = [(command.slots[binding], binding in merged.written) for binding in group]
+            what = f"bindings {', '.join(map(str, group))} in one buffer"
+            merged_range, starts = self._copy_operands_together(operands, blocks, kernel, what, copies_back)
             offsets += [start // element_bytes for start in starts]
-            ranges.append(BufferRange(temporary.buffer, 0, total))
+            ranges.append(merged_range)
         return ranges, offsets
+
+    def _copy_operands_together(
+        self, operands: Sequence[tuple[Slot, bool]], blocks: Sequence[Block | None], kernel: WebGPUKernel, what: str,
+        copies_back: list[CopyBack],
+    ) -> tuple[BufferRange, list[int]]:  # fmt: skip
+        """Record copies of operands into one temporary buffer. Return the buffer, and the first byte of each operand.
+
+        Args:
+            operands: (operand, whether the kernel writes it).
+            blocks: Memory of each buffer of the plan.
+            kernel: The kernel, for an error.
+            what: Name of the binding, for an error.
+            copies_back: Receives the copies to record after the dispatch.
+        """
+        starts, total = [], 0
+        for slot, _ in operands:
+            starts.append(total)
+            total += -(-max(slot.size, 1) // ALIGNMENT) * ALIGNMENT
+        self._check_size(kernel, what, total)
+        temporary = self.temporary(total)
+        for (slot, is_written), start in zip(operands, starts, strict=True):
+            block = _block(blocks, slot)
+            self.copy(block, slot.offset, temporary, start, slot.size)
+            if is_written:
+                copies_back.append(CopyBack(temporary, start, block, slot.offset, slot.size))
+        return BufferRange(temporary.buffer, 0, total), starts
 
     def _check_size(self, kernel: WebGPUKernel, what: str, size: int) -> None:
         """Raise InvalidArgumentError if a binding exceeds maxStorageBufferBindingSize. what: names the binding."""
@@ -377,6 +378,18 @@ class PassRecorder:
             for groups, group_index, offset, size in self.pending_uniforms:
                 groups.append((group_index, self._group(layout, [BufferRange(block.buffer, offset, size)])))
         return recorded
+
+
+def _bindable_access(ranges: Sequence[BufferRange], read_only: tuple[bool, ...]) -> tuple[bool, ...]:
+    """Return for each binding whether to bind it as read-only; `read_only` is what the shader needs.
+
+    WebGPU refuses a buffer that one dispatch binds both as read-only and as writable. All bindings of a dispatch with
+    such a buffer are writable.
+    """
+    written = {bound.buffer for bound, flag in zip(ranges, read_only, strict=True) if not flag}
+    if any(bound.buffer in written for bound, flag in zip(ranges, read_only, strict=True) if flag):
+        return (False,) * len(ranges)
+    return read_only
 
 
 def _block(blocks: Sequence[Block | None], slot: Slot) -> Block:

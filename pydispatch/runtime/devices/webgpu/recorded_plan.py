@@ -30,7 +30,9 @@ class HostCommands(Protocol):
 
 
 class RecordedPlan:
-    """Recorded plan as a list of pieces, which its owner keeps alive until a run has been submitted.
+    """Recorded plan as a list of pieces, which `run` encodes and submits, any number of times.
+
+    A `PassRecorder` fills it. The owner keeps it alive until a run has been submitted; `release` ends it.
 
     Attributes:
         pieces: Pieces in order, each a list of `Launch` for one compute pass, a tuple (function of wgpu, its arguments

@@ -275,20 +275,13 @@ class AddressResolver:
         """
         batch, size = frame.batch, self.size
         limit = batch.launch.shared_bytes if shared else batch.local_stride
-        # One pass decides almost always: the bits of all offsets together are negative if one is, have a low bit that
-        # one has, and are at least the largest one.
+        # The OR of all offsets tells almost always that all are valid: it is negative if one of them is, has each low
+        # bit that one of them has, and is at least as large as the largest one.
         all_bits = int(np.bitwise_or.reduce(offsets))
         if all_bits & (size - 1):
             self._check_alignment(frame, positions, offsets)
         if all_bits < 0 or (all_bits > limit - size and int(offsets.max()) > limit - size):
-            is_outside = (offsets < 0) | (offsets > limit - size)
-            index = int(np.argmax(is_outside))
-            has = f"; the thread has {limit} bytes"
-            if shared:
-                dynamic = batch.launch.dynamic_shared
-                has = f"; the block has {limit} bytes of shared memory, {dynamic} of them given at launch"
-            position = index if positions is None else int(positions[index])
-            self._fault(frame, position, int(offsets[index]), has, "shared" if shared else "local")
+            self._fault_outside(frame, positions, offsets, shared, limit)
         starts = frame.shared_bases() if shared else frame.threads * batch.local_stride
         own_starts = starts if positions is None else starts[positions]
         memory = batch.shared if shared else batch.local
@@ -297,6 +290,19 @@ class AddressResolver:
         if shared:
             self.record(frame, access)
         return access
+
+    def _fault_outside(self, frame: Frame, positions: Any, offsets: Any, shared: bool, limit: int) -> NoReturn:
+        """Report the first access outside of the shared or local memory, which has `limit` bytes.
+
+        For the other parameters, see `resolve_window`.
+        """
+        index = int(np.argmax((offsets < 0) | (offsets > limit - self.size)))
+        has = f"; the thread has {limit} bytes"
+        if shared:
+            dynamic = frame.batch.launch.dynamic_shared
+            has = f"; the block has {limit} bytes of shared memory, {dynamic} of them given at launch"
+        position = index if positions is None else int(positions[index])
+        self._fault(frame, position, int(offsets[index]), has, "shared" if shared else "local")
 
     def _fault(self, frame: Frame, position: int, address: int, why: str, space: str = "") -> NoReturn:
         """Report the access of a thread to an invalid address.

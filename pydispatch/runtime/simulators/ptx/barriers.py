@@ -107,27 +107,14 @@ class Barriers:
             wait: The threads to add to `waiting`, whose `slots` and `barrier_numbers` are set here. None for
                 bar.arrive, whose threads go on.
         """
-        batch = self._batch
         self.is_unused = False
-        slots = batch.block_slots()[frame.threads]
+        slots = self._batch.block_slots()[frame.threads]
         barrier_numbers = np.broadcast_to(np.asarray(barrier_number, np.int64), slots.shape)
-        if (barrier_numbers >= _BARRIERS).any():
-            frame.fault(
-                instruction,
-                int(np.argmax(barrier_numbers >= _BARRIERS)),
-                f"names barrier {int(barrier_numbers.max())}; {_BARRIERS - 1} is the last",
-            )
+        _require_existing(frame, instruction, barrier_numbers)
         np.add.at(self._arrived, (slots, barrier_numbers), 1)
         if count is not None:
             counts = np.broadcast_to(np.asarray(count, np.int64), slots.shape)
-            invalid = (counts % WARP_LANES != 0) | (counts == 0)
-            if invalid.any():
-                position = int(np.argmax(invalid))
-                frame.fault(
-                    instruction,
-                    position,
-                    f"waits for {int(counts[position])} threads; the number is a multiple of {WARP_LANES}",
-                )
+            _require_whole_warp_counts(frame, instruction, counts)
             self._counts[slots, barrier_numbers] = counts
         if wait is not None:
             wait.slots, wait.barrier_numbers = slots, barrier_numbers
@@ -208,3 +195,26 @@ class Barriers:
             assert wait.reduction is not None
             store = wait.activation.frame.stores[wait.reduction.store]
             store[wait.index] = result[wait.slots, wait.barrier_numbers].astype(store.dtype)
+
+
+def _require_existing(frame: Frame, instruction: Instruction, barrier_numbers: Any) -> None:
+    """Report a fault if a thread names a barrier that blocks do not have. barrier_numbers: int64 [threads]."""
+    invalid = barrier_numbers >= _BARRIERS
+    if invalid.any():
+        frame.fault(
+            instruction,
+            int(np.argmax(invalid)),
+            f"names barrier {int(barrier_numbers.max())}; {_BARRIERS - 1} is the last",
+        )
+
+
+def _require_whole_warp_counts(frame: Frame, instruction: Instruction, counts: Any) -> None:
+    """Report a fault if a barrier waits for a part of a warp. counts: threads it waits for, int64 [threads]."""
+    invalid = (counts % WARP_LANES != 0) | (counts == 0)
+    if invalid.any():
+        position = int(np.argmax(invalid))
+        frame.fault(
+            instruction,
+            position,
+            f"waits for {int(counts[position])} threads; the number is a multiple of {WARP_LANES}",
+        )

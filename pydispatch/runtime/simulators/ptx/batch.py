@@ -43,7 +43,13 @@ class Running(Launched, Protocol):
 
 
 class Batch(ThreadBatch):
-    """Thread blocks that are simulated together, and the schedule of their groups of threads."""
+    """Thread blocks that are simulated together, and the schedule of their groups of threads.
+
+    The launch calls `start` and then `run`. A group is the threads of one function call that are at the same block of
+    code; it is ready, or parked until the other threads of its warps come, or waits at `barriers`, or runs. Steps and
+    ends of blocks of code call the other methods: `activate` for a call, `split` for a divergent branch, `returned`
+    and `exited`.
+    """
 
     def __init__(self, launch: Running, first: int, count: int) -> None:
         """Create the batch of `count` thread blocks of a launch, from block `first` on. No thread runs yet."""
@@ -55,7 +61,7 @@ class Batch(ThreadBatch):
         self._parked: dict[GroupKey, ThreadGroup] = {}  # groups that wait for other threads of their warps
         self._activations: list[Activation] = []  # function calls that have not ended, callers before callees
         self._serial = 0  # number of activations so far, by which activations of one call depth are ordered
-        self._blocks_before_yield = _BLOCKS_BEFORE_YIELD  # that a group runs before another gets its turn
+        self._blocks_before_yield = _BLOCKS_BEFORE_YIELD  # blocks of code until another group gets its turn; falls
         self._is_round_robin_next = False  # whether the next group is the one that has not run for longest
 
     # -- Scheduling ----------------------------------------------------------------------------------------------
@@ -155,8 +161,9 @@ class Batch(ThreadBatch):
         is_round_robin, is_subset = self._is_round_robin_next, not group.has_all_threads
         self._is_round_robin_next = False
         while True:
+            # Wait if needed: a block with `sync` waits for other threads of its warps,
+            # unless all living threads are in the group.
             block = blocks[block_index]
-            # A block with `sync` waits for other threads of its warps, unless all living threads are in the group.
             if block.sync is not None and group.size != self.living:
                 group.block = block_index
                 if (activation.priority, block_index) in self._parked:  # other threads of the call wait at this block
@@ -164,6 +171,7 @@ class Batch(ThreadBatch):
                     return
                 if not self._meet_warps(group, block):
                     return
+            # Run the block.
             if is_subset:
                 frame.load_registers(block)
             regs = frame.regs
@@ -172,6 +180,7 @@ class Batch(ThreadBatch):
             launch.steps += block.count
             if launch.steps >= launch.check_at:
                 launch.check(self, block, frame)
+            # Find the next block.
             if block.end is None:
                 block_index += 1
             else:
@@ -179,6 +188,7 @@ class Batch(ThreadBatch):
                 block_index = block.end(self, group, frame)
                 if block_index < 0:  # the group waits, has split or has ended
                     return
+            # Yield to another group that can run.
             if ready:
                 blocks_run += 1
                 # The group with the least key runs first: it is in the deepest call, at the lowest program counter.

@@ -106,6 +106,9 @@ class Unused:
 class FunctionBuilder:
     """Builder of the operands of one function's closures: each operand has a slot in the list that closures receive.
 
+    Handlers of instructions get the slots of operands by `source` and `target`, or by `bind` for all at once, and
+    return a closure that reads and writes `regs[slot]`. The translator then takes the closure by `take`.
+
     Attributes:
         module: Name of the module, for messages.
         symbols: Name of a variable or function → its address, or a special value if it is known only at launch.

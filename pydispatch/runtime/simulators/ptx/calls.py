@@ -61,7 +61,10 @@ def call(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
 
 
 class _Call:
-    """Closure data of one `call` instruction of PTX: where its arguments and results are, and the function.
+    """Data of one `call` instruction of PTX: the function, and where the caller's arguments and results are.
+
+    `run`, the closure of the instruction, starts an activation of the function for the calling threads. The batch calls
+    `_copy_results` when these return.
 
     Attributes:
         result_registers: Index in `builder.storages` of each register or `.param` variable that receives a result.
@@ -132,25 +135,28 @@ class _Call:
             counts = f"{len(self.argument_slots)} arguments and takes {len(self.result_registers)} results"
             frame.fault(self._instruction, 0, f"passes {counts}; '{code.name}' has {len(params)} and {len(returns)}")
         positions = group.positions() if positions_in_frame is None else group.positions()[positions_in_frame]
+        # The function's local memory begins after that of its caller.
         end_of_local = frame.local_offset + frame.code.local_size
         local_offset = -(-end_of_local // _LOCAL_ALIGNMENT) * _LOCAL_ALIGNMENT
         batch.reserve_local(local_offset + code.local_size, lambda why: frame.fault(self._instruction, 0, why))
         activation = batch.activate(code, group.activation, positions, after, self._copy_results, local_offset)
-        # An argument is a `.param` variable `storage`, or else the register in `slot`.
-        for (storage, slot), param in zip(self.argument_slots, params, strict=True):
-            store = _store_of_parameter(code, param.name)
+        self._copy_arguments(frame, positions_in_frame, activation.frame)
+        batch.make_ready(type(group)(activation, block=0, index=None))  # all threads, from the first block of code
+
+    def _copy_arguments(self, caller: Frame, positions: Any, callee: Frame) -> None:
+        """Copy the arguments of threads from the caller's frame to the parameters in the frame of the function.
+
+        positions: of these threads in the caller's frame, int64; None for all.
+        """
+        for (storage, slot), param in zip(self.argument_slots, callee.code.function.params, strict=True):
+            store = _store_of_parameter(callee.code, param.name)
             if store < 0:  # the function does not read it
                 continue
-            if storage is None:
-                value = np.broadcast_to(frame.regs[slot], frame.n)
-            else:
-                value = frame.stores[frame.code.store_of[storage]]
-            _copy(
-                activation.frame.stores[store],
-                slice(None),
-                value if positions_in_frame is None else value[positions_in_frame],
-            )
-        batch.make_ready(type(group)(activation, block=0, index=None))  # all threads, from the first block of code
+            if storage is None:  # a register, a constant or a special value
+                value = np.broadcast_to(caller.regs[slot], caller.n)
+            else:  # a `.param` variable
+                value = caller.stores[caller.code.store_of[storage]]
+            _copy(callee.stores[store], slice(None), value if positions is None else value[positions])
 
     def _copy_results(self, callee: Frame, positions: Any, caller: Frame, caller_positions: Any) -> None:
         """Copy results of the callee's threads at `positions` to the caller's threads at `caller_positions`.

@@ -23,6 +23,10 @@ class Frame:
     A store is the array of a register, with one element for each thread. A slot is an operand of the closures: a view
     of a store, a constant, or a special value.
 
+    The frame of a call has all its threads, and its stores come from a pool and return to it. A frame of some of these
+    threads (`full` is not None) has copies: `load_registers` copies what the next block of code uses, and `flush`
+    writes changed registers back.
+
     Attributes:
         batch: The batch of the threads.
         code: The function that they run.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pydispatch.formats.ptx.module import Arguments, Instruction, PtxSymbol
+from pydispatch.formats.ptx.module import Arguments, Instruction, Operand, PtxSymbol
 from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.loads import read_bytes
@@ -31,15 +31,7 @@ def host_call(builder: FunctionBuilder, instruction: Instruction) -> Step:
     arguments = operands[callee_index + 1] if callee_index + 1 < len(operands) else None
     if not isinstance(arguments, Arguments):
         builder.fail(instruction, "passes no arguments")
-    slots = []
-    for operand in arguments.items:
-        storage = builder.storage(operand.name) if isinstance(operand, PtxSymbol) else None
-        if storage is None:
-            builder.fail(instruction, "passes what is no .param variable")
-        size = min(8, builder.storages[storage].count)
-        slot = builder.view(storage, np.dtype(f"u{size}"))
-        builder.reads.add(slot)
-        slots.append(slot)
+    slots = [_argument_slot(builder, instruction, operand) for operand in arguments.items]
     if callee.name == "vprintf":
         # vprintf(format, values): addresses of the text and of a buffer with the values.
         return lambda regs: _print(regs[FRAME_SLOT], instruction, formats=regs[slots[0]], values=regs[slots[1]])
@@ -61,6 +53,17 @@ def host_call(builder: FunctionBuilder, instruction: Instruction) -> Step:
     return fail
 
 
+def _argument_slot(builder: FunctionBuilder, instruction: Instruction, operand: Operand | None) -> int:
+    """Return the slot of an argument: an unsigned view of the first 8 bytes, or less, of a `.param` variable."""
+    storage = builder.storage(operand.name) if isinstance(operand, PtxSymbol) else None
+    if storage is None:
+        builder.fail(instruction, f"passes {operand}, expected a .param variable")
+    size = min(8, builder.storages[storage].count)
+    slot = builder.view(storage, np.dtype(f"u{size}"))
+    builder.reads.add(slot)
+    return slot
+
+
 _LONGEST_STRING = 4096
 """Bytes of a string that are read at most: one without a zero at its end would extend over all memory after it."""
 
@@ -76,6 +79,41 @@ def _string(frame: Frame, address: int) -> str:
     return characters.decode("utf-8", "replace")
 
 
+class _VariadicArguments:
+    """Reader of the arguments of one thread's vprintf, which are in a buffer one after the other.
+
+    Each begins at a multiple of its size. As in variadic calls of C, floats are doubles, and smaller integers have 4
+    bytes.
+    """
+
+    def __init__(self, frame: Frame, position: int, address: int) -> None:
+        """Begin at the address of the buffer. position: of the thread in the frame."""
+        self._frame, self._position, self._address = frame, position, address
+
+    def format(self, match: re.Match[str]) -> str:
+        """Return the next argument, formatted by its specifier, a match of `_FORMAT`."""
+        length, kind = match.groups()
+        if kind == "%":
+            return "%"
+        data = self._read(8 if kind in "eEfFgGaAsp" or length in ("l", "ll", "j", "z", "t") else 4)
+        # For Python's % operator, length modifiers are removed, and %a and %u replaced.
+        specifier = match.group().replace(length or "", "", 1) if length else match.group()
+        if kind == "s":
+            return specifier % _string(self._frame, int.from_bytes(data, "little"))
+        if kind == "p":
+            return hex(int.from_bytes(data, "little"))
+        if kind in "eEfFgGaA":
+            return specifier.replace("a", "g") % np.frombuffer(data, "f8")[0]
+        return specifier.replace("u", "d") % int.from_bytes(data, "little", signed=kind in "dic")
+
+    def _read(self, size: int) -> bytes:
+        """Read the next argument of `size` bytes, which are zeros where no memory is."""
+        self._address = -(-self._address // size) * size
+        data = read_bytes(self._frame, self._position, self._address, size) or bytes(size)
+        self._address += size
+        return data
+
+
 def _print(frame: Frame, instruction: Instruction, formats: Any, values: Any) -> None:
     """Print the formatted text of each thread to standard output, in the order of threads.
 
@@ -84,31 +122,6 @@ def _print(frame: Frame, instruction: Instruction, formats: Any, values: Any) ->
     formats, values = np.broadcast_to(formats, frame.n), np.broadcast_to(values, frame.n)
     for position in range(frame.n):
         text = _string(frame, int(formats[position]))
-        offset = int(values[position])
-
-        def formatted(match: re.Match[str], position: int = position) -> str:
-            """Return an argument formatted by its specifier, and advance `offset` past it in the buffer.
-
-            `position` is that of the printing thread in the frame.
-            """
-            nonlocal offset
-            length, kind = match.groups()
-            if kind == "%":
-                return "%"
-            # In variadic arguments of C, floats are doubles, and smaller integers are of 4 bytes; each is aligned.
-            size = 8 if kind in "eEfFgGaAsp" or length in ("l", "ll", "j", "z", "t") else 4
-            offset = -(-offset // size) * size
-            data = read_bytes(frame, position, offset, size) or bytes(size)  # zeros where no memory is
-            offset += size
-            # For Python's % operator, length modifiers are removed, and %a and %u replaced.
-            specifier = match.group().replace(length or "", "", 1) if length else match.group()
-            if kind == "s":
-                return specifier % _string(frame, int.from_bytes(data, "little"))
-            if kind == "p":
-                return hex(int.from_bytes(data, "little"))
-            if kind in "eEfFgGaA":
-                return specifier.replace("a", "g") % np.frombuffer(data, "f8")[0]
-            return specifier.replace("u", "d") % int.from_bytes(data, "little", signed=kind in "dic")
-
-        sys.stdout.write(_FORMAT.sub(formatted, text))
+        arguments = _VariadicArguments(frame, position, int(values[position]))
+        sys.stdout.write(_FORMAT.sub(arguments.format, text))
     sys.stdout.flush()

@@ -28,7 +28,10 @@ _CHECK_EVERY = 1 << 14
 
 
 class Launch:
-    """Launch of one kernel on the simulated GPU: it checks the arguments, and runs the grid in batches of blocks.
+    """Launch of one kernel on the simulated GPU. Its creation checks the arguments, and `run` runs the grid.
+
+    Batches of thread blocks run one after the other. Each counts its instructions in `steps`, and calls `check` when
+    they reach `check_at`, by which a launch is cancelled or fails at `max_steps`.
 
     Args:
         memory: Global memory.

@@ -29,14 +29,17 @@ _GRANULE_BYTES = 16
 """Bytes of a granule at first, as many as the widest access has. Narrower accesses divide it."""
 
 _ACCESS = np.dtype(
-    [("thread", "i8"), ("barriers", "i4"), ("warp_syncs", "i4"), ("fences", "i4"), ("line", "i4"), ("strong", "?")]
+    [
+        ("thread", "i8"),  # index of the thread in the launch, plus 1; 0: no access yet
+        ("barriers", "i4"),  # barriers that its block had passed before
+        ("warp_syncs", "i4"),  # how often the threads of its warp had met at bar.warp.sync before
+        ("fences", "i4"),  # fences that its block had passed before
+        ("line", "i4"),  # line of the instruction
+        ("strong", "?"),  # the access is atomic, volatile, acquire or release
+    ]
 )
-"""One access by one thread. All fields of a granule that was not accessed are 0, so that its memory stays untouched.
-
-thread: index of the thread in the launch, plus 1. barriers: number that its block had passed. warp_syncs: how often the
-threads of its warp had met at bar.warp.sync. fences: number that its block had passed. line: of the instruction.
-strong: whether the access is atomic, volatile, acquire or release.
-"""
+"""Access to a granule by one thread. It is all zeros before the first access, so that the operating system need not
+provide memory for tables of large allocations of which threads access little."""
 
 
 class RacingAccess(NamedTuple):
@@ -93,14 +96,32 @@ class _Table:
             self.readers = (np.repeat(self.readers[0], ratio), np.repeat(self.readers[1], ratio))
             self.granule_bytes = granule_bytes
 
+    def add_reads(self, reads: Any, granules: Any) -> None:
+        """Make `reads` the last reads of `granules`. An earlier read by another thread is kept as the one before.
+
+        Two threads are remembered because the reader that writes later races with the other one only.
+
+        Args:
+            reads: The read of each thread, an array of `_ACCESS`.
+            granules: Index of the granule that each thread reads, int64 [n].
+        """
+        last, earlier = self.readers
+        is_other_thread = last["thread"][granules] != reads["thread"]
+        earlier[granules[is_other_thread]] = last[granules[is_other_thread]]
+        last[granules] = reads
+
 
 class RaceDetector:
-    """Race detection during one launch; `finish` raises KernelError with the races."""
+    """Race detection during one launch.
+
+    The simulator calls `access`, `fence` and `warp_sync` in the order in which it runs instructions; each access is
+    compared with earlier ones. `finish` ends the launch, and raises KernelError if accesses raced.
+    """
 
     def __init__(self, launch: Launched) -> None:
         """Begin a launch, in which no thread has accessed memory."""
         self._launch = launch
-        # Identity of an allocation → (it, the last accesses of its bytes).
+        # id() of an allocation → (the allocation, the last accesses of its bytes).
         self._tables: dict[int, tuple[Allocation, _Table]] = {}
         self._races: dict[tuple[int, int], Race] = {}  # lines of the two accesses → the first race between them
         self._count = 0  # number of races, including those that are not recorded
@@ -148,50 +169,58 @@ class RaceDetector:
         allocation = access.memory
         if allocation.kind in ("const", "local"):  # read-only, or private to each thread
             return
-        threads = access.select_threads(frame.threads)
-        blocks = self._blocks(frame, threads)
-        now = np.zeros(threads.size, _ACCESS)
-        launch_threads = self._threads(frame, threads)
-        now["thread"] = launch_threads + 1  # 0 is no thread
-        now["barriers"] = frame.batch.epochs[blocks - frame.batch.first]  # indexed by block of the batch
-        now["fences"] = self._fences[blocks]
-        warps = self._warp(launch_threads)
-        now["warp_syncs"] = [self._warp_syncs.get(int(warp), 0) for warp in warps] if self._warp_syncs else 0
-        now["line"], now["strong"] = instruction.line, strong
+        now = self._accesses_now(frame, access.select_threads(frame.threads), instruction, strong)
         table = self._table(allocation)
         table.refine_granules_for(access.offsets, size)
         first_granules = access.offsets // table.granule_bytes
         for index in range(size // table.granule_bytes):
             granules = first_granules + index
             if write:
-                if not strong:
-                    self._check_same_instruction(now, allocation, granules, table.granule_bytes)
-                for reads in table.readers:
-                    self._check(
-                        reads[granules],
-                        now,
-                        allocation,
-                        granules,
-                        table.granule_bytes,
-                        first_writes=False,
-                        second_writes=True,
-                    )
-            self._check(
-                table.writer[granules],
-                now,
-                allocation,
-                granules,
-                table.granule_bytes,
-                first_writes=True,
-                second_writes=write,
-            )
-            if write:
+                self._check_write(now, allocation, granules, table, strong)
                 table.writer[granules] = now
             else:
-                last, earlier = table.readers
-                is_other_thread = last["thread"][granules] != now["thread"]
-                earlier[granules[is_other_thread]] = last[granules[is_other_thread]]
-                last[granules] = now
+                self._check(
+                    table.writer[granules], now, allocation, granules, table.granule_bytes,
+                    first_writes=True, second_writes=False,
+                )  # fmt: skip
+                table.add_reads(now, granules)
+
+    def _accesses_now(self, frame: Frame, threads: Any, instruction: Instruction, strong: bool) -> Any:
+        """Return the access of each thread by an instruction, an array of `_ACCESS`, with what orders it until now.
+
+        threads: indices in the frame's batch, int64 [n].
+        """
+        now = np.zeros(threads.size, _ACCESS)
+        blocks, launch_threads = self._blocks(frame, threads), self._threads(frame, threads)
+        now["thread"] = launch_threads + 1  # 0 is no thread
+        now["barriers"] = frame.batch.epochs[blocks - frame.batch.first]  # indexed by block of the batch
+        now["fences"] = self._fences[blocks]
+        warps = self._warp(launch_threads)
+        now["warp_syncs"] = [self._warp_syncs.get(int(warp), 0) for warp in warps] if self._warp_syncs else 0
+        now["line"], now["strong"] = instruction.line, strong
+        return now
+
+    def _check_write(self, now: Any, allocation: Allocation, granules: Any, table: _Table, strong: bool) -> None:
+        """Record races of writes with each other, with the last reads and with the last write of their granules.
+
+        Args:
+            now: The write of each thread, an array of `_ACCESS`.
+            allocation: The written memory.
+            granules: Index of the granule that each thread writes.
+            table: The last accesses to the allocation.
+            strong: Whether the writes are atomic, volatile or releases, and so do not race with each other.
+        """
+        if not strong:
+            self._check_same_instruction(now, allocation, granules, table.granule_bytes)
+        for reads in table.readers:
+            self._check(
+                reads[granules], now, allocation, granules, table.granule_bytes,
+                first_writes=False, second_writes=True,
+            )  # fmt: skip
+        self._check(
+            table.writer[granules], now, allocation, granules, table.granule_bytes,
+            first_writes=True, second_writes=True,
+        )  # fmt: skip
 
     def _table(self, allocation: Allocation) -> _Table:
         """Return the table of an allocation, created on first use.

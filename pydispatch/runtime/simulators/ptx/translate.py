@@ -1,4 +1,4 @@
-"""Translation of a function to basic blocks of closures, with their terminators, and register allocation.
+"""Translation of a function to basic blocks of closures, with their terminators.
 
 A closure runs one instruction for all threads of a frame. Its operands are in slots of a list: registers, which are
 arrays over the threads, constants and special values. A store is the array that one or more registers share.
@@ -16,6 +16,7 @@ from pydispatch.runtime.simulators.ptx import instruction_set
 from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, RegisterView, Special, Step, Unused
 from pydispatch.runtime.simulators.ptx.code import CodeBlock, FunctionCode, LaneSync, RegisterPool, SlotAccess
 from pydispatch.runtime.simulators.ptx.elements import BOOL, aligned, dtype_of
+from pydispatch.runtime.simulators.ptx.register_stores import RegisterStores
 from pydispatch.runtime.simulators.ptx.registry import HANDLERS
 from pydispatch.runtime.simulators.ptx.terminators import TERMINATORS, BuildEnd, branch_if, is_terminator
 
@@ -23,7 +24,7 @@ assert instruction_set.LOADED
 
 
 class Translator:
-    """Translator of a function body into basic blocks of closures. Used once.
+    """Translator of one function body into basic blocks of closures, which `run` returns. Used once.
 
     Args:
         function: The function.
@@ -107,7 +108,7 @@ class Translator:
         builder.reads, builder.writes = set(), set()
 
     def _instruction(self, instruction: Instruction) -> None:
-        """Translate an instruction into a closure of the current block."""
+        """Translate an instruction: append its closure to the current block or to a new one, or end the block."""
         if is_terminator(instruction):
             self._terminate(instruction)
             return
@@ -115,7 +116,8 @@ class Translator:
         if handler is None:
             self._builder.fail(instruction)
         builder = self._builder
-        # The operand with the mask of the lanes that it waits for; -1: the whole warp; None: it waits for none.
+        # An instruction such as shfl.sync waits for other lanes: it begins a block, before which the scheduler waits.
+        # mask: index of the operand with the mask of these lanes; -1: the whole warp; None: it waits for none.
         mask = instruction_set.waits_for(instruction)
         if mask is not None:
             if instruction.guard is not None:
@@ -163,51 +165,22 @@ class Translator:
         self._pending_ends.append((block, build_end))
         self._next_needs_new_block = True
 
-    # -- Register allocation ------------------------------------------------------------------------------------
-
     def _finish(self, local_size: int) -> FunctionCode:
-        """Assign the registers to stores, which are arrays over threads, and return the code.
-
-        A register is an index of `builder.storages`. It has a store of its own if other blocks access it, or if a block
-        may read a value that is older than the block's run. All other registers share stores.
-        """
+        """Assign the registers to stores, and return the code. local_size: bytes of the function's local memory."""
         builder = self._builder
-        blocks_of: dict[int, set[int]] = {}  # register → blocks that access it
-        exposed: set[int] = set()  # registers that a block may read before it has written them for all threads
+        stores = RegisterStores(self._blocks, builder)
         for block in self._blocks:
-            written: set[int] = set()
-            for reads, writes, is_guarded in block.accesses:
-                for register in self._registers(reads):
-                    blocks_of.setdefault(register, set()).add(block.index)
-                    if register not in written:
-                        exposed.add(register)
-                for register in self._registers(writes):
-                    blocks_of.setdefault(register, set()).add(block.index)
-                    if register not in written and is_guarded:
-                        exposed.add(register)
-                    written.add(register)
-        block_local = {r for r, blocks in blocks_of.items() if len(blocks) == 1 and r not in exposed}
-        store_kinds: list[tuple[Any, int]] = []
-        store_of = [-1] * len(builder.storages)
-        for register, storage in enumerate(builder.storages):
-            if register not in block_local and register in blocks_of:
-                store_of[register] = len(store_kinds)
-                store_kinds.append((storage.dtype, storage.count))
-        unshared_count = len(store_kinds)
-        self._share_stores(block_local, store_of, store_kinds)  # adds the shared stores to both lists
-        for block in self._blocks:
-            self._summarize_accesses(block, block_local, store_of)
+            stores.summarize_accesses(block)
         slots = list(builder.slots)
         # Slots that a frame binds to arrays: unused results, special values, and the registers that have a store.
         bound_slots = [slot for slot, operand in enumerate(slots) if isinstance(operand, Unused | Special)]
         bound_slots += [
             slot
             for slot, operand in enumerate(slots)
-            if isinstance(operand, RegisterView) and store_of[operand.storage] >= 0
+            if isinstance(operand, RegisterView) and stores.store_of[operand.storage] >= 0
         ]
         # A frame begins with a copy of the template: constants in their slots, None in those that it binds to arrays.
         template = [None if isinstance(operand, RegisterView | Special | Unused) else operand for operand in slots]
-        pool = RegisterPool(store_kinds, zeroed=list(range(unshared_count)))
         return FunctionCode(
             name=self._function.name,
             function=self._function,
@@ -216,64 +189,11 @@ class Translator:
             slots=slots,
             template=template,
             bound_slots=bound_slots,
-            store_of=store_of,
-            store_kinds=store_kinds,
-            pool=pool,
+            store_of=stores.store_of,
+            store_kinds=stores.kinds,
+            pool=RegisterPool(stores.kinds, zeroed=list(range(stores.unshared_count))),
             local_size=local_size,
         )
-
-    def _registers(self, slots: set[int]) -> list[int]:
-        """Return the registers (indices of `builder.storages`) that some slots are views of."""
-        return [what.storage for slot in slots if isinstance(what := self._builder.slots[slot], RegisterView)]
-
-    def _share_stores(self, block_local: set[int], store_of: list[int], store_kinds: list[tuple[Any, int]]) -> None:
-        """Assign stores to registers that live inside one block, which share them: a store is free again after the last
-        use of its register.
-
-        Args:
-            block_local: The registers.
-            store_of: Register → its store, -1 for none yet; receives those of `block_local`.
-            store_kinds: (type, number of elements) of each store; receives new ones.
-        """
-        arrays_of_kind: dict[tuple[Any, int], list[int]] = {}
-        for block in self._blocks:
-            last_access: dict[int, int] = {}
-            for access, (reads, writes, _) in enumerate(block.accesses):
-                for register in self._registers(reads | writes):
-                    if register in block_local:
-                        last_access[register] = access
-            free_arrays = {kind: list(stores) for kind, stores in arrays_of_kind.items()}
-            for access, (reads, writes, _) in enumerate(block.accesses):
-                accessed = [r for r in self._registers(reads | writes) if r in block_local]
-                for register in accessed:
-                    if store_of[register] < 0:
-                        kind = (self._builder.storages[register].dtype, self._builder.storages[register].count)
-                        if free_arrays.get(kind):
-                            store_of[register] = free_arrays[kind].pop()
-                        else:
-                            store_of[register] = len(store_kinds)
-                            store_kinds.append(kind)
-                            arrays_of_kind.setdefault(kind, []).append(store_of[register])
-                for register in set(accessed):
-                    if last_access[register] == access:
-                        free_arrays.setdefault(store_kinds[store_of[register]], []).append(store_of[register])
-
-    def _summarize_accesses(self, block: CodeBlock, block_local: set[int], store_of: list[int]) -> None:
-        """Set the slots and stores that a block accesses.
-
-        Args:
-            block: The block.
-            block_local: Registers that live inside one block.
-            store_of: Register → its store.
-        """
-        slots: set[int] = set().union(*(access.reads | access.writes for access in block.accesses))
-        block.slots = sorted(slots)
-        registers = set(self._registers(slots))
-        block.block_local_stores = sorted({store_of[r] for r in registers & block_local})
-        block.live_stores = sorted({store_of[r] for r in registers - block_local})
-        for access in block.accesses:
-            block.writes |= {store_of[r] for r in self._registers(access.writes) if r not in block_local}
-        block.accesses = []
 
 
 def guard_of(builder: FunctionBuilder, instruction: Instruction) -> tuple[int, bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,27 +67,20 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     It copies `size` bytes (4, 8 or 16) from global to shared memory; those beyond `source_size` become zeros.
     """
-    words = instruction.modifiers
-    qualifiers = [m for m in words[1:] if m not in _HINTS and not m.startswith("L2::")]
+    qualifiers = [m for m in instruction.modifiers[1:] if m not in _HINTS and not m.startswith("L2::")]
     operands = builder.operands(instruction, 3, most=5)  # the fifth is a cache policy, without effect
-    size = operands[2]
+    destination, source, size = operands[:3]
     is_to_shared = qualifiers in (["shared"], ["shared::cta"])
     if not is_to_shared or not isinstance(size, Immediate) or size.value not in (4, 8, 16):
         builder.fail(instruction)
     count = int(size.value)
-    # The modifiers name both spaces; an access is resolved by those of an instruction, which name one.
-    shared_access = Instruction(instruction.opcode, ("shared",), instruction.operands, instruction.line)
-    resolve_destination = memory_operand(builder, shared_access, operands[0], count, write=True)
-    source = operands[1]
+    shared_access = _access_of(instruction, "shared")
+    resolve_destination = memory_operand(builder, shared_access, destination, count, write=True)
     if not isinstance(source, Address):
         builder.fail(instruction, "has no [address] to copy from")
-    global_access = Instruction(instruction.opcode, ("global",), instruction.operands, instruction.line)
-    resolve_source = memory_operand(builder, global_access, source, count, write=False)
+    read_whole = memory_operand(builder, _access_of(instruction, "global"), source, count, write=False)
     source_size = builder.source(instruction, operands[3], "u32") if len(operands) > 3 else None
-    byte_resolver = AddressResolver(global_access, "global", size=1, write=False, strong=False)
-    base = builder.constant(np.uint64(0))
-    if source.base is not None:
-        base = builder.source(instruction, source.base, "u64")
+    read_partially = _PartialRead.of(builder, instruction, source)
 
     def step(regs: list[Any]) -> None:
         """Begin a copy of `count` bytes for each thread; bytes beyond the source size become 0."""
@@ -96,26 +89,56 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
         columns = np.arange(count)
         sizes = None if source_size is None else np.minimum(np.broadcast_to(regs[source_size], frame.n), count)
         if sizes is None or (sizes == count).all():
-            for access in resolve_source(regs):  # one for each allocation, by the threads that access it
+            for access in read_whole(regs):  # one for each allocation, by the threads that access it
                 access.assign_threads(data, access.memory.data[access.offsets[:, None] + columns])
         else:
-            read_partially(regs, sizes, data)  # byte by byte, which is slower
+            read_partially.read(regs, sizes, data)
         for access in resolve_destination(regs):
             threads = access.select_threads(frame.threads)
             frame.batch.async_copies.begin(threads, access.memory, access.offsets.copy(), access.select_threads(data))
 
-    def read_partially(regs: list[Any], sizes: Any, data: Any) -> None:
-        """Read the first `sizes[t]` bytes of thread t into `data[t]`.
+    return step
 
-        Bytes that are not copied are not checked: their address may be invalid.
-        """
+
+def _access_of(instruction: Instruction, space: str) -> Instruction:
+    """Return the copy `instruction` as an access to one state space, "shared" or "global".
+
+    The modifiers of the copy name both spaces, but an address is resolved in the one that the modifiers name.
+    """
+    return Instruction(instruction.opcode, (space,), instruction.operands, instruction.line)
+
+
+class _PartialRead(NamedTuple):
+    """Read of the source of a copy where threads copy fewer bytes than the copy's size.
+
+    It reads byte by byte, because bytes that are not copied must not be checked: their address may be invalid.
+
+    Attributes:
+        resolver: Resolves the address of one byte of global memory.
+        base: Slot of the base address, uint64.
+        offset: Bytes that are added to it.
+    """
+
+    resolver: AddressResolver
+    base: int
+    offset: int
+
+    @classmethod
+    def of(cls, builder: FunctionBuilder, instruction: Instruction, source: Address) -> _PartialRead:
+        """Return the read of the operand `source` of a copy."""
+        is_absolute = source.base is None
+        base = builder.constant(np.uint64(0)) if is_absolute else builder.source(instruction, source.base, "u64")
+        access = _access_of(instruction, "global")
+        resolver = AddressResolver(access, "global", size=1, write=False, strong=False)
+        return cls(resolver, base, source.offset)
+
+    def read(self, regs: list[Any], sizes: Any, data: Any) -> None:
+        """Read the first `sizes[t]` bytes of each thread t of the frame into `data[t]`."""
         frame = regs[FRAME_SLOT]
-        addresses = np.broadcast_to(regs[base], frame.n) + np.uint64(source.offset & ALL_ADDRESS_BITS)
+        addresses = np.broadcast_to(regs[self.base], frame.n) + np.uint64(self.offset & ALL_ADDRESS_BITS)
         for length in np.unique(sizes[sizes > 0]):
             threads = np.flatnonzero(sizes == length)
             frame_part = frame.subset(threads)
             for byte in range(int(length)):
-                for access in byte_resolver.resolve(frame_part, addresses[threads] + np.uint64(byte)):
+                for access in self.resolver.resolve(frame_part, addresses[threads] + np.uint64(byte)):
                     data[access.select_threads(threads), byte] = access.memory.data[access.offsets]
-
-    return step

@@ -96,6 +96,7 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     Threads update an element one after the other, in the order of their numbers. atom also returns the old value, which
     red does not.
     """
+    # Read the modifiers: the operation, its type, and how many elements a thread updates (v2, v4, v8).
     operation = next((m for m in instruction.modifiers if m in _UFUNCS or m in ("exch", "cas", "inc", "dec")), "")
     words, type_ = instruction.modifiers[:-1], instruction.modifiers[-1]
     known = {*_WORDS, operation}
@@ -110,6 +111,7 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     # Halves are computed by their bits, for which there is no ufunc.
     ufunc = _UFUNCS.get(operation) if not type_.startswith(("f16", "bf16")) else None
     atomic_operation = AtomicOperation(dtype, _update(builder, instruction, operation, type_), ufunc)
+    # Assign the operands: the result of atom, the address, and one value or two.
     operands = list(builder.operands(instruction, 2, most=5))
     result = operands.pop(0) if instruction.opcode == "atom" else None
     address = operands.pop(0)
@@ -210,11 +212,20 @@ def _vector(
     return step
 
 
+def _running_totals(ufunc: np.ufunc, initial: Any, values: Any) -> tuple[Any, Any]:
+    """Combine a value with each of `values` in turn. Return what it was before each, and what it is in the end."""
+    running = np.empty(values.size + 1, initial.dtype)
+    running[0], running[1:] = initial, values
+    totals = ufunc.accumulate(running)
+    return totals[:-1], totals[-1]
+
+
 def in_order(elements: Any, index: Any, operands: list[Any], operation: AtomicOperation) -> Any:
     """Update elements one thread after the other, and return the old value that each thread sees.
 
     Threads are grouped by their element. The first thread of each group updates, then the second of each, and so on, so
-    that no element occurs twice in a vectorized step.
+    that no element occurs twice in a vectorized step. An addition of 1 at the elements [7, 3, 7] of zeros is two steps,
+    of the threads 0 and 1 and then of thread 2, and returns [0, 0, 1].
 
     Args:
         elements: A memory as an array of elements, which is updated in place.
@@ -231,15 +242,13 @@ def in_order(elements: Any, index: Any, operands: list[Any], operation: AtomicOp
     old = np.empty(index.size, elements.dtype)
     most_updates = int(counts.max())
     if associative_ufunc is not None and most_updates > 1 and starts.size < most_updates:
-        # Few elements, each with many threads: each thread sees a running total.
+        # Few elements, each with many threads: a loop over the elements has fewer steps.
         for start, count in zip(starts, counts, strict=True):
             threads = order[start : start + count]
-            running = np.empty(count + 1, elements.dtype)
-            running[0] = elements[sorted_index[start]]
-            running[1:] = operands[0][threads]
-            totals = associative_ufunc.accumulate(running)
-            old[threads] = totals[:-1]
-            elements[sorted_index[start]] = totals[-1]
+            element = sorted_index[start]
+            old[threads], elements[element] = _running_totals(
+                associative_ufunc, elements[element], operands[0][threads]
+            )
         return old
     for rank in range(most_updates):  # the threads that are number `rank` of those that update their element
         threads_of_rank = order[starts[counts > rank] + rank]

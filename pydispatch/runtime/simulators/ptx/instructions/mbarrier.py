@@ -78,37 +78,49 @@ def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
             count=counts[0] if counts else None,
             drop=kind == "arrive_drop",
         )
-    if kind in ("init", "inval"):  # an invalidated word expects no arrivals: it is 0
-        operands = builder.operands(instruction, 1, most=2)
-        count = builder.source(instruction, operands[1], "u32") if kind == "init" else builder.constant(np.uint32(0))
-        resolve = memory_operand(builder, instruction, operands[0], _WORD.itemsize, write=True)
-
-        def init(regs: list[Any]) -> None:
-            """Store words of phase 0 that expect `count` arrivals, all of which are pending."""
-            n = regs[FRAME_SLOT].n
-            for access in resolve(regs):
-                counts = access.select_threads(np.broadcast_to(regs[count], n)).astype(np.uint64)
-                access.memory.views[_WORD][access.offsets >> _LOG2_WORD_BYTES] = counts << _EXPECTED | counts
-
-        return init
+    if kind in ("init", "inval"):
+        return _init(builder, instruction, is_invalidation=kind == "inval")
     if kind not in ("test_wait", "try_wait"):
         builder.fail(instruction)
+    return _wait(builder, instruction, is_by_parity="parity" in qualifiers)
+
+
+def _init(builder: FunctionBuilder, instruction: Instruction, is_invalidation: bool) -> Step:
+    """Build the closure of mbarrier.init, or of mbarrier.inval, which stores a word that expects no arrivals."""
+    operands = builder.operands(instruction, 1, most=2)
+    count = builder.constant(np.uint32(0)) if is_invalidation else builder.source(instruction, operands[1], "u32")
+    resolve = memory_operand(builder, instruction, operands[0], _WORD.itemsize, write=True)
+
+    def init(regs: list[Any]) -> None:
+        """Store words of phase 0 that expect `count` arrivals, all of which are pending."""
+        n = regs[FRAME_SLOT].n
+        for access in resolve(regs):
+            counts = access.select_threads(np.broadcast_to(regs[count], n)).astype(np.uint64)
+            access.memory.views[_WORD][access.offsets >> _LOG2_WORD_BYTES] = counts << _EXPECTED | counts
+
+    return init
+
+
+def _wait(builder: FunctionBuilder, instruction: Instruction, is_by_parity: bool) -> Step:
+    """Build the closure of mbarrier.test_wait or try_wait.
+
+    is_by_parity: the operand that names the awaited phase is its lowest bit (`.parity`), else a token of an arrival.
+    """
     operands = builder.operands(instruction, 3, most=4)
-    parity = "parity" in qualifiers
-    token = builder.source(instruction, operands[2], "u32" if parity else "u64")
+    phase_operand = builder.source(instruction, operands[2], "u32" if is_by_parity else "u64")
     target = builder.target(instruction, operands[0], BOOL)
     resolve = memory_operand(builder, instruction, operands[1], _WORD.itemsize, write=False, atomic=True)
 
     def wait(regs: list[Any]) -> None:
-        """Assign to the target whether the awaited phase is complete: that of the token, or the one of that parity.
+        """Assign to the target of each thread whether the phase that it waits for is complete.
 
         try_wait does not block here: like test_wait it returns at once, and programs repeat it.
         """
         n = regs[FRAME_SLOT].n
         for access in resolve(regs):  # one for each memory, with the threads that access it
             phase = access.memory.views[_WORD][access.offsets >> _LOG2_WORD_BYTES] >> _PHASE
-            awaited = access.select_threads(np.broadcast_to(regs[token], n))
-            is_complete = (phase & np.uint64(1) != awaited) if parity else (phase != awaited >> _PHASE)
+            awaited = access.select_threads(np.broadcast_to(regs[phase_operand], n))
+            is_complete = (phase & np.uint64(1) != awaited) if is_by_parity else (phase != awaited >> _PHASE)
             access.assign_threads(regs[target], is_complete)
 
     return wait

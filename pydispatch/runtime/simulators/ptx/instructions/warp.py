@@ -192,6 +192,18 @@ def _groups(frame: Frame, masks: Any) -> Any:
     return np.unique(keys, return_inverse=True)[1].reshape(-1)
 
 
+def _lanes_of_class(classes: Any, lane: Any) -> Any:
+    """Return for each thread the mask of the lanes of all threads of its class, int64 [n].
+
+    Args:
+        classes: Number of the class of each thread, from 0; all its threads are in one warp.
+        lane: Lane of each thread in its warp.
+    """
+    masks = np.zeros(int(classes.max()) + 1, np.int64)
+    np.bitwise_or.at(masks, classes, np.int64(1) << lane)
+    return masks[classes]
+
+
 @handles("match")
 def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of match over the lanes of a mask.
@@ -222,13 +234,9 @@ def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
         values = np.unique(np.broadcast_to(regs[a], frame.n), return_inverse=True)[1].reshape(-1)
         # Numbers of values are less than n, so that the sums differ for different pairs of group and value.
         group_and_value = np.unique(groups * frame.n + values, return_inverse=True)[1].reshape(-1)
-        bits = np.zeros(int(group_and_value.max()) + 1, np.int64)
-        np.bitwise_or.at(bits, group_and_value, np.int64(1) << lane)
-        lanes_with_value = bits[group_and_value]
+        lanes_with_value = _lanes_of_class(group_and_value, lane)
         if is_all:
-            lanes_of_group = np.zeros(int(groups.max()) + 1, np.int64)
-            np.bitwise_or.at(lanes_of_group, groups, np.int64(1) << lane)
-            agree = lanes_with_value == lanes_of_group[groups]
+            agree = lanes_with_value == _lanes_of_class(groups, lane)
             regs[target][...] = np.where(agree, np.broadcast_to(regs[mask], frame.n), 0)
             if p >= 0:
                 regs[p][...] = agree
