@@ -25,13 +25,13 @@ def make_differentiable(torch: Any, name: str, library: Any, backward: Backward)
     op = getattr(getattr(torch.ops, namespace), operator).default
 
     def forward(*args: Any) -> Any:
-        """Call the operator itself."""
+        """Call the operator `op`, as autograd.Function calls it for the results."""
         # autograd.Function turns gradients off in `forward`; then outer levels of torch.func would not record the call.
         with torch._C._AutoDispatchBelowAutograd(), torch.set_grad_enabled(True):
             return op(*args)
 
     def differentiate(context: Any, *gradients: Any) -> tuple[Any, ...]:
-        """Return the gradients of the arguments from `gradients`, those of the results."""
+        """Return the gradients of the arguments, which `backward` computes from the gradients of the results."""
         return backward(context, gradients)
 
     # Functional transforms call `kernel` once for each of their levels: each call is differentiated for one of them.

@@ -46,7 +46,7 @@ class DerivedProgram(TracedProgram):
         return type(self)(self.primal.specialize(**statics), self._chosen)
 
     def python(self, *args: Any, **named: Any) -> Any:
-        """Raise InvalidArgumentError: there is no Python function of the gradients."""
+        """Raise InvalidArgumentError: there is no Python run_primal of the gradients."""
         raise InvalidArgumentError(
             f"program '{self.name}' is derived and has no Python function; run that of '{self.primal.name}'"
         )
@@ -79,14 +79,14 @@ class DerivedProgram(TracedProgram):
                     "only floats have gradients: convert the array, x.astype(numpy.float32)",
                 )
 
-        def function(tensors: list[Tensor]) -> list[Tensor]:
-            """Record the primal with these tensors instead of the arguments `wrt`, and return its results."""
+        def run_primal(tensors: list[Tensor]) -> list[Tensor]:
+            """Record a call of the primal, and return its results. `tensors` replace the arguments named in `wrt`."""
             replaced = dict(zip(self.wrt, arrays_of(trace, tensors), strict=True))
             arguments = {name: replaced.get(name, values[name]) for name in self.primal.parameters}
             returned = self.primal.named(trace, self._recorded(trace, arguments))
             return [trace.tensor_of(value) for value in returned.values()]
 
-        results, gradients = differentiated(trace, inputs, function, lambda of: self._cotangents(trace, of, values))
+        results, gradients = differentiated(trace, inputs, run_primal, lambda of: self._cotangents(trace, of, values))
         arrays = arrays_of(trace, [*(results if self.has_value else ()), *gradients])
         is_single = len(arrays) == 1 and not isinstance(self._chosen, (list, tuple))
         return arrays[0] if is_single else tuple(arrays)

@@ -22,8 +22,13 @@ from pydispatch.programs.trace import Trace
 def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[Any] | None) -> None:
     """Record the call of a kernel; arrays that it writes have new elements from here on.
 
-    args: values of its parameters without the static ones, in order. grid: count of workgroups along x, y and z,
-    numbers or symbolic sizes; None for the kernel's own grid.
+    The kernel becomes a function of the program's module, which is called with the arguments and returns the new
+    contents of the arrays that it writes.
+
+    Args:
+        kernel: The kernel.
+        args: Values of its parameters without the static ones, in order.
+        grid: Count of workgroups along x, y and z, numbers or symbolic sizes; None for the kernel's own grid.
     """
     trace = next(argument.trace for argument in args if isinstance(argument, Array))
     with trace.here():

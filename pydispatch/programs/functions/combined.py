@@ -29,21 +29,21 @@ def hypot(trace: Trace, a: Any, b: Any) -> Any:
 def _log_of_sum(base: float) -> Callable[..., Any]:
     """Return the handler of logaddexp (base e) or logaddexp2 (base 2)."""
 
-    def function(trace: Trace, a: Any, b: Any) -> Any:
-        """Return log(base^a + base^b) without overflow."""
+    def log_of_sum(trace: Trace, a: Any, b: Any) -> Any:
+        """Return log_base(base^a + base^b) as max(a, b) + log_base(1 + base^-|a - b|), whose power cannot overflow."""
         x, y = _floats(trace, a, b)
         distance = np.where(np.equal(x, y), 0, -abs(np.subtract(x, y)))  # equal infinities would give NaN
         power = np.exp(distance) if base == math.e else np.exp2(distance)
         return np.maximum(x, y) + np.log1p(power) / math.log(base)
 
-    return function
+    return log_of_sum
 
 
 def _without_nan(function: Any) -> Callable[..., Any]:
     """Return the handler of fmax or fmin from numpy.maximum or numpy.minimum."""
 
     def ignoring_nan(trace: Trace, a: Any, b: Any) -> Any:
-        """Apply the function; if one element is NaN, return the other one."""
+        """Apply `function` to each pair of elements; if one of them is NaN, return the other one."""
         return np.where(np.not_equal(a, a), b, np.where(np.not_equal(b, b), a, function(a, b)))
 
     return ignoring_nan
@@ -80,15 +80,15 @@ def ptp(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 def atleast_nd(rank: int) -> Callable[..., Any]:
     """Return the handler of atleast_1d or atleast_2d: `rank` is 1 or 2."""
 
-    def function(trace: Trace, *arrays: Any) -> Any:
-        """Return the arrays with axes of size 1 put before those that they have."""
+    def with_rank(trace: Trace, *arrays: Any) -> Any:
+        """Return the arrays with axes of size 1 put before their own until they have `rank` axes."""
         results: list[Any] = []
         for array in arrays:
             x: Any = Array(trace, trace.tensor_of(array))
             results.append(x if x.ndim >= rank else np.reshape(x, (1,) * (rank - x.ndim) + tuple(x.shape)))
         return results[0] if len(results) == 1 else tuple(results)
 
-    return function
+    return with_rank
 
 
 def _all_atleast_nd(trace: Trace, arrays: Sequence[Any], rank: int) -> list[Any]:

@@ -60,7 +60,7 @@ def _matrices(trace: Trace, *operands: Any) -> list[Tensor]:
 
 
 def _function(of: Callable[..., Tensor | Sequence[Tensor]], result: Callable[..., Any] | None = None) -> Any:
-    """Return the handler of a function of one batch of matrices.
+    """Return the handler of a call of one batch of matrices.
 
     Args:
         of: Function of(trace, matrices, *options, **named) that returns a tensor or several. The options are those of
@@ -68,15 +68,15 @@ def _function(of: Callable[..., Tensor | Sequence[Tensor]], result: Callable[...
         result: Named tuple that several results become; None for a plain tuple.
     """
 
-    def function(trace: Trace, a: Any, *options: Any, **named: Any) -> Any:
-        """Record the function of matrices, and return its results as arrays."""
+    def call(trace: Trace, a: Any, *options: Any, **named: Any) -> Any:
+        """Record the call `of` for the matrices in `a`, and return its result as an array, or several in a tuple."""
         (x,) = _matrices(trace, a)
         results = of(trace, x, *options, **named)
         if isinstance(results, Tensor):
             return Array(trace, results)
         return (result or tuple)(*(Array(trace, tensor) for tensor in results))
 
-    return function
+    return call
 
 
 def _eigh(trace: Trace, x: Tensor, UPLO: str = "L") -> tuple[Tensor, Tensor]:  # noqa: N803

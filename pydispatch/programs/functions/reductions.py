@@ -33,7 +33,7 @@ def _type_of_sums(x: Tensor, dtype: Any) -> DType:
 def _reduction(name: str) -> Callable[..., Array]:
     """Return the handler of a reduction: "add", "mul", "max" or "min"."""
 
-    def function(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+    def reduce(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
         """Reduce along axes; without `axis`, over all elements."""
         x = trace.tensor_of(a)
         if name in ("add", "mul"):
@@ -42,7 +42,7 @@ def _reduction(name: str) -> Callable[..., Array]:
             _require_elements(trace, f"numpy.{name}", x, axes_of(axis))
         return Array(trace, reductions.reduce(trace, name, x, axes_of(axis), keepdims))
 
-    return function
+    return reduce
 
 
 def _require_elements(trace: Trace, name: str, x: Tensor, axes: Sequence[int] | None) -> None:
@@ -110,29 +110,32 @@ def std(
 def _argument(name: str) -> Callable[..., Array]:
     """Return the handler of argmax ("max") or argmin ("min")."""
 
-    def function(trace: Trace, a: Any, axis: int | None = None, keepdims: bool = False) -> Array:
-        """Return the index of the extreme along an axis; without `axis`, that in the elements in row-major order."""
+    def arg_extreme(trace: Trace, a: Any, axis: int | None = None, keepdims: bool = False) -> Array:
+        """Return the index of the largest or smallest element along an axis.
+
+        Without `axis`, the index counts all elements in row-major order.
+        """
         x = trace.tensor_of(a)
         if axis is None:
             x, axis = shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0
         trace.require_positive(x.shape[axis], f"numpy.arg{name} of no elements, of an array {x}")
         return Array(trace, reductions.arg_reduce(trace, name, x, axis, keepdims))
 
-    return function
+    return arg_extreme
 
 
 def _cumulative(name: str) -> Callable[..., Array]:
     """Return the handler of cumsum ("add") or cumprod ("mul")."""
 
-    def function(trace: Trace, a: Any, axis: int | None = None, dtype: Any = None) -> Array:
-        """Return the running results along an axis; without `axis`, in row-major order."""
+    def cumulate(trace: Trace, a: Any, axis: int | None = None, dtype: Any = None) -> Array:
+        """Return the running sums or products along an axis; without `axis`, of the elements in row-major order."""
         x = trace.tensor_of(a)
         if axis is None:
             x, axis = shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0
         x = elementwise.convert(trace, x, _type_of_sums(x, dtype))
         return Array(trace, scans.cumulative(trace, name, x, axis % x.rank))
 
-    return function
+    return cumulate
 
 
 Array.FUNCTIONS |= {

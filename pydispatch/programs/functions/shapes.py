@@ -157,8 +157,8 @@ def pad(trace: Trace, a: Any, pad_width: Any, mode: str = "constant", constant_v
 def _filled_like(value: float) -> Callable[..., Array]:
     """Return the handler of zeros_like and empty_like (0) or ones_like (1): arrays of the shape and type of another."""
 
-    def function(trace: Trace, like: Any, dtype: Any = None, shape: Any = None) -> Array:
-        """Return an array of the value, with the shape and type of `like` unless others are stated."""
+    def filled_like(trace: Trace, like: Any, dtype: Any = None, shape: Any = None) -> Array:
+        """Return an array whose elements are `value`, with the shape and type of `like` unless others are stated."""
         x = trace.tensor_of(like)
         return Array(
             trace,
@@ -167,7 +167,7 @@ def _filled_like(value: float) -> Callable[..., Array]:
             ),
         )
 
-    return function
+    return filled_like
 
 
 def _filled_of_shape(value: float) -> Callable[..., Array]:
@@ -176,11 +176,11 @@ def _filled_of_shape(value: float) -> Callable[..., Array]:
     The shape may have sizes that calls decide if NumPy passes them on: `numpy.zeros` and `numpy.empty` do not.
     """
 
-    def function(trace: Trace, shape: Any, dtype: Any = None) -> Array:
-        """Return an array of the value, of f64 unless another type is stated."""
+    def filled(trace: Trace, shape: Any, dtype: Any = None) -> Array:
+        """Return an array of a shape whose elements are `value`, of f64 unless another type is stated."""
         return Array(trace, shapes.full(trace, value, shape_of(shape), dtype_from(dtype or np.float64)))
 
-    return function
+    return filled
 
 
 def full(trace: Trace, shape: Any, fill_value: Any, dtype: Any = None) -> Array:

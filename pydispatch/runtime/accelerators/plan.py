@@ -117,7 +117,7 @@ class Record:
         """
 
         def has_effect(command: Command) -> bool:
-            """Return whether a command is more than a copy of bytes to themselves."""
+            """Return whether a command has an effect: a copy has none if its result is in the memory of its source."""
             if not isinstance(command, Copy) or command.source.offset != command.target.offset:
                 return True
             return result_in_memory_of.get(command.source.buffer) != command.target.buffer

@@ -215,11 +215,15 @@ def open(name: str, options: Mapping[str, str]) -> CpuDevice:
     limit = byte_count(base, "memory", options["memory"]) if "memory" in options else 0
     threads = _shared_scheduler(workers, affinity, limit)
     # The device's name has the options that were stated or differ from the default.
-    set_options = [f"workers={workers}"] if workers_option is not None else []
-    set_options += [*(["affinity=1"] if affinity else []), *([] if chains else ["chains=0"])]
-    set_options += ["checks=1"] if flag(base, options, "checks") else []
-    set_options += [f"memory={limit}"] if limit else []
-    return CpuDevice("?".join(["cpu", "&".join(set_options)]) if set_options else "cpu", threads, chains)
+    stated = {
+        f"workers={workers}": workers_option is not None,
+        "affinity=1": affinity,
+        "chains=0": not chains,
+        "checks=1": flag(base, options, "checks"),
+        f"memory={limit}": limit > 0,
+    }
+    query = "&".join(option for option, is_stated in stated.items() if is_stated)
+    return CpuDevice(f"cpu?{query}" if query else "cpu", threads, chains)
 
 
 def around(sched: Scheduler, allocator: int = 0) -> CpuDevice:

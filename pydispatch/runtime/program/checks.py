@@ -70,7 +70,7 @@ def _is_true(wanted: bool) -> Callable[[Check, list[Array]], str | None]:
     """Return a check that its only value, a scalar, is true (`wanted`) or false. It returns a message if it is not."""
 
     def holds(check: Check, values: list[Array]) -> str | None:
-        """Return a message if the value differs from `wanted`, else None."""
+        """Return None if the only element of the first array is true or false as `wanted`, else a message."""
         value = values[0].reshape(-1)[0]
         return None if bool(value) is wanted else f"expected {'a true' if wanted else 'a false'} value, got {value}"
 

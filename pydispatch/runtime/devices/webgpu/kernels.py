@@ -139,6 +139,7 @@ class Kernels:
             ArtifactError: A module is invalid or does not fit the program.
             DeviceUnavailableError: The device lacks a feature or a limit.
         """
+        # Read and check the modules.
         name = executable.name
         where = f"executable '{name}'"
         files = [executable.source] if executable.source else parts.files or ["its shader"] * len(codes)
@@ -149,6 +150,7 @@ class Kernels:
         if executable.source is not None:
             # Supplied code may number its bindings in its own way.
             modules = [self._adapted(module, executable, parts) for module in modules]
+        # Find the entry point of each kernel, and create its shader module.
         shaders: list[dict[ShaderKey, Any]] = [{} for _ in modules]
         for export in executable.exports:
             index = parts.module_of(export, modules, where)

@@ -24,7 +24,7 @@ _FORMAT = re.compile(r"%[-+ #0]*(?:\d+)?(?:\.\d+)?(hh|h|ll|l|j|z|t)?([diouxXeEfF
 def host_call(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of a call of a function of CUDA's device runtime: vprintf, or a failed assertion."""
     operands = [operand for operand in instruction.operands if operand is not None]
-    # The operands are `(results), callee, (arguments)`, of which the results may be left out.
+    # The operands are `(results), callee, (arguments)`; a call without results has only the other two.
     callee_index = next(k for k, operand in enumerate(operands) if isinstance(operand, PtxSymbol))
     callee = operands[callee_index]
     assert isinstance(callee, PtxSymbol)
@@ -37,9 +37,9 @@ def host_call(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return lambda regs: _print(regs[FRAME_SLOT], instruction, formats=regs[slots[0]], values=regs[slots[1]])
 
     def fail(regs: list[Any]) -> None:
-        """Report a failed `__assertfail(text, file, line, ...)` of the first thread, as far as arguments are passed.
+        """Report the failed assertion of the first thread: `__assertfail(text, file, line, ...)`.
 
-        text and file are addresses of strings.
+        text and file are addresses of strings. A call may pass fewer arguments; then the message lacks these.
         """
         frame = regs[FRAME_SLOT]
         words = [int(np.broadcast_to(regs[slot], frame.n)[0]) for slot in slots[:3]]

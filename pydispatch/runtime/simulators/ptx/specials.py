@@ -47,7 +47,7 @@ def _mask(kind: str) -> Callable[[ThreadBatch], Any]:
     """
 
     def masks_of_threads(batch: ThreadBatch) -> Any:
-        """Return the mask of each thread."""
+        """Return for each thread the mask of the lanes that compare by `kind` with its own lane, uint32 [n]."""
         own = np.uint64(1) << _lane(batch).astype(np.uint64)
         below = own - np.uint64(1)
         masks = {"eq": own, "lt": below, "le": below | own, "gt": ~(below | own), "ge": ~below}

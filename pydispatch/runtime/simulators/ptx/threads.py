@@ -132,7 +132,7 @@ class ThreadBatch:
         """
 
         def lanes_of_threads() -> Any:
-            """Compute the numbers; the batch caches them."""
+            """Return warp * 32 + lane of each thread of the batch, int64 [n]; the caller caches it."""
             index_in_block = np.tile(np.arange(self.threads_per_block), self.count)
             return self.block_slots() * (self.warps_per_block * WARP_LANES) + index_in_block
 

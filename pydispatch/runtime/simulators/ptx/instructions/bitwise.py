@@ -86,15 +86,15 @@ def shift(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return lambda regs: ufunc(regs[a], constant, regs[d])
     left, signed = instruction.opcode == "shl", dtype.kind == "i"
 
-    def compute(value: Any, count: Any) -> Any:
-        """Shift; amounts of all bits or more give 0, or the sign."""
+    def shift_values(value: Any, count: Any) -> Any:
+        """Shift by `count` bits. A count of all bits or more gives 0, or in a signed right shift copies of the sign."""
         if signed and not left:
             return value >> np.minimum(count, bits - 1).astype(dtype)
         is_too_large = count >= bits
         amounts = np.where(is_too_large, 0, count).astype(dtype)
         return np.where(is_too_large, dtype.type(0), value << amounts if left else value >> amounts)
 
-    return into(d, compute, a, b)
+    return into(d, shift_values, a, b)
 
 
 @handles("shf")
@@ -112,13 +112,16 @@ def funnel(builder: FunctionBuilder, instruction: Instruction) -> Step:
     d, a, b, c = builder.bind(instruction, "u32", "u32", "u32", "u32")
     is_left, wraps = direction == "l", overflow == "wrap"
 
-    def compute(low: Any, high: Any, amount: Any) -> Any:
-        """Shift the 64 bits high:low, and return the upper word after a left, the lower one after a right shift."""
+    def shift_pair(low: Any, high: Any, amount: Any) -> Any:
+        """Shift the 64 bits high:low, and return the upper word after a left shift, the lower one after a right shift.
+
+        The amount is taken modulo 32 (.wrap) or is at most 32 (.clamp).
+        """
         n = (amount & np.uint32(31) if wraps else np.minimum(amount, np.uint32(32))).astype(np.uint64)
         pair = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
         return ((pair << n) >> np.uint64(32) if is_left else pair >> n).astype(np.uint32)
 
-    return into(d, compute, a, b, c)
+    return into(d, shift_pair, a, b, c)
 
 
 @handles("lop3")
@@ -135,15 +138,15 @@ def lop3(builder: FunctionBuilder, instruction: Instruction) -> Step:
     bits = table.value
     d, a, b, c, _ = builder.bind(instruction, "u32", "u32", "u32", "u32", "u32")
 
-    def compute(x: Any, y: Any, z: Any) -> Any:
-        """Return the logic function of three inputs whose truth table is `bits`."""
+    def apply_table(x: Any, y: Any, z: Any) -> Any:
+        """Combine the bits of three inputs: bit 4x + 2y + z of the truth table `bits` is the result for x, y and z."""
         result = np.uint32(0)
         for k in range(8):  # for each combination of input bits with a 1 in the table
             if bits >> k & 1:
                 result = result | ((x if k & 4 else ~x) & (y if k & 2 else ~y) & (z if k & 1 else ~z))
         return result
 
-    return into(d, compute, a, b, c)
+    return into(d, apply_table, a, b, c)
 
 
 def bit_length(value: Any) -> Any:
@@ -180,13 +183,13 @@ def bfind(builder: FunctionBuilder, instruction: Instruction) -> Step:
     bits = 8 * SIZES[type_]
     returns_shift = "shiftamt" in instruction.modifiers
 
-    def compute(value: Any) -> Any:
-        """Return the position of the highest bit that differs from the sign, or its distance from the top."""
+    def find_highest_bit(value: Any) -> Any:
+        """Return the position of the highest bit that differs from the sign; with .shiftamt, its distance from the top."""
         # The inverse of a negative value has ones where the value differs from its sign.
         length = bit_length(np.where(value < 0, ~value, value).astype(UNSIGNED[bits // 8]))
         return np.where(length == 0, _NO_BIT, bits - length if returns_shift else length - 1).astype(np.uint32)
 
-    return into(d, compute, a)
+    return into(d, find_highest_bit, a)
 
 
 @handles("brev")
@@ -252,14 +255,14 @@ def bfi(builder: FunctionBuilder, instruction: Instruction) -> Step:
     dtype = UNSIGNED[SIZES[type_]]
     f, a, b, c, d = builder.bind(instruction, dtype, dtype, dtype, "u32", "u32")
 
-    def compute(value: Any, base: Any, pos: Any, width: Any) -> Any:
-        """Insert the low `width` bits of `value` into `base` at `pos`."""
+    def insert_field(value: Any, base: Any, pos: Any, width: Any) -> Any:
+        """Insert the low `width` bits of `value` into `base` at bit `pos`."""
         mask, shift_count = _mask(pos & _FIELD_BITS, width & _FIELD_BITS)
         shift_in_range = np.minimum(shift_count, 63).astype(np.uint64)
         shifted = np.where(shift_count >= 64, np.uint64(0), value.astype(np.uint64) << shift_in_range)
         return ((base.astype(np.uint64) & ~mask) | (shifted & mask)).astype(dtype)
 
-    return into(f, compute, a, b, c, d)
+    return into(f, insert_field, a, b, c, d)
 
 
 def _mask(pos: Any, width: Any) -> tuple[Any, Any]:
@@ -282,15 +285,15 @@ def bmsk(builder: FunctionBuilder, instruction: Instruction) -> Step:
     d, a, b = builder.bind(instruction, "u32", "u32", "u32")
     wrap = instruction.modifiers[0] == "wrap"
 
-    def compute(pos: Any, width: Any) -> Any:
-        """Return the mask, with both operands modulo 32 if they wrap."""
+    def make_mask(pos: Any, width: Any) -> Any:
+        """Return `width` ones from bit `pos` on in 32 bits. Both operands are taken modulo 32 with .wrap."""
         if wrap:
             pos, width = pos & 31, width & 31
         # A mask of 64 bits is computed: positions and widths of 64 and more are alike.
         mask, _ = _mask(np.minimum(pos, 64), np.minimum(width, 64))
         return mask.astype(np.uint32)
 
-    return into(d, compute, a, b)
+    return into(d, make_mask, a, b)
 
 
 @handles("szext")

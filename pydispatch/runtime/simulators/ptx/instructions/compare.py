@@ -214,14 +214,14 @@ def _chosen_number(condition: _Condition, type_: str, result_type: str) -> Calla
     true_value = float_one if float_one is not None else (~UNSIGNED[dtype.itemsize].type(0)).view(dtype)
     false_value = dtype.type(0)
 
-    def compute(left: Any, right: Any, predicate: Any = None) -> Any:
+    def select(left: Any, right: Any, predicate: Any = None) -> Any:
         """Compare two operands of all threads, and return the true or the false value of each thread."""
         result = compare(unpacked(left, type_), unpacked(right, type_))
         if combine is not None:
             result = combine(result, predicate)
         return np.where(result, true_value, false_value)
 
-    return compute
+    return select
 
 
 _PACKED_TYPES = ("f16x2", "bf16x2")

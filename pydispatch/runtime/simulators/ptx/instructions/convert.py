@@ -232,7 +232,7 @@ def _pair(builder: FunctionBuilder, instruction: Instruction, to: str, words: se
         return bits16(value, kind)
 
     def step(regs: list[Any]) -> None:
-        """Store both rounded halves as one 32-bit word: b is the low half, a the high half."""
+        """Store the f32 numbers a and b, rounded to 16 bits each, as one word: b is the low half, a the high half."""
         regs[d][...] = joined(half(regs[b]), half(regs[a]))
 
     return step

@@ -93,14 +93,17 @@ def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
             builder, instruction, lambda x, y: exact.add64(x, -y if minus else y, mode), words, type_, count=2
         )
 
-    def compute(x: Any, y: Any) -> Any:
-        """Add or subtract f32 in `mode`. The f64 sum is rounded to odd, so that the second rounding is right."""
+    def add_or_subtract(x: Any, y: Any) -> Any:
+        """Return x + y or x - y of f32, rounded in `mode`.
+
+        The sum in f64 is rounded to odd (the last bit is set if it is inexact), so that rounding it again is exact.
+        """
         x, y = x.astype(np.float64), y.astype(np.float64)
         y = -y if minus else y
         exact_sum = exact.with_sign_of_zero_sum(exact.round_to_odd_sum(x, y), x, y, mode)
         return exact.narrow(exact_sum, _F32, mode)
 
-    return step_with_modifiers(builder, instruction, compute, words, type_, count=2)
+    return step_with_modifiers(builder, instruction, add_or_subtract, words, type_, count=2)
 
 
 def _mul(builder: FunctionBuilder, instruction: Instruction) -> Step:

@@ -294,7 +294,7 @@ def _mul24(builder: FunctionBuilder, instruction: Instruction) -> Step:
     unused_bits, high_shift = wide.type(64 - 24), wide.type(48 - 32)
 
     def step(regs: list[Any]) -> None:
-        """Multiply 24-bit integers, take the low or high 32 bits of 48, and add c if there is one."""
+        """Multiply the low 24 bits of a and b. Store the low or the high 32 bits of the product, for mad24 plus c."""
         left, right = ((regs[slot].astype(wide) << unused_bits) >> unused_bits for slot in (a, b))
         result = left * right >> high_shift if is_high else left * right
         if addend:

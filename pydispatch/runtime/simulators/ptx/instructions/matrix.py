@@ -98,8 +98,8 @@ def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
     row_addresses = _MatrixRows(builder, instruction, address, count, write=False)
 
     def step(regs: list[Any]) -> None:
-        """Load 8x8 matrices of 16-bit elements: each lane gives the address of a row, and receives two elements of
-        each.
+        """Load the matrices: each lane passes the address of one row, and receives one word, two elements, of
+        each matrix.
         """
         positions = warps_of(instruction, regs[FRAME_SLOT])  # of the threads in the frame, which is slot 0: [warps, 32]
         data = np.zeros((positions.shape[0] * _ROWS * count, _ROW_BYTES), np.uint8)  # a line per matrix row

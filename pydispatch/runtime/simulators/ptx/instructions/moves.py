@@ -84,7 +84,7 @@ def _pack(
         target = builder.target(instruction, d, dtype)
 
         def pack(regs: list[Any]) -> None:
-            """Join elements into one register."""
+            """Join the values of the slots `sources` into one register, of which the first is the lowest part."""
             elements = np.empty((regs[FRAME_SLOT].n, count), part_dtype)
             for k, source in enumerate(sources):
                 elements[:, k] = regs[source]
@@ -103,7 +103,7 @@ def _pack(
     ]
 
     def unpack(regs: list[Any]) -> None:
-        """Split a register into its elements; an element without a target is dropped."""
+        """Split a register into `count` elements; `targets` are (index of the element, slot). Others are dropped."""
         # A copy: the source may be a register that is written here.
         elements = np.broadcast_to(regs[source], regs[FRAME_SLOT].n).copy().view(element_dtype).reshape(-1, count)
         for k, target in targets:
@@ -134,7 +134,7 @@ def cvta(builder: FunctionBuilder, instruction: Instruction) -> Step:
     distance = np.uint64((-base if "to" in instruction.modifiers else base) & ALL_ADDRESS_BITS)
 
     def step(regs: list[Any]) -> None:
-        """Store the address of each thread in the other space: `distance` is added modulo 2^64."""
+        """Convert the address of each thread to the other state space: add the distance of both, modulo 2^64."""
         np.add(regs[a], distance, regs[p])
 
     def copy(regs: list[Any]) -> None:

@@ -78,11 +78,11 @@ def video(builder: FunctionBuilder, instruction: Instruction) -> Step:
     operation = _PackedOperation(compute, lanes, a, b, a_type, b_type, dtype_of(f"u{bits}"), limits)
 
     def pack(regs: list[Any]) -> None:
-        """Store the results of the parts as the parts of d."""
+        """Compute the operation on each packed byte or half, and store the results in the bytes or halves of d."""
         regs[d][...] = operation.pack(operation.results(regs))
 
     def add(regs: list[Any]) -> None:
-        """Add the results of all parts to c."""
+        """Compute the operation on each packed byte or half, and store the sum of all results and c."""
         regs[d][...] = (operation.results(regs).sum(axis=1) + regs[c]).astype(np.uint32)
 
     return add if "add" in instruction.modifiers else pack
