@@ -256,8 +256,9 @@ class HostCalls:
         native = Native(
             surroundings.kind, linked.name, surroundings.stream, surroundings.command_buffer, surroundings.handle
         )
+        # Add the operands; copies of tensors in host memory are in `staged`, as (operand, its copy).
         buffers, scalar_values = iter(tensors), iter(scalars)
-        staged: list[tuple[Any, Any]] = []  # (operand, its copy in host memory)
+        staged: list[tuple[Any, Any]] = []
         for operand in linked.operands:
             if operand.sizes is None:
                 native.add_scalar(operand.dtype, next(scalar_values))
@@ -272,6 +273,7 @@ class HostCalls:
                     buffer.memory.read(memoryview(cast(Any, array))[: buffer.nbytes])
             native.add_tensor(operand.dtype, buffer.shape, int(operand.access), buffer.nbytes, data, offset)
         native.call(linked.address, linked.context)
+        # Copy the results back to the device.
         for buffer, array in staged:
             if buffer.is_written:
                 buffer.memory.write(memoryview(cast(Any, array))[: buffer.nbytes])

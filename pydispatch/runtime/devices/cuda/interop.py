@@ -5,6 +5,8 @@ No thread waits: a consumer of memory makes its stream wait, on the device, for 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -196,15 +198,9 @@ def _from_interface(context: Context, value: Any, interface: dict[str, Any]) -> 
     address = int(interface["data"][0] or 0)
     if interface.get("mask") is not None:
         raise InvalidArgumentError("its mask would be lost; pass an array without one")
-    strides, contiguous_stride = interface.get("strides"), dtype.itemsize
-    if strides is not None and 0 not in shape:  # without strides or elements, it is contiguous
-        for size, stride in zip(reversed(shape), reversed(tuple(strides)), strict=True):
-            if size != 1 and int(stride) != contiguous_stride:
-                raise InvalidArgumentError(_not_contiguous_message(value))
-            contiguous_stride *= size
-    nbytes = dtype.itemsize
-    for size in shape:
-        nbytes *= size
+    if not _is_contiguous(shape, interface.get("strides"), dtype.itemsize):
+        raise InvalidArgumentError(_not_contiguous_message(value))
+    nbytes = math.prod(shape, start=dtype.itemsize)
     context.require_usable()
     if nbytes:
         ordinal = context.driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
@@ -242,3 +238,15 @@ def _not_contiguous_message(value: Any) -> str:
     """Return the message for an argument that is not contiguous."""
     what = f"an argument ({type(value).__name__}) is not contiguous"
     return f"{what}; make it so first: x.contiguous() or cupy.ascontiguousarray(x)"
+
+
+def _is_contiguous(shape: Sequence[int], strides: Sequence[int] | None, itemsize: int) -> bool:
+    """Return whether an array is contiguous in row-major order. strides: in bytes; None for a contiguous array."""
+    if strides is None or 0 in shape:  # the strides of an array without elements mean nothing
+        return True
+    contiguous_stride = itemsize
+    for size, stride in zip(reversed(shape), reversed(tuple(strides)), strict=True):
+        if size != 1 and int(stride) != contiguous_stride:
+            return False
+        contiguous_stride *= size
+    return True

@@ -198,21 +198,7 @@ class AddressResolver:
         addresses: global or generic addresses, uint64 [n].
         """
         self._check_alignment(frame, positions=None, addresses=addresses)
-        accesses: list[MemoryAccess] = []
-        lowest, highest = int(addresses.min()), int(addresses.max())
-        for base in (SHARED, LOCAL):
-            if self.space == "generic" and highest >= base and lowest < base + WINDOW:
-                in_window = (addresses >= np.uint64(base)) & (addresses < np.uint64(base + WINDOW))
-                if not in_window.any():
-                    continue
-                positions = None if in_window.all() else np.flatnonzero(in_window)
-                offsets = (addresses - np.uint64(base)).astype(np.int64)
-                own_offsets = offsets if positions is None else offsets[positions]
-                accesses.append(
-                    self.resolve_window(frame, positions=positions, offsets=own_offsets, shared=base == SHARED)
-                )
-                if positions is None:  # the addresses of all threads are in this window
-                    return accesses
+        accesses = self._resolve_windows(frame, addresses) if self.space == "generic" else []
         resolved = np.zeros(frame.n, bool)
         for access in accesses:
             access.assign_threads(resolved, values=True)
@@ -220,11 +206,31 @@ class AddressResolver:
             accesses.append(self._resolve_allocation(frame, addresses, resolved))
         return accesses
 
+    def _resolve_windows(self, frame: Frame, addresses: Any) -> list[MemoryAccess]:
+        """Return the accesses of the threads whose generic addresses, uint64 [n], are in shared or local memory."""
+        accesses: list[MemoryAccess] = []
+        lowest, highest = int(addresses.min()), int(addresses.max())
+        for base in (SHARED, LOCAL):
+            if highest < base or lowest >= base + WINDOW:
+                continue
+            in_window = (addresses >= np.uint64(base)) & (addresses < np.uint64(base + WINDOW))
+            if not in_window.any():
+                continue
+            positions = None if in_window.all() else np.flatnonzero(in_window)
+            offsets = (addresses - np.uint64(base)).astype(np.int64)
+            own_offsets = offsets if positions is None else offsets[positions]
+            is_shared = base == SHARED
+            accesses.append(self.resolve_window(frame, positions=positions, offsets=own_offsets, shared=is_shared))
+            if positions is None:  # the addresses of all threads are in this window
+                break
+        return accesses
+
     def _resolve_allocation(self, frame: Frame, addresses: Any, resolved: Any) -> MemoryAccess:
         """Return the access to the allocation of the first unresolved thread, by all threads that access it.
 
         These threads are marked in `resolved`, bool [n].
         """
+        # Find the allocation, and the threads whose addresses are in it.
         first = int(np.argmin(resolved))
         address = int(addresses[first])
         memory = frame.batch.memory
@@ -233,6 +239,7 @@ class AddressResolver:
         if allocation is None:
             self._fault(frame, first, address, memory.describe_near(address))
         is_inside = (addresses >= np.uint64(allocation.start)) & (addresses < np.uint64(allocation.end)) & ~resolved
+        # Check that the accesses of these threads end in it, and may write to it.
         # Atomic operations on the last bytes reach the padding to a whole word, as on any GPU.
         end = allocation.start + allocation.data.size if self.atomic else allocation.end
         if not is_inside[first] or address + self.size > end:

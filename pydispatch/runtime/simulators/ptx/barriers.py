@@ -155,6 +155,21 @@ class Barriers:
         is_complete = (self._arrived >= needed) & (self._arrived > 0)
         if not is_complete.any():
             return False
+        opened = self._remove_waiting(is_complete)
+        self._arrived[is_complete] = 0
+        self._counts[is_complete] = 0
+        batch.epochs += is_complete.any(axis=1)  # race detection takes accesses of different epochs as ordered
+        self.is_unused = not self.waiting and not self._arrived.any()
+        self._reduce([wait for wait in opened if wait.reduction])
+        for wait in opened:
+            self._make_ready(ThreadGroup(wait.activation, wait.return_block, wait.index))
+        return bool(opened)
+
+    def _remove_waiting(self, is_complete: Any) -> list[Waiting]:
+        """Remove the threads from `waiting` that wait at complete barriers, and return them.
+
+        is_complete: whether all threads have arrived, bool [thread blocks, barriers].
+        """
         opened, still_waiting = [], []
         for wait in self.waiting:
             released = is_complete[wait.slots, wait.barrier_numbers]
@@ -166,14 +181,7 @@ class Barriers:
             else:
                 still_waiting.append(wait)
         self.waiting = still_waiting
-        self._arrived[is_complete] = 0
-        self._counts[is_complete] = 0
-        batch.epochs += is_complete.any(axis=1)  # race detection takes accesses of different epochs as ordered
-        self.is_unused = not still_waiting and not self._arrived.any()
-        self._reduce([wait for wait in opened if wait.reduction])
-        for wait in opened:
-            self._make_ready(ThreadGroup(wait.activation, wait.return_block, wait.index))
-        return bool(opened)
+        return opened
 
     def _reduce(self, opened: list[Waiting]) -> None:
         """Compute the reductions of bar.red over the threads of each opened barrier, and store the results.

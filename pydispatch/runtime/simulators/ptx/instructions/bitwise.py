@@ -184,7 +184,7 @@ def bfind(builder: FunctionBuilder, instruction: Instruction) -> Step:
     returns_shift = "shiftamt" in instruction.modifiers
 
     def find_highest_bit(value: Any) -> Any:
-        """Return the position of the highest bit that differs from the sign; with .shiftamt, its distance from the top."""
+        """Find the highest bit that differs from the sign; with .shiftamt its distance from the top."""
         # The inverse of a negative value has ones where the value differs from its sign.
         length = bit_length(np.where(value < 0, ~value, value).astype(UNSIGNED[bits // 8]))
         return np.where(length == 0, _NO_BIT, bits - length if returns_shift else length - 1).astype(np.uint32)
@@ -226,23 +226,25 @@ def bfe(builder: FunctionBuilder, instruction: Instruction) -> Step:
     bits = 8 * dtype.itemsize
     d, a, b, c = builder.bind(instruction, dtype, dtype, "u32", "u32")
 
-    def compute(value: Any, pos: Any, width: Any) -> Any:
-        """Extract `width` bits from `pos` on, extended by the sign or by zeros."""
-        extended = value.astype(np.int64) if dtype.kind == "i" else value.astype(np.uint64)
+    def extract_signed(value: Any, pos: Any, width: Any) -> Any:
+        """Extract `width` bits from bit `pos` on, extended by the sign: the last bit of the field or of the value."""
+        extended = value.astype(np.int64)
         pos, width = (pos & _FIELD_BITS).astype(np.int64), (width & _FIELD_BITS).astype(np.int64)
-        if dtype.kind == "i":
-            shifted = extended >> np.minimum(pos, 63)
-            # The sign is the last bit of the field, or the value's top bit.
-            top = np.minimum(pos + width - 1, bits - 1)
-            sign = (extended >> np.clip(top, 0, 63)) & 1
-            # Amounts of 64 and more are undefined in NumPy, hence the limits here and below.
-            mask = np.where(width >= 64, -1, (np.int64(1) << np.minimum(width, 63)) - 1)
-            return np.where(width == 0, 0, np.where(sign == 1, (shifted & mask) | ~mask, shifted & mask)).astype(dtype)
+        shifted = extended >> np.minimum(pos, 63)
+        sign = (extended >> np.clip(np.minimum(pos + width - 1, bits - 1), 0, 63)) & 1
+        # Amounts of 64 and more are undefined in NumPy, hence the limits here and below.
+        mask = np.where(width >= 64, -1, (np.int64(1) << np.minimum(width, 63)) - 1)
+        return np.where(width == 0, 0, np.where(sign == 1, (shifted & mask) | ~mask, shifted & mask)).astype(dtype)
+
+    def extract_unsigned(value: Any, pos: Any, width: Any) -> Any:
+        """Extract `width` bits from bit `pos` on, extended by zeros."""
+        extended = value.astype(np.uint64)
+        pos, width = (pos & _FIELD_BITS).astype(np.int64), (width & _FIELD_BITS).astype(np.int64)
         shifted = np.where(pos >= 64, np.uint64(0), extended >> np.minimum(pos, 63).astype(np.uint64))
         ones = (np.uint64(1) << np.minimum(width, 63).astype(np.uint64)) - np.uint64(1)
         return (shifted & np.where(width >= 64, ~np.uint64(0), ones)).astype(dtype)
 
-    return into(d, compute, a, b, c)
+    return into(d, extract_signed if dtype.kind == "i" else extract_unsigned, a, b, c)
 
 
 @handles("bfi")

@@ -220,7 +220,7 @@ def sqrt64(x: Any, mode: str) -> Any:
         return s
 
     def exact_root(a: float) -> float:
-        """Return the root of `a`, rounded up if `mode` is "rp", else down. The nearest f64 is off by less than a step."""
+        """Return the root of `a`, rounded up if `mode` is "rp", else down. NumPy's root is off by less than a step."""
         near, exact = Fraction(float(np.sqrt(a))), Fraction(a)
         if near * near == exact:
             return float(near)
