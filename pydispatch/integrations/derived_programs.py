@@ -46,7 +46,7 @@ class DerivedProgram(TracedProgram):
         return type(self)(self.primal.specialize(**statics), self._chosen)
 
     def python(self, *args: Any, **named: Any) -> Any:
-        """Raise InvalidArgumentError: there is no Python run_primal of the gradients."""
+        """Raise InvalidArgumentError: there is no Python function of the gradients."""
         raise InvalidArgumentError(
             f"program '{self.name}' is derived and has no Python function; run that of '{self.primal.name}'"
         )

@@ -255,21 +255,36 @@ def _file(tracks: list[Track], without: int) -> str:
     lost = {track.name: track.lost for track in tracks if track.lost}
     if without:
         lost["threads without a track"] = without
-    # Kinds ("ph"): M names a process or thread, i is an instant, X an activity with a duration.
     entries: list[dict[str, Any]] = [
         {"name": "process_name", "ph": "M", "pid": process, "tid": 0, "args": {"name": "pydispatch"}}
     ]
     for ordinal, track in enumerate(tracks, 1):
-        ids = {"pid": process, "tid": ordinal}
-        entries.append({"name": "thread_name", "ph": "M", **ids, "args": {"name": track.name}})
-        entries.append({"name": "thread_sort_index", "ph": "M", **ids, "args": {"sort_index": ordinal}})
-        if track.lost:
-            first = track.events[0].begin if track.events else 0
-            text = f"{track.lost} earlier events are lost"
-            entries.append({"name": text, "cat": "lost", "ph": "i", "s": "t", "ts": first / 1000, **ids})
-        for event in track.events:
-            begin, duration = event.begin / 1000, (event.end - event.begin) / 1000
-            entries.append({"name": event.label, "cat": event.kind, "ph": "X", "ts": begin, "dur": duration, **ids,
-                         "args": event.args})  # fmt: skip
+        entries += _entries_of(track, process, ordinal)
     lines = ",\n".join(json.dumps(event) for event in entries)
     return f'{{"displayTimeUnit": "ns",\n"otherData": {{"lost": {json.dumps(lost)}}},\n"traceEvents": [\n{lines}\n]}}\n'
+
+
+def _entries_of(track: Track, process: int, ordinal: int) -> list[dict[str, Any]]:
+    """Return the entries of a track in the Trace Event Format, which Perfetto reads; times are in microseconds.
+
+    Kinds of entries ("ph"): M names a thread or sorts it, i is an instant, X an activity with a duration.
+
+    Args:
+        track: The track.
+        process: Id of the process.
+        ordinal: Number of the track from 1, which stands for the id of its thread.
+    """
+    ids = {"pid": process, "tid": ordinal}
+    entries: list[dict[str, Any]] = [
+        {"name": "thread_name", "ph": "M", **ids, "args": {"name": track.name}},
+        {"name": "thread_sort_index", "ph": "M", **ids, "args": {"sort_index": ordinal}},
+    ]
+    if track.lost:
+        first = track.events[0].begin if track.events else 0
+        text = f"{track.lost} earlier events are lost"
+        entries.append({"name": text, "cat": "lost", "ph": "i", "s": "t", "ts": first / 1000, **ids})
+    for event in track.events:
+        begin, duration = event.begin / 1000, (event.end - event.begin) / 1000
+        entries.append({"name": event.label, "cat": event.kind, "ph": "X", "ts": begin, "dur": duration, **ids,
+                        "args": event.args})  # fmt: skip
+    return entries

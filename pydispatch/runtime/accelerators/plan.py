@@ -137,7 +137,8 @@ class Record:
     def _insert_alignment_copies(self, alignments: Mapping[int, int]) -> None:
         """Insert copies before and after dispatches with unaligned operands.
 
-        A region becomes three: copies in, dispatches, copies out.
+        The commands of a region do not depend on each other; the next region begins when they are done. Each region
+        becomes three: copies to aligned transients, the dispatches, and copies back of operands that may be written.
         """
         commands: list[Command] = []
         origins: list[int] = []

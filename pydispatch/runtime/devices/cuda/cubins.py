@@ -70,7 +70,7 @@ def compile_ptx(context: Context, text: bytes, where: str, fresh: bool = False) 
 
 
 def _compile(context: Context, text: bytes, where: str) -> bytes:
-    """Compile PTX to a cubin with the linker of the driver. Raise the error of `refused` if it rejects the PTX."""
+    """Compile PTX to a cubin with the linker of the driver. Raise `rejection_error` if it rejects the PTX."""
     driver, log = context.driver, Log(context.driver)
     source = text.rstrip(b"\0") + b"\0"  # the driver expects a C string
     with context.current:
@@ -80,16 +80,16 @@ def _compile(context: Context, text: bytes, where: str) -> bytes:
             name = where.encode(errors="replace") + b"\0"
             (status,) = driver.cuLinkAddData(state, kind, source, len(source), name, 0, [], [])
             if status:
-                raise refused(context, status, where, text, log.text())
+                raise rejection_error(context, status, where, text, log.text())
             result = driver.cuLinkComplete(state)
             if result[0]:
-                raise refused(context, result[0], where, text, log.text())
+                raise rejection_error(context, result[0], where, text, log.text())
             return ctypes.string_at(int(result[1]), int(result[2]))
         finally:
             driver.cuLinkDestroy(state)
 
 
-def refused(context: Context, status: Any, where: str, text: bytes, log: str) -> Error:
+def rejection_error(context: Context, status: Any, where: str, text: bytes, log: str) -> Error:
     """Return the error for PTX that the driver's compiler rejects.
 
     Args:

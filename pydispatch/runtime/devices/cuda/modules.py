@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError
 from pydispatch.runtime.accelerators.ptx_parts import CUBIN, KernelEntry, PtxParts, packer_of
 from pydispatch.runtime.devices.cuda import driver as cuda
-from pydispatch.runtime.devices.cuda.cubins import Log, compile_ptx, refused
+from pydispatch.runtime.devices.cuda.cubins import Log, compile_ptx, rejection_error
 
 if TYPE_CHECKING:
     from pydispatch._core.commands import Dispatch
@@ -135,7 +135,7 @@ class Modules:
         if status:
             if int(status) in cuda.STICKY or int(status) == cuda.OUT_OF_MEMORY:
                 context.raise_failure(status, f"{where}: loading its code")
-            raise refused(context, status, where, b"" if kind == CUBIN else data, log.text())
+            raise rejection_error(context, status, where, b"" if kind == CUBIN else data, log.text())
         self.handles.append(result[1])
         return result[1]
 

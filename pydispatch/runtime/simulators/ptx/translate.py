@@ -46,12 +46,14 @@ class Translator:
             ArtifactError: An instruction, or one of its operands, is not supported. Names line and instruction.
         """
         builder = self._builder
+        # Declare parameters, results and the variables for arguments of calls.
         for param in (*self._function.params, *self._function.returns):
             if not self._function.is_entry:
                 self._declare(param)
         for variable in self._function.variables:
             if variable.space == "param":
                 builder.declare(variable.name, np.dtype("u1"), variable.size)  # as bytes
+        # Translate the instructions. The ends of blocks of code follow when all labels are known.
         for item in self._function.body or ():
             if isinstance(item, PtxLabel):
                 self._open_block()
@@ -62,7 +64,7 @@ class Translator:
                 except (KeyError, IndexError, TypeError):  # tables lack the type, or operands are missing
                     self._builder.fail(item)
         self._append_return()
-        for block, build_end in self._pending_ends:  # all labels are known now
+        for block, build_end in self._pending_ends:
             block.end = build_end(self._label, block.index + 1)
         return self._finish(local_size)
 

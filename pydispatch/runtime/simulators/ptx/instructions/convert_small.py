@@ -36,6 +36,19 @@ _E5M2_SPECIAL_EXPONENT = 31
 """The exponent field of infinity and NaN; e4m3 has no infinity."""
 
 
+def _magnitude_bits(magnitude: Any, unit: Any, encoding: _Float8) -> Any:
+    """Return the bits of numbers that the encoding has exactly, without their sign: exponent field, then fraction.
+
+    magnitude: numbers of 0 or more, f64. unit: their last place, a power of two, f64.
+    """
+    significand = (magnitude / unit).astype(np.int64)
+    exponent = np.frexp(unit)[1].astype(np.int64) - 1 + encoding.fraction_bits
+    implicit_bit = 1 << encoding.fraction_bits  # of normal numbers, which is not stored
+    exponent_field = (exponent - encoding.least_exponent + 1) << encoding.fraction_bits
+    is_normal = significand >= implicit_bit
+    return np.where(is_normal, exponent_field + (significand - implicit_bit), significand)
+
+
 def narrow8(x: Any, kind: str, relu: bool) -> Any:
     """Convert f64 to the bits of an 8-bit float, u16, to nearest even.
 
@@ -52,13 +65,7 @@ def narrow8(x: Any, kind: str, relu: bool) -> Any:
     unit = _last_place(finite, encoding)
     rounded = np.rint(finite / unit) * unit
     # Rounding may have carried into the next exponent, whose last place is twice as large.
-    unit = _last_place(rounded, encoding)
-    significand = (rounded / unit).astype(np.int64)
-    exponent = np.frexp(unit)[1].astype(np.int64) - 1 + encoding.fraction_bits
-    implicit_bit = 1 << encoding.fraction_bits
-    exponent_field = (exponent - encoding.least_exponent + 1) << encoding.fraction_bits
-    is_normal = significand >= implicit_bit
-    bits = np.where(is_normal, exponent_field + (significand - implicit_bit), significand)
+    bits = _magnitude_bits(rounded, _last_place(rounded, encoding), encoding)
     bits = np.where((rounded > encoding.largest) | np.isinf(magnitude), encoding.largest_bits, bits)
     bits = np.where(np.signbit(x), 0 if relu else bits | _SIGN_BIT, bits)
     return np.where(np.isnan(x), encoding.nan_bits, bits).astype(np.uint16)

@@ -106,17 +106,15 @@ def _parameter(
         return None
     name, offset = source.base.name, source.base.offset + source.offset
     storage = builder.storage(name)
-    if storage is not None:
-        slots = []
+    if storage is not None:  # a parameter of a function, or a variable for the arguments of a call
         # The bytes of a `.param` variable, or of a register, whose `count` is 0.
         size = max(builder.storages[storage].count, builder.storages[storage].dtype.itemsize)
-        for k in range(count):
-            byte_offset = offset + k * dtype.itemsize
-            if byte_offset < 0 or byte_offset + dtype.itemsize > size:
-                builder.fail(instruction, f"leaves '{name}', which has {size} bytes")
-            slots.append(builder.view(storage, dtype, byte_offset))
-            builder.reads.add(slots[-1])
+        if offset < 0 or offset + count * dtype.itemsize > size:
+            builder.fail(instruction, f"leaves '{name}', which has {size} bytes")
+        slots = [builder.view(storage, dtype, offset + k * dtype.itemsize) for k in range(count)]
+        builder.reads.update(slots)
         return slots
+    # A parameter of the kernel, whose value is known at launch.
     symbol = builder.symbols.get(name)
     if not isinstance(symbol, Special) or symbol.name != "param":
         builder.fail(instruction, f"names '{name}', no parameter of this function")
