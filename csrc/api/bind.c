@@ -115,6 +115,7 @@ pyd_status_t pyd_api_call_bind_result_memory(pyd_api_call_t* call, uint32_t inde
   return bind_memory(call, "call_bind_result_memory", true, index, memory);
 }
 
+// Frees and releases all memory that is bound to the tensors of the call.
 void pyd_api_call_unbind(pyd_api_call_t* call) {
   const pyd_api_function_t* fn = &call->entry->info;
   // Scalars have none of these: releasing NULL does nothing.
@@ -128,6 +129,7 @@ void pyd_api_call_unbind(pyd_api_call_t* call) {
 
 // ---- results from an allocator
 
+// Sets the functions that allocate the memory of results which the caller does not bind.
 pyd_status_t pyd_api_call_set_result_allocator(pyd_api_call_t* call, const pyd_allocator_t* allocator) {
   static const char kFunction[] = "call_set_result_allocator";
   pyd_allocator_t read;
@@ -160,6 +162,7 @@ pyd_status_t pyd_api_call_make_result(pyd_api_call_t* call, uint32_t index, uint
   return PYD_STATUS_OK;
 }
 
+// Passes the memory of a result to the caller, who frees it with the allocator that it came from.
 pyd_status_t pyd_api_call_take_result(pyd_api_call_t* call, uint32_t index, void** out_data, size_t* out_bytes) {
   static const char kFunction[] = "call_take_result";
   pyd_api_buffer_t* buffer = NULL;

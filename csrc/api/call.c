@@ -109,6 +109,7 @@ pyd_status_t pyd_api_call_prepare(const pyd_api_function_t* function, const int6
   return status;
 }
 
+// Drops a reference to a prepared call; the last one frees it with all that it owns.
 void pyd_api_call_release(pyd_api_call_t* call) {
   if (!call || !pyd_api_drop(&call->references)) return;
   pyd_api_program_t* program = call->entry->program;
@@ -164,6 +165,7 @@ const int64_t* pyd_api_call_result_dims(const pyd_api_call_t* call, uint32_t ind
   return pyd_api_procedure_result(call, index, &value) ? value.dims : NULL;
 }
 
+// Returns the address of a result after a run.
 const void* pyd_api_call_result_data(const pyd_api_call_t* call, uint32_t index) {
   const pyd_api_buffer_t* buffer = result(call, index);
   pyd_value_t value;
@@ -174,6 +176,7 @@ const void* pyd_api_call_result_data(const pyd_api_call_t* call, uint32_t index)
   return pyd_api_procedure_result(call, index, &value) ? value.data : NULL;
 }
 
+// Copies the bits of a scalar result of the last run.
 pyd_status_t pyd_api_call_scalar_result(const pyd_api_call_t* call, uint32_t index, uint64_t* out_word) {
   if (!out_word) return pyd_api_null("call_scalar_result", "out_word");
   *out_word = 0;
@@ -193,6 +196,7 @@ pyd_status_t pyd_api_call_scalar_result(const pyd_api_call_t* call, uint32_t ind
   return PYD_STATUS_OK;
 }
 
+// Sets the scalar arguments of a prepared call.
 pyd_status_t pyd_api_call_set_scalars(pyd_api_call_t* call, const uint64_t* scalars, uint32_t scalar_count) {
   if (!call) return pyd_api_null("call_set_scalars", "call");
   const pyd_api_function_t* fn = &call->entry->info;
@@ -242,6 +246,7 @@ void pyd_api_call_leave(pyd_api_call_t* call) {
   pyd_api_call_release(call);
 }
 
+// Runs a call that this thread has entered.
 pyd_status_t pyd_api_call_run_entered(pyd_api_call_t* call, const pyd_interrupt_t* interrupt) {
   if (pyd_api_is_procedure(call)) return pyd_api_procedure_run(call, interrupt);
   pyd_api_call_copy_in(call);

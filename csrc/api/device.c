@@ -19,6 +19,7 @@ pyd_status_t pyd_api_device_make(pyd_sched_t* sched, pyd_pool_t* pool, pyd_api_o
   return PYD_STATUS_OK;
 }
 
+// Drops a reference to a device; the last one closes it.
 void pyd_api_device_release(pyd_api_device_t* device) {
   if (!device || !pyd_api_drop(&device->references)) return;
   pyd_api_owner_t owner = device->owner;
@@ -29,6 +30,7 @@ void pyd_api_device_release(pyd_api_device_t* device) {
 
 void* pyd_api_device_owner(const pyd_api_device_t* device) { return device->owner.self; }
 
+// Ends the threads of the device and waits for them.
 pyd_status_t pyd_api_device_close(pyd_api_device_t* device) {
   if (!device) return pyd_api_null("device_close", "device");
   if (!device->sched) return PYD_STATUS_OK;
@@ -38,6 +40,7 @@ pyd_status_t pyd_api_device_close(pyd_api_device_t* device) {
   return status;
 }
 
+// Donates the calling thread to the device, until |until| requests an end.
 pyd_status_t pyd_api_device_lend_thread(pyd_api_device_t* device, const pyd_api_interrupt_t* until) {
   if (!device) return pyd_api_null("device_lend_thread", "device");
   pyd_interrupt_t asked;
@@ -76,6 +79,7 @@ uint32_t pyd_api_device_workers(const pyd_api_device_t* device) {
   return device ? pyd_sched_workers(device->sched) : 0;
 }
 
+// Acquires a block of the device's memory pool.
 pyd_status_t pyd_api_pool_acquire(pyd_api_device_t* device, size_t bytes, void** out_block) {
   if (!out_block) return pyd_api_null("pool_acquire", "out_block");
   *out_block = NULL;
@@ -169,6 +173,7 @@ pyd_status_t pyd_api_parallel_range(pyd_api_device_t* device, uint64_t count, py
   return pyd_api_range_outcome("parallel_range", &failure);
 }
 
+// Returns the status of a loop that ended with |failure|.
 pyd_status_t pyd_api_range_outcome(const char* function, const pyd_sched_failure_t* failure) {
   if (!failure->code) return PYD_STATUS_OK;
   if (failure->is_interrupted) return pyd_status_make(PYD_CODE_INTERRUPTED, "%s: the loop was interrupted", function);

@@ -134,6 +134,7 @@ static void hand_out(pyd_task_t* task, pyd_status_t status, pyd_api_event_t** ou
   pyd_task_release(task);
 }
 
+// Starts an asynchronous run of a prepared call and returns its event.
 pyd_status_t pyd_api_call_submit(pyd_api_call_t* call, const pyd_api_submit_t* options, pyd_api_event_t** out_event) {
   if (out_event) *out_event = NULL;
   pyd_submit_options_t read;
@@ -175,6 +176,7 @@ pyd_status_t pyd_api_parallel_range_submit(pyd_api_device_t* device, uint64_t co
 
 // ---- events
 
+// Returns the state of a submitted run: pending, or how it has ended.
 uint32_t pyd_api_event_outcome(pyd_api_event_t* event) {
   if (!event || !pyd_task_is_done(event)) return PYD_API_PENDING;
   pyd_status_t status = pyd_task_status(event);
@@ -209,6 +211,7 @@ pyd_status_t pyd_api_event_status(pyd_api_event_t* event) {
   return event && pyd_task_is_done(event) ? pyd_task_status(event) : PYD_STATUS_OK;
 }
 
+// Requests the cancellation of a submitted run.
 uint32_t pyd_api_event_cancel(pyd_api_event_t* event) {
   if (!event || pyd_task_is_done(event)) return 0;
   pyd_task_retain(event);  // cancelling may end it here, and its |on_done| may release it

@@ -102,6 +102,7 @@ static pyd_api_command_t describe(const pyd_plan_t* plan, uint32_t index) {
   return command;
 }
 
+// Describes command |index| of a call for profilers.
 pyd_status_t pyd_api_call_command(const pyd_api_call_t* call, uint32_t index, pyd_api_command_t* out_command) {
   if (!call) return pyd_api_null("call_command", "call");
   pyd_status_t status = check_out("call_command", out_command ? &out_command->struct_size : NULL, sizeof(*out_command),

@@ -161,6 +161,7 @@ pyd_status_t pyd_api_memory_import(pyd_api_device_t* device, const pyd_api_memor
   return status;
 }
 
+// Drops a reference to imported memory; the last one releases it.
 void pyd_api_memory_release(pyd_api_memory_t* memory) {
   if (!memory || !pyd_api_drop(&memory->references)) return;
   pyd_api_device_t* device = memory->device;

@@ -96,6 +96,7 @@ pyd_status_t pyd_api_program_make(pyd_api_device_t* device, const pyd_program_t*
   return PYD_STATUS_OK;
 }
 
+// Checks that the options name exactly one source.
 pyd_status_t pyd_api_check_load(const char* function, const pyd_api_load_t* options) {
   if (!options) return pyd_api_null(function, "options");
   if (options->struct_size < sizeof(*options)) {
@@ -109,6 +110,7 @@ pyd_status_t pyd_api_check_load(const char* function, const pyd_api_load_t* opti
   return options->path || options->data ? PYD_STATUS_OK : pyd_api_null(function, "path or data");
 }
 
+// Drops a reference to a program; the last one unloads it.
 void pyd_api_program_release(pyd_api_program_t* program) {
   if (!program || !pyd_api_drop(&program->references)) return;
   pyd_api_owner_t owner = program->owner;

@@ -98,8 +98,8 @@ static const char* status_name(pyd_status_t status, uint32_t kind, uint32_t inde
   return kind <= PYD_STATUS_CAUSE ? pyd_status_name(status, (pyd_status_name_t)kind, index) : NULL;
 }
 
-// Slots that are not named here, such as device_open and program_load, become NULL: the caller sets those that it
-// supports.
+// Fills the table of the C API with the functions that every host has. Its other slots, such as device_open and
+// program_load, become NULL: the caller sets those that it supports.
 void pyd_api_fill(pyd_api_t* out_table) {
   *out_table = (pyd_api_t){
       .version = PYD_API_VERSION,

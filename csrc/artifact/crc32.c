@@ -100,6 +100,7 @@ __attribute__((target("sse2,pclmul"))) static uint32_t sum_by_folding(uint32_t c
 }
 #endif
 
+// Returns the CRC-32, as zip and PNG define it, of |length| bytes appended to bytes whose CRC-32 is |seed|; 0: to none.
 uint32_t pyd_crc32(uint32_t seed, const void* data, size_t length) {
 #if HAVE_FOLDING
   // Reads the CPU features that the C runtime found at start. A CPUID instruction here would trap in a virtual machine.

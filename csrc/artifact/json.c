@@ -17,6 +17,7 @@ bool pyd_json_refuse(pyd_json_t* json, const char* expected) {
   return false;
 }
 
+// Appends an element of |size| zeroed bytes to the heap-allocated |*list|, whose capacity grows in powers of two.
 void* pyd_json_grow(pyd_json_t* json, void** list, uint32_t* count, size_t size) {
   if ((*count & (*count - 1)) == 0) {  // 0 or a power of two: the list is full
     void* larger = realloc(*list, (size_t)(*count ? *count : 1) * 2 * size);
@@ -38,6 +39,7 @@ static bool take(pyd_json_t* json, char byte) {
   return true;
 }
 
+// Skips white space before the first value.
 void pyd_json_skip_space(pyd_json_t* json) {
   if (json->fault) return;  // the position stays at the fault
   const char* text = json->text;
@@ -142,6 +144,7 @@ static bool take_character(pyd_json_t* json, char** end) {
   return true;
 }
 
+// Reads a string, which is decoded in place; another value is a fault.
 bool pyd_json_text(pyd_json_t* json, pyd_string_t* out_text) {
   *out_text = (pyd_string_t){"", 0};
   if (!take(json, '"')) return pyd_json_refuse(json, "a string");
@@ -181,6 +184,7 @@ static void skip_number(pyd_json_t* json) {
   take_digits(json);
 }
 
+// Reads a number without sign and fraction; another value is a fault.
 bool pyd_json_number(pyd_json_t* json, uint64_t* out_number) {
   *out_number = 0;
   size_t from = json->at;  // the number is read twice: for its form, then for its value
@@ -226,6 +230,7 @@ static bool next(pyd_json_t* json, pyd_json_list_t* list, const char* brackets, 
 
 bool pyd_json_element(pyd_json_t* json, pyd_json_list_t* list) { return next(json, list, "[]", "an array"); }
 
+// Moves to the value of the next member of an object. Returns false at the end of the object, and after a fault.
 bool pyd_json_member(pyd_json_t* json, pyd_json_list_t* list, pyd_string_t* out_key) {
   if (!next(json, list, "{}", "an object") || !pyd_json_text(json, out_key)) return false;
   pyd_json_skip_space(json);
@@ -234,6 +239,7 @@ bool pyd_json_member(pyd_json_t* json, pyd_json_list_t* list, pyd_string_t* out_
   return true;
 }
 
+// Skips any well-formed value.
 void pyd_json_skip(pyd_json_t* json) {
   pyd_json_list_t list = {false};
   pyd_string_t text;

@@ -103,62 +103,66 @@ static void skip_flops(reader_t* r) {
   }
 }
 
+// Skips an array of strings, whose number is |import_count| of the variant.
+static void count_imports(reader_t* r, pyd_manifest_variant_t* out) { out->import_count = skip_texts(r); }
+
+static void read_name(reader_t* r, pyd_manifest_variant_t* out) { pyd_json_text(&r->json, &out->name); }
+
+static void read_member(reader_t* r, pyd_manifest_variant_t* out) { pyd_json_text(&r->json, &out->member); }
+
+static void read_format(reader_t* r, pyd_manifest_variant_t* out) { pyd_json_text(&r->json, &out->format); }
+
+static void read_dynamic(reader_t* r, pyd_manifest_variant_t* out) { pyd_json_bool(&r->json, &out->is_dynamic); }
+
+// A member of the JSON object of a variant. Either |read| stores its value in the variant, or |skip| only checks its
+// type.
+typedef struct variant_member_s {
+  const char* key;
+  bool is_required;
+  void (*read)(reader_t* r, pyd_manifest_variant_t* out);
+  void (*skip)(reader_t* r);
+} variant_member_t;
+
+static const variant_member_t kVariantMembers[] = {
+    {"name", true, .read = read_name},
+    {"member", true, .read = read_member},
+    {"format", true, .read = read_format},
+    {"alignment", true, .read = read_alignment},
+    {"requires", true, .read = read_requirements},
+    {"imports", true, .read = count_imports},
+    {"contracts", false, .read = read_contracts},
+    {"dynamic", false, .read = read_dynamic},
+    {"flops", false, .skip = skip_flops},
+    {"calls", false, .skip = skip_array},
+    {"warnings", false, .skip = skip_array},
+    {"ptx", false, .skip = skip_object},
+    {"spirv", false, .skip = skip_object},
+    {"wgsl", false, .skip = skip_object},
+};
+enum { kVariantMemberCount = sizeof(kVariantMembers) / sizeof(*kVariantMembers) };
+
 // Reads one variant, an object, and appends it to the manifest. Unknown members are skipped.
 static void read_variant(reader_t* r) {
-  enum {
-    NAME = 1,
-    MEMBER = 2,
-    FORMAT = 4,
-    ALIGNMENT = 8,
-    REQUIRES = 16,
-    CONTRACTS = 32,
-    DYNAMIC = 64,
-    IMPORTS = 128,
-    FLOPS = 256,
-    CALLS = 512,
-    WARNINGS = 1024,
-    PTX = 2048,
-    SPIRV = 4096,
-    WGSL = 8192,
-  };
   pyd_manifest_variant_t v = {.alignment = 1};
   pyd_json_list_t list = {false};
   pyd_string_t key;
-  uint32_t seen = 0;
+  uint32_t seen = 0, required = 0;  // bit i: kVariantMembers[i]
   while (pyd_json_member(&r->json, &list, &key)) {
-    if (pyd_text_is(key, "name"))
-      once(r, &seen, NAME), pyd_json_text(&r->json, &v.name);
-    else if (pyd_text_is(key, "member"))
-      once(r, &seen, MEMBER), pyd_json_text(&r->json, &v.member);
-    else if (pyd_text_is(key, "format"))
-      once(r, &seen, FORMAT), pyd_json_text(&r->json, &v.format);
-    else if (pyd_text_is(key, "alignment"))
-      once(r, &seen, ALIGNMENT), read_alignment(r, &v);
-    else if (pyd_text_is(key, "requires"))
-      once(r, &seen, REQUIRES), read_requirements(r, &v);
-    else if (pyd_text_is(key, "contracts"))
-      once(r, &seen, CONTRACTS), read_contracts(r, &v);
-    else if (pyd_text_is(key, "dynamic"))
-      once(r, &seen, DYNAMIC), pyd_json_bool(&r->json, &v.is_dynamic);
-    else if (pyd_text_is(key, "imports"))
-      once(r, &seen, IMPORTS), v.import_count = skip_texts(r);
-    else if (pyd_text_is(key, "flops"))
-      once(r, &seen, FLOPS), skip_flops(r);
-    else if (pyd_text_is(key, "calls"))
-      once(r, &seen, CALLS), skip_array(r);
-    else if (pyd_text_is(key, "warnings"))
-      once(r, &seen, WARNINGS), skip_array(r);
-    else if (pyd_text_is(key, "ptx"))
-      once(r, &seen, PTX), skip_object(r);
-    else if (pyd_text_is(key, "spirv"))
-      once(r, &seen, SPIRV), skip_object(r);
-    else if (pyd_text_is(key, "wgsl"))
-      once(r, &seen, WGSL), skip_object(r);
-    else
+    uint32_t i = 0;
+    while (i < kVariantMemberCount && !pyd_text_is(key, kVariantMembers[i].key)) ++i;
+    if (i == kVariantMemberCount) {
       pyd_json_skip(&r->json);
+      continue;
+    }
+    once(r, &seen, 1u << i);
+    if (kVariantMembers[i].read) {
+      kVariantMembers[i].read(r, &v);
+    } else {
+      kVariantMembers[i].skip(r);
+    }
   }
-  need(r, seen, NAME | MEMBER | FORMAT | ALIGNMENT | REQUIRES | IMPORTS,
-       "a variant with name, member, format, alignment, requires and imports");
+  for (uint32_t i = 0; i < kVariantMemberCount; ++i) required |= (uint32_t)kVariantMembers[i].is_required << i;
+  need(r, seen, required, "a variant with name, member, format, alignment, requires and imports");
   pyd_manifest_variant_t* added =
       pyd_json_grow(&r->json, (void**)&r->manifest->variants, &r->manifest->variant_count, sizeof(*added));
   if (added) *added = v;
@@ -352,6 +356,7 @@ static void read_all(reader_t* r) {
   sort_functions(r);
 }
 
+// Reads a manifest from any bytes. CORRUPT names the offset of a fault.
 pyd_status_t pyd_manifest_read(pyd_span_t bytes, pyd_manifest_t* out_manifest) {
   *out_manifest = (pyd_manifest_t){.text = malloc(bytes.size + 1)};
   if (!out_manifest->text || bytes.size >= UINT32_MAX) {

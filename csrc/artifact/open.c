@@ -207,6 +207,7 @@ static pyd_status_t create(const pyd_zip_end_t* end, pyd_artifact_t** out_artifa
   return PYD_STATUS_OK;
 }
 
+// Reads the directory of |file|, which is borrowed and must outlive the artifact.
 pyd_status_t pyd_artifact_open(pyd_span_t file, pyd_artifact_t** out_artifact) {
   pyd_artifact_t* artifact = NULL;
   pyd_zip_end_t end = {0};
@@ -231,6 +232,7 @@ const pyd_artifact_member_t* pyd_artifact_member(const pyd_artifact_t* artifact,
   return index < artifact->count ? &artifact->members[index] : NULL;
 }
 
+// Returns the member of the name, by binary search; NULL if there is none.
 const pyd_artifact_member_t* pyd_artifact_find(const pyd_artifact_t* artifact, const char* name, size_t name_length) {
   uint32_t low = 0;
   uint32_t high = artifact->count;

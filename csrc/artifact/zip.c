@@ -139,6 +139,7 @@ static bool widen(uint64_t* value, pyd_span_t* field) {
   return true;
 }
 
+// Reads the entry at |*offset| of |directory| and moves |*offset| past it. |index|: number of the entry, for messages.
 pyd_status_t pyd_zip_read_entry(pyd_span_t directory, uint64_t* offset, uint64_t index, pyd_zip_entry_t* out_entry) {
   const uint8_t* record = pyd_span_get(directory, *offset, PYD_ZIP_ENTRY_BYTES);
   if (!record || pyd_load_u32(record) != PYD_ZIP_ENTRY_SIGNATURE) {

@@ -23,6 +23,7 @@ pyd_status_t pyd_allocator_read(const char* function, const pyd_allocator_t* all
   return PYD_STATUS_OK;
 }
 
+// Allocates memory with |allocator|, or with the C library if it is NULL or zero. Returns NULL on failure.
 void* pyd_allocate(const pyd_allocator_t* allocator, size_t size) {
   if (!pyd_allocator_is_given(allocator)) return malloc(size);
   if (!size) size = 1;  // for 0 bytes an allocator might return NULL, which means out of memory
@@ -39,6 +40,7 @@ void* pyd_allocate_zeroed(const pyd_allocator_t* allocator, size_t size) {
   return memory ? memset(memory, 0, size) : NULL;
 }
 
+// Frees memory of pyd_allocate(), which had the same |allocator| and |size|.
 void pyd_deallocate(const pyd_allocator_t* allocator, void* memory, size_t size) {
   if (!pyd_allocator_is_given(allocator)) {
     free(memory);

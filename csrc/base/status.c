@@ -74,6 +74,7 @@ pyd_status_t pyd_status_make(pyd_code_t code, const char* format, ...) {
   return status;
 }
 
+// Creates a status with numbers that a caller can act on without parsing the text.
 pyd_status_t pyd_status_make_values(pyd_code_t code, const int64_t values[5], const char* format, ...) {
   va_list args;
   va_start(args, format);
@@ -98,6 +99,8 @@ static name_t* make_name(pyd_status_name_t kind, const char* text, size_t length
   return node;
 }
 
+// Replaces the text of |status| by one made from |format|, keeping code, values, names and object, and the old text as
+// the first name of the kind PYD_STATUS_CAUSE; frees |status|.
 pyd_status_t pyd_status_annotate(pyd_status_t status, const char* format, ...) {
   if (pyd_ok(status)) return status;
   va_list args;
@@ -123,6 +126,8 @@ pyd_status_t pyd_status_annotate(pyd_status_t status, const char* format, ...) {
   return longer;
 }
 
+// Attaches the |length| bytes at |name| (a copy) after the names of the same kind, for callers that act on it without
+// parsing the text; returns |status|.
 pyd_status_t pyd_status_add_name(pyd_status_t status, pyd_status_name_t kind, const char* name, size_t length) {
   struct pyd_status_payload_s* payload = heap_of(status);
   name_t* node = payload ? make_name(kind, name, length) : NULL;
@@ -133,6 +138,7 @@ pyd_status_t pyd_status_add_name(pyd_status_t status, pyd_status_name_t kind, co
   return status;
 }
 
+// Attaches an object of another runtime, such as an exception; returns |status|.
 pyd_status_t pyd_status_attach(pyd_status_t status, void* object, void (*release)(void* object)) {
   struct pyd_status_payload_s* payload = heap_of(status);
   if (payload && payload->object) payload->release(payload->object);  // the object that was attached before
@@ -156,6 +162,7 @@ const int64_t* pyd_status_values(pyd_status_t status) {
   return status ? status->values : kNone;
 }
 
+// Returns name |index| of a kind that is attached to the status; NULL if there are fewer.
 const char* pyd_status_name(pyd_status_t status, pyd_status_name_t kind, uint32_t index) {
   for (const name_t* name = status ? status->names : NULL; name; name = name->next) {
     if (name->kind == kind && index-- == 0) return name->text;
@@ -163,6 +170,7 @@ const char* pyd_status_name(pyd_status_t status, pyd_status_name_t kind, uint32_
   return NULL;
 }
 
+// Frees a status and releases the object that is attached to it.
 void pyd_status_free(pyd_status_t status) {
   struct pyd_status_payload_s* payload = heap_of(status);
   if (!payload) return;

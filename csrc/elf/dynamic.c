@@ -163,6 +163,7 @@ static pyd_status_t find_array(const pyd_elf_view_t* view, const char* name, uin
   return PYD_STATUS_OK;
 }
 
+// Parses what the dynamic section refers to: symbol, hash and relocation tables. The second half of pyd_elf_parse().
 pyd_status_t pyd_elf_parse_dynamic(pyd_elf_view_t* view) {
   tags_t tags = {0};
   pyd_status_t st = read_tags(view, &tags);

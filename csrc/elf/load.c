@@ -86,6 +86,7 @@ pyd_status_t pyd_elf_module_initialise(pyd_elf_module_t* module) {
   return st;
 }
 
+// Checks everything that loading checks, without loading, for any known machine.
 pyd_status_t pyd_elf_validate(pyd_span_t file, uint32_t* out_machine) {
   pyd_elf_view_t view;
   pyd_status_t st = pyd_elf_parse(file, pyd_mem_page_size(), &view);
@@ -132,6 +133,7 @@ pyd_status_t pyd_elf_modules_map(const pyd_span_t* files, uint32_t count, pyd_el
   return st;
 }
 
+// Loads |file| (which may be freed afterwards) and runs its initialisers.
 pyd_status_t pyd_elf_module_load(pyd_span_t file, pyd_elf_module_t* out_module) {
   uint32_t failed;
   pyd_status_t st = pyd_elf_modules_map(&file, 1, out_module, &failed);

@@ -61,6 +61,7 @@ static uint64_t copied_pages(const pyd_elf_view_t* views, uint32_t count) {
   return bytes;
 }
 
+// Maps |count| images in one reservation and copies into them the bytes that their files store.
 pyd_status_t pyd_elf_mapping_make(const pyd_elf_view_t* views, uint32_t count, pyd_elf_module_t* modules) {
   uint64_t alignment = 0;
   uint64_t* offsets = calloc(count, sizeof(*offsets));
@@ -194,6 +195,7 @@ static pyd_status_t protect_runs(uint8_t* memory, const runs_t* runs) {
   return st;
 }
 
+// Gives all |count| images of one mapping, which are relocated, their final protection.
 pyd_status_t pyd_elf_mapping_protect(const pyd_elf_view_t* views, uint32_t count, const pyd_elf_module_t* modules) {
   const pyd_elf_mapping_t* mapping = modules[0].mapping;
   size_t segments = 0;

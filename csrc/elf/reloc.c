@@ -228,6 +228,7 @@ static pyd_status_t apply_relr(relocator_t* r) {
   return st;
 }
 
+// Applies all relocations of a file to its |image| in memory. Without an image, only checks them.
 pyd_status_t pyd_elf_relocate(const pyd_elf_view_t* view, uint8_t* image, uint64_t bias) {
   relocator_t r = {.view = view, .image = image, .bias = bias};
   pyd_status_t st = apply_relr(&r);

@@ -64,6 +64,7 @@ static pyd_status_t refuse_undefined(const pyd_elf_view_t* view, uint64_t first)
                              count, count == 1 ? "" : "s", names, count == 1 ? "it" : "them");
 }
 
+// Checks all symbols that loading resolves.
 pyd_status_t pyd_elf_check_symbols(const pyd_elf_view_t* view) {
   uint64_t undefined = 0;
   for (uint64_t i = 1; i < view->symbol_count; ++i) {  // symbol 0 is the null symbol

@@ -4,6 +4,7 @@
 #include "base/span.h"
 #include "elf/format.h"
 
+// Returns the segment whose memory contains all of [vaddr, vaddr + size); NULL if there is none.
 const pyd_elf_segment_t* pyd_elf_view_segment(const pyd_elf_view_t* view, uint64_t vaddr, uint64_t size) {
   for (uint32_t i = 0; i < view->segment_count; ++i) {
     const pyd_elf_segment_t* segment = &view->segments[i];

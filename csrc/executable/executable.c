@@ -169,6 +169,7 @@ pyd_status_t pyd_executable_from_query(pyd_library_query_fn_t query, const pyd_e
   return status;
 }
 
+// Unloads a library, whose kernels must not run any more.
 void pyd_executable_free(pyd_executable_t* executable) {
   if (!executable) return;
   pyd_library_view_free(&executable->view);  // before the image that it points into

@@ -283,6 +283,7 @@ static pyd_status_t check_export(const pyd_library_t* library, uint32_t i, const
   return PYD_STATUS_OK;
 }
 
+// Checks what dispatches of |library| rely on: functions, names, attributes, and the number of its constants.
 pyd_status_t pyd_library_check(const pyd_library_t* library, uint32_t constant_count, const char* name) {
   // 0 is accepted for any number: compilers that write these tables often leave the count out.
   if (library->constants.count != 0 && library->constants.count != constant_count) {

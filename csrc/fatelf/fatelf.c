@@ -44,6 +44,7 @@ static void read_record(pyd_span_t file, uint32_t index, pyd_fatelf_record_t* ou
   };
 }
 
+// Reads record |index| of a file that pyd_fatelf_open accepted, and its ELF file (|out_elf| may be NULL).
 pyd_status_t pyd_fatelf_record(pyd_span_t file, uint32_t index, pyd_fatelf_record_t* out_record, pyd_span_t* out_elf) {
   uint32_t count;
   *out_record = (pyd_fatelf_record_t){0};
@@ -91,6 +92,7 @@ static pyd_status_t report_none(pyd_span_t file, uint32_t count, const char* mac
   return UNSUPPORTED("has no record for %s; it has %s", machine_name, count ? list : "none at all");
 }
 
+// Returns the ELF file of a FatELF archive for |machine|. UNSUPPORTED if there is none.
 pyd_status_t pyd_fatelf_select(pyd_span_t file, uint32_t machine, const char* machine_name, pyd_span_t* out_elf) {
   uint32_t count;
   *out_elf = file;

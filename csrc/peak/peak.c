@@ -69,6 +69,7 @@ static int32_t move(void* self, uint32_t worker, uint64_t begin, uint64_t end, u
   return 0;
 }
 
+// Measures the bytes per second of a[i] = b[i] + s * c[i] on all workers.
 pyd_status_t pyd_peak_bandwidth(pyd_sched_t* sched, pyd_pool_t* pool, uint64_t bytes, double* out_bytes_per_second) {
   uint64_t pieces = pyd_sched_workers(sched);
   uint64_t elements = bytes / (3 * sizeof(float)) / pieces;  // three arrays

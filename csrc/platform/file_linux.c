@@ -71,6 +71,7 @@ static pyd_status_t map_or_read(int fd, const char* path, pyd_file_map_t* out_ma
   return PYD_STATUS_OK;
 }
 
+// Maps a regular file, read-only.
 pyd_status_t pyd_file_map(const char* path, pyd_file_map_t* out_map) {
   *out_map = (pyd_file_map_t){0};
   // Without O_NONBLOCK, opening a named pipe would wait for a writer, instead of being refused by map_or_read().
@@ -90,6 +91,7 @@ void pyd_file_drop_pages(pyd_span_t bytes) {
   if (first < end) (void)madvise((void*)first, end - first, MADV_DONTNEED);
 }
 
+// Removes a mapping of pyd_file_map(), or frees the copy that replaces one.
 void pyd_file_unmap(pyd_file_map_t* map) {
   if (map->is_copy) {
     free((void*)map->span.data);

@@ -17,6 +17,7 @@ void pyd_event_deinit(pyd_event_t* event) { (void)event; }
 
 void pyd_event_notify(pyd_event_t* event) { syscall(SYS_futex, &event->is_set, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); }
 
+// Waits until the event is set, and acquires what the setter has written.
 void pyd_event_wait(pyd_event_t* event) {
   // The kernel sleeps only if the word still is 0, so a set between the load and the call is not lost; any other
   // return (a signal, a spurious wake) is handled by checking again.

@@ -50,6 +50,7 @@ static pyd_provider_list_t* publish(pyd_plugin_manager_t* manager, pyd_provider_
   return before;
 }
 
+// Creates a manager of providers with one reference.
 pyd_status_t pyd_plugin_manager_create(pyd_plugin_manager_t** out_manager) {
   *out_manager = NULL;
   pyd_plugin_manager_t* manager = calloc(1, sizeof(*manager));
@@ -72,6 +73,7 @@ pyd_plugin_manager_t* pyd_plugin_manager_retain(pyd_plugin_manager_t* manager) {
   return manager;
 }
 
+// Drops a reference; the last one releases all providers.
 void pyd_plugin_manager_release(pyd_plugin_manager_t* manager) {
   if (!manager || atomic_fetch_sub_explicit(&manager->references, 1, memory_order_acq_rel) != 1) return;
   pyd_provider_list_release(manager->current);

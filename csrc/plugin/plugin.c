@@ -244,6 +244,7 @@ pyd_status_t pyd_plugin_load_file(const char* path, const pyd_plugin_options_t* 
   return status;
 }
 
+// Loads a plug-in from the bytes of a library, which are copied.
 pyd_status_t pyd_plugin_load_bytes(pyd_span_t bytes, const pyd_plugin_options_t* options, pyd_plugin_t** out_plugin) {
   *out_plugin = NULL;
   pyd_status_t status = check_options(options, /* allows_static */ false);

@@ -238,6 +238,7 @@ bool pyd_resolution_may_print(const pyd_resolution_t* resolution) {
   return false;
 }
 
+// Releases the functions that a program has imported, after its last executable is freed.
 void pyd_resolution_free(pyd_resolution_t* resolution) {
   if (!resolution) return;
   for (uint32_t i = 0; i < resolution->provider_count; ++i) pyd_provider_release(resolution->used[i]);

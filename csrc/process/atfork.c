@@ -101,6 +101,7 @@ pyd_status_t pyd_process_atfork_add(void* self, pyd_process_atfork_fn_t prepare,
   return st;
 }
 
+// Removes the fork handlers of |self|, and waits until none of them runs.
 void pyd_process_atfork_remove(void* self) {
   pthread_mutex_lock(&lock);
   entry_t* entry = find(self);

@@ -167,6 +167,7 @@ pyd_status_t pyd_process_code_register(const pyd_process_code_info_t* info, bool
   return st;
 }
 
+// Removes the registration of code, before the code is unmapped.
 void pyd_process_code_unregister(pyd_process_code_t* code) {
   if (!code) return;
   // pyd_process_code_register() has installed the fork handlers, so locking cannot fail any more.

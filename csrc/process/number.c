@@ -53,6 +53,7 @@ static pyd_status_t insert(numbered_t added) {
   return PYD_STATUS_OK;
 }
 
+// Registers |self| under |number|, by which code finds it. INVALID_ARGUMENT if the number is taken.
 pyd_status_t pyd_process_number_add(uint64_t number, void* self, pyd_process_retain_fn_t retain) {
   pyd_status_t status = pyd_process_lock();
   if (!pyd_ok(status)) return status;

@@ -34,7 +34,8 @@ static void align_for_steps(const pyd_program_t* program, uint32_t max_alignment
   for (uint32_t i = 0; i < program->global_count; ++i) {
     const pyd_global_t* global = &program->globals[i];
     // 0: a tensor.
-    if (global->type.kind == 0 && global->constant != PYD_NONE) alignments[global->constant] = max_alignment;
+    if (global->type.kind == PYD_KIND_TENSOR && global->constant != PYD_NONE)
+      alignments[global->constant] = max_alignment;
   }
   for (uint32_t i = 0; i < program->procedure_count; ++i) {
     const pyd_procedure_t* p = &program->procedures[i];

@@ -113,6 +113,7 @@ void pyd_derived_fork_prepare(pyd_derived_t* derived) { pyd_gate_fork_prepare(&d
 void pyd_derived_fork_done(pyd_derived_t* derived) { pyd_gate_fork_done(&derived->gate); }
 void pyd_derived_fork_child(pyd_derived_t* derived) { pyd_gate_fork_child(&derived->gate); }
 
+// Sets the store of derived constants, before the first call of a program.
 pyd_status_t pyd_program_set_derived(pyd_program_t* program, pyd_derived_t* derived) {
   if (derived->constant_count != program->constant_count) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
@@ -224,6 +225,7 @@ static pyd_status_t derive_constant(const pyd_program_t* program, uint32_t index
   return status;
 }
 
+// Returns the bytes of constant |index|, after computing it if it is derived.
 pyd_status_t pyd_program_constant_data(const pyd_program_t* program, uint32_t index, const uint8_t** out_data) {
   pyd_status_t status = PYD_STATUS_OK;
   if (pyd_constant_is_derived(program, index) && !pyd_constant_bytes(program, index))

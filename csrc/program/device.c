@@ -48,6 +48,7 @@ void pyd_program_set_device_memory(pyd_program_t* program, pyd_device_memory_t m
   program->device_memory = memory;
 }
 
+// Describes command |index| of a plan for a device.
 void pyd_plan_command(const pyd_plan_t* plan, uint32_t index, pyd_command_info_t* out_info) {
   const pyd_plan_command_t* command = &plan->commands[index];
   *out_info = (pyd_command_info_t){
@@ -73,6 +74,7 @@ const int64_t* pyd_plan_command_sizes(const pyd_plan_t* plan, uint32_t index) {
 
 uint32_t pyd_plan_buffer_count(const pyd_plan_t* plan) { return plan->fn->buffer_count + (plan->stage_bytes != 0); }
 
+// Describes buffer |index| of a plan for a device.
 void pyd_plan_buffer(const pyd_plan_t* plan, uint32_t index, pyd_buffer_info_t* out_info) {
   if (index == plan->fn->buffer_count) {  // the staging buffer, for aligned copies of bindings
     *out_info = (pyd_buffer_info_t){PYD_BUFFER_TRANSIENT, 0, plan->stage_bytes, plan->stage_offset};
@@ -117,7 +119,7 @@ pyd_status_t pyd_plan_compute(const pyd_plan_t* plan, const uint64_t* scalars, u
     }
   }
   for (uint32_t i = 0; i < fn->info.result_count; ++i) {
-    out_scalars[i] = fn->info.results[i].kind == 1 /* scalar */ ? regs[fn->results[i].target] : 0;
+    out_scalars[i] = fn->info.results[i].kind == PYD_KIND_SCALAR ? regs[fn->results[i].target] : 0;
   }
   free(call_regs);
   return PYD_STATUS_OK;

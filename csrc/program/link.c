@@ -10,6 +10,7 @@ void pyd_program_set_query(pyd_program_t* program, uint32_t index, bool found, u
   program->query_links[index].value = value;
 }
 
+// Links the bytes of a constant, which are borrowed.
 pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, pyd_span_t bytes) {
   if (index >= program->constant_count) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "constant %u does not exist, the program has %u", index,
@@ -203,6 +204,7 @@ const pyd_executable_t* pyd_program_linked_executable(const pyd_program_t* progr
   return program->links[index].executable;
 }
 
+// Links the code of host command |index|.
 pyd_status_t pyd_program_set_command(pyd_program_t* program, uint32_t index, pyd_import_fn_t function, void* context) {
   if (index >= program->command_count || !function) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "host command %u: %s; the program has %u", index,

@@ -15,6 +15,7 @@ static pyd_topology_cpu_t* read_topology(uint32_t* out_count) {
 
 uint32_t pyd_sched_available_cpus(void) { return pyd_cpu_available(); }
 
+// Returns the number of fast cores that the process may use, without SMT siblings.
 uint32_t pyd_sched_default_workers(void) {
   uint32_t count;
   pyd_topology_cpu_t* cpus = read_topology(&count);

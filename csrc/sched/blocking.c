@@ -77,6 +77,7 @@ static void start_thread(pyd_sched_t* sched) {
   if (has_started) ++pool->started;
 }
 
+// Starts or wakes a thread for the queued tasks that may block.
 bool pyd_blocking_ensure_thread(pyd_sched_t* sched) {
   pyd_blocking_pool_t* pool = &sched->blocking;
   if (sched->options.are_lent) return false;  // a scheduler of donated threads starts none itself
@@ -87,6 +88,7 @@ bool pyd_blocking_ensure_thread(pyd_sched_t* sched) {
   return pool->started != 0;
 }
 
+// Joins, while the scheduler is closing, the threads other than |self|, which may be NULL.
 void pyd_blocking_stop(pyd_sched_t* sched, const pyd_blocking_thread_t* self) {
   pyd_blocking_pool_t* pool = &sched->blocking;
   pyd_task_lock(sched);
@@ -101,6 +103,7 @@ void pyd_blocking_stop(pyd_sched_t* sched, const pyd_blocking_thread_t* self) {
   pyd_task_unlock(sched);
 }
 
+// Returns the entry of the calling thread if it is one of the threads for tasks that may block; else NULL.
 pyd_blocking_thread_t* pyd_blocking_own_thread(pyd_sched_t* sched) {
   pyd_blocking_thread_t* own = NULL;
   pyd_task_lock(sched);
@@ -124,6 +127,7 @@ static bool is_blocking_thread(const pyd_sched_t* sched) {
   return false;
 }
 
+// Releases the compute permit of this thread, which is about to block.
 void pyd_sched_block_begin(pyd_sched_t* sched, pyd_blocking_t* out_blocking) {
   *out_blocking = (pyd_blocking_t){.sched = sched};
   if (!sched) return;
@@ -141,6 +145,7 @@ void pyd_sched_block_begin(pyd_sched_t* sched, pyd_blocking_t* out_blocking) {
   pyd_task_unlock(sched);
 }
 
+// Ends pyd_sched_block_begin(): acquires the permit again.
 void pyd_sched_block_end(pyd_blocking_t* blocking) {
   pyd_sched_t* sched = blocking->sched;
   if (blocking->is_blocking_thread) {

@@ -3,6 +3,7 @@
 // no further thread are needed for it.
 #include "sched/task.h"
 
+// Returns the entry of the calling thread if it is a pool thread, started or donated; else NULL.
 pyd_sched_thread_t* pyd_sched_own_thread(pyd_sched_t* sched) {
   const bool are_lent = sched->options.are_lent;
   pyd_sched_thread_t* own = NULL;

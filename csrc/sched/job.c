@@ -294,6 +294,8 @@ static bool acquire_permit(pyd_sched_t* sched, const pyd_sched_job_t* job, uint6
   return true;
 }
 
+// Runs all indices of a job, on this thread and, if the job is long enough, on pool threads. A job of unknown cost is
+// measured first. Returns after the last index.
 void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_failure_t* out_failure) {
   *out_failure = (pyd_sched_failure_t){0};
   if (job->count == 0) return;

@@ -30,6 +30,7 @@ static void release_entry(pyd_sched_t* sched, pyd_sched_thread_t* thread) {
   pthread_mutex_unlock(&sched->lifecycle);
 }
 
+// Donates this thread to a pool of donated threads, until |until| requests an end or the scheduler is stopped.
 pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until) {
   if (!sched->options.are_lent) return refuse("the device has threads of its own; create one whose threads are lent");
   if (pyd_scope_now(sched->scopes) || pyd_sched_own_thread(sched))

@@ -78,6 +78,7 @@ static void make_all_free(pyd_permits_t* permits) {
   atomic_init(&permits->callers_return, 0);
 }
 
+// Creates a set of compute permits without any shares. Returns NULL without memory.
 pyd_permits_t* pyd_permits_create(void) {
   pyd_permits_t* permits = pyd_aligned_alloc(PYD_CPU_CACHE_LINE, sizeof(*permits));
   if (!permits) return NULL;
@@ -113,6 +114,7 @@ static void update_total(pyd_permits_t* permits) {
   serve(permits);
 }
 
+// Adds |share| of a scheduler.
 void pyd_permits_add(pyd_permits_t* permits, pyd_permit_share_t* share, uint32_t total) {
   pthread_mutex_lock(&permits->mutex);
   *share = (pyd_permit_share_t){.next = permits->shares, .total = total};
@@ -122,6 +124,7 @@ void pyd_permits_add(pyd_permits_t* permits, pyd_permit_share_t* share, uint32_t
   pthread_mutex_unlock(&permits->mutex);
 }
 
+// Removes the |share| that a scheduler has added.
 void pyd_permits_remove(pyd_permits_t* permits, pyd_permit_share_t* share) {
   pthread_mutex_lock(&permits->mutex);
   *(share->previous ? &share->previous->next : &permits->shares) = share->next;
@@ -192,6 +195,7 @@ bool pyd_permit_take(pyd_permits_t* permits, uint32_t priority, const pyd_sched_
   return is_uninterrupted;
 }
 
+// Raises the priority of one pool thread that waits for tasks of |sched| to the |priority| of a newly submitted task.
 void pyd_permit_raise(pyd_permits_t* permits, const pyd_sched_t* sched, uint32_t priority) {
   pthread_mutex_lock(&permits->mutex);
   pyd_permit_waiter_t* waiter = NULL;
@@ -215,6 +219,7 @@ void pyd_permit_release(pyd_permits_t* permits) {
   if (atomic_load_explicit(&permits->waiting, memory_order_seq_cst)) lock_and_serve(permits);
 }
 
+// Releases a permit at the end of a caller's job.
 void pyd_permit_release_after_call(pyd_permits_t* permits) {
   atomic_fetch_add_explicit(&permits->free_count, 1, memory_order_seq_cst);
   if (!atomic_load_explicit(&permits->waiting, memory_order_seq_cst)) return;

@@ -140,6 +140,7 @@ static void restore_mask(pyd_placement_t* placement) {
 
 // ---- called by pool threads
 
+// Registers this thread in the pool, and pins it if the scheduler has affinity.
 void pyd_placement_enter(pyd_sched_thread_t* self) {
   pyd_sched_t* sched = self->sched;
   self->placement.thread = pyd_thread_self();
@@ -153,6 +154,7 @@ void pyd_placement_enter(pyd_sched_thread_t* self) {
   pyd_placement_record(self);
 }
 
+// Removes the thread from the pool and restores its own affinity mask.
 void pyd_placement_leave(pyd_sched_thread_t* self) {
   occupy(self, PYD_PLACEMENT_NONE);
   pyd_placement_t* placement = &self->placement;
@@ -169,6 +171,7 @@ void pyd_placement_leave(pyd_sched_thread_t* self) {
   }
 }
 
+// Publishes the CPU on which the thread runs.
 void pyd_placement_record(pyd_sched_thread_t* self) {
   if (!self->sched->places_threads) return;
   const uint32_t cpu = pyd_affinity_cpu();
@@ -178,16 +181,19 @@ void pyd_placement_record(pyd_sched_thread_t* self) {
   self->placement.is_checked = false;  // the thread has migrated: another thread may compute on the new CPU
 }
 
+// Records that this thread is about to park, so that it occupies no CPU.
 void pyd_placement_sleep(pyd_sched_thread_t* self) {
   restore_mask(&self->placement);
   occupy(self, PYD_PLACEMENT_NONE);
 }
 
+// Restores the mask of a woken thread if the waker has changed it, and publishes its CPU.
 void pyd_placement_awake(pyd_sched_thread_t* self) {
   restore_mask(&self->placement);
   pyd_placement_record(self);
 }
 
+// Moves the thread, which participates in the job of |slot|, away from a CPU that it shares with another thread.
 void pyd_placement_check(pyd_sched_thread_t* self, const pyd_sched_slot_t* slot) {
   if (!self->sched->places_threads) return;
   pyd_placement_awake(self);
@@ -214,6 +220,7 @@ static bool may_be_pulled(const pyd_sched_thread_t* thread) {
                       UINT64_C(1000) * PYD_SCHED_PLACEMENT_SLEEP_NS;
 }
 
+// Moves |thread|, which is about to be woken, away from the CPU of the calling thread if it could wake there.
 void pyd_placement_before_wake(pyd_sched_thread_t* thread) {
   const uint32_t here = thread->sched->places_threads ? pyd_affinity_cpu() : PYD_AFFINITY_UNKNOWN;
   if (here == PYD_AFFINITY_UNKNOWN) return;
@@ -223,6 +230,7 @@ void pyd_placement_before_wake(pyd_sched_thread_t* thread) {
   move_away(thread, here);
 }
 
+// Publishes the CPU of the calling thread, which opens |slot| for its job, and moves pool threads away from that CPU.
 void pyd_placement_open(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   if (!sched->places_threads) return;
   pyd_placement_record_caller(sched, slot);

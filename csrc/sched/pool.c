@@ -195,6 +195,7 @@ static void idle(pyd_sched_t* sched, pyd_sched_thread_t* self) {
   }
 }
 
+// Runs the loop of a pool thread: tasks, then open jobs, then idle, until the scheduler closes or the donation ends.
 void pyd_sched_pool_main(void* argument) {
   pyd_sched_thread_t* self = argument;
   pyd_sched_t* sched = self->sched;

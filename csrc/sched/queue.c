@@ -44,6 +44,7 @@ void pyd_task_push(pyd_task_t* task) {
   if (!task->is_blocking) atomic_fetch_add_explicit(&task->sched->queued, 1, memory_order_seq_cst);
 }
 
+// Removes the next task from |list|, makes it RUNNING and returns it; NULL when the list is empty.
 pyd_task_t* pyd_task_pop(pyd_task_list_t* list) {
   pyd_task_t* task = NULL;
   // Priority 0 is the highest.
@@ -59,6 +60,7 @@ pyd_task_t* pyd_task_take(pyd_sched_t* sched) {
   return task;
 }
 
+// Returns the priority of the next task; the lowest one if the queue is empty.
 uint32_t pyd_task_next_priority(pyd_sched_t* sched) {
   uint32_t priority = 0;
   pyd_task_lock(sched);
@@ -67,6 +69,7 @@ uint32_t pyd_task_next_priority(pyd_sched_t* sched) {
   return priority;
 }
 
+// Removes |task| from the queue and makes it RUNNING.
 bool pyd_task_claim(pyd_task_t* task) {
   if (pyd_task_state(task) != PYD_TASK_QUEUED) return false;  // checked without the mutex first
   pyd_task_lock(task->sched);

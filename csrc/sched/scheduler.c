@@ -115,6 +115,7 @@ static void free_parts(pyd_sched_t* sched) {
   pyd_aligned_free(sched);
 }
 
+// Creates a scheduler and starts its threads, one fewer than workers.
 pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** out_sched) {
   *out_sched = NULL;
   uint32_t cpus = pyd_sched_available_cpus();
@@ -171,6 +172,8 @@ bool pyd_sched_is_inside(pyd_sched_t* sched) {
 
 pyd_scope_access_t pyd_sched_scopes(const pyd_sched_t* sched) { return sched->scopes; }
 
+// Waits, while closing, for all threads other than |self| and |blocking|, and completes the tasks that none of them has
+// taken.
 void pyd_sched_end_threads(pyd_sched_t* sched, const pyd_sched_thread_t* self, const pyd_blocking_thread_t* blocking) {
   pthread_mutex_lock(&sched->lifecycle);
   pyd_sched_await_lent(sched);
@@ -184,6 +187,7 @@ void pyd_sched_end_threads(pyd_sched_t* sched, const pyd_sched_thread_t* self, c
   pyd_task_drain(sched);
 }
 
+// Joins the threads of the scheduler; the next job that needs them starts them again.
 pyd_status_t pyd_sched_stop(pyd_sched_t* sched) {
   if (pyd_sched_is_inside(sched)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
@@ -214,6 +218,7 @@ void pyd_sched_destroy(pyd_sched_t* sched) {
   pyd_sched_free(sched);
 }
 
+// Frees the scheduler, which has no threads any more.
 void pyd_sched_free(pyd_sched_t* sched) {
   for (uint32_t i = 0; i < sched->workers; ++i) pyd_event_deinit(&sched->threads[i].wake);
   for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) pyd_event_deinit(&sched->slots[i].done);

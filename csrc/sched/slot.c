@@ -54,6 +54,8 @@ static uint32_t useful_helpers(const pyd_sched_t* sched, const pyd_sched_slot_t*
   return (uint32_t)(useful < limit ? useful : limit);
 }
 
+// Gives |count| indices to |worker|, opens the slot for other threads, and wakes some if that pays. Returns whether it
+// woke one.
 bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, uint32_t count, uint32_t state) {
   atomic_store_explicit(&slot->failure, PYD_SCHED_NO_FAILURE, memory_order_relaxed);
   atomic_store_explicit(&slot->wakes_left, 0, memory_order_relaxed);

@@ -235,7 +235,7 @@ static pyd_status_t allocate_edges(pyd_task_t* task, const pyd_submit_options_t*
   if (!count) return PYD_STATUS_OK;
   task->edges = calloc(count, sizeof(*task->edges));
   if (task->edges) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the %u tasks that one waits for", count);
+  return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the %u dependencies of a task", count);
 }
 
 // Makes |task| depend on |predecessor| through |edge|. If |predecessor| has already failed, skips |task|, unless only
@@ -265,25 +265,51 @@ static bool complete_if_lost_in_fork(pyd_task_t* task) {
   return true;
 }
 
-pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* options) {
-  static const pyd_submit_options_t kPlain = {.priority = PYD_PRIORITY_NORMAL};
-  pyd_sched_t* sched = task->sched;
-  if (!options) options = &kPlain;
-  if (options->priority >= PYD_PRIORITIES || pyd_task_state(task) != PYD_TASK_NEW) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "submit: %s",
-                           pyd_task_state(task) != PYD_TASK_NEW ? "this call was submitted already"
-                                                                : "the priority is 0 (high), 1 (normal) or 2 (low)");
-  }
+// Checks that |task| can be submitted with |options|: once, with a known priority, after tasks of the same scheduler.
+// INVALID_ARGUMENT.
+static pyd_status_t check_submission(const pyd_task_t* task, const pyd_submit_options_t* options) {
+  if (pyd_task_state(task) != PYD_TASK_NEW)
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "submit: this call was submitted already");
+  if (options->priority >= PYD_PRIORITIES)
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "submit: the priority is 0 (high), 1 (normal) or 2 (low)");
   for (uint32_t i = 0; i < options->after_count; ++i) {
-    if (options->after[i]->sched != sched) {
+    if (options->after[i]->sched != task->sched)
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                              "submit: call %u of those that this one waits for is of another device; wait "
                              "for it before submitting",
                              i);
-    }
-    pyd_task_is_done(options->after[i]);  // completes the task if it was lost in a fork
   }
-  pyd_status_t status = pyd_sched_start_for_tasks(sched);
+  return PYD_STATUS_OK;
+}
+
+// Adds |task| to the list of live tasks and makes it depend on the tasks of |options|. Returns whether it can start at
+// once. The caller holds the mutex.
+static bool add_to_live(pyd_task_t* task, const pyd_submit_options_t* options) {
+  pyd_sched_t* sched = task->sched;
+  pyd_task_retain(task);  // the scheduler's reference
+  task->epoch = sched->epoch;
+  task->live_next = sched->queue.live;
+  if (task->live_next) task->live_next->live_previous = task;
+  sched->queue.live = task;
+  task->pending = 1;  // so that the task cannot start before all of its dependencies are added
+  atomic_store_explicit(&task->state, PYD_TASK_WAITING, memory_order_relaxed);
+  for (uint32_t i = 0; i < options->after_count; ++i) add_dependency(task, options->after[i], &task->edges[i], false);
+  // A task of another epoch never ends in this process, as its threads exist in the parent only.
+  if (options->order_after && options->order_after->epoch == sched->epoch) {
+    add_dependency(task, options->order_after, &task->edges[options->after_count], true);
+  }
+  return unblock(task);  // drops the 1 that |pending| began with
+}
+
+pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* options) {
+  static const pyd_submit_options_t kPlain = {.priority = PYD_PRIORITY_NORMAL};
+  pyd_sched_t* sched = task->sched;
+  if (!options) options = &kPlain;
+  pyd_status_t status = check_submission(task, options);
+  if (!pyd_ok(status)) return status;
+  // Completes the predecessors that were lost in a fork.
+  for (uint32_t i = 0; i < options->after_count; ++i) pyd_task_is_done(options->after[i]);
+  status = pyd_sched_start_for_tasks(sched);
   if (pyd_ok(status)) status = allocate_edges(task, options);
   if (!pyd_ok(status)) return status;
   task->priority = options->priority;
@@ -295,24 +321,10 @@ pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* optio
   if (atomic_load_explicit(&sched->closing, memory_order_acquire)) {
     pyd_task_unlock(sched);
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
-                           "submit: the device is being closed by another thread; submit the call "
-                           "when that has returned");
+                           "submit: the device is being closed by another thread; submit the call when that "
+                           "has returned");
   }
-  pyd_task_retain(task);
-  task->epoch = sched->epoch;
-  task->live_next = sched->queue.live;
-  if (task->live_next) task->live_next->live_previous = task;
-  sched->queue.live = task;
-  task->pending = 1;  // so that the task cannot start before all of its dependencies are added
-  atomic_store_explicit(&task->state, PYD_TASK_WAITING, memory_order_relaxed);
-  for (uint32_t i = 0; i < options->after_count; ++i) {
-    add_dependency(task, options->after[i], &task->edges[i], false);
-  }
-  // A task of another epoch never ends in this process, as its threads exist in the parent only.
-  if (options->order_after && options->order_after->epoch == sched->epoch) {
-    add_dependency(task, options->order_after, &task->edges[options->after_count], true);
-  }
-  bool is_ready = unblock(task);  // drops the 1 that |pending| began with
+  const bool is_ready = add_to_live(task, options);
   pyd_task_unlock(sched);
   // The pool threads may have been stopped since the start above. If no thread can be started, the waiter runs the
   // task.

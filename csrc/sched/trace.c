@@ -48,6 +48,7 @@ typedef struct recorder_s {
   _Atomic uint64_t without_track;  // events of this trace that were dropped because no track was free
 } recorder_t;
 
+// Creates a recorder, which is off and has no memory for events yet.
 pyd_status_t pyd_trace_create(pyd_trace_t** out_trace) {
   recorder_t* recorder = calloc(1, sizeof(*recorder));
   *out_trace = recorder ? &recorder->head : NULL;
@@ -62,6 +63,7 @@ static void free_tracks(tracks_t* tracks) {
   free(tracks);
 }
 
+// Frees a recorder that no thread records to or reads any more.
 void pyd_trace_destroy(pyd_trace_t* trace) {
   if (!trace) return;
   recorder_t* recorder = (recorder_t*)trace;
@@ -141,6 +143,7 @@ static pyd_status_t start_trace(recorder_t* recorder, uint32_t events, uint32_t 
   return PYD_STATUS_OK;
 }
 
+// Discards all events and starts recording.
 pyd_status_t pyd_trace_start(pyd_trace_t* trace, uint32_t events, uint32_t threads) {
   if (!events || events > PYD_TRACE_MAX_EVENTS || !threads || threads > PYD_TRACE_MAX_THREADS) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
@@ -219,6 +222,7 @@ void pyd_trace_record(pyd_trace_t* trace, const pyd_trace_event_t* event, const 
   pyd_trace_record_for(trace, pyd_trace_this_thread(), &ended, name, name_length);
 }
 
+// Labels the track of |thread| as that of pool thread |worker|.
 void pyd_trace_label(pyd_trace_t* trace, uint64_t thread, uint32_t worker) {
   const tracks_t* tracks = atomic_load_explicit(&((recorder_t*)trace)->now, memory_order_acquire);
   for (uint32_t i = 0; tracks && i < tracks->count; ++i) {
@@ -245,6 +249,7 @@ uint32_t pyd_trace_track_count(pyd_trace_t* trace) {
   return tracks ? tracks->count : 0;
 }
 
+// Describes track |number|: its thread and the number of its events.
 void pyd_trace_track(pyd_trace_t* trace, uint32_t number, pyd_trace_track_t* out_track) {
   track_t* track = &tracks_now(trace)->tracks[number];
   *out_track = (pyd_trace_track_t){
@@ -255,6 +260,7 @@ void pyd_trace_track(pyd_trace_t* trace, uint32_t number, pyd_trace_track_t* out
   };
 }
 
+// Copies the newest |room| events that were not overwritten, oldest first, and returns their number.
 uint64_t pyd_trace_read(pyd_trace_t* trace, uint32_t number, pyd_trace_event_t* out_events, uint64_t room) {
   const tracks_t* tracks = tracks_now(trace);
   track_t* track = &tracks->tracks[number];

@@ -61,6 +61,7 @@ static pyd_wait_t sleep_until_ended(pyd_task_t* task, uint64_t nanoseconds, cons
   return outcome;
 }
 
+// Waits until the task has ended, for |nanoseconds| at most; runs it on this thread if no other has begun it.
 pyd_wait_t pyd_task_wait(pyd_task_t* task, uint64_t nanoseconds, const pyd_interrupt_t* interrupt) {
   if (pyd_task_is_done(task)) return PYD_WAIT_DONE;
   if (nanoseconds == 0) return PYD_WAIT_TIMEOUT;

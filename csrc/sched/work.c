@@ -113,6 +113,7 @@ static bool has_waiting_work(const pyd_sched_t* sched) {
   return atomic_load_explicit(&sched->queued, memory_order_relaxed) && !has_idle_thread(sched);
 }
 
+// Hands the permit of this thread to a waiting thread after a time slice of work, and acquires one again.
 void pyd_sched_yield(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_sched_meter_t* meter) {
   if (!pyd_permit_is_wanted(sched->permits)) return;
   if (meter->picoseconds - meter->yielded_at < UINT64_C(1000) * PYD_SCHED_PERMIT_SLICE_NS) return;
@@ -145,6 +146,8 @@ static void check_placement(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t
   }
 }
 
+// Runs chunks of an open job on this thread, which has the number |worker| in it, until none can be claimed or stolen.
+// Returns true earlier if other work waits for this thread or its permit.
 bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter) {
   const pyd_sched_job_t* job = slot->job;
   const bool may_leave = slot->task || worker;  // not the caller of the job, which waits for its end anyway

@@ -8,6 +8,7 @@
 #include "pydispatch/elf.h"
 #include "standalone/standalone.h"
 
+// Describes the machine that runs this code.
 void pyd_standalone_machine_host(pyd_standalone_machine_t* out_machine) {
   pyd_cpu_features(out_machine->features, PYD_CPU_FEATURE_WORDS);
   switch (pyd_elf_machine_host()) {
@@ -89,6 +90,7 @@ pyd_status_t pyd_standalone_answer(const pyd_program_query_t* query, const pyd_s
 
 // ---- variants
 
+// Compares the executables and public functions of a manifest with its program.
 pyd_status_t pyd_standalone_compare(const pyd_manifest_t* manifest, const pyd_program_t* program) {
   uint32_t executables = pyd_program_executable_count(program), public_count = 0;
   if (manifest->executable_count != executables) {

@@ -141,6 +141,7 @@ bool pyd_standalone_is_mapped(const pyd_standalone_parameters_t* parameters, pyd
   return false;
 }
 
+// Frees the parameters and unmaps their files.
 void pyd_standalone_parameters_free(pyd_standalone_parameters_t* p) {
   if (!p) return;
   for (uint32_t i = 0; i < p->count; ++i) pyd_api_memory_release(p->memories[i]);

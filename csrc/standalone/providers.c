@@ -119,6 +119,7 @@ static pyd_status_t link(pyd_program_t* program, const commands_t* commands, con
   return status;
 }
 
+// Finds and links the host commands of a program.
 pyd_status_t pyd_standalone_link_commands(pyd_program_t* program, const pyd_resolver_t* resolver) {
   commands_t commands = {.count = pyd_program_command_count(program)};
   if (!commands.count) return PYD_STATUS_OK;

@@ -101,6 +101,7 @@ static void read_all(reader_t* r) {
   pyd_json_finish(&r->json);
 }
 
+// Reads the header of a safetensors file: name, type, shape and position of each tensor.
 pyd_status_t pyd_weights_read(pyd_span_t file, pyd_weights_t* out_weights) {
   *out_weights = (pyd_weights_t){0};
   // A file begins with the length of its header in bytes, 64 bits in little-endian order.
@@ -128,6 +129,7 @@ pyd_status_t pyd_weights_read(pyd_span_t file, pyd_weights_t* out_weights) {
   return status;
 }
 
+// Frees the table of tensors, not the bytes of the file.
 void pyd_weights_free(pyd_weights_t* weights) {
   free(weights->text);
   free(weights->tensors);
@@ -135,6 +137,7 @@ void pyd_weights_free(pyd_weights_t* weights) {
   *weights = (pyd_weights_t){0};
 }
 
+// Returns the tensor of the name; NULL if there is none.
 const pyd_weight_t* pyd_weights_find(const pyd_weights_t* weights, pyd_string_t name) {
   for (uint32_t i = 0; i < weights->count; ++i) {
     const pyd_weight_t* tensor = &weights->tensors[i];

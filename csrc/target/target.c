@@ -20,6 +20,7 @@ struct pyd_target_s {
   pyd_api_call_t* idle[MAX_IDLE];  // least recently used first
 };
 
+// Creates a target for a function, whose program it retains.
 pyd_status_t pyd_target_create(const pyd_api_function_t* function, pyd_target_t** out_target) {
   *out_target = NULL;
   pyd_target_t* target = calloc(1, sizeof(*target));
@@ -36,6 +37,7 @@ pyd_status_t pyd_target_create(const pyd_api_function_t* function, pyd_target_t*
 
 void pyd_target_retain(void* self) { pyd_api_retain(&((pyd_target_t*)self)->references); }
 
+// Drops a reference; the last one frees the prepared calls and releases the program.
 void pyd_target_release(pyd_target_t* target) {
   if (!target || !pyd_api_drop(&target->references)) return;
   pyd_api_program_t* program = target->entry->program;
@@ -126,6 +128,7 @@ static pyd_status_t bind(const pyd_api_function_t* fn, const pyd_target_argument
   return status;
 }
 
+// Takes an idle or new call of the function and binds |arguments| to it.
 pyd_status_t pyd_target_begin(pyd_target_t* target, const pyd_target_argument_t* arguments, pyd_api_call_t** out_call) {
   enum { kInline = 64 };  // dimensions and scalars on the stack; more are allocated
   const pyd_api_function_t* fn = &target->entry->info;
@@ -149,6 +152,7 @@ pyd_status_t pyd_target_begin(pyd_target_t* target, const pyd_target_argument_t*
   return status;
 }
 
+// Makes the call idle; beyond the bound the one that has been idle for the longest time is released.
 void pyd_target_give_back(pyd_target_t* target, pyd_api_call_t* call) {
   pyd_api_call_t* oldest = NULL;
   pthread_mutex_lock(&target->mutex);

@@ -291,6 +291,7 @@ static pyd_status_t call(const pyd_torch_interface_t* torch, uint32_t slot, uint
   return status;
 }
 
+// Runs kernel |slot|, which PyTorch calls with its arguments on |stack|.
 void pyd_torch_call(uint32_t slot, uint64_t* stack, uint64_t argument_count, uint64_t result_count) {
   const pyd_torch_interface_t* torch = pyd_process_number_find(PYD_TORCH_INTERFACE_NUMBER, pyd_torch_interface_retain);
   if (!torch) abort();  // registering a kernel requires the interface to be registered first

@@ -21,6 +21,7 @@ _Static_assert(sizeof(void*) != 8 ||
 
 // ---- types and errors
 
+// Returns the type of XLA for an element type of the program format; PYD_XLA_NONE if there is none.
 pyd_xla_dtype_t pyd_xla_dtype(uint32_t dtype) {
   static const struct {
     uint32_t ours;           // numerical type << 24 | bits, as in docs/program.md
@@ -273,6 +274,7 @@ static pyd_status_t call(const pyd_xla_frame_t* frame) {
   return status;
 }
 
+// Handles a call of XLA to this custom call. Returns NULL on success, or an error that XLA owns.
 pyd_xla_error_t* pyd_xla_call(const pyd_xla_frame_t* frame) {
   if (!frame || !HAS(pyd_xla_frame_t, frame, extensions) || answer_metadata(frame)) return NULL;
   if (!HAS(pyd_xla_frame_t, frame, stage)) return NULL;

@@ -41,7 +41,7 @@ typedef struct pyd_input_s {
 
 // A result, or a value that a check observed. Belongs to the invocation.
 typedef struct pyd_value_s {
-  uint32_t kind;  // 0 tensor, 1 scalar
+  uint32_t kind;  // PYD_KIND_TENSOR or PYD_KIND_SCALAR
   uint32_t dtype;
   uint32_t rank;
   const int64_t* dims;

@@ -89,9 +89,12 @@ typedef struct pyd_program_check_s {
   double atol, rtol;
 } pyd_program_check_t;
 
+// Kinds of values.
+enum { PYD_KIND_TENSOR, PYD_KIND_SCALAR };
+
 // An argument or a result, or an operand of a host command.
 typedef struct pyd_program_value_s {
-  uint32_t kind;        // 0 tensor, 1 scalar
+  uint32_t kind;        // PYD_KIND_TENSOR or PYD_KIND_SCALAR
   uint32_t dtype;       // numerical type << 24 | bits, as in docs/program.md
   uint32_t rank;        // 0 for a scalar
   const int64_t* dims;  // of an argument: static size or -1; NULL for results

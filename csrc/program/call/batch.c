@@ -63,16 +63,16 @@ static pyd_status_t run_item(batch_t* batch, uint32_t worker, const pyd_batch_it
   if (!pyd_ok(status)) return status;
   const pyd_program_function_t* info = &item->plan->fn->info;
   for (uint32_t i = 0; i < info->arg_count; ++i) {
-    if (info->args[i].kind == 0) pyd_call_bind_arg(call, i, item->args[i]);  // 0: a tensor
+    if (info->args[i].kind == PYD_KIND_TENSOR) pyd_call_bind_arg(call, i, item->args[i]);
   }
   if (item->scalars) pyd_call_set_scalars(call, item->scalars);
   for (uint32_t i = 0; i < info->result_count; ++i) {
-    if (info->results[i].kind == 0) pyd_call_bind_result(call, i, item->results[i]);
+    if (info->results[i].kind == PYD_KIND_TENSOR) pyd_call_bind_result(call, i, item->results[i]);
   }
   status = pyd_call_run_until(call, worker ? batch->others : batch->interrupt);
   for (uint32_t i = 0; i < info->result_count && pyd_ok(status); ++i) {
     // Scalars are known after the run.
-    if (info->results[i].kind != 0) item->out_scalars[i] = pyd_call_scalar_result(call, i);
+    if (info->results[i].kind != PYD_KIND_TENSOR) item->out_scalars[i] = pyd_call_scalar_result(call, i);
   }
   return status;
 }

@@ -54,7 +54,7 @@ static int by_falling_size(const void* left, const void* right) {
 }
 
 // Derives all constants that |fn| reads, the largest one first: the memory of its sources, which is dropped afterwards,
-// is then needed while few derived constants exist.
+// is then needed while few other derived constants use memory.
 static pyd_status_t derive_constants(const pyd_program_t* program, const pyd_function_t* fn,
                                      const pyd_interrupt_t* interrupt) {
   uint32_t count = 0;
@@ -75,6 +75,17 @@ static pyd_status_t derive_constants(const pyd_program_t* program, const pyd_fun
   }
   free(missing);
   return status;
+}
+
+// Returns the failure of a constant in |buffer| whose bytes at |data| are less aligned than executables need.
+static pyd_status_t misaligned(const pyd_call_t* call, uint32_t buffer, const uint8_t* data) {
+  uint32_t index = call->plan->fn->buffers[buffer].index;
+  pyd_string_t member = call->plan->program->constants[index].member;
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                         "constant %u ('%.*s') at address %p is not aligned to %u bytes, as the executables that read "
+                         "it need",
+                         index, (int)member.length, member.data, (const void*)data,
+                         call->plan->buffer_alignment[buffer]);
 }
 
 // Writes the addresses of all constants to the slots that use them. |derives|: computes missing derived constants
@@ -99,24 +110,16 @@ pyd_status_t pyd_call_bind_constants(pyd_call_t* call, bool derives, const pyd_i
     }
     const uint8_t* data = pyd_constant_bytes(program, index);
     if (!data) return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "constant %u is not linked", index);
-    if ((uintptr_t)data % call->plan->buffer_alignment[i] && call->plan->buffer_bytes[i]) {
-      pyd_string_t member = program->constants[fn->buffers[i].index].member;
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
-                             "constant %u ('%.*s') at address %p is not aligned to %u bytes, as "
-                             "the executables that read it need",
-                             fn->buffers[i].index, (int)member.length, member.data, (const void*)data,
-                             call->plan->buffer_alignment[i]);
-    }
+    if ((uintptr_t)data % call->plan->buffer_alignment[i] && call->plan->buffer_bytes[i])
+      return misaligned(call, i, data);
     pyd_call_patch(call, i, data);
   }
   return PYD_STATUS_OK;
 }
 
-// Creates a call of |plan|, in one block of memory, and fills what is the same in all runs. |sched| and |pool| may be
-// NULL: the caller's thread runs everything; the call owns the memory of transients.
-pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_pool_t* pool, pyd_call_t** out_call) {
-  *out_call = NULL;
-  const pyd_function_t* fn = plan->fn;
+// Returns a call without memory: its plan, number of workers, and the size and lifetime of its arena (the memory of all
+// transients).
+static pyd_call_t make_head(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_pool_t* pool) {
   pyd_call_t head = {
       .plan = plan,
       .sched = sched,
@@ -131,26 +134,44 @@ pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_poo
   // With a poisoned pool each run acquires a newly filled arena, so that no run sees data of an earlier one.
   const uint64_t max_kept = head.is_poisoned ? 0 : PYD_ARENA_KEPT_BYTES;
   head.is_arena_kept = head.arena_bytes <= max_kept || !pool;  // without a pool, no run could acquire it
-  size_t size = 0;
-  uint64_t fixed = (uint64_t)plan->local_bytes * head.workers;
+  return head;
+}
+
+// Allocates a call that begins with |head|, with its arrays, in one aligned block. The arrays are zero, but local
+// memory and the arena are uninitialized. OUT_OF_MEMORY.
+static pyd_status_t allocate_call(const pyd_call_t* head, pyd_call_t** out_call) {
+  const pyd_plan_t* plan = head->plan;
+  uint64_t local_bytes = (uint64_t)plan->local_bytes * head->workers;
   // A quarter of the address space each, so that the sum with the other arrays does not overflow.
-  bool fits = fixed < SIZE_MAX / 4 && (!head.is_arena_kept || head.arena_bytes < SIZE_MAX / 4);
-  if (fits) size = lay_out(&head, plan, NULL);
-  uint8_t* memory = fits ? pyd_allocate(&plan->allocator, size + kCacheLine) : NULL;  // room to align it
+  bool fits = local_bytes < SIZE_MAX / 4 && (!head->is_arena_kept || head->arena_bytes < SIZE_MAX / 4);
+  size_t size = 0;
+  if (fits) {
+    pyd_call_t measured = *head;
+    size = lay_out(&measured, plan, NULL) + kCacheLine;  // room to align it
+  }
+  uint8_t* memory = fits ? pyd_allocate(&plan->allocator, size) : NULL;
   if (!memory) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY,
                            "no memory for a call of function '%.*s': %llu bytes of local memory, "
                            "%llu of transients",
-                           (int)fn->info.name.length, fn->info.name.data, (unsigned long long)fixed,
-                           (unsigned long long)head.arena_bytes);
+                           (int)plan->fn->info.name.length, plan->fn->info.name.data, (unsigned long long)local_bytes,
+                           (unsigned long long)head->arena_bytes);
   }
   uint8_t* base = (uint8_t*)(((uintptr_t)memory + kCacheLine - 1) & ~(uintptr_t)(kCacheLine - 1));
-  pyd_call_t* call = (pyd_call_t*)base;
-  *call = head;
+  pyd_call_t* call = *out_call = (pyd_call_t*)base;
+  *call = *head;
   call->memory = memory;
-  call->memory_size = size + kCacheLine;
+  call->memory_size = size;
   lay_out(call, plan, base);
-  memset(call + 1, 0, (size_t)(call->scratch - (uint8_t*)(call + 1)));  // local memory and the arena stay uninitialized
+  memset(call + 1, 0, (size_t)(call->scratch - (uint8_t*)(call + 1)));
+  return PYD_STATUS_OK;
+}
+
+// Copies what is the same in all runs from the plan: constants, scalars, registers, lengths and commands. Counts the
+// buffers that the caller must bind.
+static void fill_from_plan(pyd_call_t* call) {
+  const pyd_plan_t* plan = call->plan;
+  const pyd_function_t* fn = plan->fn;
   if (plan->constant_count) memcpy(call->constants, plan->constants, plan->constant_count * sizeof(*plan->constants));
   if (fn->scalar_count) memcpy(call->scalars, plan->scalars, fn->scalar_count * sizeof(*plan->scalars));
   if (fn->deferred_count) {  // each call computes some registers; otherwise all calls share the registers of the plan
@@ -169,7 +190,18 @@ pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_poo
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
     call->unbound += fn->buffers[i].kind == PYD_BUFFER_ARGUMENT || fn->buffers[i].kind == PYD_BUFFER_RESULT;
   }
-  pyd_status_t status = pyd_call_bind_constants(call, /* derives */ false, NULL);
+}
+
+// Creates a call of |plan|. |sched| and |pool| may be NULL: the caller's thread runs everything; the call owns the
+// memory of transients.
+pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_pool_t* pool, pyd_call_t** out_call) {
+  *out_call = NULL;
+  const pyd_call_t head = make_head(plan, sched, pool);
+  pyd_call_t* call = NULL;
+  pyd_status_t status = allocate_call(&head, &call);
+  if (!pyd_ok(status)) return status;
+  fill_from_plan(call);
+  status = pyd_call_bind_constants(call, /* derives */ false, NULL);
   if (call->is_arena_kept) pyd_call_patch_arena(call, call->arena);
   if (!pyd_ok(status)) {
     pyd_call_free(call);
@@ -208,13 +240,14 @@ static void bind(pyd_call_t* call, uint32_t buffer, const void* data) {
 // Ignores scalars, unknown arguments, and arguments that no command uses, which have no buffer.
 void pyd_call_bind_arg(pyd_call_t* call, uint32_t arg, const void* data) {
   const pyd_function_t* fn = call->plan->fn;
-  if (arg >= fn->info.arg_count || fn->info.args[arg].kind != 0 || fn->args[arg].buffer == PYD_NONE) return;
+  if (arg >= fn->info.arg_count || fn->info.args[arg].kind != PYD_KIND_TENSOR || fn->args[arg].buffer == PYD_NONE)
+    return;
   bind(call, fn->args[arg].buffer, data);
 }
 
 void pyd_call_bind_result(pyd_call_t* call, uint32_t result, void* data) {
   const pyd_function_t* fn = call->plan->fn;
-  if (result >= fn->info.result_count || fn->info.results[result].kind != 0) return;
+  if (result >= fn->info.result_count || fn->info.results[result].kind != PYD_KIND_TENSOR) return;
   bind(call, fn->results[result].target, data);
 }
 
@@ -229,6 +262,6 @@ void pyd_call_set_scalars(pyd_call_t* call, const uint64_t* scalars) {
 // Returns the bits of scalar result |result| of the last run; 0 if there is no such scalar.
 uint64_t pyd_call_scalar_result(const pyd_call_t* call, uint32_t result) {
   const pyd_function_t* fn = call->plan->fn;
-  if (result >= fn->info.result_count || fn->info.results[result].kind != 1) return 0;  // no scalar
+  if (result >= fn->info.result_count || fn->info.results[result].kind != PYD_KIND_SCALAR) return 0;
   return call->regs[fn->results[result].target];
 }

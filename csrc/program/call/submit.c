@@ -50,6 +50,7 @@ static bool advance_call(pyd_call_progress_t* s, pyd_task_t* task, uint32_t work
   return true;
 }
 
+// Runs the next step of |progress->call|, which was submitted as a task.
 bool pyd_call_advance(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   pyd_trace_t* trace = s->call->trace;
   if (!pyd_trace_is_on(trace)) return advance_call(s, task, worker, out_status);
@@ -93,6 +94,7 @@ static pyd_status_t submit(pyd_call_t* call, const pyd_submit_options_t* options
   return status;
 }
 
+// Starts a call as a task, each of whose steps is a job that pool threads share.
 pyd_status_t pyd_call_submit(pyd_call_t* call, const pyd_submit_options_t* options, pyd_task_t** out_task) {
   pyd_trace_t* trace = call->trace;
   if (!pyd_trace_is_on(trace)) return submit(call, options, out_task);

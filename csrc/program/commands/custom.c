@@ -53,8 +53,8 @@ static view_t expected_counts(const pyd_program_command_t* command) {
   view_t counts = {0};
   for (uint32_t i = 0; i < command->operand_count; ++i) {
     const pyd_program_value_t* operand = &command->operands[i];
-    counts.constant_count += operand->kind == 1 ? 2 : 0;  // the two words of a scalar
-    counts.binding_count += operand->kind == 0;           // a tensor
+    counts.constant_count += operand->kind == PYD_KIND_SCALAR ? 2 : 0;  // two words
+    counts.binding_count += operand->kind == PYD_KIND_TENSOR;
     for (uint32_t k = 0; k < operand->rank; ++k) counts.size_count += operand->dims[k] < 0;
   }
   return counts;
@@ -74,7 +74,7 @@ static pyd_status_t verify_values(const pyd_verifier_t* v, const view_t* view) {
 static pyd_status_t verify_bindings(const pyd_verifier_t* v, const pyd_program_command_t* command, const view_t* view) {
   const uint32_t* binding = view->bindings;
   for (uint32_t i = 0; i < command->operand_count; ++i) {
-    if (command->operands[i].kind != 0) continue;  // a scalar
+    if (command->operands[i].kind != PYD_KIND_TENSOR) continue;
     pyd_status_t status = pyd_verify_buffer(v, binding[0], command->accesses[i] != PYD_HOST_READ);
     if (pyd_ok(status)) status = pyd_verify_optional(v, binding[1]);
     if (pyd_ok(status)) status = pyd_verify_optional(v, binding[2]);
@@ -215,7 +215,7 @@ static pyd_status_t plan_custom(pyd_plan_t* plan, pyd_plan_command_t* out, const
   pyd_status_t status = PYD_STATUS_OK;
   const uint32_t* binding = view.bindings;
   for (uint32_t i = 0; i < command->operand_count && pyd_ok(status); ++i) {
-    if (command->operands[i].kind != 0) continue;  // a scalar, which plan_constants() has added
+    if (command->operands[i].kind != PYD_KIND_TENSOR) continue;  // a scalar, which plan_constants() has added
     status = plan_tensor(plan, out, i, binding, sizes);
     sizes += command->operands[i].rank;
     binding += 3;
@@ -284,7 +284,7 @@ static void prepare(const pyd_call_t* call, const pyd_plan_command_t* command, p
                                        .rank = value->rank,
                                        .sizes = sizes};
     sizes += value->rank;
-    if (value->kind == 0) operands[i].bytes = slot++->length;  // a tensor
+    if (value->kind == PYD_KIND_TENSOR) operands[i].bytes = slot++->length;
   }
   custom->call = call;
   custom->link = plan->program->command_links[command->command];

@@ -73,16 +73,16 @@ static pyd_status_t find_exports(const pyd_program_t* program, const pyd_functio
   return PYD_STATUS_OK;
 }
 
-// Computes the flags of the registers of |fn|, the scalars in the key of cached plans (keyed), and the instructions
-// that each call computes again (deferred). Runs again when linking has set contracts of exports.
-pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn) {
-  uint32_t* exports;
-  pyd_status_t status = find_exports(program, fn, &exports);
-  if (!pyd_ok(status)) return status;
-  // Clear what an earlier analysis has computed; the verifier owns PYD_REG_WRITTEN.
+// Clears the results of an earlier analysis, except PYD_REG_WRITTEN, which the verifier sets.
+static void clear(pyd_function_t* fn) {
   for (uint32_t i = 0; i < fn->reg_count; ++i) fn->reg_flags[i] &= PYD_REG_WRITTEN;
   for (uint32_t i = 0; i < fn->info.arg_count; ++i) fn->args[i].keyed = false;
   fn->keyed_count = fn->deferred_count = fn->deferred_value_count = 0;
+}
+
+// Marks the registers that the analysis starts from: sizes of buffers and results, scalar results, and what commands
+// read. OUT_OF_MEMORY.
+static pyd_status_t mark_roots(const pyd_program_t* program, pyd_function_t* fn) {
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
     uint32_t kind = fn->buffers[i].kind;
     // The sizes of arguments and constants are known without a register.
@@ -91,24 +91,60 @@ pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn) {
   }
   for (uint32_t i = 0; i < fn->info.result_count; ++i) {
     for (uint32_t k = 0; k < fn->info.results[i].rank; ++k) mark(fn, fn->results[i].dims[k], PYD_REG_STRUCTURAL);
-    // 1: a scalar, whose register is returned.
-    if (fn->info.results[i].kind == 1) mark(fn, fn->results[i].target, PYD_REG_NEEDED);
+    if (fn->info.results[i].kind == PYD_KIND_SCALAR) mark(fn, fn->results[i].target, PYD_REG_NEEDED);
   }
+  uint32_t* exports;
+  pyd_status_t status = find_exports(program, fn, &exports);
+  if (!pyd_ok(status)) return status;
   for (uint32_t i = 0; i < fn->command_count; ++i) mark_command(program, exports, fn, &fn->insns[fn->commands[i]]);
   free(exports);
-  // Backwards, as a register is written before it is read: mark the registers that marked ones are computed from.
+  return PYD_STATUS_OK;
+}
+
+// Marks the registers from which marked registers are computed, and sets |keyed| of the scalar arguments that the plan
+// depends on. Visits the instructions backwards, as a register is written before it is read.
+static void mark_sources(pyd_function_t* fn) {
   for (uint32_t i = fn->insn_count; i-- > 0;) {
     const pyd_insn_t* insn = &fn->insns[i];
     // Checks run once per plan.
     if (pyd_opcode(insn)->class == PYD_CLASS_CHECK) mark_operands(fn, insn, PYD_REG_STRUCTURAL);
     if (!(pyd_opcode(insn)->registers & PYD_OPERAND_DST)) continue;
-    uint8_t flags = fn->reg_flags[insn->dst];
-    if (flags & (PYD_REG_STRUCTURAL | PYD_REG_NEEDED)) {
-      mark_operands(fn, insn, flags & (PYD_REG_STRUCTURAL | PYD_REG_NEEDED));
-    }
+    uint8_t flags = fn->reg_flags[insn->dst] & (PYD_REG_STRUCTURAL | PYD_REG_NEEDED);
+    mark_operands(fn, insn, flags);
     if (insn->op == PYD_OP_SCALAR && flags & PYD_REG_STRUCTURAL) fn->args[insn->a].keyed = true;
   }
-  // Forwards: mark the registers that depend on scalars which are not keyed.
+}
+
+// Returns whether the value that an instruction writes is late: it depends on a scalar that is not in the plan's key.
+static bool is_late(const pyd_function_t* fn, const pyd_insn_t* insn) {
+  if (insn->op == PYD_OP_SCALAR && !fn->args[insn->a].keyed) return true;
+  uint8_t uses = pyd_opcode(insn)->registers, flags = 0;
+  if (uses & PYD_OPERAND_A) flags |= fn->reg_flags[insn->a];
+  if (uses & PYD_OPERAND_B) flags |= fn->reg_flags[insn->b];
+  if (uses & PYD_OPERAND_C) flags |= fn->reg_flags[insn->c];
+  return flags & PYD_REG_LATE;
+}
+
+// Marks the late registers, and lists in |deferred| the instructions that each call computes again, because they write
+// late registers that are needed.
+static void mark_late(pyd_function_t* fn) {
+  for (uint32_t i = 0; i < fn->insn_count; ++i) {
+    const pyd_insn_t* insn = &fn->insns[i];
+    if (!(pyd_opcode(insn)->registers & PYD_OPERAND_DST) || !is_late(fn, insn)) continue;
+    fn->reg_flags[insn->dst] |= PYD_REG_LATE;
+    if (fn->reg_flags[insn->dst] & PYD_REG_NEEDED) fn->deferred[fn->deferred_count++] = i;
+  }
+  for (uint32_t i = 0; i < fn->command_count; ++i)
+    fn->deferred_value_count += count_deferred_values(fn, &fn->insns[fn->commands[i]]);
+}
+
+// Computes the flags of the registers of |fn|, the scalars in the key of cached plans (keyed), and the instructions
+// that each call computes again (deferred). Runs again when linking has set contracts of exports.
+pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn) {
+  clear(fn);
+  pyd_status_t status = mark_roots(program, fn);
+  if (!pyd_ok(status)) return status;
+  mark_sources(fn);
   if (!fn->deferred) fn->deferred = pyd_program_allocate(program, fn->reg_count, sizeof(*fn->deferred));
   if (!fn->keyed) fn->keyed = pyd_program_allocate(program, fn->scalar_count, sizeof(*fn->keyed));
   if (!fn->deferred || !fn->keyed)
@@ -116,19 +152,6 @@ pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn) {
   for (uint32_t i = 0; i < fn->info.arg_count; ++i) {
     if (fn->args[i].keyed) fn->keyed[fn->keyed_count++] = fn->args[i].scalar;
   }
-  for (uint32_t i = 0; i < fn->insn_count; ++i) {
-    const pyd_insn_t* insn = &fn->insns[i];
-    uint8_t uses = pyd_opcode(insn)->registers;
-    if (!(uses & PYD_OPERAND_DST)) continue;
-    bool is_late = insn->op == PYD_OP_SCALAR && !fn->args[insn->a].keyed;
-    if (uses & PYD_OPERAND_A) is_late |= (fn->reg_flags[insn->a] & PYD_REG_LATE) != 0;
-    if (uses & PYD_OPERAND_B) is_late |= (fn->reg_flags[insn->b] & PYD_REG_LATE) != 0;
-    if (uses & PYD_OPERAND_C) is_late |= (fn->reg_flags[insn->c] & PYD_REG_LATE) != 0;
-    if (!is_late) continue;
-    fn->reg_flags[insn->dst] |= PYD_REG_LATE;
-    if (fn->reg_flags[insn->dst] & PYD_REG_NEEDED) fn->deferred[fn->deferred_count++] = i;
-  }
-  for (uint32_t i = 0; i < fn->command_count; ++i)
-    fn->deferred_value_count += count_deferred_values(fn, &fn->insns[fn->commands[i]]);
+  mark_late(fn);
   return PYD_STATUS_OK;
 }

@@ -28,8 +28,8 @@ static pyd_status_t decode_operand(pyd_reader_t* reader, uint32_t index, const u
 static pyd_status_t check_limits(const pyd_program_command_t* command) {
   uint32_t scalars = 0, tensors = 0, sizes = 0;
   for (uint32_t i = 0; i < command->operand_count; ++i) {
-    scalars += command->operands[i].kind == 1;
-    tensors += command->operands[i].kind == 0;
+    scalars += command->operands[i].kind == PYD_KIND_SCALAR;
+    tensors += command->operands[i].kind == PYD_KIND_TENSOR;
     sizes += command->operands[i].rank;
   }
   if (2 * scalars <= PYD_LIBRARY_MAX_CONSTANTS && tensors <= PYD_LIBRARY_MAX_BINDINGS && sizes <= kMaxSizes) {

@@ -21,7 +21,7 @@ static pyd_status_t check_function(const pyd_program_t* program, uint32_t number
   }
   const pyd_program_function_t* info = &program->functions[function].info;
   bool fits = info->arg_count == 0 && info->result_count != 0;
-  for (uint32_t i = 0; i < info->result_count; ++i) fits &= info->results[i].kind == 0;
+  for (uint32_t i = 0; i < info->result_count; ++i) fits &= info->results[i].kind == PYD_KIND_TENSOR;
   if (!fits) return CORRUPT(number, "function %u must take no arguments and return tensors", function);
   return PYD_STATUS_OK;
 }

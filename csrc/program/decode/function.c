@@ -40,7 +40,7 @@ static pyd_status_t decode_args(pyd_reader_t* reader, pyd_function_t* fn, const 
         .kind = words[PYD_VALUE_KIND], .dtype = words[PYD_VALUE_DTYPE], .rank = words[PYD_VALUE_RANK]};
     fn->args[i] = (pyd_arg_slot_t){
         .buffer = words[PYD_VALUE_TARGET], .first_dim = fn->info.dims_count, .scalar = fn->scalar_count};
-    if (words[PYD_VALUE_KIND] == 1) ++fn->scalar_count;
+    if (words[PYD_VALUE_KIND] == PYD_KIND_SCALAR) ++fn->scalar_count;
     fn->info.dims_count += words[PYD_VALUE_RANK];
     if (words[PYD_VALUE_RANK])
       status = pyd_reader_dims(program, fn->pool, fn->pool_count, "argument", i, words[PYD_VALUE_SIZES], &values[i]);
@@ -48,7 +48,7 @@ static pyd_status_t decode_args(pyd_reader_t* reader, pyd_function_t* fn, const 
       status = pyd_reader_string(reader, "the name of an argument", words + PYD_VALUE_NAME, &values[i].name);
     // Scalars have no buffer, and neither have tensors that no command uses.
     if (pyd_ok(status) && words[PYD_VALUE_TARGET] != PYD_NONE &&
-        (words[PYD_VALUE_KIND] == 1 || words[PYD_VALUE_TARGET] >= fn->buffer_count)) {
+        (words[PYD_VALUE_KIND] == PYD_KIND_SCALAR || words[PYD_VALUE_TARGET] >= fn->buffer_count)) {
       status = pyd_status_make(PYD_CODE_CORRUPT, "argument %u: buffer %u, the function has %u", i,
                                words[PYD_VALUE_TARGET], fn->buffer_count);
     }
@@ -86,7 +86,7 @@ static pyd_status_t decode_results(pyd_reader_t* reader, pyd_function_t* fn, con
       fn->results[i].dims = fn->pool + words[PYD_VALUE_SIZES];
     }
     status = pyd_reader_string(reader, "the name of a result", words + PYD_VALUE_NAME, &values[i].name);
-    if (pyd_ok(status) && words[PYD_VALUE_KIND] == 0 && words[PYD_VALUE_TARGET] >= fn->buffer_count) {
+    if (pyd_ok(status) && words[PYD_VALUE_KIND] == PYD_KIND_TENSOR && words[PYD_VALUE_TARGET] >= fn->buffer_count) {
       status = pyd_status_make(PYD_CODE_CORRUPT, "result %u: buffer %u, the function has %u", i,
                                words[PYD_VALUE_TARGET], fn->buffer_count);
     }

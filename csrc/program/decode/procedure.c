@@ -116,7 +116,7 @@ static pyd_status_t decode_globals(pyd_reader_t* reader, const uint32_t* header)
     status = pyd_reader_string(reader, "the name of a global", words, &global->name);
     if (pyd_ok(status)) status = pyd_reader_sizes(reader, "global", i, words[5], &global->type);
     if (!pyd_ok(status) || global->constant == PYD_NONE) continue;
-    if (global->type.kind == 1 || !has_bytes_of(program, global->constant, &global->type)) {
+    if (global->type.kind == PYD_KIND_SCALAR || !has_bytes_of(program, global->constant, &global->type)) {
       status = pyd_status_make(PYD_CODE_CORRUPT, "global %u: constant %u does not exist, or does not have its type", i,
                                global->constant);
     }

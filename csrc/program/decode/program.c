@@ -165,8 +165,8 @@ static pyd_status_t check_host_function(const pyd_program_t* program, const char
     const pyd_function_t* fn = &program->functions[function];
     fits = fn->info.arg_count == (is_condition ? 0 : 1) && fn->command_count == 0 &&
            (!is_condition || fn->info.result_count == 1);
-    for (uint32_t i = 0; i < fn->info.arg_count; ++i) fits &= fn->info.args[i].kind == 1;
-    for (uint32_t i = 0; i < fn->info.result_count; ++i) fits &= fn->info.results[i].kind == 1;
+    for (uint32_t i = 0; i < fn->info.arg_count; ++i) fits &= fn->info.args[i].kind == PYD_KIND_SCALAR;
+    for (uint32_t i = 0; i < fn->info.result_count; ++i) fits &= fn->info.results[i].kind == PYD_KIND_SCALAR;
   }
   if (fits) return PYD_STATUS_OK;
   return pyd_status_make(

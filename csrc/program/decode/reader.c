@@ -14,6 +14,7 @@ typedef struct block_s {
 // measurable part of the time of a load. It is constant, as nothing is written there.
 static const _Alignas(16) uint8_t kEmpty[16];
 
+// Allocates |count| * |size| zeroed bytes that are freed with the program; NULL when out of memory.
 void* pyd_program_allocate(pyd_program_t* program, size_t count, size_t size) {
   if (count == 0) return (void*)kEmpty;
   if (count > (SIZE_MAX - sizeof(block_t)) / size) return NULL;
@@ -115,6 +116,7 @@ pyd_status_t pyd_reader_check_value(const char* what, uint32_t index, const uint
   return PYD_STATUS_OK;
 }
 
+// Frees a program with everything that pyd_program_allocate() has allocated for it.
 void pyd_program_free(pyd_program_t* program) {
   if (!program) return;
   for (block_t* block = program->blocks; block;) {

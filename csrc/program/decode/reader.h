@@ -41,7 +41,7 @@ enum {
 
 // Words of the record of an argument or result of a function or procedure.
 enum {
-  PYD_VALUE_KIND,  // 0 tensor, 1 scalar
+  PYD_VALUE_KIND,  // PYD_KIND_TENSOR or PYD_KIND_SCALAR
   PYD_VALUE_DTYPE,
   PYD_VALUE_RANK,
   PYD_VALUE_SIZES,  // in the pool: sizes of an argument, registers of a function's result

@@ -33,6 +33,7 @@ pyd_status_t pyd_verify_record(const pyd_verifier_t* v, uint32_t at, uint64_t wo
   return pyd_verify_pool("instruction", v->insn, v->fn->pool_count, at, words);
 }
 
+// Checks that |buffer| exists, is live in the region of the command, and may be written when |is_written|.
 pyd_status_t pyd_verify_buffer(const pyd_verifier_t* v, uint32_t buffer, bool is_written) {
   if (buffer >= v->fn->buffer_count)
     return PYD_INSN_CORRUPT(v, "buffer %u, the function has %u", buffer, v->fn->buffer_count);
@@ -80,7 +81,7 @@ static pyd_status_t verify_source(const pyd_verifier_t* v) {
       if (insn->a < info->arg_count && insn->b < info->args[insn->a].rank) return PYD_STATUS_OK;
       return PYD_INSN_CORRUPT(v, "axis %u of argument %u does not exist", insn->b, insn->a);
     case PYD_OP_SCALAR:
-      if (insn->a < info->arg_count && info->args[insn->a].kind == 1 /* scalar */) {
+      if (insn->a < info->arg_count && info->args[insn->a].kind == PYD_KIND_SCALAR) {
         v->fn->args[insn->a].is_read = true;
         return PYD_STATUS_OK;
       }
@@ -127,11 +128,11 @@ static pyd_status_t verify_buffers(const pyd_verifier_t* v) {
     bool fits = true;
     switch (b->kind) {
       case PYD_BUFFER_ARGUMENT:
-        fits = b->index < fn->info.arg_count && fn->info.args[b->index].kind == 0 /* tensor */ &&
+        fits = b->index < fn->info.arg_count && fn->info.args[b->index].kind == PYD_KIND_TENSOR &&
                fn->args[b->index].buffer == i;
         break;
       case PYD_BUFFER_RESULT:
-        fits = b->index < fn->info.result_count && fn->info.results[b->index].kind == 0 &&
+        fits = b->index < fn->info.result_count && fn->info.results[b->index].kind == PYD_KIND_TENSOR &&
                fn->results[b->index].target == i;
         break;
       case PYD_BUFFER_TRANSIENT:
@@ -152,7 +153,7 @@ static pyd_status_t verify_buffers(const pyd_verifier_t* v) {
   }
   for (uint32_t i = 0; i < fn->info.arg_count; ++i) {
     uint32_t buffer = fn->args[i].buffer;  // less than buffer_count, see decode/function.c
-    if (fn->info.args[i].kind == 1 /* scalar */ || buffer == PYD_NONE) continue;
+    if (fn->info.args[i].kind == PYD_KIND_SCALAR || buffer == PYD_NONE) continue;
     if (fn->buffers[buffer].kind != PYD_BUFFER_ARGUMENT || fn->buffers[buffer].index != i) {
       return pyd_status_make(PYD_CODE_CORRUPT, "argument %u: buffer %u is not its own", i, buffer);
     }
@@ -168,7 +169,7 @@ static pyd_status_t verify_results(const pyd_verifier_t* v) {
     const pyd_program_value_t* value = &fn->info.results[i];
     const pyd_result_slot_t* slot = &fn->results[i];
     bool fits = true;
-    if (value->kind == 1 /* scalar */) {
+    if (value->kind == PYD_KIND_SCALAR) {
       fits = slot->target < fn->reg_count && fn->reg_flags[slot->target] & PYD_REG_WRITTEN;
     } else {
       fits = fn->buffers[slot->target].kind == PYD_BUFFER_RESULT && fn->buffers[slot->target].index == i;
@@ -200,8 +201,8 @@ static pyd_status_t verify_tied(const pyd_verifier_t* v) {
   for (uint32_t i = 0; i < fn->info.result_count; ++i) {
     uint32_t tied = fn->info.results[i].tied;
     if (tied == PYD_NONE) continue;  // it always has memory of its own
-    bool fits = tied < fn->info.arg_count && fn->info.args[tied].kind == 0 && fn->info.results[i].kind == 0 &&
-                fn->args[tied].buffer != PYD_NONE;
+    bool fits = tied < fn->info.arg_count && fn->info.args[tied].kind == PYD_KIND_TENSOR &&
+                fn->info.results[i].kind == PYD_KIND_TENSOR && fn->args[tied].buffer != PYD_NONE;
     if (!fits) return tied_corrupt(i, tied);
   }
   for (uint32_t k = 0; k < fn->command_count; ++k) {
@@ -216,6 +217,7 @@ static pyd_status_t verify_tied(const pyd_verifier_t* v) {
   return PYD_STATUS_OK;
 }
 
+// Verifies the instructions of |fn| and computes the fields that are derived from them.
 pyd_status_t pyd_function_verify(pyd_program_t* program, pyd_function_t* fn) {
   fn->commands = pyd_program_allocate(program, fn->insn_count, sizeof(*fn->commands));
   if (!fn->commands) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the commands of a function");

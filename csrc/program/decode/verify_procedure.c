@@ -38,25 +38,26 @@ static pyd_status_t claim_records(const verifier_t* v, uint32_t at, uint32_t wid
   return status;
 }
 
-// Checks that |slot| exists and is of |kind|: 0 tensor, 1 scalar.
+// Checks that |slot| exists and is of |kind|, PYD_KIND_TENSOR or PYD_KIND_SCALAR.
 static pyd_status_t check_slot(const verifier_t* v, uint32_t slot, uint32_t kind) {
   if (slot >= v->p->slot_count) return CORRUPT(v, "slot %u, the procedure has %u", slot, v->p->slot_count);
   if (v->p->slots[slot].kind == kind) return PYD_STATUS_OK;
-  return CORRUPT(v, "slot %u is %s", slot, kind ? "a tensor, a scalar is needed" : "a scalar, a tensor is needed");
+  return CORRUPT(v, "slot %u is %s", slot,
+                 kind == PYD_KIND_SCALAR ? "a tensor, a scalar is needed" : "a scalar, a tensor is needed");
 }
 
-static pyd_status_t check_tensor(const verifier_t* v, uint32_t slot) { return check_slot(v, slot, 0); }
-static pyd_status_t check_scalar(const verifier_t* v, uint32_t slot) { return check_slot(v, slot, 1); }
+static pyd_status_t check_tensor(const verifier_t* v, uint32_t slot) { return check_slot(v, slot, PYD_KIND_TENSOR); }
+static pyd_status_t check_scalar(const verifier_t* v, uint32_t slot) { return check_slot(v, slot, PYD_KIND_SCALAR); }
 
-// Returns whether a slot has this kind (0 tensor, 1 scalar) and, if it is a tensor, this element type and rank. Scalars
-// are 64-bit words whatever their dtype.
+// Returns whether a slot has this kind (PYD_KIND_TENSOR or PYD_KIND_SCALAR) and, if it is a tensor, this element type
+// and rank. Scalars are 64-bit words whatever their dtype.
 static bool has_type(const pyd_slot_type_t* slot, uint32_t kind, uint32_t dtype, uint32_t rank) {
-  return slot->kind == kind && (kind == 1 || (slot->dtype == dtype && slot->rank == rank));
+  return slot->kind == kind && (kind == PYD_KIND_SCALAR || (slot->dtype == dtype && slot->rank == rank));
 }
 
-// Checks that |slot| exists and has the given kind (0 tensor, 1 scalar), dtype and rank. |what| and |index| name the
-// user of the slot in the message: "argument 2". |is_read|: the step reads the slot, so the operand may have the flag
-// PYD_LAST_USE.
+// Checks that |slot| exists and has the given kind (PYD_KIND_TENSOR or PYD_KIND_SCALAR), dtype and rank. |what| and
+// |index| name the user of the slot in the message: "argument 2". |is_read|: the step reads the slot, so the operand
+// may have the flag PYD_LAST_USE.
 static pyd_status_t check_type(const verifier_t* v, const char* what, uint32_t index, uint32_t slot, bool is_read,
                                uint32_t kind, uint32_t dtype, uint32_t rank) {
   if (is_read) slot &= ~PYD_LAST_USE;
@@ -286,6 +287,7 @@ static pyd_status_t verify_step(const verifier_t* v) {
   return CORRUPT(v, "opcode %u does not exist", step->op);
 }
 
+// Verifies the steps of |procedure|, after all functions and globals are decoded.
 pyd_status_t pyd_procedure_verify(const pyd_program_t* program, pyd_procedure_t* p) {
   uint64_t pool_left = p->pool_count;
   verifier_t v = {.program = program, .p = p, .pool_left = &pool_left};

@@ -55,6 +55,8 @@ static uint32_t insert(placed_t* placed, uint32_t count, placed_t block) {
   return count + 1;
 }
 
+// Chooses the offset of each block so that blocks which are live in the same region do not overlap, and returns the
+// size of the arena.
 pyd_status_t pyd_arena_place(pyd_arena_block_t* blocks, uint32_t count, uint64_t* out_bytes) {
   *out_bytes = 0;
   if (count == 0) return PYD_STATUS_OK;

@@ -53,6 +53,8 @@ static uint64_t tile_bytes_of(const pyd_plan_t* plan, uint32_t first, uint32_t c
   return bytes ? bytes : 1;
 }
 
+// Returns whether the commands from |first| on form a chain (dispatches that run tile by tile) that pays; then
+// |*out_step| is its step.
 bool pyd_plan_form_chain(pyd_plan_t* plan, uint32_t first, pyd_plan_step_t* out_step) {
   const pyd_chain_options_t* options = &plan->program->chains;
   if (!options->cache_bytes) return false;
@@ -136,6 +138,7 @@ static void extend_lifetimes(const pyd_plan_t* plan, const pyd_plan_step_t* chai
   }
 }
 
+// Decides, after all steps are formed, of which transients only tiles are stored, and extends the lifetimes of others.
 pyd_status_t pyd_plan_place_tiles(pyd_plan_t* plan, pyd_arena_block_t* lifetimes) {
   bool has_chains = false;
   for (uint32_t i = 0; i < plan->step_count; ++i) {

@@ -30,6 +30,7 @@ void pyd_plan_add_late(pyd_plan_t* plan, uint32_t reg, uint32_t target, bool is_
   plan->deferred[plan->deferred_count++] = (pyd_plan_deferred_t){reg, target, is_pattern, is_high};
 }
 
+// Creates one command of the plan per command of the function, after registers and buffer sizes are known.
 pyd_status_t pyd_plan_add_commands(pyd_plan_t* plan) {
   const pyd_function_t* fn = plan->fn;
   pyd_status_t status = PYD_STATUS_OK;

@@ -21,8 +21,8 @@ static bool has_contract_signature(const pyd_export_t* export, const pyd_functio
   bool is_valid = info->arg_count == export->constant_count && fn->command_count == 0 &&
                   (info->result_count == PYD_CONTRACT_BYTES + export->binding_count ||
                    info->result_count == PYD_CONTRACT_BYTES + 2 * export->binding_count);
-  for (uint32_t i = 0; is_valid && i < info->arg_count; ++i) is_valid = info->args[i].kind == 1;
-  for (uint32_t i = 0; is_valid && i < info->result_count; ++i) is_valid = info->results[i].kind == 1;
+  for (uint32_t i = 0; is_valid && i < info->arg_count; ++i) is_valid = info->args[i].kind == PYD_KIND_SCALAR;
+  for (uint32_t i = 0; is_valid && i < info->result_count; ++i) is_valid = info->results[i].kind == PYD_KIND_SCALAR;
   return is_valid;
 }
 
@@ -49,6 +49,7 @@ pyd_status_t pyd_program_set_contracts(pyd_program_t* program, uint32_t executab
   return PYD_STATUS_OK;
 }
 
+// Adds the scalars that contracts read to the keys of plans.
 pyd_status_t pyd_program_apply_contracts(pyd_program_t* program) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; program->has_contracts && i < program->function_count && pyd_ok(status); ++i) {

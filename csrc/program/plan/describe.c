@@ -4,6 +4,7 @@
 
 #include "program/commands/command.h"
 
+// Returns whether the plan was created for these sizes, and for these values of the scalars that it depends on.
 bool pyd_plan_matches(const pyd_plan_t* plan, const int64_t* dims, const uint64_t* scalars) {
   const pyd_function_t* fn = plan->fn;
   for (uint32_t i = 0; i < fn->info.dims_count; ++i) {
@@ -21,6 +22,7 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
   return hash ^ hash >> 32;
 }
 
+// Returns a hash of the sizes and of the scalars that plans depend on.
 uint64_t pyd_plan_hash(const pyd_program_t* program, uint32_t function, const int64_t* dims, const uint64_t* scalars) {
   uint64_t hash = mix(0, (uint64_t)function + 1);  // mix(0, 0) would be 0
   if (function >= program->function_count) return hash;
@@ -30,10 +32,11 @@ uint64_t pyd_plan_hash(const pyd_program_t* program, uint32_t function, const in
   return hash;
 }
 
+// Returns the bytes of a tensor argument; 0 for a scalar.
 uint64_t pyd_plan_arg_bytes(const pyd_plan_t* plan, uint32_t arg) {
   const pyd_function_t* fn = plan->fn;
   uint64_t bytes = 0;
-  if (arg >= fn->info.arg_count || fn->info.args[arg].kind != 0) return 0;
+  if (arg >= fn->info.arg_count || fn->info.args[arg].kind != PYD_KIND_TENSOR) return 0;
   pyd_tensor_bytes(fn->info.args[arg].dtype, fn->info.args[arg].rank, plan->dims + fn->args[arg].first_dim, &bytes);
   return bytes;  // cannot overflow, as the plan exists
 }
@@ -44,7 +47,7 @@ const int64_t* pyd_plan_result_dims(const pyd_plan_t* plan, uint32_t result) {
 
 // Returns the buffer of a tensor result; PYD_NONE for a scalar and for a result that does not exist.
 static uint32_t result_buffer(const pyd_plan_t* plan, uint32_t result) {
-  if (result >= plan->fn->info.result_count || plan->fn->info.results[result].kind != 0) return PYD_NONE;
+  if (result >= plan->fn->info.result_count || plan->fn->info.results[result].kind != PYD_KIND_TENSOR) return PYD_NONE;
   return plan->fn->results[result].target;
 }
 
@@ -54,7 +57,7 @@ uint64_t pyd_plan_result_bytes(const pyd_plan_t* plan, uint32_t result) {
 }
 
 uint32_t pyd_plan_arg_alignment(const pyd_plan_t* plan, uint32_t arg) {
-  if (arg >= plan->fn->info.arg_count || plan->fn->info.args[arg].kind != 0) return 1;
+  if (arg >= plan->fn->info.arg_count || plan->fn->info.args[arg].kind != PYD_KIND_TENSOR) return 1;
   uint32_t buffer = plan->fn->args[arg].buffer;
   return buffer == PYD_NONE ? 1 : plan->buffer_alignment[buffer];
 }
@@ -67,6 +70,7 @@ uint32_t pyd_plan_result_alignment(const pyd_plan_t* plan, uint32_t result) {
 uint64_t pyd_plan_arena_bytes(const pyd_plan_t* plan) { return plan->arena_bytes; }
 uint32_t pyd_plan_command_count(const pyd_plan_t* plan) { return plan->command_count; }
 
+// Writes the name of an argument or result for messages, such as "argument 1 'b'".
 void pyd_plan_name_value(const char* kind, uint32_t index, pyd_string_t name, char* text, size_t size) {
   if (name.length) {
     snprintf(text, size, "%s %u '%.*s'", kind, index, STRING(name));
@@ -79,6 +83,7 @@ void pyd_plan_name_argument(const pyd_function_t* fn, uint32_t argument, char* t
   pyd_plan_name_value("argument", argument, fn->info.args[argument].name, text, size);
 }
 
+// Writes the name of a buffer for messages, such as "argument 1 'b'" or "transient buffer 3".
 void pyd_plan_name_buffer(const pyd_function_t* fn, uint32_t buffer, char* text, size_t size) {
   if (buffer == fn->buffer_count) {  // the staging buffer, see stage.c
     snprintf(text, size, "the aligned copies");
@@ -97,6 +102,7 @@ void pyd_plan_name_buffer(const pyd_function_t* fn, uint32_t buffer, char* text,
   }
 }
 
+// Writes command |index| for people, such as "region 0: dispatch @executable::@simple_mul 16x1x1".
 pyd_status_t pyd_plan_describe(const pyd_plan_t* plan, uint32_t index, char* buffer, size_t size) {
   if (index >= plan->command_count) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "command %u does not exist, the plan has %u", index,

@@ -33,6 +33,7 @@ void pyd_plan_expect_costs(pyd_plan_t* plan) {
   for (uint32_t i = 0; i < plan->step_count; ++i) plan->costs[i].picoseconds = expected_cost(plan, &plan->steps[i]);
 }
 
+// Adds the measured cost of |step| to the cost history, after its first run.
 void pyd_plan_note_cost(const pyd_plan_t* plan, uint32_t step) {
   const pyd_plan_command_t* command = &plan->commands[plan->steps[step].first_command];
   // The cost of several commands together is the cost of none of them.

@@ -40,7 +40,7 @@ pyd_status_t pyd_program_check_argument(const pyd_program_function_t* function, 
 // buffers.
 static pyd_status_t check_arguments(const pyd_function_t* fn, const int64_t* dims, uint64_t* buffer_bytes) {
   for (uint32_t i = 0; i < fn->info.arg_count; ++i) {
-    if (fn->info.args[i].kind != 0) continue;  // a scalar
+    if (fn->info.args[i].kind != PYD_KIND_TENSOR) continue;
     uint64_t bytes;
     pyd_status_t status = pyd_program_check_argument(&fn->info, i, dims + fn->args[i].first_dim, &bytes);
     if (!pyd_ok(status)) return status;
@@ -81,7 +81,7 @@ static pyd_status_t size_results(pyd_plan_t* plan) {
   const pyd_function_t* fn = plan->fn;
   for (uint32_t i = 0; i < fn->info.result_count; ++i) {
     const pyd_program_value_t* result = &fn->info.results[i];
-    if (result->kind != 0) continue;  // a scalar
+    if (result->kind != PYD_KIND_TENSOR) continue;
     int64_t* dims = plan->result_dims + fn->results[i].first_dim;
     for (uint32_t axis = 0; axis < result->rank; ++axis) {
       dims[axis] = (int64_t)plan->regs[fn->results[i].dims[axis]];

@@ -16,6 +16,7 @@ enum { kCopiesIn, kCommands, kCopiesOut, kStagedRegions };
 // Returns the region of the plan for copies or commands (|part|) of a region of the function.
 static uint32_t staged_region(uint32_t region, uint32_t part) { return kStagedRegions * region + part; }
 
+// Returns an upper bound of the bindings that pyd_plan_stage() copies.
 uint32_t pyd_plan_stage_count(const pyd_function_t* fn) {
   uint32_t count = 0;  // at most one per slot, so it fits 32 bits (see decode/program.c)
   for (uint32_t i = 0; i < fn->command_count; ++i) {
@@ -85,6 +86,7 @@ static void copy_out(pyd_plan_t* plan, const pyd_plan_command_t* command, uint32
   }
 }
 
+// Adds copies before and after dispatches with bindings that are less aligned than their executable requires.
 pyd_status_t pyd_plan_stage(pyd_plan_t* plan) {
   bool is_needed = false;
   for (uint32_t i = 0; i < plan->command_count && !is_needed; ++i) {

@@ -86,7 +86,7 @@ static pyd_status_t set_arguments(pyd_frame_t* frame, const pyd_input_t* inputs)
   for (uint32_t i = 0; i < info->arg_count; ++i) {
     const pyd_program_value_t* type = &info->args[i];
     pyd_cell_t* cell = &frame->slots[frame->p->arg_slots[i]];
-    if (type->kind == 1) {  // a scalar
+    if (type->kind == PYD_KIND_SCALAR) {
       pyd_cell_set_word(cell, inputs[i].word);
       continue;
     }
@@ -243,6 +243,7 @@ pyd_status_t pyd_procedure_call_timed(pyd_state_t* state, uint32_t procedure, co
               procedure, inputs, out_invocation);
 }
 
+// Runs the initializers, in order, and stops at the first that fails.
 pyd_status_t pyd_state_initialize(pyd_state_t* state, const pyd_interrupt_t* interrupt) {
   const pyd_program_t* program = state->program;
   pyd_status_t status = PYD_STATUS_OK;

@@ -283,6 +283,7 @@ static pyd_status_t copy_unchanged(const pyd_state_t* state, const pyd_tensor_t*
   return status;
 }
 
+// Replaces the tensor in |cell|, which was changed in place, by a copy of its old value.
 pyd_status_t pyd_state_copy_old(const pyd_state_t* state, pyd_cell_t* cell) {
   const pyd_tensor_t* source = cell->tensor;
   pyd_tensor_t* copy;
@@ -315,6 +316,7 @@ static void drop_changes(pyd_state_t* state) {
 
 void pyd_state_keep_changes(pyd_state_t* state) { drop_changes(state); }
 
+// Writes back the saved bytes of globals that a failed call has changed in place.
 void pyd_state_undo_changes(pyd_state_t* state) {
   for (const pyd_change_t* change = state->changes; change; change = change->next) {
     pyd_status_t status = restore(change, change->owner);

@@ -133,7 +133,7 @@ static pyd_status_t make_results(const run_t* run, pyd_state_lease_t lease) {
   memset(frame->new_results, 0, run->fn->info.result_count * sizeof(*frame->new_results));
   for (uint32_t i = 0; i < run->fn->info.result_count && pyd_ok(status); ++i) {
     const pyd_program_value_t* type = &run->fn->info.results[i];
-    if (type->kind != 0) continue;
+    if (type->kind != PYD_KIND_TENSOR) continue;
     const pyd_shape_t shape = {type->dtype, type->rank, pyd_plan_result_dims(lease.entry->plan, i)};
     uint64_t bytes = pyd_plan_result_bytes(lease.entry->plan, i);
     if (can_take_over(run, i, bytes)) {
@@ -192,6 +192,7 @@ static pyd_status_t run_call(const pyd_frame_t* frame, pyd_state_lease_t lease) 
   return pyd_call_run_until(lease.call, frame->interrupt);
 }
 
+// Runs a RUN step, which calls a function.
 pyd_status_t pyd_frame_run(pyd_frame_t* frame, const pyd_step_t* step) {
   const pyd_function_t* fn = &frame->state->program->functions[step->a];
   const run_t run = {frame, step->a, fn, frame->p->pool + step->b, frame->p->pool + step->b + fn->info.arg_count};

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+// Frees the results and observations of a run of a procedure.
 void pyd_invocation_free(pyd_invocation_t* invocation) {
   if (!invocation) return;
   // Without |p| the call has failed before it had results.
@@ -16,10 +17,10 @@ void pyd_invocation_free(pyd_invocation_t* invocation) {
   free(invocation);
 }
 
-// Describes the value in |cell| to a caller, without passing ownership. A cell without a tensor is a scalar (kind 1).
+// Describes the value in |cell| to a caller, without passing ownership. A cell without a tensor holds a scalar.
 static void describe_cell(const pyd_cell_t* cell, uint32_t dtype, pyd_value_t* out) {
   const pyd_tensor_t* tensor = cell->tensor;
-  *out = (pyd_value_t){.kind = !tensor, .dtype = dtype, .word = cell->word};
+  *out = (pyd_value_t){.kind = tensor ? PYD_KIND_TENSOR : PYD_KIND_SCALAR, .dtype = dtype, .word = cell->word};
   if (!tensor) return;
   out->rank = tensor->rank;
   out->dims = tensor->dims;

@@ -82,6 +82,7 @@ pyd_status_t pyd_state_lease(pyd_state_t* state, uint32_t function, const int64_
   return status;
 }
 
+// Returns a leased call to the cache, or frees it if the cache has no room.
 void pyd_state_return(pyd_state_t* state, pyd_state_lease_t lease) {
   pyd_state_entry_t* entry = lease.entry;
   pthread_mutex_lock(&state->mutex);

@@ -28,7 +28,7 @@ static pyd_status_t set_globals(pyd_state_t* state) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < program->global_count && pyd_ok(status); ++i) {
     const pyd_global_t* global = &program->globals[i];
-    if (global->type.kind == 1) {
+    if (global->type.kind == PYD_KIND_SCALAR) {
       pyd_cell_set_word(&state->globals[i], global->value);
     } else if (global->constant != PYD_NONE) {
       pyd_tensor_t* tensor = NULL;
@@ -70,6 +70,7 @@ pyd_status_t pyd_state_create(const pyd_program_t* program, pyd_sched_t* sched, 
   return status;
 }
 
+// Frees the state of a program, which no call uses any more.
 void pyd_state_free(pyd_state_t* state) {
   if (!state) return;
   for (uint32_t i = 0; state->caches && i < state->program->function_count; ++i) {
@@ -98,6 +99,7 @@ void pyd_state_fork_done(pyd_state_t* state) {
   if (!state->memory.device) pthread_mutex_unlock(&state->changing);
   pyd_gate_fork_done(&state->gate);
 }
+// Restores the state in the child of a fork, where calls of other threads have ended half-way.
 void pyd_state_fork_child(pyd_state_t* state) {
   pyd_gate_fork_child(&state->gate);
   if (state->memory.device) {
@@ -113,6 +115,7 @@ void pyd_state_fork_child(pyd_state_t* state) {
   state->last = NULL;  // a task submitted before the fork exists in the parent only
 }
 
+// Enters the gate of calls that store to globals.
 pyd_status_t pyd_state_enter(pyd_state_t* state, const pyd_interrupt_t* interrupt, pyd_scope_t* scope) {
   return pyd_gate_enter(
       &state->gate, interrupt,
@@ -136,6 +139,7 @@ static void unlock_both(pyd_state_t* state) {
   pthread_mutex_unlock(&state->changing);
 }
 
+// Stores the committed value of |global| in the empty cell |out|, without changes of a call that has not ended.
 pyd_status_t pyd_state_load(pyd_state_t* state, uint32_t global, pyd_cell_t* out) {
   pthread_mutex_lock(&state->mutex);
   pyd_cell_share(&state->globals[global], out);
@@ -159,6 +163,7 @@ static void share_loaded(const pyd_state_t* state, const pyd_procedure_t* p, pyd
   }
 }
 
+// Stores a consistent snapshot of the globals that |p| loads in the empty cells |out|, one per global.
 pyd_status_t pyd_state_snapshot(pyd_state_t* state, const pyd_procedure_t* p, pyd_cell_t* out) {
   pthread_mutex_lock(&state->mutex);
   bool is_changing = state->is_changing;
@@ -178,6 +183,7 @@ pyd_status_t pyd_state_snapshot(pyd_state_t* state, const pyd_procedure_t* p, py
   return status;
 }
 
+// Commits the values in |cells|, one per global, to the globals, and empties the cells.
 void pyd_state_commit(pyd_state_t* state, pyd_cell_t* cells) {
   lock_both(state);
   for (uint32_t i = 0; i < state->program->global_count; ++i) {

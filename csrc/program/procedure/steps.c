@@ -234,6 +234,7 @@ static pyd_status_t save(pyd_frame_t* frame, const pyd_step_t* step) {
   return status;
 }
 
+// Runs a RETURN step: stores the values of its slots as the results.
 pyd_status_t pyd_frame_return(pyd_frame_t* frame, const pyd_step_t* step) {
   const uint32_t* slots = frame->p->pool + step->a;
   pyd_cell_t* results = frame->invocation->results;
@@ -246,6 +247,7 @@ pyd_status_t pyd_frame_return(pyd_frame_t* frame, const pyd_step_t* step) {
   return PYD_STATUS_OK;
 }
 
+// Runs one step of a procedure, of any operation but JUMP, BRANCH and RETURN.
 pyd_status_t pyd_frame_step(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_cell_t* cell;
   pyd_status_t status = PYD_STATUS_OK;

@@ -36,7 +36,7 @@ static void copy_inputs(submission_t* s, const pyd_procedure_t* p, const pyd_inp
   int64_t* dims = (int64_t*)(s->inputs + p->info.arg_count);
   for (uint32_t i = 0; i < p->info.arg_count; ++i) {
     s->inputs[i] = inputs[i];
-    uint32_t rank = p->info.args[i].kind == 0 ? p->info.args[i].rank : 0;
+    uint32_t rank = p->info.args[i].kind == PYD_KIND_TENSOR ? p->info.args[i].rank : 0;
     if (rank) memcpy(dims, inputs[i].dims, rank * sizeof(*dims));
     s->inputs[i].dims = dims;
     dims += rank;

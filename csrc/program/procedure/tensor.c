@@ -10,6 +10,7 @@ pyd_status_t pyd_memory_acquire(pyd_memory_t memory, uint64_t bytes, void** out_
                        : pyd_pool_acquire(memory.pool, bytes, out_block);
 }
 
+// Releases a block of pyd_memory_acquire().
 void pyd_memory_release(pyd_memory_t memory, void* block) {
   if (!memory.device) {
     pyd_pool_release(memory.pool, block);
@@ -40,6 +41,7 @@ static pyd_status_t allocate_header(pyd_shape_t shape, pyd_tensor_t** out_tensor
   return PYD_STATUS_OK;
 }
 
+// Creates a tensor over memory of this process that it does not own: a constant's, or the caller's when |is_lent|.
 pyd_status_t pyd_tensor_wrap(pyd_shape_t shape, const void* data, bool is_lent, pyd_tensor_t** out_tensor) {
   pyd_status_t status = allocate_header(shape, out_tensor);
   if (!pyd_ok(status)) return status;
@@ -69,6 +71,7 @@ static void take_block(pyd_tensor_t* tensor, pyd_memory_t memory, void* block, u
   if (!memory.device) tensor->data = block;
 }
 
+// Creates a tensor with a block of its own of |capacity| bytes, or of the size of its elements if that is more.
 pyd_status_t pyd_tensor_make(pyd_memory_t memory, pyd_shape_t shape, uint64_t capacity, pyd_tensor_t** out_tensor) {
   pyd_tensor_t* tensor;
   void* block;
@@ -86,6 +89,7 @@ pyd_status_t pyd_tensor_make(pyd_memory_t memory, pyd_shape_t shape, uint64_t ca
   return status;
 }
 
+// Creates a tensor of |shape| with the block of |source|, which must be pyd_tensor_is_alone() and is freed.
 pyd_status_t pyd_tensor_remake(pyd_tensor_t* source, pyd_shape_t shape, pyd_tensor_t** out_tensor) {
   pyd_status_t status = allocate_header(shape, out_tensor);
   if (!pyd_ok(status)) return status;
@@ -141,6 +145,7 @@ static pyd_status_t copy_bytes(const pyd_tensor_t* target, const pyd_tensor_t* s
   return PYD_STATUS_OK;
 }
 
+// Creates a copy of |source| in |memory|.
 pyd_status_t pyd_tensor_copy(pyd_memory_t memory, const pyd_tensor_t* source, pyd_tensor_t** out_tensor) {
   pyd_status_t status = pyd_tensor_make(memory, pyd_tensor_shape(source), source->bytes, out_tensor);
   if (pyd_ok(status)) status = copy_bytes(*out_tensor, source);
@@ -150,6 +155,7 @@ pyd_status_t pyd_tensor_copy(pyd_memory_t memory, const pyd_tensor_t* source, py
   return status;
 }
 
+// Drops a reference to a tensor; the last one frees it.
 void pyd_tensor_release(pyd_tensor_t* tensor) {
   while (tensor && atomic_fetch_sub_explicit(&tensor->references, 1, memory_order_acq_rel) == 1) {
     pyd_tensor_t* base = tensor->base;
@@ -162,6 +168,7 @@ void pyd_tensor_release(pyd_tensor_t* tensor) {
 // Numerical types from 0x21 on are floats, from IEEE to those of 4 bits; less are integers and booleans.
 static bool is_float(uint32_t dtype) { return dtype >> 24 >= 0x21; }
 
+// Reads element |index|, in row-major order, as a register value (64 bits).
 pyd_status_t pyd_tensor_element(const pyd_tensor_t* tensor, uint64_t index, uint64_t* out_word) {
   uint32_t bits = tensor->dtype & 0xFFFFFF;  // a dtype is numerical type << 24 | bits
   bool is_boolean = bits == 1 || tensor->dtype >> 24 == 0x13;

@@ -235,6 +235,7 @@ static pyd_fault_t compute(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint6
   return is_known ? PYD_FAULT_NONE : PYD_FAULT_NO_RULE;
 }
 
+// Computes |*out|, the value of a float instruction for its operands; an operand that it does not have is 0.
 pyd_fault_t pyd_arith_float(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t c, uint64_t* out) {
   // |format|: of the result, or of the operands of FCMP; of FPTOSI and FPTOUI the width of the result. |from|: format
   // or width of the operand of a conversion; of FMATH the number of the function.

@@ -53,6 +53,7 @@ static pyd_fault_t divide(uint32_t op, uint32_t width, int64_t sa, int64_t sb, u
   }
 }
 
+// Computes |*out|, the value of an integer division or remainder.
 pyd_fault_t pyd_arith_divide(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t* out) {
   uint32_t width = insn->modifier;
   uint64_t result = 0;
@@ -61,6 +62,8 @@ pyd_fault_t pyd_arith_divide(const pyd_insn_t* insn, uint64_t a, uint64_t b, uin
   return fault;
 }
 
+// Computes |*out|, the value of an integer instruction for its operands |a| and |b|; an operand that it does not have
+// is 0.
 pyd_fault_t pyd_arith_integer(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t* out) {
   uint32_t width = insn->modifier & 0xFF, predicate = insn->modifier >> 8;
   int64_t sa = sign(a, width), sb = sign(b, width), exact = 0;

@@ -146,8 +146,8 @@ pyd_status_t pyd_program_evaluate(const pyd_program_t* program, uint32_t functio
   }
   const pyd_function_t* fn = &program->functions[function];
   bool has_tensor = fn->info.dims_count != 0 || fn->command_count != 0;
-  for (uint32_t i = 0; i < fn->info.arg_count; ++i) has_tensor |= fn->info.args[i].kind == 0;
-  for (uint32_t i = 0; i < fn->info.result_count; ++i) has_tensor |= fn->info.results[i].kind == 0;
+  for (uint32_t i = 0; i < fn->info.arg_count; ++i) has_tensor |= fn->info.args[i].kind == PYD_KIND_TENSOR;
+  for (uint32_t i = 0; i < fn->info.result_count; ++i) has_tensor |= fn->info.results[i].kind == PYD_KIND_TENSOR;
   if (has_tensor) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s' works on tensors, only scalars can be evaluated",
                            (int)fn->info.name.length, fn->info.name.data);
