@@ -61,6 +61,24 @@ static uint64_t copied_pages(const pyd_elf_view_t* views, uint32_t count) {
   return bytes;
 }
 
+// Copies the images into |mapping|, at |offsets| from a multiple of |alignment|, and sets the address of each in
+// |modules|. |size|: bytes from the first image to the end of the last.
+static void copy_images(const pyd_elf_view_t* views, uint32_t count, const uint64_t* offsets, uint64_t alignment,
+                        uint64_t size, pyd_elf_mapping_t* mapping, pyd_elf_module_t* modules) {
+  // As high as possible, so that the slack comes first, where it needs no separate call (protect_runs).
+  uintptr_t start = ((uintptr_t)mapping->memory + (mapping->size - (size_t)size)) & ~(uintptr_t)(alignment - 1);
+  for (uint32_t i = 0; i < count; ++i) {
+    uint8_t* image = (uint8_t*)start + offsets[i];
+    modules[i].mapping = mapping;
+    modules[i].memory = image;
+    modules[i].memory_size = (size_t)(views[i].high - views[i].low);
+    modules[i].low_vaddr = views[i].low;
+    modules[i].bias = (uint64_t)(uintptr_t)image - views[i].low;
+    copy_image(&views[i], image);
+  }
+  atomic_init(&mapping->users, count);
+}
+
 // Maps |count| images in one reservation and copies into them the bytes that their files store.
 pyd_status_t pyd_elf_mapping_make(const pyd_elf_view_t* views, uint32_t count, pyd_elf_module_t* modules) {
   uint64_t alignment = 0;
@@ -78,18 +96,7 @@ pyd_status_t pyd_elf_mapping_make(const pyd_elf_view_t* views, uint32_t count, p
     st = pyd_mem_reserve(mapping->size, populate, &mapping->memory);
   }
   if (pyd_ok(st)) {
-    // As high as possible, so that the slack comes first, where it needs no separate call (protect_runs).
-    uintptr_t start = ((uintptr_t)mapping->memory + (mapping->size - (size_t)size)) & ~(uintptr_t)(alignment - 1);
-    for (uint32_t i = 0; i < count; ++i) {
-      uint8_t* image = (uint8_t*)start + offsets[i];
-      modules[i].mapping = mapping;
-      modules[i].memory = image;
-      modules[i].memory_size = (size_t)(views[i].high - views[i].low);
-      modules[i].low_vaddr = views[i].low;
-      modules[i].bias = (uint64_t)(uintptr_t)image - views[i].low;
-      copy_image(&views[i], image);
-    }
-    atomic_init(&mapping->users, count);
+    copy_images(views, count, offsets, alignment, size, mapping, modules);
   } else {
     free(mapping);
   }

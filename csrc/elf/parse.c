@@ -6,17 +6,15 @@
 #include "elf/format.h"
 #include "elf/view.h"
 
-// Checks the file header: a 64-bit little-endian shared object for a known machine, which it sets.
-static pyd_status_t read_header(pyd_span_t file, pyd_elf_view_t* view) {
+// Checks the identification at the begin of the file: it is a 64-bit little-endian ELF file, with a whole file header.
+static pyd_status_t check_identification(pyd_span_t file) {
+  static const uint8_t kFatElfMagic[4] = {0xfa, 0x70, 0x0e, 0x1f}, kElfMagic[4] = {0x7f, 'E', 'L', 'F'};
   const uint8_t* header = pyd_span_get(file, 0, PYD_ELF_HEADER_SIZE);
   const uint8_t* magic = pyd_span_get(file, 0, 4);
-  if (magic && memcmp(magic, "\xfa\x70\x0e\x1f", 4) == 0) {
+  if (magic && memcmp(magic, kFatElfMagic, 4) == 0) {
     return PYD_ELF_UNSUPPORTED("this is a FatELF archive: select the file for one machine out of it first");
   }
-  if (!magic || memcmp(magic,
-                       "\x7f"
-                       "ELF",
-                       4) != 0) {
+  if (!magic || memcmp(magic, kElfMagic, 4) != 0) {
     return PYD_ELF_CORRUPT("the file (%zu bytes) does not start with the ELF magic 7f 45 4c 46", file.size);
   }
   if (!header) return PYD_ELF_CORRUPT("cut off after %zu bytes, inside the 64-byte file header", file.size);
@@ -26,6 +24,14 @@ static pyd_status_t read_header(pyd_span_t file, pyd_elf_view_t* view) {
     return PYD_ELF_CORRUPT("class %u, byte order %u, version %u in the header; expected 2, 1, 1", header[EH_CLASS],
                            header[EH_DATA], header[EH_IDENT_VERSION]);
   }
+  return PYD_STATUS_OK;
+}
+
+// Checks the file header: a 64-bit little-endian shared object for a known machine, which it sets.
+static pyd_status_t read_header(pyd_span_t file, pyd_elf_view_t* view) {
+  pyd_status_t status = check_identification(file);
+  if (!pyd_ok(status)) return status;
+  const uint8_t* header = file.data;
   uint32_t type = pyd_load_u16(header + EH_TYPE);
   if (type != ET_DYN) {
     static const char* const kTypes[] = {"no type", "a relocatable object", "a program at a fixed address", "",
@@ -43,8 +49,47 @@ static pyd_status_t read_header(pyd_span_t file, pyd_elf_view_t* view) {
   return PYD_STATUS_OK;
 }
 
-// Adds the segment of a PT_LOAD program header, number |index|. Segments ascend and do not overlap, as the gABI
-// requires.
+// Checks the bytes in the file of segment |index|.
+static pyd_status_t check_segment_file(const pyd_elf_view_t* view, const pyd_elf_segment_t* segment, uint32_t index) {
+  if (segment->file_size > segment->memory_size) {
+    return PYD_ELF_CORRUPT("segment %u has %" PRIu64 " bytes in the file but only %" PRIu64 " in memory", index,
+                           segment->file_size, segment->memory_size);
+  }
+  if (!pyd_span_get(view->file, segment->offset, segment->file_size)) {
+    return PYD_ELF_CORRUPT("segment %u needs bytes [0x%" PRIx64 ", +0x%" PRIx64
+                           ") of a file of 0x%zx bytes: is it cut off?",
+                           index, segment->offset, segment->file_size, view->file.size);
+  }
+  return PYD_STATUS_OK;
+}
+
+// Checks alignment, size, address and access in memory of segment |index|. |align|: its alignment in bytes.
+static pyd_status_t check_segment_memory(const pyd_elf_view_t* view, const pyd_elf_segment_t* segment, uint64_t align,
+                                         uint32_t index) {
+  if (align & (align - 1))
+    return PYD_ELF_CORRUPT("segment %u: alignment 0x%" PRIx64 " is not a power of two", index, align);
+  if (align > PYD_ELF_MAX_ALIGNMENT) {
+    return PYD_ELF_UNSUPPORTED("segment %u: alignment 0x%" PRIx64 " is above the limit 0x%" PRIx64, index, align,
+                               PYD_ELF_MAX_ALIGNMENT);
+  }
+  if (segment->memory_size > PYD_ELF_MAX_IMAGE) {
+    return PYD_ELF_UNSUPPORTED("segment %u spans 0x%" PRIx64 " bytes of memory, limit 0x%" PRIx64, index,
+                               segment->memory_size, PYD_ELF_MAX_IMAGE);
+  }
+  // Later sums of this address, a size and a rounding up cannot wrap then.
+  if (segment->vaddr > UINT64_MAX - PYD_ELF_MAX_IMAGE - 2 * PYD_ELF_MAX_ALIGNMENT) {
+    return PYD_ELF_CORRUPT("segment %u: address 0x%" PRIx64 " + 0x%" PRIx64 " bytes wraps around", index,
+                           segment->vaddr, segment->memory_size);
+  }
+  if (!view->is_system && (segment->flags & (PF_X | PF_W)) == (PF_X | PF_W)) {
+    return PYD_ELF_UNSUPPORTED(
+        "segment %u is writable and executable: link without -N / --omagic and without sections marked \"awx\"", index);
+  }
+  return PYD_STATUS_OK;
+}
+
+// Adds the segment of a PT_LOAD program header, number |index|, unless it has no memory. Segments ascend and do not
+// overlap, as the gABI requires.
 static pyd_status_t add_segment(const uint8_t* header, uint32_t index, pyd_elf_view_t* view) {
   pyd_elf_segment_t segment = {
       .vaddr = pyd_load_u64(header + PH_VADDR),
@@ -54,35 +99,10 @@ static pyd_status_t add_segment(const uint8_t* header, uint32_t index, pyd_elf_v
       .flags = pyd_load_u32(header + PH_FLAGS) & (PF_X | PF_W),  // all are readable
   };
   uint64_t align = pyd_load_u64(header + PH_ALIGN);
-  if (segment.file_size > segment.memory_size) {
-    return PYD_ELF_CORRUPT("segment %u has %" PRIu64 " bytes in the file but only %" PRIu64 " in memory", index,
-                           segment.file_size, segment.memory_size);
-  }
-  if (!pyd_span_get(view->file, segment.offset, segment.file_size)) {
-    return PYD_ELF_CORRUPT("segment %u needs bytes [0x%" PRIx64 ", +0x%" PRIx64
-                           ") of a file of 0x%zx bytes: is it cut off?",
-                           index, segment.offset, segment.file_size, view->file.size);
-  }
-  if (segment.memory_size == 0) return PYD_STATUS_OK;
-  if (align & (align - 1))
-    return PYD_ELF_CORRUPT("segment %u: alignment 0x%" PRIx64 " is not a power of two", index, align);
-  if (align > PYD_ELF_MAX_ALIGNMENT) {
-    return PYD_ELF_UNSUPPORTED("segment %u: alignment 0x%" PRIx64 " is above the limit 0x%" PRIx64, index, align,
-                               PYD_ELF_MAX_ALIGNMENT);
-  }
-  if (segment.memory_size > PYD_ELF_MAX_IMAGE) {
-    return PYD_ELF_UNSUPPORTED("segment %u spans 0x%" PRIx64 " bytes of memory, limit 0x%" PRIx64, index,
-                               segment.memory_size, PYD_ELF_MAX_IMAGE);
-  }
-  // Later sums of this address, a size and a rounding up cannot wrap then.
-  if (segment.vaddr > UINT64_MAX - PYD_ELF_MAX_IMAGE - 2 * PYD_ELF_MAX_ALIGNMENT) {
-    return PYD_ELF_CORRUPT("segment %u: address 0x%" PRIx64 " + 0x%" PRIx64 " bytes wraps around", index, segment.vaddr,
-                           segment.memory_size);
-  }
-  if (!view->is_system && (segment.flags & (PF_X | PF_W)) == (PF_X | PF_W)) {
-    return PYD_ELF_UNSUPPORTED(
-        "segment %u is writable and executable: link without -N / --omagic and without sections marked \"awx\"", index);
-  }
+  pyd_status_t status = check_segment_file(view, &segment, index);
+  if (!pyd_ok(status) || segment.memory_size == 0) return status;
+  status = check_segment_memory(view, &segment, align, index);
+  if (!pyd_ok(status)) return status;
   if (view->segment_count == PYD_ELF_MAX_SEGMENTS) {
     return PYD_ELF_UNSUPPORTED("more than %d loadable segments", PYD_ELF_MAX_SEGMENTS);
   }
@@ -139,8 +159,34 @@ static pyd_status_t read_program_headers(pyd_elf_view_t* view) {
   return st;
 }
 
-// Computes the address range of the image, and checks that no two segments of different protection share a page. Only
-// the system's loader copes with these. |page|: bytes of a page.
+// Checks that no two segments of different protection share a page, of |page| bytes.
+static pyd_status_t check_protection(const pyd_elf_view_t* view, uint64_t page) {
+  for (uint32_t i = 1; i < view->segment_count; ++i) {
+    const pyd_elf_segment_t* a = &view->segments[i - 1];
+    const pyd_elf_segment_t* b = &view->segments[i];
+    if (a->flags != b->flags && (a->vaddr + a->memory_size - 1) / page == b->vaddr / page) {
+      return PYD_ELF_UNSUPPORTED("segments of different protection share the %" PRIu64 "-byte page at 0x%" PRIx64
+                                 ": link with -z max-page-size=65536 (or a multiple of the page size)",
+                                 page, b->vaddr & ~(page - 1));
+    }
+  }
+  return PYD_STATUS_OK;
+}
+
+// Checks that RELRO (data that is read-only after relocation) begins in a writable segment, and cuts it at the end of
+// that segment: some linkers round its size up to a page.
+static pyd_status_t cut_relro(pyd_elf_view_t* view) {
+  if (!view->relro.size) return PYD_STATUS_OK;
+  const pyd_elf_segment_t* holder = pyd_elf_view_segment(view, view->relro.vaddr, 1);
+  if (!holder || !(holder->flags & PF_W)) {
+    return PYD_ELF_CORRUPT("PT_GNU_RELRO at 0x%" PRIx64 " lies in no writable segment", view->relro.vaddr);
+  }
+  uint64_t room = holder->vaddr + holder->memory_size - view->relro.vaddr;
+  if (view->relro.size > room) view->relro.size = room;
+  return PYD_STATUS_OK;
+}
+
+// Computes the address range of the image, and checks its segments against pages of |page| bytes.
 static pyd_status_t lay_out(pyd_elf_view_t* view, uint64_t page) {
   if (view->segment_count == 0) return PYD_ELF_CORRUPT("no loadable segment");
   const pyd_elf_segment_t* first = &view->segments[0];
@@ -152,25 +198,9 @@ static pyd_status_t lay_out(pyd_elf_view_t* view, uint64_t page) {
     return PYD_ELF_UNSUPPORTED("spans 0x%" PRIx64 " bytes of memory, limit 0x%" PRIx64, view->high - view->low,
                                PYD_ELF_MAX_IMAGE);
   }
-  for (uint32_t i = 1; i < view->segment_count && !view->is_system; ++i) {
-    const pyd_elf_segment_t* a = &view->segments[i - 1];
-    const pyd_elf_segment_t* b = &view->segments[i];
-    if (a->flags != b->flags && (a->vaddr + a->memory_size - 1) / page == b->vaddr / page) {
-      return PYD_ELF_UNSUPPORTED("segments of different protection share the %" PRIu64 "-byte page at 0x%" PRIx64
-                                 ": link with -z max-page-size=65536 (or a multiple of the page size)",
-                                 page, b->vaddr & ~(page - 1));
-    }
-  }
-  if (view->relro.size) {
-    const pyd_elf_segment_t* holder = pyd_elf_view_segment(view, view->relro.vaddr, 1);
-    if (!holder || !(holder->flags & PF_W)) {
-      return PYD_ELF_CORRUPT("PT_GNU_RELRO at 0x%" PRIx64 " lies in no writable segment", view->relro.vaddr);
-    }
-    // Some linkers round the size of RELRO up to a page, past the end of its segment.
-    uint64_t room = holder->vaddr + holder->memory_size - view->relro.vaddr;
-    if (view->relro.size > room) view->relro.size = room;
-  }
-  return PYD_STATUS_OK;
+  // The system's loader copes with shared pages.
+  pyd_status_t status = view->is_system ? PYD_STATUS_OK : check_protection(view, page);
+  return pyd_ok(status) ? cut_relro(view) : status;
 }
 
 // Checks that the section headers, which are not read, are in the file. Linkers put them last: a file without them was

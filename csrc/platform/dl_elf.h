@@ -73,7 +73,36 @@ typedef struct elf_tables_s {
   bool has_other_relocations;    // in the formats REL or Android's, which are not read
 } elf_tables_t;
 
-// Finds the tables of an ELF file whose header check_elf_header() accepted.
+// The addresses and sizes of an ELF file's tables that its dynamic section states, by the tags of its entries.
+typedef struct elf_dynamic_s {
+  uint64_t names, name_bytes;  // DT_STRTAB, DT_STRSZ
+  uint64_t symbols;            // DT_SYMTAB
+  uint64_t rela, plt;          // DT_RELA, DT_JMPREL
+} elf_dynamic_t;
+
+// Reads the entries of a dynamic section of |size| bytes. Stores sizes and formats of relocations in |out_tables|.
+static elf_dynamic_t read_elf_dynamic(const uint8_t* entries, uint64_t size, elf_tables_t* out_tables) {
+  elf_dynamic_t dynamic = {0};
+  for (uint64_t at = 0; entries && size >= kDynamicEntry && at <= size - kDynamicEntry; at += kDynamicEntry) {
+    uint64_t tag = pyd_load_u64(entries + at), value = pyd_load_u64(entries + at + 8);
+    if (tag == 0) break;  // DT_NULL ends the section
+    switch (tag) {
+      case kNames: dynamic.names = value; break;
+      case kNamesBytes: dynamic.name_bytes = value; break;
+      case kSymbols: dynamic.symbols = value; break;
+      case kRela: dynamic.rela = value; break;
+      case kRelaBytes: out_tables->relocation_bytes[0] = value; break;
+      case kRelocationsOfPlt: dynamic.plt = value; break;
+      case kRelocationBytesOfPlt: out_tables->relocation_bytes[1] = value; break;
+      case kRel:
+      case kAndroidRel:
+      case kAndroidRela: out_tables->has_other_relocations = true; break;
+    }
+  }
+  return dynamic;
+}
+
+// Finds the tables of an ELF file whose header check_elf_header() accepted. Without a dynamic section, all are empty.
 static void read_elf_tables(pyd_span_t file, elf_tables_t* out_tables) {
   uint32_t count = pyd_load_u16(file.data + 56);
   const uint8_t* headers = pyd_span_get(file, pyd_load_u64(file.data + 32), (uint64_t)count * kProgramHeader);
@@ -82,29 +111,14 @@ static void read_elf_tables(pyd_span_t file, elf_tables_t* out_tables) {
   for (uint32_t i = 0; i < count; ++i) {
     const uint8_t* header = headers + (size_t)i * kProgramHeader;
     if (pyd_load_u32(header) != 2 /* PT_DYNAMIC */) continue;
-    uint64_t size = pyd_load_u64(header + 32), names = 0, length = 0, symbols = 0, rela = 0, plt = 0;
+    uint64_t size = pyd_load_u64(header + 32);
     const uint8_t* entries = pyd_span_get(file, pyd_load_u64(header + 8), size);
-    for (uint64_t at = 0; entries && size >= kDynamicEntry && at <= size - kDynamicEntry; at += kDynamicEntry) {
-      uint64_t tag = pyd_load_u64(entries + at), value = pyd_load_u64(entries + at + 8);
-      if (tag == 0) break;  // DT_NULL ends the section
-      switch (tag) {
-        case kNames: names = value; break;
-        case kSymbols: symbols = value; break;
-        case kRela: rela = value; break;
-        case kRelaBytes: out_tables->relocation_bytes[0] = value; break;
-        case kNamesBytes: length = value; break;
-        case kRelocationsOfPlt: plt = value; break;
-        case kRelocationBytesOfPlt: out_tables->relocation_bytes[1] = value; break;
-        case kRel:
-        case kAndroidRel:
-        case kAndroidRela: out_tables->has_other_relocations = true; break;
-      }
-    }
-    out_tables->names = loaded_bytes(file, headers, count, names);
-    if (length < out_tables->names.size) out_tables->names.size = (size_t)length;
-    out_tables->symbols = loaded_bytes(file, headers, count, symbols);
-    out_tables->relocations[0] = loaded_bytes(file, headers, count, rela);
-    out_tables->relocations[1] = loaded_bytes(file, headers, count, plt);
+    elf_dynamic_t dynamic = read_elf_dynamic(entries, size, out_tables);
+    out_tables->names = loaded_bytes(file, headers, count, dynamic.names);
+    if (dynamic.name_bytes < out_tables->names.size) out_tables->names.size = (size_t)dynamic.name_bytes;
+    out_tables->symbols = loaded_bytes(file, headers, count, dynamic.symbols);
+    out_tables->relocations[0] = loaded_bytes(file, headers, count, dynamic.rela);
+    out_tables->relocations[1] = loaded_bytes(file, headers, count, dynamic.plt);
     return;
   }
 }

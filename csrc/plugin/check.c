@@ -76,16 +76,8 @@ static pyd_status_t check_held(const pyd_plugin_t* plugin, const char* what, con
                          plugin->label, what, size, (uint64_t)(uintptr_t)address - plugin->module.bias, alignment);
 }
 
-// Checks that what the query of an embedded plugin returned (a table that begins with a pointer to its header), and all
-// that it refers to, is in the plugin's file.
-pyd_status_t pyd_plugin_check_answer(const pyd_plugin_t* plugin, const pyd_plugin_header_t* const* answer) {
-  if (!answer) return PYD_STATUS_OK;  // pyd_plugin_check() refuses it
-  pyd_status_t status = check_held(plugin, "what its query returned", answer, sizeof(*answer), _Alignof(void*));
-  if (!pyd_ok(status) || !*answer) return status;  // pyd_plugin_check() refuses a missing header
-  const pyd_plugin_header_t* header = *answer;
-  status = check_held(plugin, "its header", header, sizeof(*header), _Alignof(pyd_plugin_header_t));
-  // The layout of other versions is unknown; pyd_plugin_check() refuses them.
-  if (!pyd_ok(status) || header->version != PYD_PLUGIN_VERSION) return status;
+// Checks that name and description of a plugin are strings in its file, or NULL.
+static pyd_status_t check_header_texts(const pyd_plugin_t* plugin, const pyd_plugin_header_t* header) {
   const char* const texts[2] = {header->name, header->description};
   for (int i = 0; i < 2; ++i) {
     if (!texts[i] || pyd_elf_module_holds_text(&plugin->module, texts[i], kMaxName)) continue;
@@ -96,6 +88,21 @@ pyd_status_t pyd_plugin_check_answer(const pyd_plugin_t* plugin, const pyd_plugi
                            plugin->label, i ? "description" : "name",
                            (uint64_t)(uintptr_t)texts[i] - plugin->module.bias, (int)kMaxName);
   }
+  return PYD_STATUS_OK;
+}
+
+// Checks that what the query of an embedded plugin returned (a table that begins with a pointer to its header), and all
+// that it refers to, is in the plugin's file.
+pyd_status_t pyd_plugin_check_answer(const pyd_plugin_t* plugin, const pyd_plugin_header_t* const* answer) {
+  if (!answer) return PYD_STATUS_OK;  // pyd_plugin_check() refuses it
+  pyd_status_t status = check_held(plugin, "what its query returned", answer, sizeof(*answer), _Alignof(void*));
+  if (!pyd_ok(status) || !*answer) return status;  // pyd_plugin_check() refuses a missing header
+  const pyd_plugin_header_t* header = *answer;
+  status = check_held(plugin, "its header", header, sizeof(*header), _Alignof(pyd_plugin_header_t));
+  // The layout of other versions is unknown; pyd_plugin_check() refuses them.
+  if (!pyd_ok(status) || header->version != PYD_PLUGIN_VERSION) return status;
+  status = check_header_texts(plugin, header);
+  if (!pyd_ok(status)) return status;
   const pyd_plugin_table_t* table = (const pyd_plugin_table_t*)(const void*)answer;
   status = check_held(plugin, "its table", table, sizeof(*table), _Alignof(pyd_plugin_table_t));
   if (pyd_ok(status) && table->load)

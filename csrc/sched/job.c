@@ -294,6 +294,28 @@ static bool acquire_permit(pyd_sched_t* sched, const pyd_sched_job_t* job, uint6
   return true;
 }
 
+// Runs indices [begin, job->count) together with pool threads, or alone if no slot is free. |cost|: picoseconds per
+// index as probe() has measured, 0 if unknown. |meter| receives what the job's cost estimate is updated from.
+static void run_rest(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t begin, uint64_t cost, bool has_permit,
+                     pyd_sched_meter_t* meter, pyd_sched_failure_t* out_failure) {
+  pyd_sched_slot_t* slot = pyd_sched_acquire_slot(sched, job, cost, NULL);
+  *meter = (pyd_sched_meter_t){0};  // drops the times of probe(), whose last one is |cost|
+  if (!slot) {
+    run_range_metered(sched, job, begin, job->count, meter, out_failure);
+    return;
+  }
+  slot->has_permit = has_permit;
+  const uint64_t start = cost ? 0 : pyd_cpu_ticks();
+  run_shared(sched, slot, begin, meter, out_failure);
+  pyd_sched_release_slot(sched, slot);
+  // Other threads may have run all indices, so that this thread has measured none. Then the cost is that of probe(),
+  // or, without one, the total time over all indices.
+  if (!meter->indices && !learned_cost(job)) {
+    const uint64_t spent = cost ? cost : pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
+    *meter = (pyd_sched_meter_t){.indices = cost ? 1 : job->count, .picoseconds = spent};
+  }
+}
+
 // Runs all indices of a job, on this thread and, if the job is long enough, on pool threads. A job of unknown cost is
 // measured first. Returns after the last index.
 void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_failure_t* out_failure) {
@@ -302,30 +324,13 @@ void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_fai
   pyd_sched_meter_t meter = {0};
   pyd_scope_t scope;
   bool has_permit = acquire_permit(sched, job, pyd_sched_multiply(learned_cost(job), job->count), &scope, out_failure);
-  uint64_t cost, begin = out_failure->code ? job->count : run_unshared(sched, job, &cost, &meter, out_failure);
+  uint64_t cost = 0, begin = out_failure->code ? job->count : run_unshared(sched, job, &cost, &meter, out_failure);
   if (begin < job->count && !has_permit) {
     has_permit = acquire_permit(sched, job, pyd_sched_multiply(cost ? cost : PYD_SCHED_GUESS, job->count - begin),
                                 &scope, out_failure);
     if (out_failure->code) begin = job->count;
   }
-  if (begin < job->count) {
-    pyd_sched_slot_t* slot = pyd_sched_acquire_slot(sched, job, cost, NULL);
-    meter = (pyd_sched_meter_t){0};  // drops the times of probe(), whose last one is |cost|
-    if (slot) {
-      slot->has_permit = has_permit;
-      const uint64_t start = cost ? 0 : pyd_cpu_ticks();
-      run_shared(sched, slot, begin, &meter, out_failure);
-      pyd_sched_release_slot(sched, slot);
-      // Other threads may have run all indices, so that this thread has measured none. Then the cost is that of
-      // probe(), or, without one, the total time over all indices.
-      if (!meter.indices && !learned_cost(job)) {
-        const uint64_t spent = cost ? cost : pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
-        meter = (pyd_sched_meter_t){.indices = cost ? 1 : job->count, .picoseconds = spent};
-      }
-    } else {
-      run_range_metered(sched, job, begin, job->count, &meter, out_failure);
-    }
-  }
+  if (begin < job->count) run_rest(sched, job, begin, cost, has_permit, &meter, out_failure);
   if (!out_failure->code) pyd_sched_learn(job, &meter);
   if (!has_permit) return;
   pyd_scope_set(sched->scopes, scope.outer);

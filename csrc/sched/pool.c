@@ -55,6 +55,30 @@ static void measure_delay(pyd_sched_t* sched, pyd_sched_thread_t* self, const py
   }
 }
 
+// Works in the job of |slot|, which this thread has joined, and leaves it.
+static void work_in(pyd_sched_t* sched, pyd_sched_thread_t* self, pyd_sched_slot_t* slot) {
+  relay_wakes(sched, slot);
+  measure_delay(sched, self, slot);
+  pyd_placement_check(self, slot);
+  pyd_cpu_set_fp_mode(slot->fp_mode);
+  pyd_scope_t scope = pyd_sched_scope_of(sched, slot);
+  scope.permit = PYD_SCOPE_PERMIT_HELD;
+  pyd_scope_set(sched->scopes, &scope);
+  pyd_sched_meter_t meter = {0};
+  bool has_left = false;
+  while (!has_left && pyd_sched_work(sched, slot, self->worker, &meter)) {
+    has_left = pyd_sched_leave_early(sched, slot);
+    if (!has_left) pyd_sched_yield(sched, slot, &meter);
+  }
+  pyd_scope_set(sched->scopes, NULL);
+  if (has_left) return;
+  if (slot->task) {
+    pyd_task_leave(sched, slot, self->worker, &meter);
+  } else {
+    pyd_sched_leave(slot);
+  }
+}
+
 // Joins one of the jobs in the bit set |open| and works in it. The thread holds a permit. Returns false if no job could
 // be joined.
 static bool help(pyd_sched_t* sched, pyd_sched_thread_t* self, uint32_t open) {
@@ -68,26 +92,7 @@ static bool help(pyd_sched_t* sched, pyd_sched_thread_t* self, uint32_t open) {
       pyd_sched_leave(slot);
       continue;
     }
-    relay_wakes(sched, slot);
-    measure_delay(sched, self, slot);
-    pyd_placement_check(self, slot);
-    pyd_cpu_set_fp_mode(slot->fp_mode);
-    pyd_scope_t scope = pyd_sched_scope_of(sched, slot);
-    scope.permit = PYD_SCOPE_PERMIT_HELD;
-    pyd_scope_set(sched->scopes, &scope);
-    pyd_sched_meter_t meter = {0};
-    bool has_left = false;
-    while (!has_left && pyd_sched_work(sched, slot, worker, &meter)) {
-      has_left = pyd_sched_leave_early(sched, slot);
-      if (!has_left) pyd_sched_yield(sched, slot, &meter);
-    }
-    pyd_scope_set(sched->scopes, NULL);
-    if (has_left) return true;  // pyd_sched_leave_early() has left the job
-    if (slot->task) {
-      pyd_task_leave(sched, slot, worker, &meter);
-    } else {
-      pyd_sched_leave(slot);
-    }
+    work_in(sched, self, slot);
     return true;
   }
   return false;

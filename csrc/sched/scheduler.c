@@ -115,16 +115,13 @@ static void free_parts(pyd_sched_t* sched) {
   pyd_aligned_free(sched);
 }
 
-// Creates a scheduler and starts its threads, one fewer than workers.
-pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** out_sched) {
-  *out_sched = NULL;
-  uint32_t cpus = pyd_sched_available_cpus();
-  uint32_t workers = options->workers ? options->workers : pyd_sched_default_workers();
+// Checks what the system and the limits allow of |options|. |has_affinity|: each worker is to stay on a CPU.
+// INVALID_ARGUMENT, UNSUPPORTED.
+static pyd_status_t check_options(const pyd_sched_options_t* options, bool has_affinity) {
   if (options->workers > PYD_SCHED_MAX_WORKERS) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "scheduler: %u workers asked for, at most %d are possible",
-                           (unsigned)workers, PYD_SCHED_MAX_WORKERS);
+                           (unsigned)options->workers, PYD_SCHED_MAX_WORKERS);
   }
-  const bool has_affinity = options->has_affinity && !options->threads.are_lent;
   if (has_affinity && !pyd_affinity_is_supported()) {
     return pyd_status_make(PYD_CODE_UNSUPPORTED,
                            "scheduler: this system does not let a thread stay on a CPU; open the device without "
@@ -135,6 +132,17 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
                            "scheduler: spin of %d microseconds asked for; give 0 to 1000000, or -1 to let it adapt",
                            (int)options->spin_us);
   }
+  return PYD_STATUS_OK;
+}
+
+// Creates a scheduler and starts its threads, one fewer than workers.
+pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** out_sched) {
+  *out_sched = NULL;
+  uint32_t cpus = pyd_sched_available_cpus();
+  uint32_t workers = options->workers ? options->workers : pyd_sched_default_workers();
+  const bool has_affinity = options->has_affinity && !options->threads.are_lent;
+  pyd_status_t status = check_options(options, has_affinity);
+  if (!pyd_ok(status)) return status;
   pyd_sched_t* sched = allocate(1, sizeof(*sched));
   if (sched) sched->workers = workers;
   if (!sched || !allocate_parts(sched, options->permits) || !pyd_sched_read_machine(sched, has_affinity)) {

@@ -38,19 +38,31 @@ static uint32_t chunk_size(uint64_t cost, uint32_t left, uint32_t previous) {
   return size ? (uint32_t)size : 1;  // one index may cost more than the longest chunk should
 }
 
+// Steals half of the unclaimed indices of the participant with the cell |victim|. |own_cell|: of this thread, whose
+// theft count is odd while the stolen range is in no cell. Returns false if the victim had none left.
+static bool steal_from(pyd_sched_cell_t* victim, pyd_sched_cell_t* own_cell) {
+  const uint32_t thefts = atomic_load_explicit(&own_cell->thefts, memory_order_relaxed);
+  atomic_store_explicit(&own_cell->thefts, thefts + 1, memory_order_relaxed);
+  pyd_range_t stolen;
+  const bool has_stolen = pyd_range_steal(&victim->range, &stolen);
+  if (has_stolen) pyd_range_store(&own_cell->range, stolen);
+  atomic_store_explicit(&own_cell->thefts, thefts + 2, memory_order_release);
+  return has_stolen;
+}
+
 // Steals half of the unclaimed indices of another participant. Returns false when all indices are claimed or the job
 // has failed.
 //
-// Between a thief's compare-exchange and its store the stolen range is in no cell, and the thief may lose its CPU
-// there. So empty cells do not prove that all indices are claimed. They do if two passes over all cells see the same
-// counts of thefts, all even: then no theft was in progress between the passes.
+// Empty cells do not prove that all indices are claimed, because a range is in no cell while it is stolen, and the
+// thief may lose its CPU then. They do if two passes over all cells see the same sum of theft counts, all even: then no
+// theft was in progress between the passes.
 static bool steal(const pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker) {
   // With pinned workers: the others, nearest first. Else they are visited in a circle, beginning after this one.
   const uint16_t* near = sched->near ? sched->near + (size_t)worker * (sched->workers - 1) : NULL;
   pyd_sched_cell_t* own_cell = &slot->cells[worker];
   (void)atomic_load_explicit(&own_cell->range,
                              memory_order_acquire);  // the thief that emptied it counted the theft before
-  uint32_t thefts = atomic_load_explicit(&own_cell->thefts, memory_order_relaxed), previous_sum = 0;
+  uint32_t previous_sum = 0;
   bool had_no_theft = false;
   for (uint32_t pass = 1;; ++pass) {
     uint32_t next = worker, theft_sum = 0, in_progress = 0;
@@ -61,12 +73,7 @@ static bool steal(const pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t wor
       theft_sum += seen;
       in_progress |= seen & 1;
       if (pyd_range_is_empty(&victim->range)) continue;
-      atomic_store_explicit(&own_cell->thefts, ++thefts, memory_order_relaxed);
-      pyd_range_t stolen;
-      const bool has_stolen = pyd_range_steal(&victim->range, &stolen);
-      if (has_stolen) pyd_range_store(&own_cell->range, stolen);
-      atomic_store_explicit(&own_cell->thefts, ++thefts, memory_order_release);
-      if (has_stolen) return true;
+      if (steal_from(victim, own_cell)) return true;
     }
     if ((had_no_theft && theft_sum == previous_sum) || has_failed(slot)) return false;
     had_no_theft = !in_progress;
@@ -146,16 +153,36 @@ static void check_placement(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t
   }
 }
 
+// Returns whether |nanoseconds| have passed between the times |since| and |now|, in CPU ticks.
+static bool has_passed(const pyd_sched_t* sched, uint64_t since, uint64_t now, uint64_t nanoseconds) {
+  return pyd_sched_picoseconds(sched, pyd_cpu_elapsed(since, now)) >= UINT64_C(1000) * nanoseconds;
+}
+
+// Runs the chunk [range.begin, range.begin + |chunk|) of the current window. Returns false, and records the failure, if
+// an index failed.
+static bool run_claimed(pyd_sched_slot_t* slot, uint32_t worker, pyd_range_t range, uint32_t chunk) {
+  const pyd_sched_job_t* job = slot->job;
+  uint64_t begin = slot->base + range.begin, failed = begin;
+  int32_t code = job->body(job->self, worker, begin, begin + chunk, &failed);
+  if (!code) return true;
+  uint64_t offset = failed - begin;  // outside of the chunk if the body stored a wrong index: then the first counts
+  record_failure(slot, range.begin + (offset < chunk ? (uint32_t)offset : 0), code);
+  return false;
+}
+
 // Runs chunks of an open job on this thread, which has the number |worker| in it, until none can be claimed or stolen.
 // Returns true earlier if other work waits for this thread or its permit.
 bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter) {
   const pyd_sched_job_t* job = slot->job;
   const bool may_leave = slot->task || worker;  // not the caller of the job, which waits for its end anyway
+  // A caller's interrupt may only be polled on the caller's thread, a task's interrupt by any participant.
+  const bool polls = job->interrupt && (worker == 0 || slot->task);
   pyd_range_cell_t* cell = &slot->cells[worker].range;
-  uint64_t cost = slot->cost;
+  uint64_t cost = slot->cost;  // picoseconds per index, of the last chunk or, at first, an estimate
   uint32_t chunk = chunk_size(cost, /* left */ UINT32_MAX, /* previous */ UINT32_MAX);  // bounds the first chunk
   uint64_t chunk_start = pyd_cpu_ticks(), last_poll = chunk_start, last_placement = chunk_start;
   while (!has_failed(slot)) {
+    // Claim a chunk of this thread's own range, or steal a range.
     pyd_range_t range = pyd_range_load(cell);
     if (range.begin == range.end) {
       if (!steal(sched, slot, worker)) break;
@@ -165,27 +192,21 @@ bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker,
     chunk = chunk_size(cost, pyd_range_size(range), chunk);
     if (!pyd_range_take(cell, range, chunk)) continue;  // a thief has taken the upper half: read the range again
 
-    uint64_t begin = slot->base + range.begin, failed = begin;
-    int32_t code = job->body(job->self, worker, begin, begin + chunk, &failed);
+    // Run and measure it.
+    if (!run_claimed(slot, worker, range, chunk)) break;
     uint64_t chunk_end = pyd_cpu_ticks();
     uint64_t spent = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(chunk_start, chunk_end));
     chunk_start = chunk_end;
-    if (code) {
-      uint64_t offset = failed - begin;  // outside of the chunk if the body stored a wrong index: then the first counts
-      record_failure(slot, range.begin + (offset < chunk ? (uint32_t)offset : 0), code);
-      break;
-    }
     meter->indices += chunk;
     meter->picoseconds += spent;
     cost = spent / chunk + 1;  // never 0, as chunk_size() divides by it
-    // A caller's interrupt may only be polled on the caller's thread, a task's interrupt by any participant.
-    if (job->interrupt && (worker == 0 || slot->task) &&
-        pyd_sched_picoseconds(sched, pyd_cpu_elapsed(last_poll, chunk_end)) >= UINT64_C(1000) * PYD_SCHED_ASK_TIME) {
+
+    // Between chunks: poll the interrupt, check the CPU, wake a thread, and make room for other work.
+    if (polls && has_passed(sched, last_poll, chunk_end, PYD_SCHED_ASK_TIME)) {
       last_poll = chunk_end;
       if (pyd_sched_is_interrupted(job)) pyd_sched_interrupt(slot);
     }
-    if (pyd_sched_picoseconds(sched, pyd_cpu_elapsed(last_placement, chunk_end)) >=
-        UINT64_C(1000) * PYD_SCHED_PLACEMENT_CHECK_NS) {
+    if (has_passed(sched, last_placement, chunk_end, PYD_SCHED_PLACEMENT_CHECK_NS)) {
       last_placement = chunk_end;
       check_placement(sched, slot, worker);
     }

@@ -39,6 +39,8 @@ static pyd_status_t refused(const char* what) {
 typedef struct argument_name_s {
   char text[200];
 } argument_name_t;
+
+// Returns the name of argument |i|.
 static argument_name_t name_argument(const call_t* c, uint32_t i) {
   argument_name_t label;
   const char* name = c->fn->arguments[i]->name;
@@ -128,41 +130,55 @@ static pyd_status_t make_contiguous(const call_t* c, uint32_t i, int32_t dtype) 
   return PYD_STATUS_OK;
 }
 
-// Checks device, dtype and rank of tensor argument |i|, and stores its memory and sizes in c->arguments[i].
-static pyd_status_t read_tensor(const call_t* c, uint32_t i) {
+// What PyTorch says about a tensor. |dtype| and |device| are PyTorch's numbers.
+typedef struct tensor_info_s {
+  int32_t dtype, device;
+  int64_t rank;
+  int64_t* dims;
+  void* data;
+  bool is_contiguous;
+} tensor_info_t;
+
+// Queries PyTorch about tensor argument |i|. INVALID_ARGUMENT for None.
+static pyd_status_t inspect_tensor(const call_t* c, uint32_t i, tensor_info_t* out_info) {
   const pyd_torch_interface_t* torch = c->torch;
-  const pyd_api_value_t* value = c->fn->arguments[i];
   pyd_torch_tensor_t* tensor = tensor_at(c, i);
-  int32_t wanted = 0, dtype = 0, device = 0;  // PyTorch's numbers; |wanted|: the element type of the function
-  int64_t rank = 0, *dims = NULL;
-  void* data = NULL;
-  bool is_contiguous = false;
   bool is_defined = false;
-  pyd_status_t status = torch_dtype(c, value, &wanted);
-  if (!pyd_ok(status)) return status;
+  *out_info = (tensor_info_t){0};
   if (torch->is_defined(tensor, &is_defined)) return refused("tell what a tensor is");
   if (!is_defined) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: expected a tensor, got None", name_argument(c, i).text);
   }
-  if (torch->get_dtype(tensor, &dtype) || torch->get_device_type(tensor, &device) || torch->get_dim(tensor, &rank) ||
-      torch->get_sizes(tensor, &dims) || torch->is_contiguous(tensor, &is_contiguous) ||
-      torch->get_data_ptr(tensor, &data)) {
+  if (torch->get_dtype(tensor, &out_info->dtype) || torch->get_device_type(tensor, &out_info->device) ||
+      torch->get_dim(tensor, &out_info->rank) || torch->get_sizes(tensor, &out_info->dims) ||
+      torch->is_contiguous(tensor, &out_info->is_contiguous) || torch->get_data_ptr(tensor, &out_info->data)) {
     return refused("tell what a tensor is");
   }
-  if (device != torch->device_type_cpu()) {
+  return PYD_STATUS_OK;
+}
+
+// Checks device, dtype and rank of tensor argument |i|, and stores its memory and sizes in c->arguments[i].
+static pyd_status_t read_tensor(const call_t* c, uint32_t i) {
+  const pyd_api_value_t* value = c->fn->arguments[i];
+  int32_t expected = 0;  // PyTorch's number of the element type of the function's argument
+  tensor_info_t info;
+  pyd_status_t status = torch_dtype(c, value, &expected);
+  if (pyd_ok(status)) status = inspect_tensor(c, i, &info);
+  if (!pyd_ok(status)) return status;
+  if (info.device != c->torch->device_type_cpu()) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s is not on the CPU; give it as x.cpu()",
                            name_argument(c, i).text);
   }
-  if (dtype != wanted) {
+  if (info.dtype != expected) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: expected elements of type %s, got %s",
-                           name_argument(c, i).text, dtype_name(c, wanted), dtype_name(c, dtype));
+                           name_argument(c, i).text, dtype_name(c, expected), dtype_name(c, info.dtype));
   }
-  if (rank != (int64_t)value->rank) {
+  if (info.rank != (int64_t)value->rank) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: expected %u axes, got %lld", name_argument(c, i).text,
-                           value->rank, (long long)rank);
+                           value->rank, (long long)info.rank);
   }
-  c->arguments[i] = (pyd_target_argument_t){data, dims};
-  return is_contiguous ? PYD_STATUS_OK : make_contiguous(c, i, dtype);
+  c->arguments[i] = (pyd_target_argument_t){info.data, info.dims};
+  return info.is_contiguous ? PYD_STATUS_OK : make_contiguous(c, i, info.dtype);
 }
 
 // Checks all arguments on the stack, and fills c->arguments.

@@ -174,6 +174,37 @@ static pyd_status_t set_grid(const pyd_plan_t* plan, const pyd_dispatch_view_t* 
   return PYD_STATUS_OK;
 }
 
+// Adds the constants of a dispatch to the plan: 32-bit words, each the low or the high half of a register.
+static void add_constants(pyd_plan_t* plan, const pyd_dispatch_view_t* view, pyd_plan_command_t* command) {
+  command->first_constant = plan->constant_count;
+  command->constant_count = view->constant_count;
+  for (uint32_t i = 0; i < view->constant_count; ++i) {
+    uint32_t reg = view->constants[i] & ~PYD_CONSTANT_HIGH;
+    bool is_high = view->constants[i] & PYD_CONSTANT_HIGH;
+    pyd_plan_add_late(plan, reg, plan->constant_count, /* is_pattern */ false, is_high);
+    plan->constants[plan->constant_count++] = (uint32_t)(plan->regs[reg] >> (is_high ? 32 : 0));
+  }
+}
+
+// Adds the ranges of buffers that a dispatch binds, and raises the alignment of these buffers to |alignment| bytes.
+static pyd_status_t add_bindings(pyd_plan_t* plan, const pyd_dispatch_view_t* view, pyd_plan_command_t* command,
+                                 uint32_t alignment) {
+  for (uint32_t i = 0; i < view->binding_count; ++i) {
+    const uint32_t* binding = view->bindings + 3 * i;  // buffer, register of the offset, register of the length
+    if (command->count == 0) {                         // nothing runs, so its ranges need not be valid
+      plan->slots[plan->slot_count++] = (pyd_plan_slot_t){binding[0], 0, 0};
+      ++command->slot_count;
+      continue;
+    }
+    pyd_status_t status = pyd_plan_add_slot(plan, command, binding[0], binding[1], binding[2], name_binding, i);
+    if (!pyd_ok(status)) return status;
+    const pyd_plan_slot_t* slot = &plan->slots[plan->slot_count - 1];
+    if (slot->length && slot->offset % alignment) continue;  // stage.c copies it to an aligned buffer
+    if (plan->buffer_alignment[binding[0]] < alignment) plan->buffer_alignment[binding[0]] = alignment;
+  }
+  return PYD_STATUS_OK;
+}
+
 // Plans a dispatch: its export, constants, grid and bindings; checks it against the kernel's contract (which elements
 // the kernel reads and writes).
 static pyd_status_t plan_dispatch(pyd_plan_t* plan, pyd_plan_command_t* command, const uint32_t* record) {
@@ -183,33 +214,14 @@ static pyd_status_t plan_dispatch(pyd_plan_t* plan, pyd_plan_command_t* command,
   if (!pyd_ok(status)) return status;
   command->export = (uint32_t)plan->regs[view.export_reg];
   command->local_bytes = export->attrs->local_memory_pages * PYD_LIBRARY_PAGE_SIZE;
-  command->first_constant = plan->constant_count;
-  command->constant_count = view.constant_count;
-  for (uint32_t i = 0; i < view.constant_count; ++i) {
-    uint32_t reg = view.constants[i] & ~PYD_CONSTANT_HIGH;
-    bool is_high = view.constants[i] & PYD_CONSTANT_HIGH;
-    pyd_plan_add_late(plan, reg, plan->constant_count, /* is_pattern */ false, is_high);
-    plan->constants[plan->constant_count++] = (uint32_t)(plan->regs[reg] >> (is_high ? 32 : 0));
-  }
+  add_constants(plan, &view, command);
   status = set_grid(plan, &view, command);
   uint32_t alignment = plan->program->links[export->executable].alignment;
   if (command->count) {  // else nothing runs, and nothing has to be aligned
     command->alignment = alignment;
     if (command->local_bytes > plan->local_bytes) plan->local_bytes = command->local_bytes;
   }
-  for (uint32_t i = 0; i < view.binding_count && pyd_ok(status); ++i) {
-    const uint32_t* binding = view.bindings + 3 * i;
-    if (command->count == 0) {  // nothing runs, so its ranges need not be valid
-      plan->slots[plan->slot_count++] = (pyd_plan_slot_t){binding[0], 0, 0};
-      ++command->slot_count;
-      continue;
-    }
-    status = pyd_plan_add_slot(plan, command, binding[0], binding[1], binding[2], name_binding, i);
-    if (!pyd_ok(status)) break;
-    const pyd_plan_slot_t* slot = &plan->slots[plan->slot_count - 1];
-    if (slot->length && slot->offset % alignment) continue;  // stage.c copies it to an aligned buffer
-    if (plan->buffer_alignment[binding[0]] < alignment) plan->buffer_alignment[binding[0]] = alignment;
-  }
+  if (pyd_ok(status)) status = add_bindings(plan, &view, command, alignment);
   if (pyd_ok(status)) status = pyd_plan_check_contract(plan, command, view.constants);
   return status;
 }

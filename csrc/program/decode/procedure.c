@@ -26,8 +26,26 @@ static bool has_bytes_of(const pyd_program_t* program, uint32_t constant, const 
          bytes == program->constants[constant].length;
 }
 
+// Checks that each constant which refers to a parameter has as many bytes as the parameter.
+static pyd_status_t check_parameter_uses(const pyd_program_t* program) {
+  for (uint32_t i = 0; i < program->constant_count; ++i) {
+    uint32_t number = program->constants[i].parameter;
+    if (number == PYD_NONE) continue;
+    bool exists = number < program->parameter_count;
+    if (exists) {
+      const pyd_program_parameter_t* parameter = &program->parameters[number];
+      const pyd_program_value_t type = {
+          .kind = PYD_KIND_TENSOR, .dtype = parameter->dtype, .rank = parameter->rank, .dims = parameter->dims};
+      if (has_bytes_of(program, i, &type)) continue;
+    }
+    return pyd_status_make(PYD_CODE_CORRUPT, "constant %u: parameter %u %s", i, number,
+                           exists ? "has another number of bytes" : "does not exist");
+  }
+  return PYD_STATUS_OK;
+}
+
 // Decodes the table of parameters (constants whose bytes are not in the artifact, but supplied when it is loaded):
-// scope, key and type. Checks that constants which refer to one have as many bytes.
+// scope, key and type.
 static pyd_status_t decode_parameters(pyd_reader_t* reader, const uint32_t* header) {
   const uint32_t count = header[PYD_HEADER_PARAMETER_COUNT];
   pyd_program_t* program = reader->program;
@@ -41,8 +59,8 @@ static pyd_status_t decode_parameters(pyd_reader_t* reader, const uint32_t* head
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kParameterWords) {
     // Words: 0 scope (offset, length), 2 key (offset, length), 4 element type, 5 rank, 6 table of sizes.
     pyd_program_parameter_t* parameter = &program->parameters[i];
-    pyd_program_value_t value = {.kind = 0, .dtype = words[4], .rank = words[5]};
-    const uint32_t head[3] = {0, words[4], words[5]};
+    pyd_program_value_t value = {.kind = PYD_KIND_TENSOR, .dtype = words[4], .rank = words[5]};
+    const uint32_t head[3] = {PYD_KIND_TENSOR, words[4], words[5]};  // kind, element type, rank
     status = pyd_reader_check_value("parameter", i, head);
     if (pyd_ok(status)) status = pyd_reader_string(reader, "the scope of a parameter", words, &parameter->scope);
     if (pyd_ok(status)) status = pyd_reader_string(reader, "the key of a parameter", words + 2, &parameter->key);
@@ -51,20 +69,7 @@ static pyd_status_t decode_parameters(pyd_reader_t* reader, const uint32_t* head
     parameter->rank = value.rank;
     parameter->dims = value.dims;
   }
-  for (uint32_t i = 0; i < program->constant_count && pyd_ok(status); ++i) {
-    uint32_t number = program->constants[i].parameter;
-    if (number == PYD_NONE) continue;
-    bool exists = number < program->parameter_count;
-    pyd_program_value_t value = {.kind = 0};
-    if (exists) {
-      const pyd_program_parameter_t* parameter = &program->parameters[number];
-      value = (pyd_program_value_t){.dtype = parameter->dtype, .rank = parameter->rank, .dims = parameter->dims};
-    }
-    if (exists && has_bytes_of(program, i, &value)) continue;
-    status = pyd_status_make(PYD_CODE_CORRUPT, "constant %u: parameter %u %s", i, number,
-                             exists ? "has another number of bytes" : "does not exist");
-  }
-  return status;
+  return pyd_ok(status) ? check_parameter_uses(program) : status;
 }
 
 // Decodes the table of checks, which OBSERVE steps refer to: kind, name, location in the source, tolerances.

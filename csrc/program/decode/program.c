@@ -188,21 +188,8 @@ static pyd_status_t check_executables(const pyd_program_t* program) {
   return status;
 }
 
-// Copies the program, checks its magic number, version, size and the range of its strings, and initializes the budgets
-// of the reader.
-static pyd_status_t decode_header(pyd_reader_t* reader, pyd_span_t bytes) {
-  pyd_program_t* program = reader->program;
-  if (bytes.size < PYD_PROGRAM_HEADER_WORDS * 4 || bytes.size % 4 || bytes.size / 4 > kMaxWords) {
-    return pyd_status_make(
-        PYD_CODE_CORRUPT, "a host program of %zu bytes: it is made of 4-byte words, at least %u and at most %u of them",
-        bytes.size, PYD_PROGRAM_HEADER_WORDS, kMaxWords);
-  }
-  program->words = pyd_program_allocate(program, bytes.size, 1);
-  if (!program->words) return pyd_reader_no_memory();
-  memcpy(program->words, bytes.data, bytes.size);
-  program->word_count = (uint32_t)(bytes.size / 4);
-  reader->budget = program->word_count - PYD_PROGRAM_HEADER_WORDS;
-  reader->string_budget = kStringShare * (uint64_t)bytes.size;
+// Checks magic number, version and size in the header of a program.
+static pyd_status_t check_header(const pyd_program_t* program) {
   const uint32_t* header = program->words;
   if (header[PYD_HEADER_MAGIC] != PYD_PROGRAM_MAGIC) {
     return pyd_status_make(PYD_CODE_CORRUPT, "a host program starts with 0x%08X, this one with 0x%08X",
@@ -219,6 +206,27 @@ static pyd_status_t decode_header(pyd_reader_t* reader, pyd_span_t bytes) {
     return pyd_status_make(PYD_CODE_CORRUPT, "a host program of %u words, but its header says %u", program->word_count,
                            header[PYD_HEADER_WORDS]);
   }
+  return PYD_STATUS_OK;
+}
+
+// Copies the program, checks its header and the range of its strings, and initializes the budgets of the reader (the
+// words and string bytes that tables may refer to in all, so that decoding takes linear time).
+static pyd_status_t decode_header(pyd_reader_t* reader, pyd_span_t bytes) {
+  pyd_program_t* program = reader->program;
+  if (bytes.size < PYD_PROGRAM_HEADER_WORDS * 4 || bytes.size % 4 || bytes.size / 4 > kMaxWords) {
+    return pyd_status_make(
+        PYD_CODE_CORRUPT, "a host program of %zu bytes: it is made of 4-byte words, at least %u and at most %u of them",
+        bytes.size, PYD_PROGRAM_HEADER_WORDS, kMaxWords);
+  }
+  program->words = pyd_program_allocate(program, bytes.size, 1);
+  if (!program->words) return pyd_reader_no_memory();
+  memcpy(program->words, bytes.data, bytes.size);
+  program->word_count = (uint32_t)(bytes.size / 4);
+  reader->budget = program->word_count - PYD_PROGRAM_HEADER_WORDS;
+  reader->string_budget = kStringShare * (uint64_t)bytes.size;
+  const uint32_t* header = program->words;
+  pyd_status_t status = check_header(program);
+  if (!pyd_ok(status)) return status;
   if (header[PYD_HEADER_STRINGS] > bytes.size ||
       header[PYD_HEADER_STRING_BYTES] > bytes.size - header[PYD_HEADER_STRINGS]) {
     return pyd_status_make(PYD_CODE_CORRUPT, "strings: %u bytes at %u lie outside the %zu bytes of the program",

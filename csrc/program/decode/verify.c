@@ -119,37 +119,40 @@ static pyd_status_t verify_insn(pyd_verifier_t* v) {
   return PYD_STATUS_OK;
 }
 
+// Returns whether the fields of buffer |number| are valid for its kind, and the argument or result that it belongs to
+// names it.
+static bool buffer_fits(const pyd_verifier_t* v, uint32_t number) {
+  const pyd_function_t* fn = v->fn;
+  const pyd_buffer_t* b = &fn->buffers[number];
+  if (b->kind != PYD_BUFFER_TRANSIENT && b->tile_bytes != 0) return false;
+  if (b->kind == PYD_BUFFER_RESULT || b->kind == PYD_BUFFER_TRANSIENT) {  // of a size that a register holds
+    if (b->size_reg >= fn->reg_count || !(fn->reg_flags[b->size_reg] & PYD_REG_WRITTEN)) return false;
+  }
+  switch (b->kind) {
+    case PYD_BUFFER_ARGUMENT:
+      return b->index < fn->info.arg_count && fn->info.args[b->index].kind == PYD_KIND_TENSOR &&
+             fn->args[b->index].buffer == number;
+    case PYD_BUFFER_RESULT:
+      return b->index < fn->info.result_count && fn->info.results[b->index].kind == PYD_KIND_TENSOR &&
+             fn->results[b->index].target == number;
+    case PYD_BUFFER_TRANSIENT:
+      return b->first <= b->last && b->last < fn->region_count && b->tile_bytes % PYD_TILE_ALIGNMENT == 0;
+    case PYD_BUFFER_CONSTANT: return b->index < v->program->constant_count;
+    default: return false;
+  }
+}
+
 // Verifies the buffers: kind, index, size register and lifetime are valid, and a buffer and the argument or result that
 // it belongs to name each other.
 static pyd_status_t verify_buffers(const pyd_verifier_t* v) {
   const pyd_function_t* fn = v->fn;
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
+    if (buffer_fits(v, i)) continue;
     const pyd_buffer_t* b = &fn->buffers[i];
-    bool fits = true;
-    switch (b->kind) {
-      case PYD_BUFFER_ARGUMENT:
-        fits = b->index < fn->info.arg_count && fn->info.args[b->index].kind == PYD_KIND_TENSOR &&
-               fn->args[b->index].buffer == i;
-        break;
-      case PYD_BUFFER_RESULT:
-        fits = b->index < fn->info.result_count && fn->info.results[b->index].kind == PYD_KIND_TENSOR &&
-               fn->results[b->index].target == i;
-        break;
-      case PYD_BUFFER_TRANSIENT:
-        fits = b->first <= b->last && b->last < fn->region_count && b->tile_bytes % PYD_TILE_ALIGNMENT == 0;
-        break;
-      case PYD_BUFFER_CONSTANT: fits = b->index < v->program->constant_count; break;
-      default: fits = false;
-    }
-    bool sized = b->kind == PYD_BUFFER_RESULT || b->kind == PYD_BUFFER_TRANSIENT;
-    if (sized) fits &= b->size_reg < fn->reg_count && fn->reg_flags[b->size_reg] & PYD_REG_WRITTEN;
-    if (b->kind != PYD_BUFFER_TRANSIENT) fits &= b->tile_bytes == 0;
-    if (!fits) {
-      return pyd_status_make(PYD_CODE_CORRUPT,
-                             "buffer %u: kind %u, index %u, size register %u, regions %u to %u, %u bytes of a "
-                             "tile do not fit the function",
-                             i, b->kind, b->index, b->size_reg, b->first, b->last, b->tile_bytes);
-    }
+    return pyd_status_make(PYD_CODE_CORRUPT,
+                           "buffer %u: kind %u, index %u, size register %u, regions %u to %u, %u bytes of a "
+                           "tile do not fit the function",
+                           i, b->kind, b->index, b->size_reg, b->first, b->last, b->tile_bytes);
   }
   for (uint32_t i = 0; i < fn->info.arg_count; ++i) {
     uint32_t buffer = fn->args[i].buffer;  // less than buffer_count, see decode/function.c

@@ -55,44 +55,53 @@ static uint32_t insert(placed_t* placed, uint32_t count, placed_t block) {
   return count + 1;
 }
 
+// Returns whether the blocks together, each rounded up, are smaller than 2^63 bytes, so that no offset overflows.
+static bool fit_address_space(const pyd_arena_block_t* blocks, uint32_t count) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < count; ++i) {  // rounding up a block adds less than kAlignment bytes
+    bool fits = blocks[i].bytes <= INT64_MAX && !__builtin_add_overflow(sum, blocks[i].bytes + kAlignment, &sum);
+    if (!fits || sum > INT64_MAX) return false;
+  }
+  return true;
+}
+
+// Sets the offsets of all blocks, largest first. |order| and |placed| are scratch memory: one entry per block, and per
+// block that is compared. Returns the size of the arena in bytes.
+static uint64_t place_all(pyd_arena_block_t* blocks, uint32_t count, order_t* order, placed_t* placed) {
+  for (uint32_t i = 0; i < count; ++i) order[i] = (order_t){blocks[i].bytes, blocks[i].first, i};
+  qsort(order, count, sizeof(*order), by_size);
+  uint32_t placed_count = 0;
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    pyd_arena_block_t* block = &blocks[order[i].index];
+    uint64_t bytes = (block->bytes + kAlignment - 1) & ~(uint64_t)(kAlignment - 1);
+    block->offset = 0;
+    if (bytes == 0) continue;
+    if (placed_count < kMaxCompared) {
+      block->offset = find_gap(placed, placed_count, block, bytes);
+      placed_count =
+          insert(placed, placed_count, (placed_t){block->offset, block->offset + bytes, block->first, block->last});
+    } else {
+      block->offset = total;  // append
+    }
+    if (block->offset + bytes > total) total = block->offset + bytes;
+  }
+  return total;
+}
+
 // Chooses the offset of each block so that blocks which are live in the same region do not overlap, and returns the
 // size of the arena.
 pyd_status_t pyd_arena_place(pyd_arena_block_t* blocks, uint32_t count, uint64_t* out_bytes) {
   *out_bytes = 0;
   if (count == 0) return PYD_STATUS_OK;
-  uint64_t sum = 0;
-  for (uint32_t i = 0; i < count; ++i) {  // rounding up a block adds less than kAlignment bytes
-    bool fits = blocks[i].bytes <= INT64_MAX && !__builtin_add_overflow(sum, blocks[i].bytes + kAlignment, &sum);
-    if (!fits || sum > INT64_MAX) {
-      return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "%u transient buffers need more than 2^63 bytes", count);
-    }
-  }
+  if (!fit_address_space(blocks, count))
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "%u transient buffers need more than 2^63 bytes", count);
   order_t* order = malloc(count * sizeof(*order));
   placed_t* placed = malloc((count < kMaxCompared ? count : kMaxCompared) * sizeof(*placed));
-  pyd_status_t status = PYD_STATUS_OK;
-  if (!order || !placed) status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to place %u buffers", count);
-  if (pyd_ok(status)) {
-    for (uint32_t i = 0; i < count; ++i) order[i] = (order_t){blocks[i].bytes, blocks[i].first, i};
-    qsort(order, count, sizeof(*order), by_size);
-    uint32_t placed_count = 0;
-    uint64_t total = 0;
-    for (uint32_t i = 0; i < count; ++i) {
-      pyd_arena_block_t* block = &blocks[order[i].index];
-      uint64_t bytes = (block->bytes + kAlignment - 1) & ~(uint64_t)(kAlignment - 1);
-      block->offset = 0;
-      if (bytes == 0) continue;
-      if (placed_count < kMaxCompared) {
-        block->offset = find_gap(placed, placed_count, block, bytes);
-        placed_count =
-            insert(placed, placed_count, (placed_t){block->offset, block->offset + bytes, block->first, block->last});
-      } else {
-        block->offset = total;  // append
-      }
-      if (block->offset + bytes > total) total = block->offset + bytes;
-    }
-    *out_bytes = total;
-  }
+  const bool has_memory = order && placed;
+  if (has_memory) *out_bytes = place_all(blocks, count, order, placed);
   free(order);
   free(placed);
-  return status;
+  if (has_memory) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to place %u buffers", count);
 }

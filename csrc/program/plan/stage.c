@@ -86,38 +86,52 @@ static void copy_out(pyd_plan_t* plan, const pyd_plan_command_t* command, uint32
   }
 }
 
-// Adds copies before and after dispatches with bindings that are less aligned than their executable requires.
-pyd_status_t pyd_plan_stage(pyd_plan_t* plan) {
-  bool is_needed = false;
-  for (uint32_t i = 0; i < plan->command_count && !is_needed; ++i) {
+// Returns whether a command of the plan has a misaligned binding.
+static bool has_misaligned(const pyd_plan_t* plan) {
+  for (uint32_t i = 0; i < plan->command_count; ++i) {
     const pyd_plan_command_t* command = &plan->commands[i];
     const pyd_plan_slot_t* slots = plan->slots + command->first_slot;
-    for (uint32_t k = 0; k < command->slot_count; ++k) is_needed |= is_misaligned(&slots[k], command->alignment);
+    for (uint32_t k = 0; k < command->slot_count; ++k) {
+      if (is_misaligned(&slots[k], command->alignment)) return true;
+    }
   }
-  if (!is_needed) return PYD_STATUS_OK;
+  return false;
+}
+
+// Appends to the plan the commands |old| [begin, end), which are all commands of one region, between their copies in
+// and out. |new_index|: by old index, receives the new index of the command. |copies|: by old index, scratch memory for
+// the index of the first copy. Returns false if the copies are larger than 2^63 bytes.
+static bool stage_region(pyd_plan_t* plan, const pyd_plan_command_t* old, uint32_t begin, uint32_t end,
+                         uint32_t* new_index, uint32_t* copies) {
+  for (uint32_t i = begin; i < end; ++i) {
+    copies[i] = plan->command_count;
+    if (!copy_in(plan, &old[i])) return false;
+    copies[i + 1] = plan->command_count;
+  }
+  for (uint32_t i = begin; i < end; ++i) {
+    new_index[i] = plan->command_count;
+    plan->commands[plan->command_count] = old[i];
+    plan->commands[plan->command_count++].region = staged_region(old[i].region, kCommands);
+  }
+  for (uint32_t i = begin; i < end; ++i) copy_out(plan, &old[i], copies[i], copies[i + 1]);
+  return true;
+}
+
+// Adds copies before and after dispatches with bindings that are less aligned than their executable requires.
+pyd_status_t pyd_plan_stage(pyd_plan_t* plan) {
+  if (!has_misaligned(plan)) return PYD_STATUS_OK;
   uint32_t count = plan->command_count;
-  pyd_plan_command_t* old = malloc(count * sizeof(*old));            // the commands before staging
-  uint32_t* new_index = malloc(count * sizeof(*new_index));          // by old index: the new index of the command
-  uint32_t* copies = malloc(((size_t)count + 1) * sizeof(*copies));  // by old index: index of its first copy
+  pyd_plan_command_t* old = malloc(count * sizeof(*old));    // the commands before staging
+  uint32_t* new_index = malloc(count * sizeof(*new_index));  // see stage_region()
+  uint32_t* copies = malloc(((size_t)count + 1) * sizeof(*copies));
   const bool has_memory = old && new_index && copies;
   bool fits = true;
   if (has_memory) {
     memcpy(old, plan->commands, count * sizeof(*old));
     plan->command_count = 0;
-    for (uint32_t begin = 0, end; begin < count && fits; begin = end) {  // for the commands of each region
+    for (uint32_t begin = 0, end; begin < count && fits; begin = end) {
       for (end = begin + 1; end < count && old[end].region == old[begin].region;) ++end;
-      for (uint32_t i = begin; i < end && fits; ++i) {
-        copies[i] = plan->command_count;
-        fits = copy_in(plan, &old[i]);
-        copies[i + 1] = plan->command_count;
-      }
-      if (!fits) break;
-      for (uint32_t i = begin; i < end; ++i) {
-        new_index[i] = plan->command_count;
-        plan->commands[plan->command_count] = old[i];
-        plan->commands[plan->command_count++].region = staged_region(old[i].region, kCommands);
-      }
-      for (uint32_t i = begin; i < end; ++i) copy_out(plan, &old[i], copies[i], copies[i + 1]);
+      fits = stage_region(plan, old, begin, end, new_index, copies);
     }
     for (uint32_t i = 0; i < plan->deferred_count && fits; ++i) {  // patterns refer to their command by index
       if (plan->deferred[i].is_pattern) plan->deferred[i].target = new_index[plan->deferred[i].target];
