@@ -7,15 +7,14 @@ one for each buffer of the plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from pydispatch._core.commands import Command, Copy, Custom, Dispatch, Fill, Slot
-from pydispatch.errors import InvalidArgumentError
+from pydispatch._core.commands import Command, Copy, Custom, Dispatch, Fill
 from pydispatch.runtime.devices.vulkan import api
-from pydispatch.runtime.devices.vulkan.descriptors import POOL_DESCRIPTORS, POOL_SETS, STORAGE_BUFFER
+from pydispatch.runtime.devices.vulkan.dispatch_bindings import DispatchBindings, MovedOperand
 from pydispatch.runtime.devices.vulkan.logical import LogicalDevice
-from pydispatch.runtime.devices.vulkan.memory import Block, BoundRange
-from pydispatch.runtime.devices.vulkan.pipelines import CONSTANT_BYTES, Executables, VulkanKernel
+from pydispatch.runtime.devices.vulkan.memory import Block
+from pydispatch.runtime.devices.vulkan.pipelines import Executables, VulkanKernel
 from pydispatch.runtime.devices.vulkan.recorded_buffer import RecordedBuffer, free_garbage
 
 _COMPUTE, _TRANSFER, _HOST = 0x800, 0x1000, 0x4000  # VkPipelineStageFlagBits
@@ -29,22 +28,6 @@ _PATTERN_BYTES = 64 << 10
 _TOP, _BOTTOM = 0x1, 0x2000  # VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT
 
 
-class MovedOperand(NamedTuple):
-    """Operand of a dispatch that is copied to a temporary block, because the device cannot bind its offset.
-
-    Attributes:
-        temporary: The block that is bound.
-        block, offset, size: The operand: `size` bytes from byte `offset` of a block.
-        is_written: Whether it is copied back after the dispatch.
-    """
-
-    temporary: Block
-    block: Block
-    offset: int
-    size: int
-    is_written: bool
-
-
 class CommandBufferRecorder:
     """Recorder of one command buffer. Used under the context's lock.
 
@@ -56,8 +39,6 @@ class CommandBufferRecorder:
         recorded: The command buffer, with the objects that live as long as it.
         buffer: VkCommandBuffer.
         stages: Pipeline stages (VkPipelineStageFlags) of the commands since the last barrier; 0 if there are none.
-        bound: Index of a dispatch among the commands of the plan → its VkDescriptorSet.
-        moved: Index of a dispatch → its operands whose offset the device cannot bind; only of dispatches that have any.
     """
 
     def __init__(self, context: LogicalDevice) -> None:
@@ -69,8 +50,6 @@ class CommandBufferRecorder:
         self.recorded = RecordedBuffer(context, self._allocate())
         self.buffer = self.recorded.buffer
         self.stages = 0
-        self.bound: dict[int, Any] = {}
-        self.moved: dict[int, list[MovedOperand]] = {}
         begin = self.arena.new("VkCommandBufferBeginInfo")
         api.check(self.calls.vkBeginCommandBuffer(self.buffer, begin), "vkBeginCommandBuffer")
 
@@ -181,7 +160,8 @@ class CommandBufferRecorder:
             host: Calls a host command, which records into `buffer`; None if the plan has none.
         """
         words = self.arena.array("char", constants or b"\0")
-        self._descriptors(commands, blocks, executables, constants)
+        bindings = DispatchBindings(self.recorded, blocks, constants, executables)
+        bindings.bind([(index, command) for index, command in enumerate(commands) if isinstance(command, Dispatch)])
         if timed:
             self._begin_timestamps(len(commands))
         region = None
@@ -192,7 +172,8 @@ class CommandBufferRecorder:
                 self.barrier()
                 region = command.region
             if isinstance(command, Dispatch):
-                self._dispatch(index, command, blocks, words, executables)
+                moved = bindings.moved.get(index, ())
+                self._dispatch(command, executables.kernel_of(command), words, bindings.sets[index], moved)
             elif isinstance(command, Fill):
                 target = command.target
                 block = _block(blocks, target.buffer)
@@ -218,132 +199,8 @@ class CommandBufferRecorder:
         self.calls.vkCmdResetQueryPool(self.buffer, self.recorded.queries, 0, count + 1)
         self.calls.vkCmdWriteTimestamp(self.buffer, _TOP, self.recorded.queries, 0)
 
-    def _descriptors(
-        self, commands: Sequence[Command], blocks: Sequence[Block | None], executables: Executables, constants: bytes
-    ) -> None:
-        """Allocate one descriptor set per dispatch, add it to `bound`, and write all sets by one call of Vulkan."""
-        dispatches = [(i, c, executables.kernel_of(c)) for i, c in enumerate(commands) if isinstance(c, Dispatch)]
-        if not dispatches:
-            return
-        sets = self._sets([kernel.set_layout for _, _, kernel in dispatches], [k.bindings for _, _, k in dispatches])
-        bindings: list[tuple[Any, int, BoundRange]] = []  # (VkDescriptorSet, binding, memory to bind there)
-        for (index, command, kernel), set_ in zip(dispatches, sets, strict=True):
-            executables.check_grid(kernel, command.grid)
-            self.bound[index] = set_
-            ranges = self._ranges_of(index, command, kernel, blocks, constants)
-            bindings += [(set_, binding, bound) for binding, bound in enumerate(ranges)]
-        self._write_descriptors(bindings)
-
-    def _ranges_of(
-        self, index: int, command: Dispatch, kernel: VulkanKernel, blocks: Sequence[Block | None], constants: bytes
-    ) -> list[BoundRange]:
-        """Return the memory to bind at each binding of a dispatch.
-
-        The bindings are those of the program, then one for the constants if the kernel `is_spilled`, and one for
-        reports of loops that ended early if it `is_watched`. index: index of the dispatch among the plan's commands.
-        """
-        ranges = [
-            self._bindable_range(index, slot, blocks, kernel, binding) for binding, slot in enumerate(command.slots)
-        ]
-        if kernel.is_spilled:
-            first, end = command.first_constant, command.first_constant + command.constant_count
-            ranges.append(self._store_constants(constants[CONSTANT_BYTES * first : CONSTANT_BYTES * end]))
-        if kernel.is_watched:
-            ranges.append(self._create_report(kernel))
-        return ranges
-
-    def _write_descriptors(self, bindings: Sequence[tuple[Any, int, BoundRange]]) -> None:
-        """Write the descriptors of storage buffers: each is (VkDescriptorSet, binding, memory to bind there)."""
-        count = max(1, len(bindings))  # cffi has no pointer to an empty array
-        writes = self.arena.array("VkWriteDescriptorSet", count)
-        infos = self.arena.array("VkDescriptorBufferInfo", count)
-        for n, (set_, binding, bound) in enumerate(bindings):
-            info, write = infos[n], writes[n]
-            info.buffer, info.offset, info.range = bound.block.buffer, bound.block.offset + bound.offset, bound.size
-            write.sType = api.STRUCTURES["VkWriteDescriptorSet"]
-            write.dstSet, write.dstBinding, write.descriptorCount = set_, binding, 1
-            write.descriptorType, write.pBufferInfo = STORAGE_BUFFER, infos + n
-        self.calls.vkUpdateDescriptorSets(self.context.handle, len(bindings), writes, 0, self.ffi.NULL)
-
-    def _store_constants(self, words: bytes) -> BoundRange:
-        """Copy the constants of a dispatch, 32-bit words, into memory that lives as long as the recording."""
-        block = self.context.staging.acquire(len(words))
-        self.recorded.blocks.append(block)
-        self.ffi.memmove(block.pointer, words, len(words))
-        return BoundRange(block, 0, len(words))
-
-    def _create_report(self, kernel: VulkanKernel) -> BoundRange:
-        """Acquire the two words by which a dispatch reports loops that ended early.
-
-        The shader writes 1 to the first word if a loop has ended early. The second word is the trip count of the loop
-        by which it tests that (pydispatch/compiler/emit/spirv/watch.py).
-        """
-        block = self.context.staging.acquire(8)
-        self.recorded.blocks.append(block)
-        words = self.ffi.cast("uint32_t*", block.pointer)
-        words[0], words[1] = 0, 2  # the report, and the trip count of the shader's test loop
-        if self.context.ends_loops:
-            self.recorded.watches.append((words, kernel))
-        return BoundRange(block, 0, 8)
-
-    def _bindable_range(
-        self, index: int, slot: Slot, blocks: Sequence[Block | None], kernel: VulkanKernel, binding: int
-    ) -> BoundRange:
-        """Return the memory to bind for an operand of the dispatch with index `index`.
-
-        An operand at an offset that the device cannot bind is added to `moved`, and its temporary block is bound. Raise
-        InvalidArgumentError if it exceeds maxStorageBufferRange.
-
-        Args:
-            index: Index of the dispatch among the commands of the plan.
-            slot: The operand.
-            blocks: Memory of each buffer of the plan.
-            kernel: Kernel of the dispatch.
-            binding: Index of the operand's binding.
-        """
-        block, offset, length = _block(blocks, slot.buffer), slot.offset, slot.size
-        bound_bytes = max(4, -(-length // 4) * 4)  # whole words, as shaders access them; Vulkan forbids 0 bytes
-        if bound_bytes > self.context.max_range:
-            raise InvalidArgumentError(
-                f"{kernel.label}, binding {binding}: {length} bytes, vulkan:{self.context.index} binds at most "
-                f"{self.context.max_range} (maxStorageBufferRange)"
-            )
-        if offset % self.context.alignment == 0:
-            return BoundRange(block, offset, bound_bytes)
-        if length == 0:  # no byte is accessed: any aligned word does
-            return BoundRange(block, 0, 4)
-        temporary = self.temporary(bound_bytes)
-        operand = MovedOperand(temporary, block, offset, length, is_written=kernel.written[binding])
-        self.moved.setdefault(index, []).append(operand)
-        return BoundRange(temporary, 0, bound_bytes)
-
-    def _sets(self, layouts: list[Any], bindings: list[int]) -> list[Any]:
-        """Allocate one descriptor set per layout, and return the VkDescriptorSets in the order of the layouts.
-
-        Each call of the pool allocates as many sets at once as fit an empty descriptor pool, at least one.
-
-        Args:
-            layouts: VkDescriptorSetLayout of each set.
-            bindings: Number of descriptors of each set.
-        """
-        result: list[Any] = []
-        first = 0
-        while first < len(layouts):
-            count = 1
-            most_sets = min(POOL_SETS, len(layouts) - first)
-            while count < most_sets and sum(bindings[first : first + count + 1]) <= POOL_DESCRIPTORS:
-                count += 1
-            sets = self.ffi.new("VkDescriptorSet[]", count)
-            pool = self.context.descriptors.allocate(
-                layouts[first : first + count], sets, sum(bindings[first : first + count])
-            )
-            self.recorded.sets.append((pool, sets, count))
-            result += [sets[i] for i in range(count)]
-            first += count
-        return result
-
     def _dispatch(
-        self, index: int, command: Dispatch, blocks: Sequence[Block | None], words: Any, executables: Executables
+        self, command: Dispatch, kernel: VulkanKernel, words: Any, set_: Any, moved: Sequence[MovedOperand]
     ) -> None:
         """Record a dispatch.
 
@@ -351,21 +208,20 @@ class CommandBufferRecorder:
         writes them.
 
         Args:
-            index: Index of the dispatch among the commands of the plan.
             command: The dispatch.
-            blocks: Memory of each buffer of the plan.
+            kernel: Its kernel.
             words: `char*` to the constants of all dispatches.
-            executables: Kernels of the program.
+            set_: VkDescriptorSet of the dispatch.
+            moved: Its operands whose offset the device cannot bind.
         """
-        calls, buffer, kernel = self.calls, self.buffer, executables.kernel_of(command)
-        moved = self.moved.get(index, ())
+        calls, buffer = self.calls, self.buffer
         if moved:
             self.barrier()
             for operand in moved:
                 self.copy(operand.block, operand.offset, operand.temporary, 0, operand.size)
             self.barrier()
         calls.vkCmdBindPipeline(buffer, api.BIND_COMPUTE, kernel.pipeline)
-        sets = self.ffi.new("VkDescriptorSet[1]", [self.bound[index]])
+        sets = self.ffi.new("VkDescriptorSet[1]", [set_])
         calls.vkCmdBindDescriptorSets(buffer, api.BIND_COMPUTE, kernel.layout, 0, 1, sets, 0, self.ffi.NULL)
         if command.constant_count and not kernel.is_spilled:
             first, size = words + 4 * command.first_constant, 4 * command.constant_count
