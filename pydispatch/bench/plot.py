@@ -45,8 +45,8 @@ class Panel:
     Attributes:
         x: Label of the x axis, as `y` of the y axis.
         series: Points (x, y) of each series by name; positive on a logarithmic axis.
-        x_text: Function that formats a tick label of the x axis; None for `short`.
-        y_text: Function that formats a tick label of the y axis; None for `short`.
+        x_text: Function that formats a tick label of the x axis; None for `short_number`.
+        y_text: Function that formats a tick label of the y axis; None for `short_number`.
         level: y position of a horizontal line; None for no line.
     """
 
@@ -163,8 +163,10 @@ class Axis:
         least, most = min(values), max(values)
         if is_logarithmic:
             room = (most / least) ** 0.04 * 1.05  # a factor on each side: 4 % of the logarithmic range, and 5 %
-            return Axis(least / room, most * room, begin, end, is_logarithmic=True, text=text or short)
-        return Axis(least, most if most > least else least + 1, begin, end, is_logarithmic=False, text=text or short)
+            return Axis(least / room, most * room, begin, end, is_logarithmic=True, text=text or short_number)
+        return Axis(
+            least, most if most > least else least + 1, begin, end, is_logarithmic=False, text=text or short_number
+        )
 
     def __call__(self, value: float) -> float:
         """Return the coordinate of a value."""
@@ -188,7 +190,7 @@ class Axis:
         return [(value, self.text(value)) for value in shown]
 
 
-def short(value: float) -> str:
+def short_number(value: float) -> str:
     """Format a number briefly, such as 1.5k or 20M."""
     for scale, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= scale:

@@ -73,14 +73,13 @@ def dispatch_benchmark(request: pytest.FixtureRequest) -> Callable[..., Any]:
         if isinstance(device, str):
             device = pydispatch.device(device)
         work = work_of(device, function, arguments, named)
-        # As many rounds as take the time limit of pytest-benchmark, each of some calls; without --benchmark-disable.
         if benchmark.enabled:
-            iterations, seconds = calibrated(work.call)
+            iterations, seconds = calibrated(work.call)  # calls of a round, and seconds of a call
             rounds = max(int(option("min_rounds")), math.ceil(float(option("max_time")) / (iterations * seconds)))
             benchmark.pedantic(work.call, rounds=rounds, iterations=iterations, warmup_rounds=1)
-        else:
+        else:  # --benchmark-disable: one call
             benchmark(work.call)
-        if benchmark.stats is not None:  # not with --benchmark-disable
+        if benchmark.stats is not None:
             median = benchmark.stats.stats.median
             benchmark.extra_info.update(items_per_s=items / median, bytes_per_s=work.nbytes / median)
         if device is not None:

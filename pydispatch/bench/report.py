@@ -73,8 +73,8 @@ def profiles(by_contender: Mapping[str, Profile], most: int = 10) -> str:
     names = dict.fromkeys(command for row in times.values() for command in row)
 
     def weight(command: str) -> float:
-        """Return the sort key of a command: its largest difference to the first contender, or its seconds if there is
-        one contender."""
+        """Return the sort key of a command: its largest difference from the first contender, in seconds; its seconds if
+        there is one contender."""
         own = base.get(command, 0.0)
         if len(times) == 1:
             return own

@@ -100,7 +100,7 @@ def _flush() -> None:
         raise Error(f"cannot write standard output: {error.strerror or error}") from None
 
 
-def _text_of(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
     """Return the message of an error; of an OSError its text and its file name, without the number of the error."""
     if not isinstance(error, OSError) or not error.errno:
         return str(error) or type(error).__name__
@@ -162,7 +162,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             error = Error(f"cannot write standard output: {error.strerror}")
         if os.environ.get("PYDISPATCH_DEBUG", "0") not in ("", "0"):
             raise
-        text = _text_of(error)
+        text = _message_of(error)
         # A CompileError begins with its location, file:line:column, as compilers do, or with "error" when it has none.
         has_kind = ": error: " in text or text.startswith("error: ")
         _report(text if has_kind else f"error: {text}")

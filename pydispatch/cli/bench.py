@@ -87,16 +87,21 @@ def run(args: argparse.Namespace) -> int:
         Error: A contender cannot be loaded or measured.
         OSError: A file cannot be read.
     """
-    from pydispatch.bench import report
-    from pydispatch.bench.measure import measure
-    from pydispatch.bench.program import difference, machine
-
     if args.modes is not None:
         _check(args)
         return _modes(args)
     if args.file is None or args.plot:
         raise InvalidArgumentError("bench: expected a FILE, or --modes; --plot is for --modes")
     _check(args)
+    return _compare(args)
+
+
+def _compare(args: argparse.Namespace) -> int:
+    """Measure FILE and the contenders that it is compared with, and print the report; return what `run` returns."""
+    from pydispatch.bench import report
+    from pydispatch.bench.measure import measure
+    from pydispatch.bench.program import difference, machine
+
     # Load the contenders, compare their results with those of the first one, and measure them.
     with tempfile.TemporaryDirectory() as folder:
         device, name, works = _calls_to_measure(args, Path(folder))

@@ -180,12 +180,12 @@ def _run_in_children(work: Sequence[tuple[Path, str]], args: argparse.Namespace)
     while waiting or children:
         while waiting and sum(not child.done for child in children) < jobs:
             children.append(_Child(*waiting.pop(), args))
-        _listen(children, args.timeout)
+        _wait_for_children(children, args.timeout)
         while children and children[0].done:
             yield children.pop(0).result()
 
 
-def _listen(children: Sequence[_Child], timeout: float) -> None:
+def _wait_for_children(children: Sequence[_Child], timeout: float) -> None:
     """Wait until a child sends its outcomes, exits or times out; kill those that have timed out.
 
     timeout: seconds from the start of each child. At least one of the children is not done.

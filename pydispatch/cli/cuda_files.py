@@ -53,7 +53,7 @@ def _describe_ptx(data: bytes, name: str) -> dict[str, Any]:
     functions = [
         {"name": function.name, "parameters": [p.size for p in function.params], "line": function.line}
         for function in module.functions
-        if not function.is_entry and function.body is not None and _is_offered(function)
+        if not function.is_entry and function.body is not None and _is_linkable(function)
     ]
     return {
         "kind": f"PTX {module.version[0]}.{module.version[1]}", "target": module.target, "kernels": kernels,
@@ -61,7 +61,7 @@ def _describe_ptx(data: bytes, name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _is_offered(function: PtxFunction) -> bool:
+def _is_linkable(function: PtxFunction) -> bool:
     """Return whether other modules can link a function, by its linkage."""
     return function.linkage in ("visible", "weak")
 

@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
         print(name)
         for key, value in facts.items():
             if key != "name" and value:  # an empty property states nothing
-                print(f"  {key}: {_text(value)}")
+                print(f"  {key}: {_property_text(value)}")
     if tools:
         print("tools")
     for key, tool in tools.items():
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _text(value: Any) -> str:
+def _property_text(value: Any) -> str:
     """Return a property of a device as text; a mapping from caches to bytes as KiB."""
     if isinstance(value, dict):
         return ", ".join(f"{key} {size // 1024} KiB" for key, size in value.items() if size) or "unknown"

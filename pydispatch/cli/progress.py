@@ -16,32 +16,47 @@ WIDTH = 100
 """Characters of the line that is rewritten on a terminal."""
 
 
+class ProgressLine:
+    """Line on a stream that shows the progress of one compilation.
+
+    `show` is called with each report, `clear` at the end.
+
+    Attributes:
+        stream: Stream to write to.
+        is_terminal: Whether the stream is a terminal, where one line is rewritten.
+        has_line: Whether the terminal has the line, which `clear` removes.
+        last_seconds: Seconds of the compilation at which the last line was written to another stream.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        """Begin without a line."""
+        self.stream, self.is_terminal = stream, stream.isatty()
+        self.has_line, self.last_seconds = False, 0.0
+
+    def show(self, progress: Progress) -> None:
+        """Rewrite the line of a terminal; on another stream write a line every EVERY seconds."""
+        if self.is_terminal:
+            self.stream.write("\r" + text(progress)[:WIDTH].ljust(WIDTH))
+            self.stream.flush()
+            self.has_line = True
+        elif progress.seconds - self.last_seconds >= EVERY:
+            self.last_seconds = progress.seconds
+            self.stream.write(text(progress) + "\n")
+
+    def clear(self) -> None:
+        """Replace the line of a terminal by spaces."""
+        if self.has_line:
+            self.stream.write("\r" + " " * WIDTH + "\r")
+
+
 @contextmanager
 def shown(stream: TextIO) -> Iterator[Callable[[Progress], None]]:
-    """Yield a callback for `compile(progress=)` that writes to `stream`.
-
-    The line of a terminal is cleared at the end.
-    """
-    is_terminal = stream.isatty()
-    seconds_of_last_line = 0.0  # since the compilation began
-    shows_line = False  # on the terminal, to be cleared
-
-    def show(progress: Progress) -> None:
-        """Rewrite the line of a terminal; on another stream write a line every EVERY seconds."""
-        nonlocal seconds_of_last_line, shows_line
-        if is_terminal:
-            stream.write("\r" + text(progress)[:WIDTH].ljust(WIDTH))
-            stream.flush()
-            shows_line = True
-        elif progress.seconds - seconds_of_last_line >= EVERY:
-            seconds_of_last_line = progress.seconds
-            stream.write(text(progress) + "\n")
-
+    """Yield a callback for `compile(progress=)` that writes to `stream`; clear the line of a terminal at the end."""
+    line = ProgressLine(stream)
     try:
-        yield show
+        yield line.show
     finally:
-        if shows_line:
-            stream.write("\r" + " " * WIDTH + "\r")
+        line.clear()
 
 
 def text(progress: Progress) -> str:

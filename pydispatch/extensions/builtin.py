@@ -7,7 +7,7 @@ from pydispatch.extensions.parts import Extensions
 DIALECTS = {
     "affine": "affine.dialect:Affine",
     "arith": "arith:Arith",
-    "check": "check:Check",
+    "check": "check.dialect:Check",
     "chlo": "chlo.dialect:Chlo",
     "flow": "flow.dialect:Flow",
     "func": "func:Func",

@@ -42,7 +42,7 @@ def by_ctypes(library: Path) -> tuple[Any, Any]:
     function.restype, function.argtypes = None, [ctypes.c_void_p] * 3 + [ctypes.c_size_t]
 
     def bind(*arrays: Any) -> Callable[[], object]:
-        """Return a call without arguments on `arrays` (lhs, rhs, out), which are converted to C types only here."""
+        """Return a call without arguments on `arrays` (lhs, rhs, out), which are converted to C types once."""
         pointers = (ctypes.c_void_p(array.ctypes.data) for array in arrays)
         return partial(function, *pointers, ctypes.c_size_t(arrays[0].size))
 
@@ -56,7 +56,7 @@ def by_cffi(library: Path) -> tuple[Any, Any]:
     opened = ffi.dlopen(str(library))
 
     def bind(*arrays: Any) -> Callable[[], object]:
-        """Return a call without arguments on `arrays` (lhs, rhs, out), which are converted to C types only here."""
+        """Return a call without arguments on `arrays` (lhs, rhs, out), which are converted to C types once."""
         pointers = (ffi.cast("float*", array.ctypes.data) for array in arrays)
         return partial(getattr(opened, SYMBOL), *pointers, arrays[0].size)
 

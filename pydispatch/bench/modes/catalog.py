@@ -36,22 +36,22 @@ class Mode:
 def modes() -> list[Mode]:
     """Return all modes. Creating a mode raises DeviceUnavailableError if its device is missing."""
     return [
-        Mode("generated code", _generated("cpu", "cpu")),
-        Mode("C, inlined", _inlined),
-        Mode("object, linked", _linked),
-        Mode("plugin, embedded ELF", _embedded_plugin),
-        Mode("plugin of the system", _system_plugin),
-        Mode("whole kernel", _whole_kernel),
-        Mode("executable given at load", _given_kernel),
-        Mode("match and replace", _matched),
-        Mode("host command", _host_command),
-        Mode("Vulkan", _generated("vulkan", "vulkan")),
-        Mode("WebGPU", _generated("webgpu", "webgpu")),
-        Mode("PTX interpreter", _generated("ptx-interpreter", "sm_80"), most_elements=1 << 14),
-        Mode("CUDA", _generated("cuda", "cuda")),
+        Mode("generated code", _generated_loader("cpu", "cpu")),
+        Mode("C, inlined", _load_inlined),
+        Mode("object, linked", _load_linked),
+        Mode("plugin, embedded ELF", _load_embedded_plugin),
+        Mode("plugin of the system", _load_system_plugin),
+        Mode("whole kernel", _load_whole_kernel),
+        Mode("executable given at load", _load_given_kernel),
+        Mode("match and replace", _load_matched),
+        Mode("host command", _load_host_command),
+        Mode("Vulkan", _generated_loader("vulkan", "vulkan")),
+        Mode("WebGPU", _generated_loader("webgpu", "webgpu")),
+        Mode("PTX interpreter", _generated_loader("ptx-interpreter", "sm_80"), most_elements=1 << 14),
+        Mode("CUDA", _generated_loader("cuda", "cuda")),
         Mode("direct: NumPy", baselines.by_numpy),
-        Mode("direct: ctypes", lambda folder: baselines.by_ctypes(_shared_library(folder))),
-        Mode("direct: cffi", lambda folder: baselines.by_cffi(_shared_library(folder))),
+        Mode("direct: ctypes", lambda folder: baselines.by_ctypes(_write_shared_library(folder))),
+        Mode("direct: cffi", lambda folder: baselines.by_cffi(_write_shared_library(folder))),
         Mode("direct: Numba", baselines.by_numba),
     ]
 
@@ -70,7 +70,7 @@ def create_modes(folder: Path) -> tuple[list[tuple[Mode, Any, Any]], list[tuple[
     return runnable, missing
 
 
-def _generated(device: str, target: str) -> Callable[[Path], tuple[Any, Any]]:
+def _generated_loader(device: str, target: str) -> Callable[[Path], tuple[Any, Any]]:
     """Return a mode's constructor for code that the compiler generates.
 
     It returns (device, function) of the mode, as all constructors do, and writes no files into the folder.
@@ -80,12 +80,12 @@ def _generated(device: str, target: str) -> Callable[[Path], tuple[Any, Any]]:
         """Return (device, function) of the multiplication, compiled for `target`; nothing is written into `folder`."""
         import pydispatch
 
-        return _loaded(programs.GENERATED, pydispatch.device(device), target)
+        return _compile_and_load(programs.GENERATED, pydispatch.device(device), target)
 
     return make
 
 
-def _loaded(text: str, device: Any = None, target: str | None = None, patterns: Any = ()) -> tuple[Any, Any]:
+def _compile_and_load(text: str, device: Any = None, target: str | None = None, patterns: Any = ()) -> tuple[Any, Any]:
     """Compile a program and load it; return the device and the program's function main.
 
     Args:
@@ -100,7 +100,7 @@ def _loaded(text: str, device: Any = None, target: str | None = None, patterns: 
     return device, device.load(pydispatch.compile(text, targets=target, cpu="native", patterns=patterns)).main
 
 
-def _with_define(folder: Path, name: str) -> Path:
+def _write_with_define(folder: Path, name: str) -> Path:
     """Write a copy of the C source that defines the macro `name`, which selects one of its variants; return its
     path."""
     path = folder / "mul.c"
@@ -108,14 +108,14 @@ def _with_define(folder: Path, name: str) -> Path:
     return path
 
 
-def _level() -> str:
+def _cpu_level() -> str:
     """Return this CPU's ISA level, such as x86-64-v3, as the C compiler names it, or `generic`."""
     import pydispatch
 
     return str(pydispatch.device("cpu").describe().get("level") or "generic")
 
 
-def _object(folder: Path, form: str) -> Path:
+def _compile_object(folder: Path, form: str) -> Path:
     """Compile a variant of the C source into an object file; return its path. form: macro that selects the variant."""
     import pydispatch
     from pydispatch.compiler.toolchain import tools
@@ -123,34 +123,34 @@ def _object(folder: Path, form: str) -> Path:
     path = folder / "mul.o"
     path.write_bytes(
         tools.find().compile_c(
-            _with_define(folder, form), arch=ARCH, cpu=_level(), features=(), emit="obj",
+            _write_with_define(folder, form), arch=ARCH, cpu=_cpu_level(), features=(), emit="obj",
             include_dirs=[pydispatch.get_include()],
         )
     )  # fmt: skip
     return path
 
 
-def _inlined(folder: Path) -> tuple[Any, Any]:
+def _load_inlined(folder: Path) -> tuple[Any, Any]:
     """Load a program that calls a C function whose source it names, which the compiler can inline."""
-    return _loaded(programs.function(ARCH, str(_with_define(folder, "FUNCTION"))))
+    return _compile_and_load(programs.function(ARCH, str(_write_with_define(folder, "FUNCTION"))))
 
 
-def _linked(folder: Path) -> tuple[Any, Any]:
+def _load_linked(folder: Path) -> tuple[Any, Any]:
     """Load a program that calls a C function of an object file, which is linked into its kernel."""
-    return _loaded(programs.function(ARCH, str(_object(folder, "FUNCTION"))))
+    return _compile_and_load(programs.function(ARCH, str(_compile_object(folder, "FUNCTION"))))
 
 
-def _standalone(form: str) -> bytes:
+def _build_standalone(form: str) -> bytes:
     """Return a variant of the C source as an ELF plugin that needs no libc. form: macro that selects the variant."""
     import pydispatch
     from pydispatch.compiler.driver import plugin
 
     return plugin.build_standalone(
-        [SOURCE], arches=[ARCH], cpu=_level(), include_dirs=[pydispatch.get_include()], defines=[form]
+        [SOURCE], arches=[ARCH], cpu=_cpu_level(), include_dirs=[pydispatch.get_include()], defines=[form]
     )[ARCH]
 
 
-def _with_plugin(folder: Path, data: bytes, text: str) -> tuple[Any, Any]:
+def _load_with_plugin(folder: Path, data: bytes, text: str) -> tuple[Any, Any]:
     """Load a program whose imports a plugin resolves; return the device and the function.
 
     data: contents of the plugin's file. text: the program in MLIR.
@@ -162,17 +162,17 @@ def _with_plugin(folder: Path, data: bytes, text: str) -> tuple[Any, Any]:
     device = pydispatch.device("cpu")
     provider = device.add_plugin(path)
     try:
-        return _loaded(text, device)
+        return _compile_and_load(text, device)
     finally:
         device.remove_plugin(provider)
 
 
-def _embedded_plugin(folder: Path) -> tuple[Any, Any]:
+def _load_embedded_plugin(folder: Path) -> tuple[Any, Any]:
     """Load the program whose import a freestanding ELF plugin resolves; `folder` gets the plugin's file."""
-    return _with_plugin(folder, _standalone("PLUGIN"), programs.function(ARCH, path=None))
+    return _load_with_plugin(folder, _build_standalone("PLUGIN"), programs.function(ARCH, path=None))
 
 
-def _system_library() -> bytes:
+def _build_system_library() -> bytes:
     """Return the C source, linked as a shared library of the operating system."""
     import pydispatch
     from pydispatch.compiler.driver import plugin
@@ -182,19 +182,19 @@ def _system_library() -> bytes:
     )
 
 
-def _system_plugin(folder: Path) -> tuple[Any, Any]:
+def _load_system_plugin(folder: Path) -> tuple[Any, Any]:
     """Load the program whose import a shared library of the system resolves; `folder` gets the library's file."""
-    return _with_plugin(folder, _system_library(), programs.function(ARCH, path=None))
+    return _load_with_plugin(folder, _build_system_library(), programs.function(ARCH, path=None))
 
 
-def _shared_library(folder: Path) -> Path:
+def _write_shared_library(folder: Path) -> Path:
     """Write the compiled C source as a shared library of the operating system into `folder`, and return its path."""
     path = folder / "mul.so"
-    path.write_bytes(_system_library())
+    path.write_bytes(_build_system_library())
     return path
 
 
-def _matched(folder: Path) -> tuple[Any, Any]:
+def _load_matched(folder: Path) -> tuple[Any, Any]:
     """Load the generated program with a pattern that replaces its multiplication by a C function."""
     import pydispatch
 
@@ -207,27 +207,27 @@ def _matched(folder: Path) -> tuple[Any, Any]:
     product.__annotations__ = {"lhs": size, "rhs": size}
     pattern = pydispatch.pattern(product)
     pattern.replace(pydispatch.CFunction(SOURCE, "mul_matched", tile={"n": 1024}, defines=["MATCHED"]))
-    return _loaded(programs.GENERATED, patterns=[pattern])
+    return _compile_and_load(programs.GENERATED, patterns=[pattern])
 
 
-def _whole_kernel(folder: Path) -> tuple[Any, Any]:
+def _load_whole_kernel(folder: Path) -> tuple[Any, Any]:
     """Load a program whose kernel is a C function, compiled with the program from a source file in `folder`."""
-    return _loaded(programs.kernel(ARCH, str(_with_define(folder, "KERNEL"))))
+    return _compile_and_load(programs.kernel(ARCH, str(_write_with_define(folder, "KERNEL"))))
 
 
-def _given_kernel(folder: Path) -> tuple[Any, Any]:
+def _load_given_kernel(folder: Path) -> tuple[Any, Any]:
     """Load a program whose kernel is passed to the device as a separate executable."""
     import pydispatch
     from pydispatch.compiler.toolchain import tools
 
     code = tools.find().link_shared(
-        [_object(folder, "KERNEL").read_bytes()], arch=ARCH, exports=["iree_hal_executable_library_query"]
+        [_compile_object(folder, "KERNEL").read_bytes()], arch=ARCH, exports=["iree_hal_executable_library_query"]
     )
     device = pydispatch.device("cpu")
     device.add_executable("kernels", code)
-    return _loaded(programs.kernel(ARCH, path=None), device)
+    return _compile_and_load(programs.kernel(ARCH, path=None), device)
 
 
-def _host_command(folder: Path) -> tuple[Any, Any]:
+def _load_host_command(folder: Path) -> tuple[Any, Any]:
     """Load a program that calls a host command of a plugin; `folder` gets the plugin's file."""
-    return _with_plugin(folder, _standalone("COMMAND"), programs.command())
+    return _load_with_plugin(folder, _build_standalone("COMMAND"), programs.command())

@@ -37,7 +37,7 @@ def work(question: Question) -> Work:
         binding.bind_output(output.name)
 
     def call() -> Any:
-        """Run the session on the bound inputs; the results stay in its output memory."""
+        """Run the session on the inputs that are bound to it; the results are written into its output memory."""
         session.run_with_iobinding(binding)
 
     call()

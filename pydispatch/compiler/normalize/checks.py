@@ -6,7 +6,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation
 
 from pydispatch.compiler.normalize.build import Build, Row
-from pydispatch.ir.dialects import check
+from pydispatch.ir.dialects.check import dialect as check
 
 
 def _against_value(op: Operation, build: Build) -> None:

@@ -294,13 +294,11 @@ class _DwarfReader:
             entry = entries[offset] = _Entry(abbreviation.tag)
             for attribute, form, constant in abbreviation.attributes:
                 value = constant if form == _IMPLICIT else self._value(form, address_bytes)
-                if form in _OF_UNIT:  # a reference, relative to the unit
-                    value = start + int(value)
-                elif form in _INDEXED_STRINGS:
+                entry.values[attribute] = start + int(value) if form in _OF_UNIT else value
+                if form in _INDEXED_STRINGS:
                     indexed.append((entry, attribute, int(value)))
                 if attribute == _STRINGS_BASE:
-                    strings_base = int(value)
-                entry.values[attribute] = value
+                    strings_base = int(entry.values[attribute])
             if parents:
                 parents[-1].children.append(entry)
             if abbreviation.has_children:

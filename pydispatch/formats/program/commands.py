@@ -186,8 +186,10 @@ def words_of(pool: Sequence[int], at: int, count: int) -> list[int]:
 
 
 def _read_dispatch(pool: Sequence[int], at: int) -> Command:
-    """Decode the record of a dispatch at an index of the pool: export, grid, count and constants, count and bindings of
-    three words each.
+    """Decode the record of a dispatch at an index of the pool.
+
+    Its words are the export, the grid in x, y and z, the number of constants, the constants, the number of bindings,
+    and three words for each binding: buffer, offset and length.
     """
     export, x, y, z, constant_count = words_of(pool, at, count=5)
     constants = words_of(pool, at + 5, constant_count)
@@ -214,8 +216,10 @@ def _read_copy(pool: Sequence[int], at: int) -> Command:
 
 
 def _read_custom(pool: Sequence[int], at: int) -> Command:
-    """Decode the record of a host command's call at an index of the pool: command, count and sizes, count and
-    constants, count and operands of three words each.
+    """Decode the record of a host command's call at an index of the pool.
+
+    Its words are the command, the number of sizes, the sizes, the number of constants, the constants, the number of
+    operands, and three words for each operand: buffer, offset and length.
     """
     command, size_count = words_of(pool, at, count=2)
     sizes = words_of(pool, at + 2, size_count)

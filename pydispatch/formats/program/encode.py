@@ -47,6 +47,21 @@ def _flat(records: Iterable[Iterable[int]]) -> list[int]:
     return [word for record in records for word in record]
 
 
+def _buffer_records(function: ProgramFunction) -> list[BufferRecord]:
+    """Return the records of the buffers of a function."""
+    return [
+        BufferRecord(
+            kind=b.kind,
+            ordinal=b.index,
+            size=b.size,
+            first_region=b.first,
+            last_region=b.last,
+            tile_bytes=b.tile_bytes,
+        )
+        for b in function.buffers
+    ]
+
+
 class Encoder:
     """Encoder of a host program: appends tables to a word array and stores their offsets in the header.
 
@@ -192,17 +207,7 @@ class Encoder:
             )
             for r in function.results
         ]  # fmt: skip
-        buffers = [
-            BufferRecord(
-                kind=b.kind,
-                ordinal=b.index,
-                size=b.size,
-                first_region=b.first,
-                last_region=b.last,
-                tile_bytes=b.tile_bytes,
-            )
-            for b in function.buffers
-        ]
+        buffers = _buffer_records(function)
         tables = self.tables(arguments, results, buffers, function.instructions, [(word,) for word in pool])
         region_count = function.region + 1  # `region` is the index of the last one
         counts = (function.registers, region_count)

@@ -120,7 +120,7 @@ class FunctionReader(Operands):
         return tuple(targets)
 
     def _call_prototype(self) -> str:
-        """Skip a `.callprototype` directive, and return its text, which only PTX that is written again contains."""
+        """Skip a `.callprototype` directive, and return its text, which linking copies."""
         cursor, starts = self.cursor, self.cursor.source.starts
         begin = starts[cursor.at]
         while self.words[cursor.at] not in (";", "", "{", "}"):

@@ -61,7 +61,7 @@ class Words:
     def _with_blank_comments(self) -> str:
         """Return the text with each comment replaced by spaces; offsets and lines stay the same."""
 
-        def blank(match: re.Match[str]) -> str:
+        def replace_comment(match: re.Match[str]) -> str:
             """Return a string as it is, and a comment as spaces, so that offsets stay."""
             match_text = match.group()
             if match_text[0] == '"':
@@ -70,7 +70,7 @@ class Words:
                 raise self.fail_at(match.start(), "a comment begins here and has no end, write */ after it")
             return _NOT_NEWLINE.sub(" ", match_text)
 
-        return _ASIDE.sub(blank, self.text)
+        return _ASIDE.sub(replace_comment, self.text)
 
     def end(self, index: int) -> int:
         """Return the offset in the text after the token of index `index`."""

@@ -91,6 +91,7 @@ class DeclarationCursor(Cursor):
         kind = self.type(what)
         if kind == "pred":
             raise self.fail(f"{what} cannot be of type .pred", self.at - 1)
+        # Declarators `name[sizes] = initializer`, separated by commas.
         variables: list[tuple[Variable, int]] = []
         while True:
             at = self.at
@@ -98,10 +99,8 @@ class DeclarationCursor(Cursor):
             sizes = self.dimensions()
             if lanes > 1:
                 sizes.append(lanes)  # components of a vector are an innermost dimension
-            values: tuple[Value, ...] = ()
-            if self.accept("="):
-                values = tuple(self._initializer(sizes, kind, name, resolve))
-            declared = Variable(
+            values = self._initializer(sizes, kind, name, resolve) if self.accept("=") else []
+            variable = Variable(
                 name=name,
                 space=space,
                 type=kind,
@@ -109,12 +108,12 @@ class DeclarationCursor(Cursor):
                 sizes=tuple(sizes),
                 line=self.source.line(at),
                 linkage=linkage,
-                values=values,
+                values=tuple(values),
                 start=self.source.starts[start],
             )
-            if declared.size > _MAX_BYTES:
-                raise self.fail(f"'{name}' has {declared.size} bytes, more than {_MAX_BYTES}", at)
-            variables.append((declared, at))
+            if variable.size > _MAX_BYTES:
+                raise self.fail(f"'{name}' has {variable.size} bytes, more than {_MAX_BYTES}", at)
+            variables.append((variable, at))
             if not self.accept(","):
                 break
         self.end_statement(f"the declaration of '{variables[-1][0].name}'")
@@ -173,8 +172,6 @@ class DeclarationCursor(Cursor):
     ) -> None:
         """Parse the braces around the elements of dimension `level`, 0 for the outermost, and append their values.
 
-        Values that a row of inner braces lacks are appended as zeros, so that the next row begins where it should.
-
         Args:
             sizes: Sizes of the dimensions.
             level: Dimension whose elements the braces enclose.
@@ -189,16 +186,7 @@ class DeclarationCursor(Cursor):
             if word == "{":
                 if level + 1 >= len(sizes):
                     raise self.fail(f"more braces than '{name}' has dimensions")
-                before, whole = len(values), math.prod(sizes[level + 1 :])
-                at = self.at
-                self._braces(sizes, level + 1, values, name, resolve)
-                if len(values) - before > whole or whole > _MAX_BYTES:
-                    raise self.fail(f"{len(values) - before} values where '{name}' has {whole} elements", at)
-                missing = whole - (len(values) - before)
-                self.filled += missing
-                if self.filled > _MAX_FILLED:
-                    raise self.fail(f"the rows of '{name}' lack {missing} values, too many to fill up with zeros", at)
-                values.extend([0] * missing)
+                self._row(sizes, level + 1, values, name, resolve)
             else:
                 value = literals.get(word)
                 if value is not None and words[self.at + 1] in (",", "}"):
@@ -209,3 +197,21 @@ class DeclarationCursor(Cursor):
             if not self.accept(","):
                 break
         self.expect("}", f" after the values of '{name}'")
+
+    def _row(
+        self, sizes: list[int], level: int, values: list[Value], name: str, resolve: Callable[[str, int], PtxSymbol]
+    ) -> None:
+        """Parse a row in braces as `_braces` does, and append zeros for its missing values, up to the next row.
+
+        `level` is the dimension of the row's elements; the other arguments are those of `_braces`.
+        """
+        at, before, row_elements = self.at, len(values), math.prod(sizes[level:])
+        self._braces(sizes, level, values, name, resolve)
+        stated = len(values) - before
+        if stated > row_elements or row_elements > _MAX_BYTES:
+            raise self.fail(f"{stated} values where '{name}' has {row_elements} elements", at)
+        missing = row_elements - stated
+        self.filled += missing
+        if self.filled > _MAX_FILLED:
+            raise self.fail(f"the rows of '{name}' lack {missing} values, too many to fill up with zeros", at)
+        values.extend([0] * missing)

@@ -80,7 +80,9 @@ PATTERNS = {
     "IIW": "251",
     "TRILI": "342",
 }  # fmt: skip
-"""Pattern → the opcodes that have it."""
+"""Pattern → the opcodes that have it. A pattern has a letter for each operand: T the type of the result, R the result,
+I an id, L a literal word; the file's docstring has the other letters. `?` follows an optional operand, `*` a repeated
+one."""
 
 WRITTEN_POINTERS: dict[int, int] = {
     Op.STORE: 1, Op.COPY_MEMORY: 1, Op.COPY_MEMORY_SIZED: 1, Op.ATOMIC_STORE: 1, Op.ATOMIC_FLAG_CLEAR: 1,
@@ -208,14 +210,14 @@ class _Walk:
             position += 1
             if mark == "*":
                 while self.at < self.end:
-                    self.one(kind)
+                    self.consume(kind)
                 position += 1
             elif mark == "?":
                 if self.at < self.end:
-                    self.one(kind)
+                    self.consume(kind)
                 position += 1
             else:
-                self.one(kind)
+                self.consume(kind)
         if self.at != self.end:
             raise self.fail(self.first, f"opcode {self.opcode} has {self.end - self.at} operand words too many")
 
@@ -226,12 +228,12 @@ class _Walk:
         self.at += 1
         return self.words[self.at - 1]
 
-    def one(self, kind: str) -> None:
-        """Consume one operand of the kind that a pattern letter denotes."""
-        if kind == "I":
+    def consume(self, kind: str) -> None:
+        """Consume one operand of the kind that a pattern letter denotes, and record the positions of ids."""
+        if kind == "I":  # an id
             self.id_positions.append(self.at)
             self.word()
-        elif kind == "L":
+        elif kind == "L":  # a literal word
             self.word()
         elif kind == "T":
             self.type = self.at
@@ -239,13 +241,17 @@ class _Walk:
         elif kind == "R":
             self.result = self.at
             self.word()
-        elif kind == "S":
+        elif kind == "S":  # a string, whose last word has a zero byte
             while 0 not in self.word().to_bytes(4, "little"):
                 pass
         else:
-            getattr(self, f"_{kind.lower()}")()
+            consume = {
+                "M": self._memory_operands, "G": self._image_operands, "C": self._loop_control,
+                "W": self._switch_cases, "P": self._constant_operation,
+            }[kind]  # fmt: skip
+            consume()
 
-    def _m(self) -> None:
+    def _memory_operands(self) -> None:
         """Consume memory operands: a mask, then literals or ids for its bits."""
         mask = self.word()
         if mask & ~_KNOWN_MEMORY_BITS:
@@ -254,9 +260,9 @@ class _Walk:
             self.word()
         for bit in _MEMORY_IDS:
             if mask & bit:
-                self.one("I")
+                self.consume("I")
 
-    def _g(self) -> None:
+    def _image_operands(self) -> None:
         """Consume image operands: a mask, then ids for its bits."""
         mask = self.word()
         unknown = mask & ~_IMAGE_PLAIN
@@ -264,24 +270,24 @@ class _Walk:
             if mask & bit:
                 unknown &= ~bit
                 for _ in range(count):
-                    self.one("I")
+                    self.consume("I")
         if unknown:
             raise self.fail(self.first, f"image operands 0x{mask:X}, which the linker does not know")
 
-    def _c(self) -> None:
+    def _loop_control(self) -> None:
         """Consume loop control, whose parameters are all literals."""
         self.word()
         self.at = self.end
 
-    def _w(self) -> None:
+    def _switch_cases(self) -> None:
         """Consume the pairs (literal, label) of an OpSwitch."""
         size = self.case_words(self.words[1])  # word 1 is the selector
         while self.at < self.end:
             for _ in range(size):
                 self.word()
-            self.one("I")
+            self.consume("I")
 
-    def _p(self) -> None:
+    def _constant_operation(self) -> None:
         """Consume the operation of an OpSpecConstantOp and its operands: those of the operation's pattern after its
         type and result (TR)."""
         opcode = self.word()

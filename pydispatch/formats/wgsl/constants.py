@@ -57,7 +57,7 @@ class _Expression:
             sign = self.tokens[self.at].text
             self.at += 1
             other = self.binary(above_precedence=_PRECEDENCE[sign])
-            value = _applied(sign, value, other)
+            value = _apply(sign, value, other)
         return value
 
     def operand(self) -> int:
@@ -83,7 +83,7 @@ class _Expression:
         return operand
 
 
-def _applied(sign: str, lhs: int, rhs: int) -> int:
+def _apply(sign: str, lhs: int, rhs: int) -> int:
     """Return the value of a binary operation; division truncates."""
     if sign in "/%":
         quotient = abs(lhs) // abs(rhs) * (1 if (lhs < 0) == (rhs < 0) else -1)

@@ -124,7 +124,16 @@ class _WgslReader:
             return Declaration(kind, name="", first=first, end=self.at)
         if kind not in ("var", "override", "const", "alias"):
             raise self._error(f"expected a declaration, got '{kind}'" if kind else "expected a declaration")
-        # `kind<template> name: type = value;`, where the template, the type and the value are optional.
+        return self._variable(kind, first, attributes)
+
+    def _variable(self, kind: str, first: int, attributes: tuple[Attribute, ...]) -> Declaration:
+        """Parse `kind<template> name: type = value;`, where the template, the type and the value are optional.
+
+        Args:
+            kind: The keyword at the cursor: var, override, const or alias; an alias has a type after its `=`.
+            first: Index of the declaration's first token, before its attributes.
+            attributes: The attributes.
+        """
         self.at += 1
         template: tuple[str, ...] = ()
         if kind == "var" and self._peek() == "<":
@@ -140,7 +149,7 @@ class _WgslReader:
         body = 0  # index of the value's first token; 0 for no value
         if self._peek() == "=":
             body = self.at + 1
-            if kind == "alias":  # `alias name = type;`
+            if kind == "alias":
                 type_ = type_text(self.tokens[body:end])
         self.at = end + 1
         return Declaration(

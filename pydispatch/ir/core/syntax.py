@@ -132,14 +132,14 @@ def parse_shaped_signature(
     types: list[Attribute] = []
     argument_dims: list[UnresolvedOperand] = []
 
-    def argument() -> None:
-        """Parse the type of an argument, with the sizes of its dynamic dimensions."""
+    def parse_argument() -> None:
+        """Parse `T{%d}`: append the type to `types`, and the sizes of its dynamic dimensions to `argument_dims`."""
         type = parser.parse_type()
         types.append(type)
         if with_dims:
             argument_dims.extend(parse_dim_names(parser, type))
 
-    parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument, " in operand types")
+    parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_argument, " in operand types")
     if len(types) != len(names):
         parser.raise_error(f"{len(names)} operand(s) are given, but {len(types)} operand type(s)", start, parser.pos)
     parser.parse_punctuation("->")
@@ -160,8 +160,8 @@ def parse_tied_results(
     tied: list[int] = []
     operand_keys = [(n.operand_name, n.index) for n in names]  # index: i in `%name#i`
 
-    def result() -> None:
-        """Parse one result."""
+    def parse_result() -> None:
+        """Parse one result, and append its type, its dynamic sizes and the operand that it is tied to."""
         name = parser.parse_optional_unresolved_operand()
         if name is None:
             type: Attribute = parser.parse_type()
@@ -178,9 +178,9 @@ def parse_tied_results(
             result_dims.extend(parse_dim_names(parser, type))
 
     if parser._current_token.text == "(":
-        parser.parse_comma_separated_list(parser.Delimiter.PAREN, result, " in result types")
+        parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_result, " in result types")
     else:
-        result()
+        parse_result()
     return result_types, result_dims, tied
 
 
@@ -192,13 +192,13 @@ def tied_attr(tied: Sequence[int]) -> DenseArrayBase[Any] | None:
 def parse_signature_args(parser: Parser) -> list[Parser.Argument]:
     """Parse the arguments `(%name: type, ...)` of an inline region; a location may follow each."""
 
-    def argument() -> Parser.Argument:
+    def parse_argument() -> Parser.Argument:
         """Parse one argument of a block, and skip its location."""
         parsed = parser.parse_argument()
         parser.parse_optional_location()
         return parsed
 
-    return parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument, " in region arguments")
+    return parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_argument, " in region arguments")
 
 
 def parse_types(parser: Parser) -> list[Attribute]:
@@ -323,7 +323,7 @@ def print_results(
     dims_of_results = split_dims(types, dims) if dims else [()] * len(types)
 
     def print_result(i: int) -> None:
-        """Print result i."""
+        """Print `T{%d}` of result `i`; or `%operand{%d}`, with `as T` for another type, if it is tied to an operand."""
         if tied is not None and tied[i] >= 0:
             print_operand(tied[i])
             if operand_types[tied[i]] != types[i]:
@@ -359,7 +359,7 @@ def print_shaped_signature(
     printer.print_string("(")
 
     def print_type(i: int) -> None:
-        """Print one type with its dynamic sizes."""
+        """Print `T{%d}`, the type of argument `i` with its dynamic sizes."""
         printer.print_attribute(types[i])
         print_dims(printer, groups[i])
 

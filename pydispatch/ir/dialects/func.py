@@ -61,8 +61,8 @@ def _parse_arguments(parser: Parser) -> _Arguments:
     """Parse `(%name: type {attributes} loc(...), ...)`, or `(type {attributes}, ...)` in a declaration."""
     arguments = _Arguments([], [], [])
 
-    def argument() -> None:
-        """Parse one argument."""
+    def parse_argument() -> None:
+        """Parse one argument into `arguments`."""
         start = parser.pos
         named = parser.parse_optional_argument()
         if named is None:
@@ -77,7 +77,7 @@ def _parse_arguments(parser: Parser) -> _Arguments:
         if named is not None:
             named.location = location
 
-    parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument, " in function arguments")
+    parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_argument, " in function arguments")
     return arguments
 
 
@@ -90,14 +90,14 @@ def _parse_results(parser: Parser) -> tuple[list[Attribute], list[DictionaryAttr
     types: list[Attribute] = []
     attrs: list[DictionaryAttr] = []
 
-    def result() -> None:
-        """Parse the type of a result and its optional attributes, `type {...}`."""
+    def parse_result() -> None:
+        """Parse `type {...}` of a result into `types` and `attrs`; the attributes are optional."""
         types.append(parser.parse_type())
         attrs.append(DictionaryAttr(parser.parse_optional_dictionary_attr_dict()))
 
     if parser.parse_optional_punctuation("->") is not None:
         if parser._current_token.text == "(":
-            parser.parse_comma_separated_list(parser.Delimiter.PAREN, result, " in function results")
+            parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_result, " in function results")
         else:
             types.append(parser.parse_type())
     return types, attrs
@@ -118,7 +118,7 @@ def _print(op: func.FuncOp, printer: Printer) -> None:
     arg_attrs = op.arg_attrs.data if op.arg_attrs is not None else [syntax.EMPTY_DICT] * len(inputs)
     res_attrs = op.res_attrs.data if op.res_attrs is not None else [syntax.EMPTY_DICT] * len(outputs)
 
-    def argument(i: int) -> None:
+    def print_argument(i: int) -> None:
         """Print an argument with its attributes; in a declaration, its type alone."""
         if block is None:
             printer.print_attribute(inputs[i])
@@ -126,21 +126,21 @@ def _print(op: func.FuncOp, printer: Printer) -> None:
             printer.print_block_argument(block.args[i])
         syntax.print_attributes(printer, arg_attrs[i].data, keyword=False)
 
-    def result(i: int) -> None:
+    def print_result(i: int) -> None:
         """Print the type of result `i` and its attributes, `T {...}`."""
         printer.print_attribute(outputs[i])
         syntax.print_attributes(printer, res_attrs[i].data, keyword=False)
 
     with printer.in_parens():
-        printer.print_list(range(len(inputs)), argument)
+        printer.print_list(range(len(inputs)), print_argument)
     if outputs:
         printer.print_string(" -> ")
         # A function type as the only result needs the parentheses.
         if len(outputs) == 1 and op.res_attrs is None and outputs[0].name != "fun":
-            result(0)
+            print_result(0)
         else:
             with printer.in_parens():
-                printer.print_list(range(len(outputs)), result)
+                printer.print_list(range(len(outputs)), print_result)
     syntax.print_attributes(printer, {k: v for k, v in op.attributes.items() if k not in _IN_SYNTAX})
     if block is not None:
         printer.print_string(" ")

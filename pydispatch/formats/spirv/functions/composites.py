@@ -19,8 +19,8 @@ def check_extract(code: FunctionChecker, inst: SpirvInstruction) -> None:
 def check_insert(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpCompositeInsert type result object composite index...`: the indices, from word 5 on, lead to an element
     of the object's type."""
-    code.same(inst, 4, inst.type_id)
-    code.same(inst, 3, _element_type(code, inst, inst.type_id, first=5))
+    code.expect_type(inst, 4, inst.type_id)
+    code.expect_type(inst, 3, _element_type(code, inst, inst.type_id, first=5))
 
 
 def check_construct(code: FunctionChecker, inst: SpirvInstruction) -> None:
@@ -35,7 +35,7 @@ def check_construct(code: FunctionChecker, inst: SpirvInstruction) -> None:
     code.demand(inst, bool(element_types) and (count is None or count == len(inst.id_positions)))
     is_struct = declared.opcode(inst.type_id) == Op.TYPE_STRUCT
     for index, position in enumerate(inst.id_positions):
-        code.same(inst, position, element_types[index if is_struct else 0])
+        code.expect_type(inst, position, element_types[index if is_struct else 0])
 
 
 def check_shuffle(code: FunctionChecker, inst: SpirvInstruction) -> None:
@@ -57,11 +57,11 @@ def check_element(code: FunctionChecker, inst: SpirvInstruction) -> None:
     component_type = code.declared.part(vector_type, index=None)  # None for a scalar, which has no components
     if inst.op == Op.VECTOR_EXTRACT_DYNAMIC:
         code.demand(inst, component_type == inst.type_id and component_type is not None)
-        code.integers(inst, 4)
+        code.expect_integers(inst, 4)
     else:
         code.demand(inst, vector_type == inst.type_id and component_type is not None)
-        code.same(inst, 4, component_type or 0)
-        code.integers(inst, 5)
+        code.expect_type(inst, 4, component_type or 0)
+        code.expect_integers(inst, 5)
 
 
 def _element_type(code: FunctionChecker, inst: SpirvInstruction, type_: int, first: int) -> int:
@@ -141,6 +141,6 @@ def _scalar(code: FunctionChecker, type_: int) -> tuple[str, int] | None:
 
 
 def check_transpose(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an OpTranspose of a matrix, which has two columns or more."""
+    """Check `OpTranspose type result matrix`. A matrix has two columns or more; `_sides` gives vectors one column."""
     rows, columns = _sides(code, code.operand_type(inst, 3))
     code.demand(inst, _sides(code, inst.type_id) == (columns, rows) and columns > 1)

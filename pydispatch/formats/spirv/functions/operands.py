@@ -68,27 +68,27 @@ class FunctionChecker:
             raise self.fail(inst.at + position, f"id {inst.words[position]} is no pointer")
         return pointee
 
-    def same(self, inst: SpirvInstruction, position: int, type_: int) -> None:
+    def expect_type(self, inst: SpirvInstruction, position: int, type_: int) -> None:
         """Check that the operand in word `position` has exactly the type with the id `type_`."""
         actual = self.operand_type(inst, position)
         if actual != type_:
             raise self.fail(inst.at + position, f"id {inst.words[position]} has the type {actual}, expected {type_}")
 
-    def integers(self, inst: SpirvInstruction, *positions: int) -> None:
+    def expect_integers(self, inst: SpirvInstruction, *positions: int) -> None:
         """Check that the operands in the words at these positions are integer scalars."""
         for position in positions:
             shape = self.shape(inst, position)
             if shape.kind != "i" or shape.count != 1:
                 raise self.fail(inst.at + position, f"id {inst.words[position]} is no integer")
 
-    def constant_integers(self, inst: SpirvInstruction, *positions: int) -> None:
+    def expect_constant_integers(self, inst: SpirvInstruction, *positions: int) -> None:
         """Check that the operands at these positions, such as scopes and memory semantics, are integer constants."""
         for position in positions:
-            self.integers(inst, position)
+            self.expect_integers(inst, position)
             if inst.words[position] not in self.declared.constants:
                 raise self.fail(inst.at + position, f"id {inst.words[position]} is no constant")
 
-    def writable(self, inst: SpirvInstruction, storage: int) -> None:
+    def expect_writable(self, inst: SpirvInstruction, storage: int) -> None:
         """Check that an instruction may write through a pointer of this storage class."""
         self.demand(inst, storage not in READ_ONLY, "a pointer to what cannot be written")
 

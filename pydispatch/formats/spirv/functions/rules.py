@@ -84,7 +84,7 @@ def _variable(code: FunctionChecker, inst: SpirvInstruction) -> None:
     assert pointee is not None
     check_variable(code.declared, inst, pointee.type)
     if inst.id_positions:
-        code.same(inst, inst.id_positions[0], pointee.type)
+        code.expect_type(inst, inst.id_positions[0], pointee.type)
 
 
 def _load(code: FunctionChecker, inst: SpirvInstruction) -> None:
@@ -101,8 +101,8 @@ def _load(code: FunctionChecker, inst: SpirvInstruction) -> None:
 def _store(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpStore pointer object`: the object, word 2, has the type that the writable pointer, word 1, points to."""
     storage, pointee = code.pointer(inst, 1)
-    code.same(inst, 2, pointee)
-    code.writable(inst, storage)
+    code.expect_type(inst, 2, pointee)
+    code.expect_writable(inst, storage)
 
 
 def _copy_memory(code: FunctionChecker, inst: SpirvInstruction) -> None:
@@ -118,10 +118,10 @@ def _chain(code: FunctionChecker, inst: SpirvInstruction) -> None:
     storage, type_ = code.pointer(inst, 3)
     positions = list(range(4, len(inst.words)))
     if inst.op in (Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN):  # the first index moves the base itself
-        code.integers(inst, *positions[:1])
+        code.expect_integers(inst, *positions[:1])
         positions = positions[1:]
     for position in positions:
-        code.integers(inst, position)
+        code.expect_integers(inst, position)
         index = declared.number(inst.words[position])
         inner = declared.part(type_, index)
         if inner is None:
@@ -151,7 +151,7 @@ def _call(code: FunctionChecker, inst: SpirvInstruction) -> None:
         inst, count == len(callee.parameters), f"{count} arguments, the function takes {len(callee.parameters)}"
     )
     for position, parameter in enumerate(callee.parameters, 4):
-        code.same(inst, position, parameter.type_id)
+        code.expect_type(inst, position, parameter.type_id)
 
 
 def _select(code: FunctionChecker, inst: SpirvInstruction) -> None:
@@ -159,8 +159,8 @@ def _select(code: FunctionChecker, inst: SpirvInstruction) -> None:
     as the type has components."""
     condition = code.shape(inst, 3)
     result = code.declared.shape(inst.type_id)
-    code.same(inst, 4, inst.type_id)
-    code.same(inst, 5, inst.type_id)
+    code.expect_type(inst, 4, inst.type_id)
+    code.expect_type(inst, 5, inst.type_id)
     code.demand(
         inst,
         condition.kind == "b" and (condition.count == 1 or (result is not None and result.count == condition.count)),
@@ -180,43 +180,47 @@ def _bitcast(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 
 def _copy(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an OpCopyObject."""
-    code.same(inst, 3, inst.type_id)
+    """Check `OpCopyObject type result operand`: the operand, word 3, has the type of the result."""
+    code.expect_type(inst, 3, inst.type_id)
 
 
 def _carry(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an addition, subtraction or multiplication whose result is a struct of two integers."""
+    """Check OpIAddCarry, OpISubBorrow, OpUMulExtended or OpSMulExtended: the result is a struct of two integers, the
+    low word and the carry, borrow or high word."""
     operand_type = code.operand_type(inst, 3)
-    code.same(inst, 4, operand_type)
+    code.expect_type(inst, 4, operand_type)
     members = code.declared.parts(inst.type_id).types
     is_struct = code.declared.opcode(inst.type_id) == Op.TYPE_STRUCT
     code.demand(inst, is_struct and list(members) == [operand_type, operand_type] and code.shape(inst, 3).kind == "i")
 
 
 def _any(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an OpAny or OpAll."""
+    """Check `OpAny type result vector` or OpAll: the result is a bool, the vector, word 3, has bools."""
     code.demand(inst, code.declared.shape(inst.type_id) == Shape("b", 0, count=1) and code.shape(inst, 3).kind == "b")
 
 
 def _barrier(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an OpControlBarrier or OpMemoryBarrier."""
-    code.constant_integers(inst, *inst.id_positions)
+    """Check an OpControlBarrier or OpMemoryBarrier, whose operands are all constants: scopes and memory semantics."""
+    code.expect_constant_integers(inst, *inst.id_positions)
 
 
 def _phi(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Record the operands of an OpPhi, which are checked at the end of the function."""
+    """Record the values of an OpPhi, which are checked at the end of the function, because they may be defined later.
+
+    From word 3 on it has pairs (value, id of the block that leads here).
+    """
     code.phis += [(inst.at + position, inst.words[position], inst.type_id) for position in range(3, len(inst.words), 2)]
 
 
 def _branch(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an OpBranchConditional."""
+    """Check `OpBranchConditional condition block block`, with two branch weights or none after the blocks."""
     code.demand(inst, code.shape(inst, 1) == Shape("b", 0, count=1), "a condition that is no bool")
-    code.demand(inst, len(inst.words) in (4, 6), f"{len(inst.words)} words")  # without or with two branch weights
+    code.demand(inst, len(inst.words) in (4, 6), f"{len(inst.words)} words")
 
 
 def _switch(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpSwitch selector default (literal label)...`: an integer selector, and distinct literals of its width."""
-    code.integers(inst, 1)
+    code.expect_integers(inst, 1)
     literal_words = 2 if code.shape(inst, 1).width > 32 else 1
     starts = range(3, len(inst.words), literal_words + 1)
     literals = [tuple(inst.words[start : start + literal_words]) for start in starts]
@@ -229,7 +233,7 @@ def _return(code: FunctionChecker, inst: SpirvInstruction) -> None:
     if inst.op == Op.RETURN:
         code.demand(inst, code.declared.opcode(result) == Op.TYPE_VOID, "no value, and the function returns one")
     else:
-        code.same(inst, 1, result)
+        code.expect_type(inst, 1, result)
 
 
 def _atomic(code: FunctionChecker, inst: SpirvInstruction) -> None:
@@ -239,15 +243,15 @@ def _atomic(code: FunctionChecker, inst: SpirvInstruction) -> None:
     storage, pointee = code.pointer(inst, pointer_position)
     shape = code.declared.shape(pointee)
     code.demand(inst, shape is not None and shape.kind in ("i", "f") and shape.count == 1 and shape.width >= 16)
-    code.writable(inst, storage)
+    code.expect_writable(inst, storage)
     code.demand(inst, is_store or inst.type_id == pointee)
     is_exchange = inst.op in (Op.ATOMIC_COMPARE_EXCHANGE, Op.ATOMIC_COMPARE_EXCHANGE_WEAK)
     operands = list(range(pointer_position + 1, len(inst.words)))
     # A scope and memory semantics; a compare-exchange has semantics for success and for failure.
     scopes = operands[: 3 if is_exchange else 2]
-    code.constant_integers(inst, *scopes)
+    code.expect_constant_integers(inst, *scopes)
     for position in operands[len(scopes) :]:
-        code.same(inst, position, pointee)
+        code.expect_type(inst, position, pointee)
     takes_integers = inst.op not in (Op.ATOMIC_LOAD, Op.ATOMIC_STORE, Op.ATOMIC_EXCHANGE)
     code.demand(inst, not takes_integers or (shape is not None and shape.kind == "i"))
 
@@ -272,7 +276,7 @@ _CLUSTERED_REDUCE = 3
 
 def _group(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check a subgroup instruction (OpGroupNonUniform*)."""
-    code.constant_integers(inst, 3)  # the scope
+    code.expect_constant_integers(inst, 3)  # the scope
     for position in inst.id_positions[1:]:
         code.operand_type(inst, position)
     result = code.declared.shape(inst.type_id)
@@ -281,22 +285,22 @@ def _group(code: FunctionChecker, inst: SpirvInstruction) -> None:
     if inst.op in _GROUP_VOTES:
         code.demand(inst, result == Shape("b", 0, count=1))
     elif inst.op in _GROUP_MOVES:
-        code.same(inst, 4, inst.type_id)
+        code.expect_type(inst, 4, inst.type_id)
         if len(inst.id_positions) > 2:
-            code.integers(inst, 5)
+            code.expect_integers(inst, 5)
     elif inst.op in _GROUP_BALLOTS:
         code.demand(inst, result.kind == ("b" if inst.op == _BALLOT_BIT_EXTRACT else "i"))
         position = 5 if inst.op == _BALLOT_BIT_COUNT else 4  # word 4 of a bit count is the group operation
         wanted = Shape("b", 0, count=1) if inst.op == _BALLOT else Shape("i", 32, count=4)
         code.demand(inst, code.shape(inst, position) == wanted)
     else:  # a reduction or scan: word 4 is the group operation, word 5 the value
-        code.same(inst, 5, inst.type_id)
+        code.expect_type(inst, 5, inst.type_id)
         code.demand(inst, result.kind == _GROUP_KINDS.get(inst.op, result.kind))
         operation, has_cluster_size = inst.words[4], len(inst.words) > 6
         is_known = operation < _CLUSTERED_REDUCE or (operation == _CLUSTERED_REDUCE and has_cluster_size)
         code.demand(inst, is_known, "another operation of groups")
         if len(inst.id_positions) > 2:
-            code.constant_integers(inst, 6)  # the cluster size
+            code.expect_constant_integers(inst, 6)  # the cluster size
 
 
 _RULES: dict[int, Callable[[FunctionChecker, SpirvInstruction], None]] = {

@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 from pydispatch.graph.values import Tensor
-from pydispatch.ir.dialects import check
+from pydispatch.ir.dialects.check import dialect as check
 from pydispatch.operations.shapes import full
 
 _CALL_ATOL, _CALL_ULP = 1e-3, 3

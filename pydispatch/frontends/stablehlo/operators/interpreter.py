@@ -14,7 +14,7 @@ from pydispatch.frontends.stablehlo.types import shape_of
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.values import Tensor
-from pydispatch.ir.dialects import check
+from pydispatch.ir.dialects.check import dialect as check
 from pydispatch.operations import control, shapes
 from pydispatch.operations.formulas import formula
 

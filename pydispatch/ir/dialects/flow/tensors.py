@@ -202,14 +202,14 @@ class TypedValues(CustomDirective):
         types: list[Attribute] = []
         dims: list[UnresolvedOperand] = []
 
-        def value() -> None:
-            """Parse `%value : type{%dims}`."""
+        def parse_value() -> None:
+            """Parse `%value : type{%dims}` into `names`, `types` and `dims`."""
             names.append(parser.parse_unresolved_operand())
             parser.parse_punctuation(":")
             types.append(parser.parse_type())
             dims.extend(syntax.parse_dim_names(parser, types[-1]))
 
-        parser.parse_comma_separated_list(parser.Delimiter.SQUARE, value)
+        parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parse_value)
         self.values.set(state, names)
         self.types.set(state, types)
         self.dims.set(state, dims)

@@ -87,21 +87,21 @@ class ExecutableObjectsAttr(ParametrizedAttribute):
         targets: list[Attribute] = []
         objects: list[Attribute] = []
 
-        def entry() -> None:
-            """Parse `target = [objects]`."""
+        def parse_entry() -> None:
+            """Parse `target = [objects]` into `targets` and `objects`."""
             target = parse_attr_of(parser, ExecutableTargetAttr)
             parser.parse_punctuation("=", " after the target of objects")
             targets.append(target)
             objects.append(parse_object_list(parser))
 
         with parser.in_angle_brackets():
-            parser.parse_comma_separated_list(parser.Delimiter.BRACES, entry, " in executable objects")
+            parser.parse_comma_separated_list(parser.Delimiter.BRACES, parse_entry, " in executable objects")
         return [ArrayAttr(targets), ArrayAttr(objects)]
 
     def print_parameters(self, printer: Printer) -> None:
         """Print the syntax that `parse_parameters` reads."""
 
-        def entry(pair: tuple[Attribute, Attribute]) -> None:
+        def print_entry(pair: tuple[Attribute, Attribute]) -> None:
             """Print `#target = [objects]`."""
             target, objects = pair
             printer.print_attribute(target)
@@ -109,7 +109,7 @@ class ExecutableObjectsAttr(ParametrizedAttribute):
             printer.print_attribute(objects)
 
         printer.print_string("<{")
-        printer.print_list(list(zip(self.targets, self.objects, strict=True)), entry)
+        printer.print_list(list(zip(self.targets, self.objects, strict=True)), print_entry)
         printer.print_string("}>")
 
 

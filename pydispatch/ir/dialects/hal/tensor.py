@@ -194,8 +194,8 @@ class ExternObjects(CustomDirective):
         """Parse `{target ordinal(n) = [objects], ...}`, the object files of each target."""
         rows: list[tuple[Attribute, Attribute, Attribute]] = []
 
-        def entry() -> None:
-            """Parse `target ordinal(n) = [objects]`."""
+        def parse_entry() -> None:
+            """Parse `target ordinal(n) = [objects]`, and append it to `rows`; the ordinal is 0 if it is absent."""
             target = syntax.parse_attr_of(parser, ExecutableTargetAttr)
             ordinal = IntegerAttr(0, IndexType())
             if parser.parse_optional_keyword("if") is not None:
@@ -207,7 +207,9 @@ class ExternObjects(CustomDirective):
             parser.parse_punctuation("=")
             rows.append((target, ordinal, parse_object_list(parser)))
 
-        parser.parse_comma_separated_list(parser.Delimiter.BRACES, entry, " in the objects of an external dispatch")
+        parser.parse_comma_separated_list(
+            parser.Delimiter.BRACES, parse_entry, " in the objects of an external dispatch"
+        )
         for column, variable in enumerate((self.targets, self.ordinals, self.objects)):
             variable.set(state, ArrayAttr([row[column] for row in rows]))
 
@@ -215,7 +217,7 @@ class ExternObjects(CustomDirective):
         """Print `{target ordinal(n) = [objects], ...}`."""
         assert isinstance(op, DispatchExternOp)
 
-        def entry(row: tuple[Attribute, IntegerAttr, Attribute]) -> None:
+        def print_entry(row: tuple[Attribute, IntegerAttr, Attribute]) -> None:
             """Print `target ordinal(n) = [objects]`."""
             target, ordinal, objects = row
             printer.print_attribute(target)
@@ -223,7 +225,7 @@ class ExternObjects(CustomDirective):
             printer.print_attribute(objects)
 
         with printer.in_braces():
-            printer.print_list(list(zip(op.targets, op.target_ordinals, op.target_objects, strict=True)), entry)
+            printer.print_list(list(zip(op.targets, op.target_ordinals, op.target_objects, strict=True)), print_entry)
 
 
 @op_definition

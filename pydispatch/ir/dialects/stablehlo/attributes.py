@@ -277,12 +277,12 @@ def _parse_layout(parser: AttrParser, first: str, second: str) -> Layout:
     start = parser.pos
     entries: list[str | int] = []
 
-    def entry() -> None:
-        """Parse a letter, or the number of a spatial dimension."""
+    def parse_entry() -> None:
+        """Parse a letter, or the number of a spatial dimension, into `entries`."""
         integer = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
         entries.append(parser.parse_identifier() if integer is None else integer)
 
-    parser.parse_comma_separated_list(parser.Delimiter.SQUARE, entry, " in dimension numbers")
+    parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parse_entry, " in dimension numbers")
     spatial_rank = len(entries) - 2
     if sorted(map(str, entries)) != sorted([first, second, *map(str, range(spatial_rank))]):
         wanted = f"{first}, {second} and the spatial dimensions from 0, each once"
@@ -318,13 +318,14 @@ def _parse_raw_convolution(parser: AttrParser) -> ConvNumbers:
 def print_convolution(printer: Printer, numbers: ConvNumbers) -> None:
     """Print convolution dimension numbers in the syntax that `parse_convolution` parses."""
 
-    def text(layout: Layout, first: str, second: str) -> str:
+    def layout_text(layout: Layout, first: str, second: str) -> str:
         """Return a layout such as `[b, 0, 1, f]`, with the letters `first` and `second` of its named dimensions."""
         words = {layout.first: first, layout.second: second} | {d: str(n) for n, d in enumerate(layout.spatial)}
         return f"[{', '.join(words[d] for d in sorted(words))}]"
 
     printer.print_string(
-        f"{text(numbers.image, 'b', 'f')}x{text(numbers.kernel, 'i', 'o')}->{text(numbers.result, 'b', 'f')}"
+        f"{layout_text(numbers.image, 'b', 'f')}x{layout_text(numbers.kernel, 'i', 'o')}->"
+        f"{layout_text(numbers.result, 'b', 'f')}"
     )
 
 

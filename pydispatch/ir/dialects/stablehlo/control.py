@@ -88,13 +88,13 @@ class WhileOp(IRDLOperation):
         """Parse `(%arg = %init, ...) : types cond {...} do {...}`."""
         names, operands = [], []
 
-        def binding() -> None:
-            """Parse `%arg = %init`."""
+        def parse_binding() -> None:
+            """Parse `%arg = %init`, the name of an argument into `names` and its initial value into `operands`."""
             names.append(parser.parse_unresolved_operand())
             parser.parse_punctuation("=")
             operands.append(parser.parse_unresolved_operand())
 
-        parser.parse_comma_separated_list(parser.Delimiter.PAREN, binding, " in the values of a loop")
+        parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_binding, " in the values of a loop")
         types: list[Attribute] = []
         if parser.parse_optional_punctuation(":") is not None and operands:
             types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
@@ -115,14 +115,14 @@ class WhileOp(IRDLOperation):
         cond, body = self.cond.blocks[0].args, self.body.blocks[0].args
         names = []
 
-        def binding(n: int) -> None:
+        def print_binding(n: int) -> None:
             """Print `%arg = %init` of operand `n`, and store the name of the argument."""
             names.append(printer.print_ssa_value(cond[n]))
             printer.print_string(" = ")
             printer.print_ssa_value(self.operands[n])
 
         with printer.in_parens():
-            printer.print_list(range(len(self.operands)), binding)
+            printer.print_list(range(len(self.operands)), print_binding)
         # The text declares the names of the arguments once, for both regions.
         for argument, name in zip(body, names, strict=True):
             printer._ssa_values[argument] = name

@@ -32,14 +32,14 @@ class Record(Data[Any]):
         defaults: dict[str, Any] = self.VALUE._field_defaults  # type: ignore[attr-defined]
         changed = [(name, value) for name, value in zip(defaults, self.data, strict=True) if value != defaults[name]]
 
-        def field(entry: tuple[str, Any]) -> None:
+        def print_field(entry: tuple[str, Any]) -> None:
             """Print `name = value`."""
             name, value = entry
             printer.print_string(f"{name} = ")
             print_value(printer, value)
 
         with printer.in_angle_brackets():
-            printer.print_list(changed, field)
+            printer.print_list(changed, print_field)
 
 
 def parse_fields(parser: AttrParser, defaults: Mapping[str, Any], where: str) -> dict[str, Any]:

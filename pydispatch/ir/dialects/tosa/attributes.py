@@ -73,14 +73,14 @@ class ZeroPoints(ParametrizedAttribute):
     def print_parameters(self, printer: Printer) -> None:
         """Print `<name = value, ...>`."""
 
-        def entry(item: tuple[str, Attribute]) -> None:
+        def print_entry(item: tuple[str, Attribute]) -> None:
             """Print `name = value`."""
             name, value = item
             printer.print_string(f"{name} = ")
             printer.print_attribute(value)
 
         with printer.in_angle_brackets():
-            printer.print_list(self.values.data.items(), entry)
+            printer.print_list(self.values.data.items(), print_entry)
 
 
 @irdl_attr_definition

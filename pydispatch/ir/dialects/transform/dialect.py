@@ -55,12 +55,12 @@ class NamedSequenceOp(IRDLOperation):
         arguments: list[Parser.Argument] = []
         attrs: list[DictionaryAttr] = []
 
-        def argument() -> None:
-            """Parse `%arg: type {attributes}`."""
+        def parse_argument() -> None:
+            """Parse `%arg: type {attributes}` into `arguments` and `attrs`."""
             arguments.append(parser.parse_argument())
             attrs.append(DictionaryAttr(parser.parse_optional_attr_dict()))
 
-        parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument, " in the arguments of a sequence")
+        parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_argument, " in the arguments of a sequence")
         results: list[Attribute] = []  # types
         if parser.parse_optional_punctuation("->") is not None:
             results = syntax.parse_types(parser)
@@ -82,14 +82,14 @@ class NamedSequenceOp(IRDLOperation):
         printer.print_symbol_name(self.sym_name.data)
         arguments = self.body.block.args
 
-        def argument(i: int) -> None:
+        def print_argument(i: int) -> None:
             """Print `%arg: type {attributes}` of argument `i`."""
             printer.print_block_argument(arguments[i])
             if self.arg_attrs is not None:
                 syntax.print_attributes(printer, self.arg_attrs.data[i].data, keyword=False)
 
         with printer.in_parens():
-            printer.print_list(range(len(arguments)), argument)
+            printer.print_list(range(len(arguments)), print_argument)
         results = self.function_type.outputs.data
         if results:
             printer.print_string(" -> ")
@@ -165,13 +165,13 @@ class MatchPairs(CustomDirective):
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse `@matcher -> @action, ...`."""
 
-        def pair() -> tuple[SymbolRefAttr, SymbolRefAttr]:
+        def parse_pair() -> tuple[SymbolRefAttr, SymbolRefAttr]:
             """Parse `@matcher -> @action`."""
             matcher = SymbolRefAttr(parser.parse_symbol_name())
             parser.parse_punctuation("->")
             return matcher, SymbolRefAttr(parser.parse_symbol_name())
 
-        pairs = parser.parse_comma_separated_list(parser.Delimiter.NONE, pair)
+        pairs = parser.parse_comma_separated_list(parser.Delimiter.NONE, parse_pair)
         self.matchers.set(state, ArrayAttr([matcher for matcher, _ in pairs]))
         self.actions.set(state, ArrayAttr([action for _, action in pairs]))
 

@@ -97,9 +97,8 @@ class FuncLikeOp(IRDLOperation):
         names = [f"%arg{i}" for i in range(len(inputs))] if self.is_declaration and tied else None
         printer.print_string("(")
 
-        def argument(i: int) -> None:
-            """Print an argument with its type and attributes; in a declaration, with a name only if a result is tied to
-            it."""
+        def print_argument(i: int) -> None:
+            """Print argument `i` with its type and attributes; a declaration has names only if results are tied."""
             if self.is_declaration:
                 printer.print_string(f"{names[i]}: " if names else "")
                 printer.print_attribute(inputs[i])
@@ -110,7 +109,7 @@ class FuncLikeOp(IRDLOperation):
             if self.arg_attrs is not None:
                 syntax.print_attributes(printer, self.arg_attrs.data[i].data, keyword=False)
 
-        printer.print_list(range(len(inputs)), argument)
+        printer.print_list(range(len(inputs)), print_argument)
         printer.print_string(")")
         if self.function_type.outputs.data:
             printer.print_string(" -> ")
@@ -191,7 +190,7 @@ def _parse_arguments(parser: Parser) -> _HostArguments:
     """Parse `(%name: type {attributes}, ...)`; arguments of a declaration may have a type without a name."""
     arguments = _HostArguments([], [], [])
 
-    def argument() -> None:
+    def parse_argument() -> None:
         """Parse one argument."""
         parsed = parser.parse_optional_argument()
         if parsed is None:
@@ -201,7 +200,7 @@ def _parse_arguments(parser: Parser) -> _HostArguments:
             arguments.types.append(parsed.type)
         arguments.attrs.append(DictionaryAttr(parser.parse_optional_attr_dict()))
 
-    parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument, " in function arguments")
+    parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_argument, " in function arguments")
     return arguments
 
 

@@ -5,9 +5,6 @@ Operations are read in two forms: IREE's, `check.expect_eq(%a, %b) : T`, and Sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 from xdsl.dialects.builtin import (
     AnyFloat,
     ComplexType,
@@ -18,7 +15,6 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
     f32,
-    i64,
 )
 from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.irdl import (
@@ -37,6 +33,7 @@ from xdsl.utils.exceptions import VerifyException
 from pydispatch.ir.core.assembly import op_definition
 from pydispatch.ir.core.directives import directive
 from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.check.stablehlo_form import parse_stablehlo_form, print_stablehlo_form
 from pydispatch.ir.dialects.hal.device import DeviceType
 
 DEFAULT_ATOL = 1e-4
@@ -237,11 +234,11 @@ class ExpectCloseOp(CheckOp):
     @classmethod
     def parse(cls, parser: Parser) -> ExpectCloseOp:
         """Parse StableHLO's form: the operands, then the bounds of the distance in ULP."""
-        return _parse_stablehlo_form(cls, parser, "max_ulp_difference", "min_ulp_difference")
+        return parse_stablehlo_form(cls, parser, "max_ulp_difference", "min_ulp_difference")
 
     def print(self, printer: Printer) -> None:
         """Print operands, options and the types of both operands."""
-        _print_stablehlo_form(self, printer, ("max_ulp_difference", "min_ulp_difference"))
+        print_stablehlo_form(self, printer, ("max_ulp_difference", "min_ulp_difference"))
         printer.print_string(", ")
         printer.print_attribute(self.rhs.type)
 
@@ -274,100 +271,11 @@ class ExpectSerializedEqOp(CheckOp):
     @classmethod
     def parse(cls, parser: Parser) -> ExpectSerializedEqOp:
         """Parse StableHLO's form: the operand, then the options `probe_id` and `iter`."""
-        return _parse_stablehlo_form(cls, parser, "probe_id", "iter")
+        return parse_stablehlo_form(cls, parser, "probe_id", "iter")
 
     def print(self, printer: Printer) -> None:
         """Print StableHLO's form: the operand, then the options `probe_id` and `iter`."""
-        _print_stablehlo_form(self, printer, ("probe_id", "iter"))
-
-
-# --- StableHLO's forms ---
-
-
-def _parse_number(parser: Parser) -> Attribute:
-    """Parse an integer of at least 0."""
-    return IntegerAttr(parser.parse_integer(allow_boolean=False, allow_negative=False), i64)
-
-
-def _parse_tolerance(parser: Parser) -> Attribute:
-    """Parse a number as f32."""
-    return FloatAttr(float(parser.parse_number()), f32)
-
-
-_WORDS: dict[str, tuple[str, Callable[[Parser], Attribute]]] = {
-    "tolerance": ("atol", _parse_tolerance),
-    "max_ulp_difference": ("max_ulp_difference", _parse_number),
-    "min_ulp_difference": ("min_ulp_difference", _parse_number),
-    "probe_id": ("probe_id", lambda parser: StringAttr(parser.parse_str_literal())),
-    "iter": ("iteration", _parse_number),
-}
-"""Word of an option `word = value` of StableHLO → name of its property, and the function that parses the value."""
-
-
-def _parse_stablehlo_form(kind: type[Any], parser: Parser, *words: str) -> Any:
-    """Parse an assertion in StableHLO's form, `%a, %b, word = value : T`.
-
-    A typed constant takes the place of `%b` if the class has a property `value`. If it has neither `value` nor an
-    operand `rhs`, `%a` is the only operand.
-
-    Args:
-        kind: Class of the assertion.
-        parser: Parser, after the assertion's name.
-        words: Options that the assertion may have: keys of `_WORDS`.
-    """
-    operands = [parser.parse_unresolved_operand()]
-    properties: dict[str, Attribute] = {}
-    type: Attribute | None = None  # the type of all operands
-    definition = kind.get_irdl_definition()
-    if "value" in definition.properties:
-        parser.parse_punctuation(",")
-        start = parser.pos
-        properties["value"] = parser.parse_attribute()
-        type = getattr(properties["value"], "type", None)
-        if not isinstance(type, TensorType):
-            parser.raise_error("expected a constant with its type, such as dense<0> : tensor<4xi32>", start, parser.pos)
-    elif "rhs" in dict(definition.operands):
-        parser.parse_punctuation(",")
-        operands.append(parser.parse_unresolved_operand())
-    # Options `, word = value`, then the attribute dictionary and the type of the operands.
-    while parser.parse_optional_punctuation(",") is not None:
-        start = parser.pos
-        word = parser.parse_identifier()
-        if word not in words or _WORDS[word][0] in properties:
-            wanted = " and ".join(words) or "no option"
-            parser.raise_error(f"expected {wanted}, each once, got '{word}'", start, parser.pos)
-        parser.parse_punctuation("=")
-        name, parse_value = _WORDS[word]
-        properties[name] = parse_value(parser)
-    attributes = parser.parse_optional_attr_dict()
-    # In `probe_id = "a", iter = 3 : i64 : tensor<4xf32>`, i64 is the type of the last option's number, not of operands.
-    while type is None:
-        parser.parse_punctuation(":")
-        attributes |= parser.parse_optional_attr_dict()
-        parsed = parser.parse_type()
-        type = None if isinstance(parsed, AnyFloat | IntegerType) else parsed
-    if kind is ExpectCloseOp and parser.parse_optional_punctuation(",") is not None:  # `: tensor<3xf32>, tensor<3xf32>`
-        parser.parse_type()  # the type of rhs, which is that of lhs
-    # The option may also be an entry of the attribute dictionary.
-    if isinstance(tolerance := attributes.pop("tolerance", None), FloatAttr) and "tolerance" in words:
-        properties["atol"] = FloatAttr(tolerance.value.data, f32)
-    values = [parser.resolve_operand(operand, type) for operand in operands]
-    return kind.create(operands=values, properties=properties, attributes=attributes)
-
-
-def _print_stablehlo_form(op: CheckOp, printer: Printer, words: Sequence[str]) -> None:
-    """Print an assertion in StableHLO's form, with those of the options `words` that it has."""
-    printer.print_string(" ")
-    printer.print_list(op.operands, printer.print_ssa_value)
-    for word in words:
-        value = op.properties.get(_WORDS[word][0])
-        if value is not None:
-            printer.print_string(f", {word} = ")
-            text = f'"{value.data}"' if isinstance(value, StringAttr) else str(value.value.data)  # type: ignore[attr-defined]
-            printer.print_string(text)
-    printer.print_op_attributes(op.attributes)
-    printer.print_string(" : ")
-    printer.print_attribute(op.operands[0].type)
+        print_stablehlo_form(self, printer, ("probe_id", "iter"))
 
 
 def _accept_both_forms(kind: type[CheckOp], *words: str) -> None:
@@ -380,7 +288,7 @@ def _accept_both_forms(kind: type[CheckOp], *words: str) -> None:
     def parse(cls: type[CheckOp], parser: Parser) -> CheckOp:
         """Parse an assertion in either form."""
         is_iree_form = parser._current_token.text in ("(", "<")
-        return parse_iree_form(parser) if is_iree_form else _parse_stablehlo_form(cls, parser, *words)
+        return parse_iree_form(parser) if is_iree_form else parse_stablehlo_form(cls, parser, *words)
 
     kind.parse = classmethod(parse)  # type: ignore[method-assign,assignment]
 
