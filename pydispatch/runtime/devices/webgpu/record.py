@@ -9,18 +9,18 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydispatch._core.commands import Command, Copy, Custom, Dispatch, Fill, Slot
-from pydispatch.errors import InvalidArgumentError
+from pydispatch._core.commands import Command, Copy, Custom, Dispatch, Fill
 from pydispatch.formats.wgsl.grid import GRID
 from pydispatch.formats.wgsl.interface import CONSTANTS
-from pydispatch.formats.wgsl.merge import ALIGNMENT, OFFSETS, Merged
-from pydispatch.runtime.devices.webgpu.memory import Block, CopyBack
+from pydispatch.formats.wgsl.merge import OFFSETS
+from pydispatch.runtime.devices.webgpu.memory import Block
 from pydispatch.runtime.devices.webgpu.moves import WORDS
+from pydispatch.runtime.devices.webgpu.operand_ranges import OperandRanges, block_of
 from pydispatch.runtime.devices.webgpu.pipelines import BufferRange
 from pydispatch.runtime.devices.webgpu.recorded_plan import RecordedPlan
 
 if TYPE_CHECKING:
-    from pydispatch.runtime.devices.webgpu.kernels import Kernels, WebGPUKernel
+    from pydispatch.runtime.devices.webgpu.kernels import Kernels
     from pydispatch.runtime.devices.webgpu.logical import LogicalDevice
 
 _MAX_MOVE_BYTES = 64 << 20
@@ -29,8 +29,6 @@ _INVOCATIONS = 64
 """Invocations of a workgroup of the shaders of `moves`, as their @workgroup_size states."""
 _MAX_GRID = 65535
 """Workgroups along one axis that every device starts."""
-MIN_BINDING_BYTES = 16
-"""Bytes that a storage binding has at least: one element of any type, since WebGPU refuses to bind less."""
 
 
 class PendingUniform(NamedTuple):
@@ -209,12 +207,12 @@ class PassRecorder:
                 self._dispatch(command, blocks, constants, kernels)
             elif isinstance(command, Fill):
                 slot = command.target
-                self.fill(_block(blocks, slot), slot.offset, slot.size, fill_patterns[index], command.pattern_size)
+                self.fill(block_of(blocks, slot), slot.offset, slot.size, fill_patterns[index], command.pattern_size)
             elif isinstance(command, Custom):
                 self.recording.pieces.append(command)
             elif isinstance(command, Copy):
                 source, target = command.source, command.target
-                self.copy(_block(blocks, source), source.offset, _block(blocks, target), target.offset, source.size)
+                self.copy(block_of(blocks, source), source.offset, block_of(blocks, target), target.offset, source.size)
             if timed:
                 self.recording.marks.append(len(self.recording.pieces))
 
@@ -235,18 +233,17 @@ class PassRecorder:
         if 0 in command.grid:  # no workgroup runs, and folding would divide by 0
             return
         launch_grid = kernels.form_of(kernel, command.grid)  # `command.grid`, or a folded one
-        copies_back: list[CopyBack] = []
+        operands = OperandRanges(self, command, blocks, kernel)
         uniforms: dict[int, bytes] = {}  # index of a bind group → content of its uniform buffer
         if kernel.merged is not None:
-            ranges, offsets = self._merged_ranges(command, blocks, kernel, kernel.merged, copies_back)
+            operands.bind_merged(kernel.merged)
+            offsets = operands.first_elements
             empty = bytes(16)  # a uniform buffer has at least 16 bytes
             uniforms[OFFSETS.group] = struct.pack(f"<{len(offsets)}I", *offsets) or empty
-            read_only = (False,) * len(ranges)  # a merged buffer may have operands that are written
+            read_only = (False,) * len(operands.ranges)  # a merged buffer may have operands that are written
         else:
-            ranges = [
-                self._bindable_range(slot, blocks, kernel, i, copies_back) for i, slot in enumerate(command.slots)
-            ]
-            read_only = _bindable_access(ranges, kernel.read_only)
+            operands.bind_all()
+            read_only = operands.read_only_flags()
         if kernel.has_constants and command.constant_count:
             first = 4 * command.first_constant
             uniforms[CONSTANTS.group] = constants[first : first + 4 * command.constant_count]
@@ -255,116 +252,9 @@ class PassRecorder:
             x, y, z = command.grid
             uniforms[GRID.group] = struct.pack("<4I", x, y, z, x * y * z)
         pipeline, layout = kernels.pipeline(kernel, read_only, is_folded)
-        self._add(pipeline, self._group(layout, ranges), launch_grid, uniforms)
-        for copy in copies_back:
+        self._add(pipeline, self._group(layout, operands.ranges), launch_grid, uniforms)
+        for copy in operands.copies_back:
             self.copy(copy.temporary, copy.start, copy.block, copy.offset, copy.size)
-
-    def _merged_ranges(
-        self, command: Dispatch, blocks: Sequence[Block | None], kernel: WebGPUKernel, merged: Merged,
-        copies_back: list[CopyBack],
-    ) -> tuple[list[BufferRange], list[int]]:  # fmt: skip
-        """Return the bindings of a kernel with merged buffers, and the first element of each original buffer.
-
-        The operands of several bindings are copied into one temporary buffer, one after the other.
-
-        Args:
-            command: The dispatch, with the operand of each binding.
-            blocks: Memory of each buffer of the plan.
-            kernel: The kernel.
-            merged: Which bindings are one buffer, the bytes of an element of each, and which bindings are written.
-            copies_back: Receives the copies to record after the dispatch.
-
-        Returns:
-            The range of each merged buffer, and for each original binding the index of its first element.
-        """
-        ranges, offsets = [], []
-        # group: the original bindings in one merged buffer.
-        for group, element_bytes in zip(merged.bindings, merged.bytes, strict=True):
-            if len(group) == 1:
-                offsets.append(0)
-                ranges.append(self._bindable_range(command.slots[group[0]], blocks, kernel, group[0], copies_back))
-                continue
-            operands = [(command.slots[binding], binding in merged.written) for binding in group]
-            what = f"bindings {', '.join(map(str, group))} in one buffer"
-            merged_range, starts = self._copy_operands_together(operands, blocks, kernel, what, copies_back)
-            offsets += [start // element_bytes for start in starts]
-            ranges.append(merged_range)
-        return ranges, offsets
-
-    def _copy_operands_together(
-        self, operands: Sequence[tuple[Slot, bool]], blocks: Sequence[Block | None], kernel: WebGPUKernel, what: str,
-        copies_back: list[CopyBack],
-    ) -> tuple[BufferRange, list[int]]:  # fmt: skip
-        """Record copies of operands into one temporary buffer. Return the buffer, and the first byte of each operand.
-
-        Args:
-            operands: (operand, whether the kernel writes it).
-            blocks: Memory of each buffer of the plan.
-            kernel: The kernel, for an error.
-            what: Name of the binding, for an error.
-            copies_back: Receives the copies to record after the dispatch.
-        """
-        starts, total = [], 0
-        for slot, _ in operands:
-            starts.append(total)
-            total += -(-max(slot.size, 1) // ALIGNMENT) * ALIGNMENT
-        self._check_size(kernel, what, total)
-        temporary = self.temporary(total)
-        for (slot, is_written), start in zip(operands, starts, strict=True):
-            block = _block(blocks, slot)
-            self.copy(block, slot.offset, temporary, start, slot.size)
-            if is_written:
-                copies_back.append(CopyBack(temporary, start, block, slot.offset, slot.size))
-        return BufferRange(temporary.buffer, 0, total), starts
-
-    def _check_size(self, kernel: WebGPUKernel, what: str, size: int) -> None:
-        """Raise InvalidArgumentError if a binding exceeds maxStorageBufferBindingSize. what: names the binding."""
-        limit = self.context.limits["maxStorageBufferBindingSize"]
-        if size > limit:
-            raise InvalidArgumentError(
-                f"{kernel.label}, {what}: {size} bytes, {self.context.name} binds at most {limit} "
-                "(maxStorageBufferBindingSize)"
-            )
-
-    def _bindable_range(
-        self, slot: Slot, blocks: Sequence[Block | None], kernel: WebGPUKernel, binding: int,
-        copies_back: list[CopyBack],
-    ) -> BufferRange:  # fmt: skip
-        """Return the range to bind for an operand.
-
-        An operand at an unaligned offset is copied to a temporary block. So is one that is shorter than the smallest
-        binding of the shader, if its block ends too early to bind more.
-
-        Args:
-            slot: The operand.
-            blocks: Memory of each buffer of the plan.
-            kernel: The kernel.
-            binding: Index of the operand's binding.
-            copies_back: Receives the copies to record after the dispatch, of operands that the kernel may write.
-
-        Raises:
-            InvalidArgumentError: The operand is smaller than the shader's type, or larger than the device binds.
-        """
-        context, block, offset = self.context, _block(blocks, slot), slot.offset
-        buffer = kernel.entry.buffers.get(binding)
-        # Bindings are multiples of 4 bytes.
-        min_bytes = MIN_BINDING_BYTES if buffer is None else max(MIN_BINDING_BYTES, (buffer.bytes + 3) & ~3)
-        size = max(min_bytes, (slot.size + 3) & ~3)
-        if buffer is not None and buffer.is_fixed_size and slot.size < buffer.bytes:
-            raise InvalidArgumentError(
-                f"{kernel.label}, binding {binding}: {slot.size} bytes, and '{buffer.name}' of the shader is "
-                f"{buffer.type} of {buffer.bytes}: give it a larger tensor, or declare an array without a size"
-            )
-        self._check_size(kernel, f"binding {binding}", size)
-        if slot.size == 0 and min_bytes <= block.size:  # any bytes do: its own offset may be at the end of the block
-            return BufferRange(block.buffer, 0, min_bytes)
-        if offset % context.alignment == 0 and offset + size <= block.size:
-            return BufferRange(block.buffer, offset, size)
-        temporary = self.temporary(size)
-        self.copy(block, offset, temporary, 0, slot.size)
-        if not kernel.read_only[binding]:
-            copies_back.append(CopyBack(temporary, 0, block, offset, slot.size))
-        return BufferRange(temporary.buffer, 0, size)
 
     def finish(self) -> RecordedPlan:
         """Write the uniform buffers of all launches to one buffer, create their bind groups, and return the
@@ -378,22 +268,3 @@ class PassRecorder:
             for groups, group_index, offset, size in self.pending_uniforms:
                 groups.append((group_index, self._group(layout, [BufferRange(block.buffer, offset, size)])))
         return recorded
-
-
-def _bindable_access(ranges: Sequence[BufferRange], read_only: tuple[bool, ...]) -> tuple[bool, ...]:
-    """Return for each binding whether to bind it as read-only; `read_only` is what the shader needs.
-
-    WebGPU refuses a buffer that one dispatch binds both as read-only and as writable. All bindings of a dispatch with
-    such a buffer are writable.
-    """
-    written = {bound.buffer for bound, flag in zip(ranges, read_only, strict=True) if not flag}
-    if any(bound.buffer in written for bound, flag in zip(ranges, read_only, strict=True) if flag):
-        return (False,) * len(ranges)
-    return read_only
-
-
-def _block(blocks: Sequence[Block | None], slot: Slot) -> Block:
-    """Return the block of the buffer that an operand refers to."""
-    block = blocks[slot.buffer]
-    assert block is not None, "a buffer that a command names has memory"
-    return block

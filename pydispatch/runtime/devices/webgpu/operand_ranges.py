@@ -1,0 +1,162 @@
+"""Buffer ranges that a dispatch binds for its operands, with copies of the operands that the device cannot bind."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from pydispatch._core.commands import Dispatch, Slot
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.formats.wgsl.merge import ALIGNMENT, Merged
+from pydispatch.runtime.devices.webgpu.memory import Block, CopyBack
+from pydispatch.runtime.devices.webgpu.pipelines import BufferRange
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.devices.webgpu.kernels import WebGPUKernel
+    from pydispatch.runtime.devices.webgpu.logical import LogicalDevice
+
+MIN_BINDING_BYTES = 16
+"""Bytes that a storage binding has at least: one element of any type, since WebGPU refuses to bind less."""
+
+
+class Copier(Protocol):
+    """Recorder of copies (`record.PassRecorder`)."""
+
+    context: LogicalDevice
+
+    def copy(self, source: Block, at: int, target: Block, to: int, size: int) -> None: ...
+
+    def temporary(self, size: int) -> Block: ...
+
+
+class OperandRanges:
+    """Ranges of buffers that one dispatch binds.
+
+    `bind_all` or, for a kernel with merged buffers, `bind_merged` finds them, and records the copies before the
+    dispatch. The recorder then binds `ranges`, and after the dispatch records `copies_back`.
+
+    Attributes:
+        ranges: The range of each binding.
+        first_elements: For a kernel with merged buffers, index of the first element of each operand in its buffer.
+        copies_back: Copies of written operands back to their own memory.
+
+    Args:
+        copier: Recorder of the copies.
+        command: The dispatch, with its operands.
+        blocks: Memory of each buffer of the plan.
+        kernel: The kernel.
+    """
+
+    def __init__(
+        self, copier: Copier, command: Dispatch, blocks: Sequence[Block | None], kernel: WebGPUKernel
+    ) -> None:  # fmt: skip
+        """Begin without ranges. For the parameters, see the class."""
+        self.ranges: list[BufferRange] = []
+        self.first_elements: list[int] = []
+        self.copies_back: list[CopyBack] = []
+        self._copier, self._context = copier, copier.context
+        self._command, self._blocks, self._kernel = command, blocks, kernel
+
+    def bind_all(self) -> None:
+        """Find the range of each operand."""
+        self.ranges = [self._bindable_range(binding) for binding in range(len(self._command.slots))]
+
+    def bind_merged(self, merged: Merged) -> None:
+        """Find the range of each buffer of a kernel some of whose bindings are merged into one buffer.
+
+        The operands of these bindings are copied into one temporary buffer, one after the other.
+
+        merged: Which bindings are one buffer, the bytes of an element of each, and which bindings are written.
+        """
+        # group: the original bindings in one buffer.
+        for group, element_bytes in zip(merged.bindings, merged.bytes, strict=True):
+            if len(group) == 1:
+                self.first_elements.append(0)
+                self.ranges.append(self._bindable_range(group[0]))
+                continue
+            merged_range, starts = self._copy_together(group, merged.written)
+            self.first_elements += [start // element_bytes for start in starts]
+            self.ranges.append(merged_range)
+
+    def read_only_flags(self) -> tuple[bool, ...]:
+        """Return for each range of a kernel without merged buffers whether to bind it as read-only.
+
+        These are the bindings that the kernel does not write. But WebGPU refuses a buffer that one dispatch binds both
+        as read-only and as writable: a dispatch with such a buffer binds all of them as writable.
+        """
+        read_only = self._kernel.read_only
+        written = {bound.buffer for bound, flag in zip(self.ranges, read_only, strict=True) if not flag}
+        if any(bound.buffer in written for bound, flag in zip(self.ranges, read_only, strict=True) if flag):
+            return (False,) * len(self.ranges)
+        return read_only
+
+    def _copy_together(self, bindings: Sequence[int], written: Collection[int]) -> tuple[BufferRange, list[int]]:
+        """Record copies of the operands of bindings into one temporary buffer.
+
+        Args:
+            bindings: The bindings.
+            written: Bindings that the kernel writes.
+
+        Returns:
+            The range of the buffer, and the first byte of each operand in it.
+        """
+        starts, total = [], 0
+        for binding in bindings:
+            starts.append(total)
+            total += -(-max(self._command.slots[binding].size, 1) // ALIGNMENT) * ALIGNMENT
+        self._check_size(f"bindings {', '.join(map(str, bindings))} in one buffer", total)
+        temporary = self._copier.temporary(total)
+        for binding, start in zip(bindings, starts, strict=True):
+            slot = self._command.slots[binding]
+            block = block_of(self._blocks, slot)
+            self._copier.copy(block, slot.offset, temporary, start, slot.size)
+            if binding in written:
+                self.copies_back.append(CopyBack(temporary, start, block, slot.offset, slot.size))
+        return BufferRange(temporary.buffer, 0, total), starts
+
+    def _check_size(self, what: str, size: int) -> None:
+        """Raise InvalidArgumentError if a binding exceeds maxStorageBufferBindingSize. what: names the binding."""
+        limit = self._context.limits["maxStorageBufferBindingSize"]
+        if size > limit:
+            raise InvalidArgumentError(
+                f"{self._kernel.label}, {what}: {size} bytes, {self._context.name} binds at most {limit} "
+                "(maxStorageBufferBindingSize)"
+            )
+
+    def _bindable_range(self, binding: int) -> BufferRange:
+        """Return the range to bind for the operand of a binding.
+
+        An operand at an unaligned offset is copied to a temporary block. So is one that is shorter than the smallest
+        binding of the shader, if its block ends too early to bind more. If the kernel may write it, it is copied back.
+
+        Raises:
+            InvalidArgumentError: The operand is smaller than the shader's type, or larger than the device binds.
+        """
+        kernel, slot = self._kernel, self._command.slots[binding]
+        block = block_of(self._blocks, slot)
+        buffer = kernel.entry.buffers.get(binding)
+        # Bindings are multiples of 4 bytes.
+        min_bytes = MIN_BINDING_BYTES if buffer is None else max(MIN_BINDING_BYTES, (buffer.bytes + 3) & ~3)
+        size = max(min_bytes, (slot.size + 3) & ~3)
+        if buffer is not None and buffer.is_fixed_size and slot.size < buffer.bytes:
+            raise InvalidArgumentError(
+                f"{kernel.label}, binding {binding}: {slot.size} bytes, and '{buffer.name}' of the shader is "
+                f"{buffer.type} of {buffer.bytes}: give it a larger tensor, or declare an array without a size"
+            )
+        self._check_size(f"binding {binding}", size)
+        if slot.size == 0 and min_bytes <= block.size:  # any bytes do: its own offset may be at the end of the block
+            return BufferRange(block.buffer, 0, min_bytes)
+        if slot.offset % self._context.alignment == 0 and slot.offset + size <= block.size:
+            return BufferRange(block.buffer, slot.offset, size)
+        temporary = self._copier.temporary(size)
+        self._copier.copy(block, slot.offset, temporary, 0, slot.size)
+        if not kernel.read_only[binding]:
+            self.copies_back.append(CopyBack(temporary, 0, block, slot.offset, slot.size))
+        return BufferRange(temporary.buffer, 0, size)
+
+
+def block_of(blocks: Sequence[Block | None], slot: Slot) -> Block:
+    """Return the block of the buffer that an operand refers to. blocks: memory of each buffer of the plan."""
+    block = blocks[slot.buffer]
+    assert block is not None, "a buffer that a command names has memory"
+    return block
