@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydispatch import bytecode
-from pydispatch.cli.options import add_flags, given
+from pydispatch.cli.options import add_flags, options_of
 from pydispatch.cli.progress import shown
 from pydispatch.errors import CompileError, Error, InvalidArgumentError
 from pydispatch.files import LIMIT, path_of, write
@@ -96,7 +96,7 @@ def _run(args: argparse.Namespace) -> int:
     """Compile and write the artifact; return 0. `run` has prepared the process."""
     from pydispatch.tuning.compile import compile as compile_
 
-    source, options = source_of(args.source), given(args)
+    source, options = source_of(args.source), options_of(args)
     options["targets"] = _targets(options.get("targets"), args.cuda_targets)
     if args.compile_to and args.compile_to != "end":  # the phase "end" leaves the artifact
         _write_phase(args, source, options)

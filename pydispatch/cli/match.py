@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from pydispatch.cli.compile import source_of
-from pydispatch.cli.options import MATCH, add_flags, given
+from pydispatch.cli.options import MATCH, add_flags, options_of
 from pydispatch.errors import CompileError, Error
 from pydispatch.files import read_text
 from pydispatch.packages import importing, running
@@ -44,7 +44,7 @@ def _run(args: argparse.Namespace, dry_run: ModuleType) -> int:
     for spec in args.spec:
         option = _option_of(spec)  # a file of --spec becomes a file of its own option, such as `patterns`
         setattr(args, option, [*getattr(args, option, []), spec])
-    source, options = source_of(args.source), given(args, MATCH)
+    source, options = source_of(args.source), options_of(args, MATCH)
     is_required = options.pop("require_match", False)  # no option of dry_run(): a missing match is reported below
     if not options:
         raise Error("nothing to look for: give --spec=FILE or --patterns=FILE.py")

@@ -44,7 +44,7 @@ def add_results_flag(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def given(args: argparse.Namespace, names: Sequence[str] = FLAGS) -> dict[str, Any]:
+def options_of(args: argparse.Namespace, names: Sequence[str] = FLAGS) -> dict[str, Any]:
     """Return the options that a command line has, as arguments of `pydispatch.compile`.
 
     The result types of `--results` become a part of the option `kernels`.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from pydispatch import extensions
-from pydispatch.cli.options import add_flags, given
+from pydispatch.cli.options import add_flags, options_of
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.files import path_of, writing
 
@@ -182,7 +182,7 @@ def _artifact(path: Path, args: argparse.Namespace, options: dict[str, Any], mod
 
     part = extensions.part("device", _device_kind(args.device))
     target = None if part is None else getattr(part.load(), "TARGET", None)
-    options = {**options, **given(args, _COMPILED_WITH)}
+    options = {**options, **options_of(args, _COMPILED_WITH)}
     if module is not None:  # given a path, the compiler searches its folder
         options["object_search_path"] = [str(path.parent), *options.get("object_search_path", [])]
     return pydispatch.compile(path if module is None else module, targets=target, **options)

@@ -103,7 +103,7 @@ class Reader:
             if not text.isascii() and not any(mark in text for mark in "@+*"):  # Python reads digits of any script
                 raise ValueError("expected a value in ASCII")
             if scalar is not None and text[:1] not in "@+*&" and "=" not in text:
-                return [0 if text in _ABSENT else _number(text, scalar)]
+                return [0 if text in _ABSENT else _parse_number(text, scalar)]
             if text[:1] == "@":
                 return [_read_npy(self.open(text[1:], restart=True))]
             if text[:1] == "+":
@@ -112,11 +112,11 @@ class Reader:
                 return self._remaining_arrays(self.open(text[1:]))
             return [self.tensor(text.removeprefix("&"))]
         except (ValueError, OverflowError, EOFError, MemoryError) as error:
-            raise InvalidArgumentError(f"input '{_short(text)}': {error}") from None
+            raise InvalidArgumentError(f"input '{_shortened(text)}': {error}") from None
         except SystemError_:  # names the file, which could not be opened
             raise
         except OSError as error:
-            raise SystemError_(f"input '{_short(text)}': {error.strerror or error}") from None
+            raise SystemError_(f"input '{_shortened(text)}': {error.strerror or error}") from None
 
     def tensor(self, text: str) -> Array:
         """Parse a tensor, `2xf32=1 2`; raise ValueError for other text.
@@ -264,7 +264,7 @@ def _float_elements(values: Array, kind: ElementType) -> Array:
         return np.where(np.isnan(values), quiet_nan, rounded).astype(dtype)
 
 
-def _number(text: str, kind: ElementType) -> Value:
+def _parse_number(text: str, kind: ElementType) -> Value:
     """Convert a text to a number of an element type; raise ValueError for other text."""
     try:
         if kind.dtype.kind == "c":
@@ -283,7 +283,7 @@ def _read_npy(stream: IO[bytes]) -> Array:
     return np.ascontiguousarray(array).reshape(array.shape)  # which gives an array of rank 0 the rank 1
 
 
-def _short(text: str) -> str:
+def _shortened(text: str) -> str:
     """Return a text cut to 60 characters, for messages."""
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -309,7 +309,7 @@ def format_array(array: Array, kind: ElementType, limit: int = 1024) -> str:
     elif _is_integer(kind):
         texts = [str(int(item)) for item in array.reshape(-1)[:limit]]
     else:
-        texts = [_float(float(item)) for item in array.reshape(-1)[:limit]]
+        texts = [_float_text(float(item)) for item in array.reshape(-1)[:limit]]
     return f"{head}={_rows(array.shape, texts, start=0, limit=limit)}"
 
 
@@ -328,7 +328,7 @@ def _rows(shape: tuple[int, ...], texts: list[str], start: int, limit: int) -> s
     return "".join(f"[{_rows(shape[1:], texts, start + i * step, limit)}]" for i in range(shape[0]))
 
 
-def _float(value: float) -> str:
+def _float_text(value: float) -> str:
     """Format a float as IREE does: six digits, NAN and INF in capitals."""
     if math.isnan(value):
         return "-NAN" if math.copysign(1.0, value) < 0 else "NAN"
@@ -359,17 +359,17 @@ def mismatch(actual: Value, expected: Value, kind: ElementType, exact: bool) -> 
     NaN equals NaN. exact: whether floats must be equal rather than close.
     """
     if not isinstance(actual, np.ndarray):
-        expected = _number(str(expected), kind) if isinstance(expected, (int, float)) else expected
+        expected = _parse_number(str(expected), kind) if isinstance(expected, (int, float)) else expected
         if isinstance(expected, np.ndarray):
             return f"value is {format_number(actual, kind)}; expected a tensor"
-        if not _close(np.array([actual]), np.array([expected]), kind, exact)[0]:
+        if not _are_close(np.array([actual]), np.array([expected]), kind, exact)[0]:
             return f"value ({actual:g}) does not match the expected ({expected:g})"
         return None
     if not isinstance(expected, np.ndarray):
         return "value is a tensor; expected a number"
     if actual.shape != expected.shape or actual.dtype != expected.dtype:
         return f"metadata is {_metadata(actual)}; expected that the view matches {_metadata(expected)}"
-    mismatches = np.flatnonzero(~_close(actual.reshape(-1), expected.reshape(-1), kind, exact))
+    mismatches = np.flatnonzero(~_are_close(actual.reshape(-1), expected.reshape(-1), kind, exact))
     if not len(mismatches):
         return None
     k = int(mismatches[0])
@@ -377,7 +377,7 @@ def mismatch(actual: Value, expected: Value, kind: ElementType, exact: bool) -> 
     return f"element at index {k} ({left}) does not match the expected ({right})"
 
 
-def _close(actual: Array, expected: Array, kind: ElementType, exact: bool) -> NDArray[np.bool_]:
+def _are_close(actual: Array, expected: Array, kind: ElementType, exact: bool) -> NDArray[np.bool_]:
     """Return for each element whether it equals the expected one, within a tolerance unless `exact`."""
     if kind.dtype.kind in "iub" and kind.numerical < Numerical.FLOAT:
         same: NDArray[np.bool_] = actual == expected

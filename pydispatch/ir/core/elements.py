@@ -12,7 +12,7 @@ def element_type(type: Attribute) -> Attribute:
     return type.get_element_type() if isinstance(type, ShapedType) else type  # type: ignore[attr-defined]
 
 
-def same_shape(op: Operation, lhs: Attribute, rhs: Attribute) -> None:
+def check_same_shape(op: Operation, lhs: Attribute, rhs: Attribute) -> None:
     """Raise VerifyException unless two types have the same shape and are both tensors, both vectors or both scalars.
 
     `lhs` is the type of an operand of `op`, and `rhs` that of its result.

@@ -31,11 +31,11 @@ def explain(message: str, token: str) -> tuple[str, str | None]:
     if match := _TYPE_MISMATCH.fullmatch(message):
         message = f"{token} has type {match[2]}, but is used here with type {match[1]}"
     elif message == "operand expected":
-        message, note = _operand(token)
+        message, note = _explain_operand(token)
     elif message == "type expected":
-        message, note = _type(token, "a type")
+        message, note = _explain_type(token, "a type")
     elif message == "attribute expected":
-        message, note = _type(token, "an attribute or a type")
+        message, note = _explain_type(token, "an attribute or a type")
     elif message.startswith("SSA value ") and message.endswith("is already defined"):
         message = f"value {token} is defined twice"
         note = "each name is given once in a function; choose another"
@@ -129,7 +129,7 @@ def _text_of(error: Exception) -> str:
     return " ".join(texts).strip() if len(texts) > 1 else str(error).strip()
 
 
-def _operand(token: str) -> tuple[str, str | None]:
+def _explain_operand(token: str) -> tuple[str, str | None]:
     """Return message and note for a token where an operand is expected; "" at the end of the program."""
     message = f"expected a value, got '{token}'" if token else "expected a value"
     if re.fullmatch(r"-?[0-9.]+(e[+-]?\d+)?|true|false", token):
@@ -139,7 +139,7 @@ def _operand(token: str) -> tuple[str, str | None]:
     return message, None
 
 
-def _type(token: str, what: str) -> tuple[str, str | None]:
+def _explain_type(token: str, what: str) -> tuple[str, str | None]:
     """Return the message, and a note with the nearest known type, for a token that is no type.
 
     `what` says what is expected instead, such as "an attribute or a type".

@@ -36,7 +36,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core.assembly import op_definition
 from pydispatch.ir.core.directives import NumberedChoice, directive
-from pydispatch.ir.core.elements import element_type, same_shape
+from pydispatch.ir.core.elements import check_same_shape, element_type
 from pydispatch.ir.core.refine import refine
 
 _INTEGER = container_of(IntegerType)
@@ -98,7 +98,7 @@ class ScalingTruncFOp(IRDLOperation):
 
 def _verify_index_cast(op: Any) -> None:
     """Check that one of the two element types is index, the other an integer, and that the shapes are equal."""
-    same_shape(op, op.input.type, op.result.type)
+    check_same_shape(op, op.input.type, op.result.type)
     source, target = element_type(op.input.type), element_type(op.result.type)
     if isinstance(source, IndexType) == isinstance(target, IndexType):
         raise VerifyException(f"'{op.name}' casts between index and an integer, got {source} to {target}")
@@ -112,26 +112,26 @@ def _width(type: Attribute) -> int:
 
 def _verify_wider(op: Any) -> None:
     """Check that a conversion makes elements wider."""
-    same_shape(op, op.input.type, op.result.type)
+    check_same_shape(op, op.input.type, op.result.type)
     if _width(op.result.type) <= _width(op.input.type):
         raise VerifyException(f"'{op.name}' widens, got {op.input.type} to {op.result.type}")
 
 
 def _verify_narrower(op: Any) -> None:
     """Check that a conversion makes elements narrower."""
-    same_shape(op, op.input.type, op.result.type)
+    check_same_shape(op, op.input.type, op.result.type)
     if _width(op.result.type) >= _width(op.input.type):
         raise VerifyException(f"'{op.name}' narrows, got {op.input.type} to {op.result.type}")
 
 
 def _verify_shape(op: Any) -> None:
     """Check that a conversion keeps the shape."""
-    same_shape(op, op.input.type, op.result.type)
+    check_same_shape(op, op.input.type, op.result.type)
 
 
 def _verify_bitcast(op: Any) -> None:
     """Check that the shape and the width of elements are kept."""
-    same_shape(op, op.input.type, op.result.type)
+    check_same_shape(op, op.input.type, op.result.type)
     if _width(op.result.type) != _width(op.input.type):
         raise VerifyException(f"'{op.name}' keeps the width, got {op.input.type} to {op.result.type}")
 
@@ -140,12 +140,12 @@ def _verify_select(op: arith.SelectOp) -> None:
     """Check that a tensor or vector of conditions has the shape of the values; an i1 selects whole values."""
     cond, type = op.cond.type, op.result.type
     if isinstance(cond, TensorType | VectorType):
-        same_shape(op, cond, type)
+        check_same_shape(op, cond, type)
 
 
 def _verify_compare(op: Any) -> None:
     """Check that both sides of a comparison have one type, and that the result has their shape."""
-    same_shape(op, op.lhs.type, op.result.type)
+    check_same_shape(op, op.lhs.type, op.result.type)
     if op.lhs.type != op.rhs.type:
         raise VerifyException(f"'{op.name}' compares {op.lhs.type} with {op.rhs.type}")
 

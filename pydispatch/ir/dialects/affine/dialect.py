@@ -164,16 +164,16 @@ def _parse_if(cls: type[affine.IfOp], parser: Parser) -> affine.IfOp:
         parser.raise_error("expected an affine set", start, parser.pos)
     operands = [*syntax.parse_index_operands(parser, "(", ")"), *syntax.parse_index_operands(parser)]
     types = syntax.parse_types(parser) if parser.parse_optional_punctuation("->") is not None else []
-    regions = [_terminated(parser.parse_region()), Region()]
+    regions = [_with_terminator(parser.parse_region()), Region()]
     if parser.parse_optional_keyword("else") is not None:
-        regions[1] = _terminated(parser.parse_region())
+        regions[1] = _with_terminator(parser.parse_region())
     return cls.create(
         operands=operands, result_types=types, properties={"condition": condition}, regions=regions,
         attributes=parser.parse_optional_attr_dict(),
     )  # fmt: skip
 
 
-def _terminated(region: Region) -> Region:
+def _with_terminator(region: Region) -> Region:
     """Add an `affine.yield` without operands, which the text may omit, unless the region has one; return the region."""
     if not region.blocks:
         region.add_block(Block())

@@ -50,7 +50,7 @@ class _Bounds:
         self._extremum = extremum
         self._expressions: list[AffineExpr] = []  # of all loops
         self._groups: list[int] = []  # number of expressions of each bound
-        parser.parse_comma_separated_list(parser.Delimiter.PAREN, self._group, " in bounds")
+        parser.parse_comma_separated_list(parser.Delimiter.PAREN, self._parse_group, " in bounds")
 
     @property
     def count(self) -> int:
@@ -68,20 +68,20 @@ class _Bounds:
         groups = DenseIntOrFPElementsAttr.from_list(TensorType(i32, [len(self._groups)]), self._groups)
         return {f"{side}BoundsMap": AffineMapAttr(map), f"{side}BoundsGroups": groups}
 
-    def _group(self) -> None:
+    def _parse_group(self) -> None:
         """Parse the bounds of one loop: an expression, or several in `min(...)` or `max(...)`."""
         before = len(self._expressions)
         if self._p.parse_optional_keyword(self._extremum) is not None:
-            self._p.parse_comma_separated_list(self._p.Delimiter.PAREN, self._expression, " in a bound")
+            self._p.parse_comma_separated_list(self._p.Delimiter.PAREN, self._parse_expression, " in a bound")
         else:
-            self._expression()
+            self._parse_expression()
         self._groups.append(len(self._expressions) - before)
 
-    def _expression(self) -> None:
+    def _parse_expression(self) -> None:
         """Parse one affine expression, and append it to the list of the bounds' expressions."""
-        self._expressions.append(self._affine._parse_affine_expr(self._value))
+        self._expressions.append(self._affine._parse_affine_expr(self._parse_value))
 
-    def _value(self) -> AffineExpr | None:
+    def _parse_value(self) -> AffineExpr | None:
         """Parse a dimension `%x` or a symbol `symbol(%x)`; return None for other tokens, which xDSL's parser reads."""
         if self._p._current_token.kind is MLIRTokenKind.PERCENT_IDENT:
             return AffineExpr.dimension(self._operand_position(self._dims))

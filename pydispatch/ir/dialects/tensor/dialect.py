@@ -29,7 +29,7 @@ from xdsl.utils.exceptions import VerifyException
 from pydispatch.ir.core import syntax
 from pydispatch.ir.core.assembly import op_definition
 from pydispatch.ir.core.directives import Mixed, directive, parse_mixed, request_space
-from pydispatch.ir.core.elements import same_shape
+from pydispatch.ir.core.elements import check_same_shape
 from pydispatch.ir.core.refine import refine
 from pydispatch.ir.dialects.linalg import shape as linalg_shape
 from pydispatch.ir.dialects.tensor import gather, insert
@@ -79,7 +79,7 @@ class BitcastOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Check that both types have the same shape, and elements of the same width."""
-        same_shape(self, self.source.type, self.dest.type)
+        check_same_shape(self, self.source.type, self.dest.type)
         widths = [getattr(element_of(v), "bitwidth", None) for v in (self.source, self.dest)]
         if widths[0] != widths[1]:
             raise VerifyException(f"the elements of {self.source.type} and {self.dest.type} differ in width")
