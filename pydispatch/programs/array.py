@@ -45,7 +45,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         """
         self.trace, self._tensor = trace, tensor
         self._scope = trace.scope if scope is None else scope
-        self._changes = 0  # number of assignments to the array or its elements
+        self._assignments = 0  # number of assignments to the array or its elements
         self._view: _View | None = None  # owner, and how to compute the view again; None if this is no view
 
     @property
@@ -82,7 +82,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             view.owner.tensor = self.FUNCTIONS["<set>"](self.trace, view.owner, view.index, value).tensor
             view.mark_current()
         self._tensor = new
-        self._changes += 1
+        self._assignments += 1
 
     def as_view_of(self, owner: Array, derive: Callable[[], Array], index: Any = None) -> Array:
         """Mark this array as a view of `owner` and return it.
@@ -323,21 +323,21 @@ class _View:
     @property
     def is_outdated(self) -> bool:
         """Whether the owner was assigned to since the elements of the view were computed or assigned."""
-        return self._changes_when_derived != self._owner_changes()
+        return self._assignments_when_derived != self._count_owner_assignments()
 
     def mark_current(self) -> None:
         """Record that the elements of the view are those of the owner now."""
-        self._changes_when_derived = self._owner_changes()
+        self._assignments_when_derived = self._count_owner_assignments()
 
-    def _owner_changes(self) -> int:
+    def _count_owner_assignments(self) -> int:
         """Return the number of assignments to the owner, and to the arrays that it is a view of."""
         view_of_owner = self.owner._view  # the owner may be a view itself
-        return self.owner._changes + (0 if view_of_owner is None else view_of_owner._owner_changes())
+        return self.owner._assignments + (0 if view_of_owner is None else view_of_owner._count_owner_assignments())
 
 
 _VIEWS = {"reshape", "ravel", "transpose", "permute_dims", "matrix_transpose", "swapaxes", "moveaxis", "expand_dims",
           "squeeze", "broadcast_to", "split", "flip", "view", "real", "imag"}  # fmt: skip
-"""Functions that give views in NumPy."""
+"""Functions whose results share elements with their first argument in NumPy."""
 
 _DEFAULTS: dict[str, tuple[Any, ...]] = {
     "out": (None,), "where": (True, np._NoValue), "initial": (np._NoValue,), "order": ("C", "K", None),

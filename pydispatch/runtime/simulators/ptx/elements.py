@@ -45,26 +45,32 @@ def is_float(type_: str) -> bool:
     return type_ in ("f16", "f32", "f64", "bf16", "f16x2", "bf16x2", "tf32")
 
 
-def literal(value: Immediate, dtype: np.dtype[Any]) -> Any:
-    """Return a literal as a scalar of dtype.
+def _float_literal(value: Immediate, dtype: np.dtype[Any]) -> Any:
+    """Return a literal as a scalar of a float dtype.
 
-    A hexadecimal float, 0f3F800000 or 0d3FF0000000000000, is taken by its bits if dtype is a float of its size, so that
-    a NaN keeps them, else by its value. An integer has the bits of an f16, or is truncated to an integer dtype.
+    A hexadecimal float, 0f3F800000 or 0d3FF0000000000000, is taken by its bits if dtype has its size, so that a NaN
+    keeps them, else by its value. An integer for an f16, such as 0x3C00, has its bits.
     """
+    scalar, bits = value.value, value.bits
+    if bits is not None:
+        if dtype.itemsize == 4 and bits >> 32 == 0 and _is_single(scalar, bits):  # 0f3F800000 as f32
+            return np.uint32(bits).view(dtype)
+        if dtype.itemsize == 8 and not _is_single(scalar, bits):  # 0d3FF0000000000000 as f64
+            return np.uint64(bits).view(dtype)
+        return dtype.type(scalar)  # a literal of the other size
+    if isinstance(scalar, int) and dtype.itemsize == 2:
+        return np.uint16(scalar & 0xFFFF).view(dtype)
+    return dtype.type(scalar)
+
+
+def literal(value: Immediate, dtype: np.dtype[Any]) -> Any:
+    """Return a literal as a scalar of dtype. An integer dtype gets the low bits of an integer, or those of a float."""
     scalar, bits = value.value, value.bits
     if dtype == BOOL:
         return np.bool_(bool(scalar))
     if dtype.kind == "f":
-        if bits is not None:
-            if dtype.itemsize == 4 and bits >> 32 == 0 and _is_single(scalar, bits):  # 0f3F800000 as f32
-                return np.uint32(bits).view(dtype)
-            if dtype.itemsize == 8 and not _is_single(scalar, bits):  # 0d3FF0000000000000 as f64
-                return np.uint64(bits).view(dtype)
-            return dtype.type(scalar)  # a literal of the other size, by its value
-        if isinstance(scalar, int) and dtype.itemsize == 2:  # 0x3C00 as f16: the bits
-            return np.uint16(scalar & 0xFFFF).view(dtype)
-        return dtype.type(scalar)
-    if isinstance(scalar, float):  # a float literal as an integer: its bits; a decimal one is an f64
+        return _float_literal(value, dtype)
+    if isinstance(scalar, float):  # a decimal literal, whose bits are None, is an f64
         if bits is None:
             bits = struct.unpack("<Q", struct.pack("<d", scalar))[0]
         scalar = bits

@@ -374,8 +374,8 @@ def fns(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """
     d, a, b, c = builder.bind(instruction, "u32", "u32", "u32", "s32")
 
-    def compute(mask: Any, base: Any, offset: Any) -> Any:
-        """Return the position of the n-th set bit from `base` on, upward or downward; all ones if there is none."""
+    def find_set_bits(mask: Any, base: Any, offset: Any) -> Any:
+        """Return the position of the n-th set bit of each mask from bit `base` on, or `_NO_BIT` if there is none."""
         masks, bases, offsets = np.broadcast_arrays(mask, base, offset)
         result = np.full(masks.shape, _NO_BIT, np.uint32)
         for thread in np.ndindex(masks.shape):
@@ -388,4 +388,4 @@ def fns(builder: FunctionBuilder, instruction: Instruction) -> Step:
                 result[thread] = set_bits[abs(n) - 1]
         return result
 
-    return into(d, compute, a, b, c)
+    return into(d, find_set_bits, a, b, c)
