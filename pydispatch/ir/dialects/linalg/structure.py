@@ -85,13 +85,7 @@ def check_sizes(types: Sequence[Attribute], maps: Sequence[AffineMap], count: in
     sizes: dict[int, tuple[int, str]] = {}  # loop → its static size, and the name of the operand that states it
     seen: set[int] = set()  # loops that index a dimension of an operand by themselves
     for type, map, name in zip(types, maps, names, strict=True):
-        rank = len(shape_of(type))
-        if map.num_dims != count:
-            raise VerifyException(f"the map of {name} has {map.num_dims} dimension(s), expected {count}: {map}")
-        if map.num_symbols:
-            raise VerifyException(f"the map of {name} has symbols: {map}")
-        if len(map.results) != rank:
-            raise VerifyException(f"{name} is {type} of rank {rank}, expected rank {len(map.results)}")
+        _check_map(type, map, count, name)
         for expression, size in zip(map.results, shape_of(type), strict=True):
             if isinstance(expression, AffineDimExpr):
                 seen.add(expression.position)
@@ -103,6 +97,16 @@ def check_sizes(types: Sequence[Attribute], maps: Sequence[AffineMap], count: in
     if missing:
         raise VerifyException(f"no operand gives the size of iteration d{min(missing)}")
     _check_windows(types, maps, {d: size for d, (size, _) in sizes.items()}, names)
+
+
+def _check_map(type: Attribute, map: AffineMap, count: int, name: str) -> None:
+    """Check that a map has the `count` loops as dimensions, and a result for each dimension of the operand `name`."""
+    if map.num_dims != count:
+        raise VerifyException(f"the map of {name} has {map.num_dims} dimension(s), expected {count}: {map}")
+    if map.num_symbols:
+        raise VerifyException(f"the map of {name} has symbols: {map}")
+    if len(map.results) != len(shape_of(type)):
+        raise VerifyException(f"{name} is {type} of rank {len(shape_of(type))}, expected rank {len(map.results)}")
 
 
 def _check_windows(

@@ -84,38 +84,51 @@ class ContractOp(IRDLOperation):
         if ranks[0] != ranks[1] or ranks[0] < 2 + grouped or ranks[2] != 2:
             raise VerifyException(f"pyd.contract takes A and B of rank {2 + grouped} or more, and a matrix; got ranks "
                                   f"{ranks}")  # fmt: skip
-        (m, n), sa, sb = c.get_shape(), a.get_shape(), b.get_shape()
-        if m < 0 or n < 0:
+        if min(c.get_shape()) < 0:
             raise VerifyException(f"the block of pyd.contract must be static, got {c}")
-        k_rank = ranks[0] - 1 - grouped  # dimensions of K: they follow M in A, and precede N in B
         if self.has_packed_weights:
             self._verify_weights((a, b, c))
             return
-        k_sizes = zip(sa[1 : k_rank + 1], sb[:k_rank], strict=True)  # in A and in B; a dynamic size is negative
-        if sa[0] != m or sb[k_rank] != n or any(x >= 0 and y >= 0 and x != y for x, y in k_sizes):
+        self._verify_sizes((a, b, c))
+        self._verify_elements((a, b, c))
+        if self.into_l2 is not None and self.prefetch is None:
+            raise VerifyException("into_l2 is the cache that `prefetch` loads rows into; state `prefetch` with it")
+
+    def _verify_sizes(self, types: Sequence[MemRefType[Attribute]]) -> None:
+        """Raise VerifyException unless `types`, of A, B and C, agree on M, N and the dimensions of K."""
+        a, b, c = types
+        (m, n), a_shape, b_shape = c.get_shape(), a.get_shape(), b.get_shape()
+        k_rank = len(a_shape) - 1 - self.grouped  # dimensions of K: they follow M in A, and precede N in B
+        k_sizes = zip(a_shape[1 : k_rank + 1], b_shape[:k_rank], strict=True)  # in A and in B; negative: dynamic
+        if a_shape[0] != m or b_shape[k_rank] != n or any(x >= 0 and y >= 0 and x != y for x, y in k_sizes):
             raise VerifyException(f"pyd.contract of {a} and {b} is not {c}")
-        elements = tuple(t.element_type for t in (a, b, c))
-        if grouped and (sa[-1] != sb[-1] or (*elements, sa[-1]) not in GROUPED):
-            raise VerifyException("pyd.contract groups two steps of K of i16, or four or eight of i8 into i32, or two "
-                                  f"of bf16 into f32; got {a}, {b}")  # fmt: skip
+
+    def _verify_elements(self, types: Sequence[MemRefType[Attribute]]) -> None:
+        """Raise VerifyException unless a target may multiply the elements of `types`, of A, B and C."""
+        a, b, _ = types
+        elements = tuple(t.element_type for t in types)
+        if self.grouped:
+            group, group_of_b = a.get_shape()[-1], b.get_shape()[-1]
+            if group != group_of_b or (*elements, group) not in GROUPED:
+                raise VerifyException("pyd.contract groups two steps of K of i16, or four or eight of i8 into i32, or "
+                                      f"two of bf16 into f32; got {a}, {b}")  # fmt: skip
         widens = elements[0] == f32 and elements[1] in (f16, bf16) and (b.get_strides() or [0])[-1] == 1
-        if not (grouped or widens or elements[1] == elements[0]):
+        if not (self.grouped or widens or elements[1] == elements[0]):
             raise VerifyException(f"pyd.contract widens rows of f16 and bf16 to f32; got {a}, {b}")
         for name in ("unsigned_a", "unsigned_b"):
             if name in self.properties and elements[0] != i8:
                 raise VerifyException(f"{name} is for groups of i8")
-        if self.into_l2 is not None and self.prefetch is None:
-            raise VerifyException("into_l2 is the cache that `prefetch` loads rows into; state `prefetch` with it")
 
     def _verify_weights(self, types: Sequence[MemRefType[Attribute]]) -> None:
         """Raise VerifyException unless `types`, of A, B and C, are those of a product by unsigned weights."""
         a, b, c = types
-        (m, n), sa, sb = c.get_shape(), a.get_shape(), b.get_shape()
+        (m, n), a_shape, b_shape = c.get_shape(), a.get_shape(), b.get_shape()
+        group_count = b_shape[0]  # of steps of K
         group = 4 if b.element_type == i8 else 8
         if (a.element_type, c.element_type) not in ((f32, f32), (i8, i32)) or self.unsigned_b is None:
             raise VerifyException("pyd.contract multiplies f32 into f32, or i8 into i32, by weights that `unsigned_b` "
                                   f"states; got {a}, {b}, {c}")  # fmt: skip
-        if sa != (m, sb[0], group) or sb != (sb[0], n, group) or sb[0] < 1:
+        if a_shape != (m, group_count, group) or b_shape != (group_count, n, group) or group_count < 1:
             raise VerifyException(f"pyd.contract of {a} and {b} in groups of {group} is not {c}")
 
 

@@ -126,21 +126,31 @@ class MmaOp(IRDLOperation):
             raise VerifyException(f"pyd.mma of {a} and {b}: they differ in K or in their elements")
         if self.form.data not in FORMS:
             raise VerifyException(f"pyd.mma has the forms {' and '.join(FORMS)}, not '{self.form.data}'")
-        # M, N and K are multiples of rows, columns and inner.
-        if self.form.data == "tensor":
-            rows, columns, inner = 16, 16, 16
-            fits = isinstance(a.element_type, Float16Type | BFloat16Type) and isinstance(c.element_type, Float32Type)
-        else:
-            # The lanes are a grid of 4 x 8, and each has blocks of run x run adjacent elements.
-            run = adjacent_elements_of(_bits(c.element_type))
-            rows, columns, inner, fits = 4 * run, 8 * run, 1, a.element_type == c.element_type
-        if not fits:
-            raise VerifyException(f"pyd.mma {self.form.data} of {a.element_type} into {c.element_type}")
+        rows, columns, inner = self._block(a.element_type, c.element_type)
         if m % rows or n % columns or k % inner or m * n != slots * LANES:
             raise VerifyException(
                 f"pyd.mma {self.form.data} does blocks of multiples of {rows}x{columns}x{inner} with one slot for "
                 f"{LANES} elements; got {m}x{n}x{k} and {slots} slots"
             )
+
+    def _block(self, factor: Attribute, total: Attribute) -> tuple[int, int, int]:
+        """Return the sizes of which M, N and K must be multiples; raise VerifyException for other element types.
+
+        Args:
+            factor: Element type of A and B.
+            total: Element type of C.
+        """
+        if self.form.data == "tensor":
+            block = 16, 16, 16
+            fits = isinstance(factor, Float16Type | BFloat16Type) and isinstance(total, Float32Type)
+        else:
+            # The lanes are a grid of 4 x 8, and each has blocks of run x run adjacent elements.
+            run = adjacent_elements_of(_bits(total))
+            block = 4 * run, 8 * run, 1
+            fits = factor == total
+        if not fits:
+            raise VerifyException(f"pyd.mma {self.form.data} of {factor} into {total}")
+        return block
 
 
 def _bits(type_: Attribute) -> int:

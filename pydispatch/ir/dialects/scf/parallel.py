@@ -184,17 +184,7 @@ class ForallOp(IRDLOperation):
         """Parse `(%i, ...) in (upper) shared_outs(%o = %init) -> types {body}`, or, instead of `in (upper)`, `= (lower)
         to (upper) step (step)`."""
         arguments = _index_arguments(parser)
-        rank = len(arguments)
-        lower, step = _constant(rank, 0), _constant(rank, 1)
-        if parser.parse_optional_keyword("in") is not None:
-            upper = _parse_bounds(parser)
-        else:
-            parser.parse_punctuation("=")
-            lower = _parse_bounds(parser)
-            parser.parse_keyword("to")
-            upper = _parse_bounds(parser)
-            parser.parse_keyword("step")
-            step = _parse_bounds(parser)
+        lower, upper, step = _parse_loop_bounds(parser, len(arguments))
         outs: Sequence[SSAValue] = []
         types: list[Attribute] = []
         if parser.parse_optional_keyword("shared_outs") is not None:
@@ -304,6 +294,21 @@ class _LoopBounds(NamedTuple):
 def _constant(rank: int, value: int) -> _LoopBounds:
     """Return bounds or steps of `rank` loops that all are `value`."""
     return _LoopBounds(dynamic=[], static=ArrayAttr([IntegerAttr(value, 64)] * rank))
+
+
+def _parse_loop_bounds(parser: Parser, rank: int) -> tuple[_LoopBounds, _LoopBounds, _LoopBounds]:
+    """Parse `in (upper)`, or `= (lower) to (upper) step (step)`; return lower bounds, upper bounds and steps.
+
+    For `in`, the lower bounds of the `rank` loops are 0 and the steps 1.
+    """
+    if parser.parse_optional_keyword("in") is not None:
+        return _constant(rank, 0), _parse_bounds(parser), _constant(rank, 1)
+    parser.parse_punctuation("=")
+    lower = _parse_bounds(parser)
+    parser.parse_keyword("to")
+    upper = _parse_bounds(parser)
+    parser.parse_keyword("step")
+    return lower, upper, _parse_bounds(parser)
 
 
 def _parse_bounds(parser: Parser) -> _LoopBounds:

@@ -284,6 +284,7 @@ def operation(
         operand_type: Constraint of the operand types.
     """
     variadic = [word for word in operands.split() if word.endswith("*")]
+    # The members of the class: operands, results and regions by their names, then properties, traits and options.
     members: dict[str, Any] = {"name": name}
     for word in operands.split():
         members[word.rstrip("*")] = (var_operand_def if word in variadic else operand_def)(operand_type)
