@@ -312,12 +312,13 @@ class Loops(Statements):
             begin: Binds the names that the body reads, such as a loop variable, from the current counters.
             next_of: Emits the counters of the next iteration from the current ones.
         """
+        # The iteration arguments. A flag for each kind of early exit is false at first.
         target = {node.target.id} if isinstance(node, ast.For) and isinstance(node.target, ast.Name) else set()
         exits = {name for statement in node.body for name in exits_of(statement)}
-        inner_exits = sorted(exits & {BREAK, RETURN})
-        for name in inner_exits:
+        flags = sorted(exits & {BREAK, RETURN})
+        for name in flags:
             self.environment[name] = self.writer.constant(value=False, type="i1")
-        carried = [*self.carried(node.body, target), *inner_exits]
+        carried = [*self.carried(node.body, target), *flags]
         before = [*counters, *(scalar for name in carried for scalar in scalars_in(self.environment[name]) or [])]
         types = [scalar.type for scalar in before]
         outer, saved = self.writer, self.environment
@@ -331,20 +332,17 @@ class Loops(Statements):
             self._bind_results(self.environment, [(name, saved[name]) for name in carried], arguments[len(counters) :])
             return arguments
 
-        tested = enter()  # the region of the condition
-        condition: Scalar | Literal = goes_on(tested[: len(counters)])
-        for name in inner_exits:  # the loop goes on while no flag is set
-            flag = self.environment[name]
-            assert isinstance(flag, Scalar)
-            true = self.writer.constant(value=True, type="i1")
-            stays = self.writer.value(f"arith.xori {flag.name}, {true.name} : i1", "i1")
-            condition = self._conjunction(condition, stays)
+        # The region of the condition.
+        tested = enter()
+        condition = self._unless_exited(goes_on(tested[: len(counters)]), flags)
         decided = cast(self.writer, condition, "i1")
         listed, spelled = ", ".join(s.name for s in tested), ", ".join(types)
         passed_on = f" {listed} : {spelled}" if types else ""
         self.writer.line(f"scf.condition({decided.name}){passed_on}")
         test = self.writer
-        arguments = enter()  # the region of the body
+
+        # The region of the body.
+        arguments = enter()
         begin(arguments[: len(counters)])
         self.environment.pop(CONTINUE, None)  # the flag of a loop around this one
         self.block(node.body, exits_without_flag=frozenset({CONTINUE}))
@@ -352,6 +350,8 @@ class Loops(Statements):
         if not types:
             self.writer.line("scf.yield")
         body, self.writer, self.environment = self.writer, outer, saved
+
+        # The operation with both regions, and the values after it.
         assignment, results = outer.results(types)
         passed = ", ".join(f"{a.name} = {b.name}" for a, b in zip(tested, before, strict=True))
         entry = ", ".join(f"{a.name}: {a.type}" for a in arguments)
@@ -365,3 +365,13 @@ class Loops(Statements):
         outer.has_effects = True
         self._after_loop(node, carried, results[len(counters) :])
         self.environment.pop(BREAK, None)  # it was for this loop only; RETURN guards the statements after the loop, too
+
+    def _unless_exited(self, condition: Scalar | Literal, flags: Sequence[str]) -> Scalar | Literal:
+        """Emit the condition that a loop goes on: its own condition, and no flag of an early exit is set."""
+        for name in flags:
+            flag = self.environment[name]
+            assert isinstance(flag, Scalar)
+            true = self.writer.constant(value=True, type="i1")
+            stays = self.writer.value(f"arith.xori {flag.name}, {true.name} : i1", "i1")
+            condition = self._conjunction(condition, stays)
+        return condition

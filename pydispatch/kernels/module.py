@@ -12,15 +12,15 @@ from typing import Any
 from pydispatch.kernels import batch
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.ascii_names import ascii_names
-from pydispatch.kernels.entities import Entity, Literal, MemoryRef, Scalar, TupleValue
+from pydispatch.kernels.emitted_kernel import EmittedKernel, emit
+from pydispatch.kernels.entities import Literal, Scalar
 from pydispatch.kernels.grids import covering, workgroup_counts
 from pydispatch.kernels.phases import Phases
 from pydispatch.kernels.prints import PrintedLine
 from pydispatch.kernels.races import STAMPS, stamps_name, stamps_type
 from pydispatch.kernels.source import Source
-from pydispatch.kernels.tiles.style import has_tiles
 from pydispatch.kernels.tiles.tile_kernel import TileKernel
-from pydispatch.kernels.view_sizes import define_sizes, dynamic_sizes, require_known_sizes, shape_text, size_symbols
+from pydispatch.kernels.view_sizes import define_sizes, dynamic_sizes, require_known_sizes, shape_text
 from pydispatch.kernels.writer import Writer, signless
 from pydispatch.locations import GeneratedText
 
@@ -123,133 +123,54 @@ def lower(
     Raises:
         CompileError: The kernel cannot be lowered.
     """
-    passed = [parameter for parameter in parameters if not parameter.is_static]
-    kind = TileKernel if has_tiles(source) else Phases
-    phases = kind(source, parameters, workgroup, statics)
-    phases.checks = checks
-    symbols = size_symbols(passed)
-    lines = phases.lower(_environment(passed, symbols))
-    if checks and kind is Phases:  # lowered again, with race checks of the views that it is now known to write
-        watched = frozenset(phases.written)
-        phases = kind(source, parameters, workgroup, statics)
-        phases.checks, phases.watched = checks, watched
-        lines = phases.lower(_environment(passed, symbols))
-    written = [index for index, parameter in enumerate(passed) if parameter.name in phases.written]
+    kernel = emit(source, parameters, workgroup, statics, checks, allocated, batched)
+    passed, written = kernel.passed, kernel.written
     if not written:
         raise source.error(source.tree, f"kernel '{source.name}' writes no view", "store its results: y[i] = ...")
-    overwritten = [n for n in written if passed[n].name not in phases.read and not passed[n].is_partial]
-    watched_names = phases.watched or ()
-    complete = [n for n in overwritten if passed[n].name in watched_names]  # checked to be written as a whole
-    outer = batch.outer_parameters(passed, batched)  # with the leading dimension of batched views
-    types = [f"tensor<{shape_text(p)}{p.type.dtype}>" if p.is_view and p.type else str(p.type) for p in outer]
-    types = [signless(type, "ui") for type in types]
+    types = _host_types(kernel)
     arguments = [(p.name, type) for p, type in zip(passed, types, strict=True)]
-    # Of an inferred grid: for each axis a size, and how many of its elements a workgroup covers.
-    covered: list[tuple[Scalar | Literal, int]] = []
-    if grid is None and not grid_in_call:
-        covered = covering(source, passed[written[0]], symbols, phases)
     results = [arguments[index] for index in written]
-    # Allocated views that the kernel also reads, or writes in part, begin as zeros.
-    zeroed = [passed[n].name for n in written if n not in overwritten and passed[n].name in allocated]
     arguments = [argument for argument in arguments if argument[0] not in allocated]
     if grid_in_call:
         arguments += [(f"grid_{axis}", "i64") for axis in range(3)]
-    body = _host_function_lines(
-        source, passed, symbols, types, phases, statics, written, covered,
-        grid=grid, grid_in_call=grid_in_call, allocated=allocated, zeroed=zeroed, batched=batched,
-    )  # fmt: skip
+    # Of an inferred grid: for each axis a size, and how many of its elements a workgroup covers.
+    covered: list[tuple[Scalar | Literal, int]] = []
+    if grid is None and not grid_in_call:
+        covered = covering(source, passed[written[0]], kernel.symbols, kernel.generator)
+    body = _host_function_lines(kernel, types, statics, covered, grid=grid, grid_in_call=grid_in_call)
     return Lowered(
         name=source.name,
-        executable=tuple(map(signless, _executable_lines(source, passed, symbols, phases, lines, batched))),
+        executable=tuple(map(signless, _executable_lines(kernel))),
         arguments=tuple(arguments),
         results=tuple(results),
         body=tuple(body),
         written=tuple(written),
-        overwritten=tuple(overwritten),
-        asserts=phases.asserts,
-        complete=tuple(complete),
-        stamps=tuple((_stamps_result(passed[index]), _stamps_type(passed[index])) for index in complete),
+        overwritten=tuple(kernel.overwritten),
+        asserts=kernel.generator.asserts,
+        complete=tuple(kernel.complete),
+        stamps=tuple((_stamps_result(passed[index]), _stamps_type(passed[index])) for index in kernel.complete),
         covering=tuple(
             (size.name if isinstance(size, Scalar) else int(size.value), extent) for size, extent in covered
         ),
-        prints=tuple(phases.prints),
+        prints=tuple(kernel.generator.prints),
         location=Writer(source).location(),
     )
 
 
-def _environment(passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], str]) -> dict[str, Entity]:
-    """Return what each parameter stands for, by name: a number, a view in memory, or a tuple of views.
-
-    passed: the parameters, without static ones. symbols: SSA names of dynamic sizes, by (view, dimension).
-    """
-    environment: dict[str, Entity] = {}
-    for parameter in passed:
-        assert parameter.type is not None
-        if parameter.type.shape is None:
-            environment[parameter.name] = Scalar(f"%p_{parameter.name}", parameter.type.dtype)
-            continue
-        sizes = tuple(
-            Literal(size) if isinstance(size, int) else Scalar(symbols[parameter.name, dimension], "index")
-            for dimension, size in enumerate(parameter.type.shape)
-        )
-        type = f"memref<{shape_text(parameter)}{parameter.type.dtype}>"
-        environment[parameter.name] = MemoryRef(
-            f"%p_{parameter.name}", parameter.type.dtype, sizes, type, parameter.name
-        )
-    for tuple_name in {parameter.tuple_name: None for parameter in passed if parameter.tuple_name}:
-        views = (environment.pop(parameter.name) for parameter in passed if parameter.tuple_name == tuple_name)
-        environment[tuple_name] = TupleValue(tuple(views))
-    return environment
+def _host_types(kernel: EmittedKernel) -> list[str]:
+    """Return the MLIR type of each passed parameter in the host function: a tensor for a view, else the scalar."""
+    outer = batch.outer_parameters(kernel.passed, kernel.batched)  # with the leading dimension of batched views
+    types = [f"tensor<{shape_text(p)}{p.type.dtype}>" if p.is_view and p.type else str(p.type) for p in outer]
+    return [signless(type, "ui") for type in types]
 
 
-def _executable_lines(
-    source: Source,
-    passed: Sequence[Parameter],
-    symbols: Mapping[tuple[str, int], str],
-    phases: Phases | TileKernel,
-    lines: Sequence[str],
-    batched: Collection[str],
-) -> list[str]:
-    """Return the lines of the executable: its export, and the function that each workgroup runs.
-
-    Args:
-        source: Source of the kernel.
-        passed: Parameters that are passed at run time.
-        symbols: SSA name of each dynamic size, by (view, dimension).
-        phases: Code generator that has emitted `lines`.
-        lines: Lines of the kernel's body.
-        batched: Names of the views with a leading dimension in the host function.
-    """
-    sizes = list(dict.fromkeys(symbols.values()))
-    if batched:
-        sizes.append(batch.SIZE)
-    arguments = [
-        f"%b_{parameter.name}: !stream.binding" if parameter.is_view else f"%p_{parameter.name}: {parameter.type}"
-        for parameter in passed
-    ]
-    watched = _watched(passed, phases)  # views with race stamps, each of which is a binding of its own
-    arguments += [f"%b_race_{parameter.name}: !stream.binding" for parameter in watched]
-    arguments += [f"{size}: index" for size in sizes]
-    invocations = math.prod(phases.workgroup)
-    prologue = ["%zero = arith.constant 0 : index", "%one = arith.constant 1 : index"]
-    prologue += [f"%extent{axis} = arith.constant {size} : index" for axis, size in enumerate(phases.workgroup)]
-    prologue += batch.PROLOGUE if batched else ()
-    for parameter in passed:
-        if parameter.is_view and parameter.type is not None:
-            name, offset = parameter.name, "%zero"
-            if name in batched:
-                prologue += batch.offset_lines(parameter, symbols)
-                offset = f"%offset_{name}"
-            type = f"memref<{shape_text(parameter)}{parameter.type.dtype}>{dynamic_sizes(parameter, symbols)}"
-            prologue.append(f"%p_{name} = stream.binding.subspan %b_{name}[{offset}] : !stream.binding -> {type}")
-    for parameter in watched:
-        name = stamps_name(f"%p_{parameter.name}")
-        type = stamps_type(shape_text(parameter)) + dynamic_sizes(parameter, symbols)
-        prologue.append(f"{name} = stream.binding.subspan %b_race_{parameter.name}[%zero] : !stream.binding -> {type}")
-    name = source.name
-    own = [*phases.prologue, *lines]
-    body = [*prologue, *(batch.within_batch(own) if batched else own), "return"]
-    location = Writer(source).location()
+def _executable_lines(kernel: EmittedKernel) -> list[str]:
+    """Return the lines of the executable: its export, and the function that each workgroup runs."""
+    name, generator = kernel.source.name, kernel.generator
+    invocations = math.prod(generator.workgroup)
+    own = [*generator.prologue, *kernel.lines]
+    body = [*_prologue(kernel), *(batch.within_batch(own) if kernel.batched else own), "return"]
+    location = Writer(kernel.source).location()
     return [
         f"stream.executable private {EXECUTABLE} {{",
         f"  stream.executable.export public @{name}",
@@ -257,13 +178,51 @@ def _executable_lines(
         "    stream.return %x, %y, %z : index, index, index",
         "  }",
         "  builtin.module {",
-        *(f"    {declaration}" for declaration in phases.imports.values()),
-        f"    func.func @{name}({', '.join(arguments)}) {_INVOCATIONS} = {invocations} : i64}} {{",
+        *(f"    {declaration}" for declaration in generator.imports.values()),
+        f"    func.func @{name}({', '.join(_arguments(kernel))}) {_INVOCATIONS} = {invocations} : i64}} {{",
         *(f"      {line}" for line in body),
         f"    }} {location}",
         "  }",
         f"}} {location}",
     ]
+
+
+def _arguments(kernel: EmittedKernel) -> list[str]:
+    """Return the arguments of the function that each workgroup runs: bindings `%b_NAME` of views and numbers
+    `%p_NAME`, then the bindings of race stamps, then the dynamic sizes.
+    """
+    arguments = [
+        f"%b_{parameter.name}: !stream.binding" if parameter.is_view else f"%p_{parameter.name}: {parameter.type}"
+        for parameter in kernel.passed
+    ]
+    watched = _watched(kernel.passed, kernel.generator)
+    arguments += [f"%b_race_{parameter.name}: !stream.binding" for parameter in watched]
+    sizes = list(dict.fromkeys(kernel.symbols.values()))
+    if kernel.batched:
+        sizes.append(batch.SIZE)
+    return [*arguments, *(f"{size}: index" for size in sizes)]
+
+
+def _prologue(kernel: EmittedKernel) -> list[str]:
+    """Return the lines that define constants, and the memory `%p_NAME` of each binding `%b_NAME`."""
+    symbols = kernel.symbols
+    prologue = ["%zero = arith.constant 0 : index", "%one = arith.constant 1 : index"]
+    workgroup = kernel.generator.workgroup
+    prologue += [f"%extent{axis} = arith.constant {size} : index" for axis, size in enumerate(workgroup)]
+    prologue += batch.PROLOGUE if kernel.batched else ()
+    for parameter in kernel.passed:
+        if parameter.is_view and parameter.type is not None:
+            name, offset = parameter.name, "%zero"
+            if name in kernel.batched:
+                prologue += batch.offset_lines(parameter, symbols)
+                offset = f"%offset_{name}"
+            type = f"memref<{shape_text(parameter)}{parameter.type.dtype}>{dynamic_sizes(parameter, symbols)}"
+            prologue.append(f"%p_{name} = stream.binding.subspan %b_{name}[{offset}] : !stream.binding -> {type}")
+    for parameter in _watched(kernel.passed, kernel.generator):
+        name = stamps_name(f"%p_{parameter.name}")
+        type = stamps_type(shape_text(parameter)) + dynamic_sizes(parameter, symbols)
+        prologue.append(f"{name} = stream.binding.subspan %b_race_{parameter.name}[%zero] : !stream.binding -> {type}")
+    return prologue
 
 
 def _watched(passed: Sequence[Parameter], phases: Phases | TileKernel) -> list[Parameter]:
@@ -296,65 +255,66 @@ def _stamps(
 
 
 def _host_function_lines(
-    source: Source,
-    passed: Sequence[Parameter],
-    symbols: Mapping[tuple[str, int], str],
-    types: Sequence[str],
-    phases: Phases | TileKernel,
-    statics: Mapping[str, Any],
-    written: Sequence[int],
-    covered: Sequence[tuple[Scalar | Literal, int]],
-    *,
-    grid: Callable[..., Any] | Sequence[int] | None,
-    grid_in_call: bool,
-    allocated: Collection[str],
-    zeroed: Collection[str],
-    batched: Collection[str],
-) -> list[str]:
+    kernel: EmittedKernel, types: Sequence[str], statics: Mapping[str, Any],
+    covered: Sequence[tuple[Scalar | Literal, int]], *,
+    grid: Callable[..., Any] | Sequence[int] | None, grid_in_call: bool,
+) -> list[str]:  # fmt: skip
     """Return the lines of the host function: it checks sizes, computes the grid and dispatches the kernel.
 
     Args:
-        source: Source of the kernel.
-        passed: Parameters that are passed at run time.
-        symbols: SSA name of each dynamic size, by (view, dimension).
+        kernel: The kernel.
         types: MLIR type of each parameter in the host function.
-        phases: Code generator that has emitted the kernel's code.
         statics: Values of the parameters that are known at compile time.
-        written: Positions of the written views among `passed`.
         covered: Of an inferred grid, for each axis a size and how many of its elements a workgroup covers.
         grid: As in `lower`.
         grid_in_call: As in `lower`.
-        allocated: Names of the views that the function allocates.
-        zeroed: Names of the views among `allocated` that begin as zeros.
-        batched: Names of the views with a leading dimension.
     """
+    source, allocated = kernel.source, kernel.allocated
     writer = Writer(source)
-    host_parameters, host_symbols = batch.outer_parameters(passed, batched), batch.outer_symbols(symbols, batched)
-    typed = dict(zip(host_parameters, types, strict=True))
-    define_sizes(writer, {view: type for view, type in typed.items() if view.name not in allocated}, host_symbols)
-    passed_sizes = {symbol for (view, _), symbol in host_symbols.items() if view not in allocated}
+    parameters = batch.outer_parameters(kernel.passed, kernel.batched)
+    symbols = batch.outer_symbols(kernel.symbols, kernel.batched)
+    typed = dict(zip(parameters, types, strict=True))
+    define_sizes(writer, {view: type for view, type in typed.items() if view.name not in allocated}, symbols)
+    passed_sizes = {symbol for (view, _), symbol in symbols.items() if view not in allocated}
     for parameter, type in typed.items():
         if parameter.name in allocated:
-            require_known_sizes(source, parameter, host_symbols, passed_sizes)
-            _allocate(writer, parameter, type, host_symbols, parameter.name in zeroed)
-    counts = workgroup_counts(source, writer, passed, symbols, statics, covered, grid, grid_in_call)
-    if batched:  # axis 1 runs over the workgroups of all elements of the batch: see `batch`
+            require_known_sizes(source, parameter, symbols, passed_sizes)
+            _allocate(writer, parameter, type, symbols, parameter.name in kernel.zeroed)
+    counts = workgroup_counts(source, writer, kernel.passed, kernel.symbols, statics, covered, grid, grid_in_call)
+    if kernel.batched:  # axis 1 runs over the workgroups of all elements of the batch: see `batch`
         counts[1] = writer.value(f"arith.muli {counts[1]}, {batch.SIZE} : index", "index").name
-    sizes = list(dict.fromkeys(host_symbols.values()))
-    watched = _watched(host_parameters, phases)  # in checked runs, views that record who accessed each element
-    stamps = _stamps(writer, watched, host_symbols)
-    operands = [*(f"%a_{p.name}" for p in host_parameters), *(name for name, _ in stamps), *sizes]
-    operand_types = [type + (dynamic_sizes(p, host_symbols) if p.is_view else "") for p, type in typed.items()]
+    _dispatch(kernel, writer, typed, symbols, counts)
+    return writer.lines
+
+
+def _dispatch(
+    kernel: EmittedKernel, writer: Writer, typed: Mapping[Parameter, str], symbols: Mapping[tuple[str, int], str],
+    counts: Sequence[str],
+) -> None:  # fmt: skip
+    """Emit the dispatch of the kernel, whose results are the written views and the race stamps after it has run.
+
+    Args:
+        kernel: The kernel.
+        writer: Writer of the host function, in which `%a_NAME` is the tensor or number of each parameter.
+        typed: Type of each parameter in the host function.
+        symbols: SSA name of each dynamic size in the host function, by (view, dimension).
+        counts: SSA names of the number of workgroups along each axis.
+    """
+    parameters, sizes = list(typed), list(dict.fromkeys(symbols.values()))
+    watched = _watched(parameters, kernel.generator)  # in checked runs, views that record who accessed each element
+    stamps = _stamps(writer, watched, symbols)
+    operands = [*(f"%a_{p.name}" for p in parameters), *(name for name, _ in stamps), *sizes]
+    operand_types = [type + (dynamic_sizes(p, symbols) if p.is_view else "") for p, type in typed.items()]
     operand_types += [*(type for _, type in stamps), *["index"] * len(sizes)]
-    results = [(f"%r_{view.name}", f"%a_{view.name}", view) for view in (host_parameters[n] for n in written)]
+    # SSA names after and before the dispatch, and the view, of each tensor that it updates.
+    results = [(f"%r_{view.name}", f"%a_{view.name}", view) for view in (parameters[n] for n in kernel.written)]
     results += [(_stamps_result(view), name, view) for view, (name, _) in zip(watched, stamps, strict=True)]
     targets = ", ".join(target for target, _, _ in results)
-    updated = ", ".join(operand + dynamic_sizes(view, host_symbols) for _, operand, view in results)  # in place
+    updated = ", ".join(operand + dynamic_sizes(view, symbols) for _, operand, view in results)  # in place
     writer.line(
-        f"{targets} = flow.dispatch {EXECUTABLE}::@{source.name}[{', '.join(counts)}]({', '.join(operands)}) : "
+        f"{targets} = flow.dispatch {EXECUTABLE}::@{kernel.source.name}[{', '.join(counts)}]({', '.join(operands)}) : "
         f"({', '.join(operand_types)}) -> {updated if len(results) == 1 else f'({updated})'}"
     )
-    return writer.lines
 
 
 def _allocate(

@@ -65,6 +65,7 @@ def custom_call(
             these names too.
         is_assumed: Whether the types of the results are assumed, because neither the user nor the model states them.
     """
+    # What the kernel may have as parameters: tensors, attributes, results and sizes.
     tensors = list(names) if names is not None else [f"in{i}" for i in range(len(operands))]
     known: dict[Size, str] = {}  # names of the dynamic sizes
     values: list[_KernelValue] = []
@@ -82,17 +83,11 @@ def custom_call(
             dtype = float_dtype if isinstance(attribute, float) else I64
             values.append(_KernelValue(key, builder.scalar_constant(attribute, dtype)))
     outputs = ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]
-    result_shapes: list[list[str]] = []
-    own_sizes: dict[str, Size] = {}  # sizes of results that no operand has, by their names
-    for output, (_, shape) in zip(outputs, results, strict=True):
-        for axis, n in enumerate(shape):
-            if isinstance(n, Expr) and n not in known:
-                known[n] = f"{output}_size{axis}"
-                own_sizes[known[n]] = n
-        result_shapes.append([known[n] if isinstance(n, Expr) else str(n) for n in shape])
+    result_shapes, own_sizes = _result_shapes(outputs, [shape for _, shape in results], known)
     count = product(results[0][1]) if results else 0
     values += [_KernelValue(key, builder.index(n)) for key, n in (own_sizes | {"count": count}).items()]
-    # Names for kernels to those in the model, where they differ; the property has "" where there is no other name.
+
+    # The operation. `other_names` is present if names in the model differ; it has "" where there is no other name.
     renamed = {key: other for key, other in zip([*tensors, *outputs], other_names, strict=False) if other != key}
     others = {} if not renamed else {
         "other_names": ArrayAttr([StringAttr(renamed.get(key, "")) for key in (*(v.name for v in values), *outputs)])
@@ -112,6 +107,24 @@ def custom_call(
         op.attributes[ASSUMED] = UnitAttr()
     builder.add(op)
     return [builder.wrap(dtype, shape, value) for (dtype, shape), value in zip(results, op.results_, strict=True)]
+
+
+def _result_shapes(
+    outputs: Sequence[str], shapes: Sequence[Shape], known: dict[Size, str]
+) -> tuple[list[list[str]], dict[str, Size]]:
+    """Return the shapes of results as text, and the sizes that no operand has, by their new names.
+
+    A dynamic size is written as its name in `known`, to which the new names (such as out_size0) are added.
+    """
+    texts: list[list[str]] = []
+    own_sizes: dict[str, Size] = {}
+    for output, shape in zip(outputs, shapes, strict=True):
+        for axis, n in enumerate(shape):
+            if isinstance(n, Expr) and n not in known:
+                known[n] = f"{output}_size{axis}"
+                own_sizes[known[n]] = n
+        texts.append([known[n] if isinstance(n, Expr) else str(n) for n in shape])
+    return texts, own_sizes
 
 
 def result_types(

@@ -44,48 +44,15 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             tensors: The matrices, the pivots, and the position of the first zero pivot (info).
         """
         a, pivots, info = tensors
-        column, top = (  # column j, and row j before the exchange
-            slice_axis(builder, a, axis=2, start=j, limit=j + 1),
-            slice_axis(builder, a, axis=1, start=j, limit=j + 1),
-        )
+        column_j = slice_axis(builder, a, axis=2, start=j, limit=j + 1)
+        row_j = slice_axis(builder, a, axis=1, start=j, limit=j + 1)
+        pivot_row = _row_of_largest(builder, column_j, j_scalar)
+        eliminated, pivot = _eliminated(builder, a, j, j_scalar, column_j, row_j, pivot_row)
 
-        def pivot_size(value: Element) -> Element:
-            """Return the magnitude of an element of the column on or below the diagonal; -1 above it."""
-            size = value.real.unary("abs")
-            if value.dtype.is_complex:
-                size = size + value.imag.unary("abs")
-            return (value.position(axis=1, dtype=I64) >= value.element_of(j_scalar)).where(size, -1.0)
-
-        chosen = arg_reduce(builder, "max", formula(builder, pivot_size, column), axis=1, keep=True)
-        row = take_along(builder, a, broadcast_to(builder, chosen, (batch, 1, n)), axis=1)
-        corner, pivot = (  # the elements in column j of row j and of the chosen row
-            slice_axis(builder, top, axis=2, start=j, limit=j + 1),
-            slice_axis(builder, row, axis=2, start=j, limit=j + 1),
-        )
-
-        def element(value: Element, left: Element, *others: Element) -> Element:
-            """Return an element after the exchange and the elimination.
-
-            Args:
-                value: The element before.
-                left: Element of its row in column j.
-                others: `above` and `corner`, the elements of row j in its column and in column j; `best` and `pivot`,
-                    those of the row that is exchanged with row j; `chosen`, the index of that row.
-            """
-            above, best, chosen, corner, pivot = others
-            j = value.element_of(j_scalar)
-            row, column = value.position(axis=1, dtype=I64), value.position(axis=2, dtype=I64)
-            is_chosen_row = row.is_equal(chosen)
-            value = row.is_equal(j).where(best, is_chosen_row.where(above, value))
-            left = is_chosen_row.where(corner, left)
-            factor = pivot.is_equal(0.0).where(left, left / pivot)
-            eliminated = column.is_equal(j).where(factor, value - factor * best)
-            return ((row > j) & (column >= j)).where(eliminated, value)
-
-        def with_pivot(before: Element, chosen: Element) -> Element:
-            """Return the chosen row, counted from 1, as the pivot of row j; other rows keep the pivot `before`."""
+        def with_pivot(before: Element, pivot_row: Element) -> Element:
+            """Return the index of the pivot's row, counted from 1, for row j; other rows keep the pivot `before`."""
             is_row_j = before.position(axis=1, dtype=I64).is_equal(before.element_of(j_scalar))
-            return is_row_j.where(chosen.to(I32) + 1, before)
+            return is_row_j.where(pivot_row.to(I32) + 1, before)
 
         def first_zero_pivot(before: Element, pivot: Element) -> Element:
             """Return the position of the first zero pivot, from 1: `before` unless that is 0 and this pivot is zero."""
@@ -93,8 +60,8 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             return is_first.where(before.element_of(j_scalar).to(I32) + 1, before)
 
         return [
-            formula(builder, element, a, column, top, row, chosen, corner, pivot),
-            formula(builder, with_pivot, pivots, reshape(builder, chosen, (batch, 1))),
+            eliminated,
+            formula(builder, with_pivot, pivots, reshape(builder, pivot_row, (batch, 1))),
             formula(builder, first_zero_pivot, info, reshape(builder, pivot, (batch,))),
         ]
 
@@ -102,6 +69,68 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     factors, pivots, info = _loop(builder, count, step, [a, no_pivots, no_info])
     lead = x.shape[:-2]
     return reshape(builder, factors, x.shape), reshape(builder, pivots, (*lead, count)), reshape(builder, info, lead)
+
+
+def _row_of_largest(builder: Builder, column: Tensor, j: Scalar) -> Tensor:
+    """Return the row, at or below j, of the largest element of a column [batch, m, 1], as [batch, 1, 1].
+
+    The size of a complex element is |real| + |imag|, as in LAPACK.
+    """
+
+    def size(value: Element) -> Element:
+        """Return the size of an element of the column on or below the diagonal; -1 above it."""
+        size = value.real.unary("abs")
+        if value.dtype.is_complex:
+            size = size + value.imag.unary("abs")
+        return (value.position(axis=1, dtype=I64) >= value.element_of(j)).where(size, -1.0)
+
+    return arg_reduce(builder, "max", formula(builder, size, column), axis=1, keep=True)
+
+
+def _eliminated(
+    builder: Builder, a: Tensor, j: Size, j_scalar: Scalar, column_j: Tensor, row_j: Tensor, pivot_row: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Exchange row j of matrices with the pivot's row, and eliminate column j below it.
+
+    Column j below the diagonal then has the factors of L: by how much row j was subtracted from each row.
+
+    Args:
+        builder: The builder.
+        a: The matrices [batch, m, n].
+        j: The row and column, as a size.
+        j_scalar: j as a scalar of the program.
+        column_j: Column j before the step, [batch, m, 1].
+        row_j: Row j before the step, [batch, 1, n].
+        pivot_row: Index of the pivot's row, [batch, 1, 1].
+
+    Returns:
+        The matrices after the step, and the pivots [batch, 1, 1].
+    """
+    batch, _, n = a.shape
+    new_row_j = take_along(builder, a, broadcast_to(builder, pivot_row, (batch, 1, n)), axis=1)
+    corner = slice_axis(builder, row_j, axis=2, start=j, limit=j + 1)
+    pivot = slice_axis(builder, new_row_j, axis=2, start=j, limit=j + 1)
+
+    def element(value: Element, left: Element, *others: Element) -> Element:
+        """Return an element of a matrix after the step.
+
+        Args:
+            value: The element before.
+            left: Element of its row in column j.
+            others: `old` and `corner`, the elements of row j in its column and in column j; `new` and `pivot`, those of
+                the pivot's row; `pivot_row`, the index of that row.
+        """
+        old, new, pivot_row, corner, pivot = others
+        j = value.element_of(j_scalar)
+        row, column = value.position(axis=1, dtype=I64), value.position(axis=2, dtype=I64)
+        is_pivot_row = row.is_equal(pivot_row)  # this row contains the old row j after the exchange
+        value = row.is_equal(j).where(new, is_pivot_row.where(old, value))
+        left = is_pivot_row.where(corner, left)
+        factor = pivot.is_equal(0.0).where(left, left / pivot)
+        eliminated = column.is_equal(j).where(factor, value - factor * new)
+        return ((row > j) & (column >= j)).where(eliminated, value)
+
+    return formula(builder, element, a, column_j, row_j, new_row_j, pivot_row, corner, pivot), pivot
 
 
 def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -179,7 +208,10 @@ def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
 
 
 def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Tensor, Tensor, Tensor]:
-    """Apply the reflection that makes column j of a [batch, m, n] zero below a row.
+    """Apply the reflection that makes column j of a [batch, m, n] zero below a row (LAPACK's larfg and larf).
+
+    The reflection is 1 - factor v adjoint(v): it turns the column's element alpha in the row into beta, the length of
+    the column from the row on, and the elements below it into 0.
 
     Returns:
         The columns from j on, reflected; the vector is in column j below the row.
@@ -187,48 +219,7 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
         The factor [batch, 1, 1].
     """
     column_index, row_index = _scalar_of(builder, j), _scalar_of(builder, row)  # j and row as scalars of the program
-    column, alpha = slice_axis(builder, a, axis=2, start=j, limit=j + 1), _element(builder, a, row, j)
-
-    def below(value: Element, order: str) -> Element:
-        """Return whether an element is below the row (gt), or in or below it (ge)."""
-        return value.position(axis=1, dtype=I64).compare(order, value.element_of(row_index))
-
-    def size(value: Element) -> Element:
-        """Return the larger magnitude of the real and the imaginary part, and 0 above the row."""
-        largest = value.real.unary("abs").max(value.imag.unary("abs"))
-        return below(value, "ge").where(largest, 0.0)
-
-    # Divided by the largest magnitude, the squares do not underflow.
-    largest = reduce(builder, "max", formula(builder, size, column), axes=[1], keep=True)
-    scale = formula(builder, lambda v: (v > 0.0).where(v, 1.0), largest)
-    column, alpha = (formula(builder, _quotient, v, scale) for v in (column, alpha))
-
-    def square(value: Element) -> Element:
-        """Return the squared magnitude of an element below the row, and 0 elsewhere."""
-        length = value.unary("abs")
-        return below(value, "gt").where(length * length, 0.0)
-
-    squares_below = reduce(builder, "add", formula(builder, square, column), axes=[1], keep=True)
-
-    def reflection(alpha: Element, squares_below: Element, scale: Element) -> list[Element]:
-        """Return the new element in the row, the factor, and the divisor of the vector.
-
-        The vector is the column divided by the divisor. `alpha` is the element in the row and `squares_below` the sum
-        of the squares below it, both of the column divided by `scale`.
-        """
-        length = alpha.unary("abs")
-        is_zero = squares_below.is_equal(0.0) & alpha.imag.is_equal(0.0)  # the column is reduced already
-        # The sign is opposite to that of alpha, so that alpha - beta does not cancel.
-        beta_real = -((length * length + squares_below).unary("sqrt").binary("copysign", alpha.real))
-        beta = beta_real.to(alpha.dtype)
-        diagonal = is_zero.where(alpha, beta) * scale.to(alpha.dtype)
-        factor = is_zero.where(0.0, (beta - alpha) / beta)
-        divisor = is_zero.where(1.0, alpha - beta)
-        return [diagonal, factor, divisor]
-
-    beta, factor, divisor = formulas(builder, reflection, alpha, squares_below, scale)
-
-    vector = formula(builder, lambda v, by: _with_leading_one(row_index, v / by), column, divisor)
+    beta, factor, vector = _reflection(builder, a, j, row, row_index)
     reflected = _reflected(builder, a, vector, formula(builder, lambda f: f.conj(), factor))
 
     def element(value: Element, new: Element, v: Element, beta: Element) -> Element:
@@ -237,11 +228,62 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
         Elements above the row in column j, and all left of the column, are unchanged.
         """
         k, own_column = value.position(axis=2, dtype=I64), value.element_of(column_index)
-        is_below, is_in_or_below = below(value, "gt"), below(value, "ge")
+        is_below, is_in_or_below = _is_below(value, row_index, "gt"), _is_below(value, row_index, "ge")
         in_column = is_below.where(v, is_in_or_below.where(beta, value))
         return (k > own_column).where(new, k.is_equal(own_column).where(in_column, value))
 
     return formula(builder, element, a, reflected, vector, beta), vector, factor
+
+
+def _reflection(builder: Builder, a: Tensor, j: Size, row: Size, row_index: Scalar) -> tuple[Tensor, Tensor, Tensor]:
+    """Return beta [batch, 1, 1], the factor [batch, 1, 1] and the vector [batch, m, 1] of a reflection.
+
+    It makes column j of a [batch, m, n] zero below a row, in which beta is its new element. `row_index` is the row as a
+    scalar of the program.
+    """
+    column, alpha = slice_axis(builder, a, axis=2, start=j, limit=j + 1), _element(builder, a, row, j)
+
+    def size(value: Element) -> Element:
+        """Return the larger magnitude of the real and the imaginary part, and 0 above the row."""
+        largest = value.real.unary("abs").max(value.imag.unary("abs"))
+        return _is_below(value, row_index, "ge").where(largest, 0.0)
+
+    # The column is divided by its largest magnitude, so that the squares do not underflow.
+    largest = reduce(builder, "max", formula(builder, size, column), axes=[1], keep=True)
+    scale = formula(builder, lambda v: (v > 0.0).where(v, 1.0), largest)
+    column, alpha = (formula(builder, _quotient, v, scale) for v in (column, alpha))
+
+    def square(value: Element) -> Element:
+        """Return the squared magnitude of an element below the row, and 0 elsewhere."""
+        length = value.unary("abs")
+        return _is_below(value, row_index, "gt").where(length * length, 0.0)
+
+    squares_below = reduce(builder, "add", formula(builder, square, column), axes=[1], keep=True)
+    beta, factor, divisor = formulas(builder, _beta_factor_and_divisor, alpha, squares_below, scale)
+    vector = formula(builder, lambda v, by: _with_leading_one(row_index, v / by), column, divisor)
+    return beta, factor, vector
+
+
+def _beta_factor_and_divisor(alpha: Element, squares_below: Element, scale: Element) -> list[Element]:
+    """Return beta and the factor of a reflection, and the divisor that turns the column into the reflection's vector.
+
+    `alpha` is the element in the row and `squares_below` the sum of the squares below it, both of the column divided by
+    `scale`.
+    """
+    length = alpha.unary("abs")
+    is_reduced = squares_below.is_equal(0.0) & alpha.imag.is_equal(0.0)  # zero below the row: nothing to reflect
+    # The sign is opposite to that of alpha, so that alpha - beta does not cancel.
+    beta_real = -((length * length + squares_below).unary("sqrt").binary("copysign", alpha.real))
+    beta = beta_real.to(alpha.dtype)
+    in_row = is_reduced.where(alpha, beta) * scale.to(alpha.dtype)
+    factor = is_reduced.where(0.0, (beta - alpha) / beta)
+    divisor = is_reduced.where(1.0, alpha - beta)
+    return [in_row, factor, divisor]
+
+
+def _is_below(value: Element, row_index: Scalar, order: str) -> Element:
+    """Return whether an element of a matrix is below a row (`order` is "gt"), or in or below it ("ge")."""
+    return value.position(axis=1, dtype=I64).compare(order, value.element_of(row_index))
 
 
 def _quotient(value: Element, by: Element) -> Element:

@@ -230,6 +230,9 @@ class LoopNest:
     ) -> Tensor | None:
         """Emit a loop nest over the same iterations, and return its result.
 
+        Its body repeats the operations of the differentiated body, so that `compute` can use all values of that body.
+        Operations and operands that the computed element does not need are then removed.
+
         Args:
             operands: Further tensors whose elements `compute` receives.
             map: Map from the loops to the axes of the result. Elements of iterations that differ only in loops that it
@@ -246,26 +249,14 @@ class LoopNest:
             The result; None if `compute` returned None.
         """
         trace = self.cotangents.trace
-        own = [self.operand(index) for index in range(len(self.inputs))]
-        residuals = self._residuals()
-        results = [
-            Operand(self.cotangents.program_tensor(result), of_result)
-            for result, of_result in zip(self.op.results, self.result_maps, strict=True)
-        ]
-        # The results of the operation state the extents of loops that no input has. `_pruned` removes unused operands.
-        every = [*own, *residuals.values(), *operands, *results]
-        block = Block(arg_types=[of.dtype.element for of, _ in every])
-        repeated = [*self.arguments[: len(own)], *residuals]  # values of the body that are arguments of the new one
-        values: dict[SSAValue, SSAValue] = dict(zip(repeated, block.args, strict=False))
-        for operation in self.operations:
-            if not any(result in residuals for result in operation.results):
-                block.add_op(operation.clone(values))
-        extra = block.args[len(repeated) : len(repeated) + len(operands)]
+        block, values, every, extra = self._repeated_body(operands)
         computed = compute(Elements(block, values), [element(block, value) for value in extra])
         if computed is None:
             return None
         result = computed.scalar
-        loops = [expr.position for expr in map.results if isinstance(expr, AffineDimExpr)]
+
+        # Choose the loops of the new operation, and remove the operands that it does not need.
+        loops = [expr.position for expr in map.results if isinstance(expr, AffineDimExpr)]  # those of the result
         sizes = self.extents()
         shape = tuple(sizes[loop] for loop in loops)
         nest = loops if varies_only_with_map else list(range(self.rank))  # the loops of the new operation
@@ -277,6 +268,9 @@ class LoopNest:
             return needed[0].tensor  # the nest would copy it
         # Loop of the differentiated operation → loop of the new one.
         renumbered = {loop: position for position, loop in enumerate(nest)}
+
+        # Write the new operation; if iterations share an element of the result, its body combines it with a running
+        # value.
         for op in block.ops:
             if isinstance(op, linalg.IndexOp):
                 op.properties["dim"] = linalg.IndexOp(renumbered[op.dim.value.data]).dim
@@ -290,6 +284,36 @@ class LoopNest:
         parallel = [loop in loops for loop in nest]
         outputs = [(out, _renumbered(map, renumbered))]
         return trace.wrap(dtype, shape, *trace.generic_of(inputs, outputs, parallel, block, [result.value]))
+
+    def _repeated_body(
+        self, operands: Sequence[Operand]
+    ) -> tuple[Block, dict[SSAValue, SSAValue], list[Operand], Sequence[SSAValue]]:
+        """Begin the body of a new loop nest with copies of the operations of the differentiated body.
+
+        Values that `_residuals` returns are not computed again: the new nest reads the tensors that store them.
+
+        Args:
+            operands: Further tensors that the new nest reads.
+
+        Returns:
+            The new body; the copy in it of each value of the differentiated body; the tensors whose elements are its
+            arguments; and those of the arguments that are elements of `operands`.
+        """
+        own = [self.operand(index) for index in range(len(self.inputs))]
+        residuals = self._residuals()
+        # The results of the operation state the extents of loops that no input has. `_pruned` removes unused operands.
+        results = [
+            Operand(self.cotangents.program_tensor(result), of_result)
+            for result, of_result in zip(self.op.results, self.result_maps, strict=True)
+        ]
+        every = [*own, *residuals.values(), *operands, *results]
+        block = Block(arg_types=[of.dtype.element for of, _ in every])
+        repeated = [*self.arguments[: len(own)], *residuals]  # values of the body that are arguments of the new one
+        values: dict[SSAValue, SSAValue] = dict(zip(repeated, block.args, strict=False))
+        for operation in self.operations:
+            if not any(result in residuals for result in operation.results):
+                block.add_op(operation.clone(values))
+        return block, values, every, block.args[len(repeated) : len(repeated) + len(operands)]
 
 
 def extents(operands: Sequence[Operand], rank: int) -> list[Size]:

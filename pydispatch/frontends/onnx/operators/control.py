@@ -200,23 +200,24 @@ def _conditional_loop(
         stack_count: Number of results of an iteration that are stacked; `runs` is not None if there are any.
     """
     b = call.b
+    # The loop carries, in this order: the index of the iteration, whether it runs, the carried tensors, and a buffer
+    # for each stacked result. Buffers have a row for each iteration that may run; at the end, they are cut to those
+    # that did.
     first = condition if condition is not None else b.constant(elements=True, dtype=BOOL)
     first = shapes.reshape(b, first, [])
-    zero = b.constant(0, I64)
+    start = [b.constant(0, I64), first, *carried]
 
     def run(tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """Emit one iteration for its index, its condition and the carried tensors (further tensors are ignored).
+        """Emit one iteration for its index, its condition and the carried tensors; buffers are ignored.
 
         Return these values for the next iteration, and the rows to stack.
         """
-        iteration, continues, *old = tensors[: 2 + len(carried)]
+        iteration, continues, *old = tensors[: len(start)]
         continues, *outputs = _run(call, graph, [iteration, continues, *old])
         following = elementwise.binary(b, "add", iteration, b.constant(1, I64))
         return [following, shapes.reshape(b, continues, []), *outputs[: len(carried)]], outputs[len(carried) :]
 
-    start = [zero, first, *carried]
     row_types = control.rows_of(b, lambda: run(start)[1]) if stack_count else []
-    # The buffers have room for all iterations that may run; at the end, the stacks are cut to those that did.
     buffers = [control.rows_buffer(b, runs or 0, row_type) for row_type in row_types]
 
     def body(tensors: list[Tensor]) -> list[Tensor]:
@@ -224,10 +225,9 @@ def _conditional_loop(
         new, added = run(tensors)
         iteration, stacked = tensors[0], tensors[len(start) :]
         if stacked:
-            # The iteration may be 0, and a size is at least 1: the size is the number of iterations so far, this one
-            # included.
-            size = b.size_of(b.scalar(elementwise.binary(b, "add", iteration, b.constant(1, I64))), hint="i")
-            stacked = [control.with_row(b, t, size - 1, row) for t, row in zip(stacked, added, strict=True)]
+            # A size is at least 1, so the index of the row is computed from the number of iterations so far.
+            runs_so_far = b.size_of(b.scalar(elementwise.binary(b, "add", iteration, b.constant(1, I64))), hint="i")
+            stacked = [control.with_row(b, t, runs_so_far - 1, row) for t, row in zip(stacked, added, strict=True)]
         return [*new, *stacked]
 
     def goes_on(tensors: list[Tensor]) -> Tensor:
