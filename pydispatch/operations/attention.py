@@ -54,7 +54,7 @@ def attend(
     factor = usual_scale(builder, query) if scale is None else scale
     inner = normalization.wide(query.dtype)
     scores = products.matmul(builder, query, _transpose_matrices(builder, key), inner)
-    stages = [formula(builder, lambda e: e * factor, scores)]  # scores by the values of the argument `stage`
+    scaled = formula(builder, lambda e: e * factor, scores)
 
     def masked(e: Element, *mask_elements: Element) -> Element:
         """Return a score after the masks, of which `mask_elements` are elements: the filler where a bool mask is
@@ -64,16 +64,15 @@ def attend(
             e = m.where(e, filler) if m.dtype.is_bool else e + m.to(inner)
         return e
 
-    stages.append(formula(builder, masked, stages[0], *masks) if masks else stages[0])
-    stages.append(
-        formula(builder, lambda e: (e / softcap).unary("tanh") * softcap, stages[1]) if softcap else stages[1]
-    )
+    with_masks = formula(builder, masked, scaled, *masks) if masks else scaled
+    capped = with_masks
+    if softcap:
+        capped = formula(builder, lambda e: (e / softcap).unary("tanh") * softcap, with_masks)
     exact = precision if precision is not None and precision.bits > inner.bits else inner
-    stages.append(
-        normalization.softmax(builder, ew.convert(builder, stages[2], exact), axis=-1, masked_rows_are_zero=True)
-    )
-    result = products.matmul(builder, ew.convert(builder, stages[3], value.dtype), value, inner)
-    return ew.convert(builder, result, query.dtype), ew.convert(builder, stages[stage], query.dtype)
+    weights = normalization.softmax(builder, ew.convert(builder, capped, exact), axis=-1, masked_rows_are_zero=True)
+    result = products.matmul(builder, ew.convert(builder, weights, value.dtype), value, inner)
+    scores_of_stage = (scaled, with_masks, capped, weights)[stage]
+    return ew.convert(builder, result, query.dtype), ew.convert(builder, scores_of_stage, query.dtype)
 
 
 def attention_gradients(

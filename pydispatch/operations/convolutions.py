@@ -139,28 +139,22 @@ def _without_inserted_zeros(
     """
     spatial = x.rank - 2
     n, f, c = x.shape[0], w.shape[0], x.shape[1]
-    # Per spatial axis: the phase of the first result, the number of groups, and the number of results.
-    starts, groups, out = [], [], []
-    low, high = [0, 0], [0, 0]  # padding of x, of which batch and channels have none
-    for axis, s in enumerate(factors):
-        size, k, before, after = x.shape[2 + axis], w.shape[2 + axis], window.low[axis], window.high[axis]
-        assert isinstance(size, int) and isinstance(k, int) and isinstance(before, int) and isinstance(after, int)
-        out.append((size - 1) * s + 1 + before + after - k + 1)
-        # The groups u of the first and of the last result, o = 0 and o = out[-1] - 1.
-        first_group, last_group = (s - 1 - before) // s, (out[-1] + s - 2 - before) // s
-        starts.append((s - 1 - before) % s)
-        groups.append(last_group - first_group + 1)
-        low.append(-first_group)
-        high.append(last_group + k // s - size)  # k is a multiple of s (`_skips_zeros`): a group reads k // s elements
-    x = pad(builder, x, low, high)
+    grouped = [
+        _GroupedAxis.of(x.shape[2 + axis], w.shape[2 + axis], s, window.low[axis], window.high[axis])
+        for axis, s in enumerate(factors)
+    ]
+    groups = [axis.groups for axis in grouped]
+    x = pad(builder, x, [0, 0, *(axis.low for axis in grouped)], [0, 0, *(axis.high for axis in grouped)])
     steps = [k // s for k, s in zip(w.shape[2:], factors, strict=True)]
     d = AffineExpr.dimension
-    # The loops are n, groups..., phases..., f, c, steps...
+
+    # The loops of the contraction are n, groups u..., phases r..., f, c, steps p...
     group_dims = range(1, 1 + spatial)
     phase_dims = range(group_dims.stop, group_dims.stop + spatial)
     at_f, at_c = phase_dims.stop, phase_dims.stop + 1
     step_dims = range(at_c + 1, at_c + 1 + spatial)
     count = step_dims.stop
+
     # The filters are first rearranged to the order of the loops that read them.
     order = [*phase_dims, *step_dims, at_c, at_f] if channels_last else [*phase_dims, at_f, at_c, *step_dims]
     # The element of the kernel, s p + s - 1 - r, along each spatial axis.
@@ -171,6 +165,9 @@ def _without_inserted_zeros(
     loops = [n, *groups, *factors, f, c, *steps]
     source = AffineMap(len(order), 0, (d(order.index(at_f)), d(order.index(at_c)), *taps))
     w = rearranged(builder, w, tuple(loops[i] for i in order), source)
+
+    # The contraction. Its result has each axis of groups before the axis of their phases, as [n, f, u, r, ...], which
+    # is reshaped to one axis of results.
     is_parallel = [i < at_c for i in range(count)]  # the loops over c and the steps are reductions
     interleaved = [i for pair in zip(group_dims, phase_dims, strict=True) for i in pair]
     result = [0, *interleaved, at_f] if channels_last else [0, at_f, *interleaved]
@@ -183,9 +180,45 @@ def _without_inserted_zeros(
     whole = [groups[i] * s for i, s in enumerate(factors)]
     lead = 1 if channels_last else 2
     convolved = reshape(builder, convolved, [n, *whole, f] if channels_last else [n, f, *whole])
-    for axis, start in enumerate(starts):  # the first and the last group may have phases outside of the result
-        convolved = slice_axis(builder, convolved, lead + axis, start=start, limit=start + out[axis])
+    for position, axis in enumerate(grouped):  # the first and the last group may have phases outside of the result
+        convolved = slice_axis(builder, convolved, lead + position, axis.start, axis.start + axis.out)
     return transpose(builder, convolved, [0, x.rank - 1, *range(1, x.rank - 1)]) if channels_last else convolved
+
+
+@dataclass(frozen=True)
+class _GroupedAxis:
+    """Spatial axis of a convolution with inserted zeros: its results divided into groups of one result per phase.
+
+    Attributes:
+        out: Number of results.
+        start: Phase of the first result.
+        groups: Number of groups, the incomplete first and last one included.
+        low: Padding elements before the operand, so that the first group reads from its beginning.
+        high: Padding elements after the operand; below 0, elements that are cut off.
+    """
+
+    out: int
+    start: int
+    groups: int
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, size: Size, kernel: Size, factor: int, before: Size, after: Size) -> _GroupedAxis:
+        """Return the axis of an operand of `size` elements with `factor` - 1 zeros between them, and padding `before`
+        and `after` these; `kernel` is a multiple of the factor (`_skips_zeros`).
+        """
+        assert isinstance(size, int) and isinstance(kernel, int) and isinstance(before, int) and isinstance(after, int)
+        out = (size - 1) * factor + 1 + before + after - kernel + 1
+        # The groups u of the first and of the last result: o = 0 and o = out - 1.
+        first_group, last_group = (factor - 1 - before) // factor, (out + factor - 2 - before) // factor
+        return cls(
+            out=out,
+            start=(factor - 1 - before) % factor,
+            groups=last_group - first_group + 1,
+            low=-first_group,
+            high=last_group + kernel // factor - size,  # a group reads kernel // factor elements
+        )
 
 
 def _windows(

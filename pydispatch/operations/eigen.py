@@ -91,12 +91,7 @@ def eig(builder: Builder, x: Tensor, left: bool = False) -> tuple[Tensor, Tensor
                 columns,
                 eigenvalue_row,
             )
-        squares = formula(builder, lambda v: v.real * v.real + v.imag * v.imag, columns)
-        length = formula(
-            builder, lambda v: v.unary("sqrt"), reductions.reduce(builder, "add", squares, axes=[1], keep=True)
-        )
-        unit = formula(builder, lambda v, w: (v.real / w).with_imag(v.imag / w), columns, length)
-        return shapes.reshape(builder, unit, x.shape)
+        return shapes.reshape(builder, _unit_columns(builder, columns), x.shape)
 
     right = vectors(_vectors_of_triangular(builder, t))
     left_vectors = None
@@ -108,6 +103,15 @@ def eig(builder: Builder, x: Tensor, left: bool = False) -> tuple[Tensor, Tensor
         )
     values = shapes.reshape(builder, formula(builder, _times, eigenvalue_row, scale), x.shape[:-1])
     return values, right, left_vectors
+
+
+def _unit_columns(builder: Builder, matrices_: Tensor) -> Tensor:
+    """Return complex matrices [batch, n, n] with each column divided by its length."""
+    squares = formula(builder, lambda v: v.real * v.real + v.imag * v.imag, matrices_)
+    length = formula(
+        builder, lambda v: v.unary("sqrt"), reductions.reduce(builder, "add", squares, axes=[1], keep=True)
+    )
+    return formula(builder, lambda v, w: (v.real / w).with_imag(v.imag / w), matrices_, length)
 
 
 def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tensor]:
@@ -168,6 +172,7 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return an element divided by the scale; NaN for a matrix with an infinity or NaN."""
         return _times(value, largest.unary("is_finite").where(1.0 / scale, float("nan")))
 
+    # H and the reflections whose product is Q, packed in one matrix.
     packed, scales = factors.hessenberg(builder, formula(builder, quotient, a, scale, largest))
     n = a.shape[1]
     one = one_unless_empty(n)  # rows and columns that are cut off and padded again: none if n is 0
@@ -264,7 +269,6 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
     if n == 0:
         return t
     values = matrices.diagonals(builder, t)
-    eps = float(np.finfo(t.dtype.real.numpy).eps)
 
     def row_of_vectors(index: Size, tensors: list[Tensor]) -> list[Tensor]:
         """Return the vectors with row j = n - 1 - index computed from the rows below it, which were computed before.
@@ -279,34 +283,37 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
         column = shapes.reshape(builder, row, (batch, n, 1))
         total = reductions.reduce(builder, "add", ew.binary(builder, "mul", column, x), axes=[1], keep=True)
         row_index = builder.constant(np.array(j, object), I64)
-
-        def element(total: Element, pivot: Element, value: Element, row_index: Element) -> Element:
-            """Return an element of row j: 1 on the diagonal, 0 left of it, and -total / (pivot - value) right of it.
-
-            `total` is the sum over the rows below, `pivot` is t[j, j], and `value` the eigenvalue of the column.
-            """
-            difference = pivot - value
-            # Relative to the eigenvalue, like LAPACK: small eigenvalues of a graded matrix are accurate, too.
-            smallest = (value.unary("abs") * eps).max(eps * eps)
-            is_small = difference.unary("abs") < smallest
-            column = total.position(axis=2, dtype=I64)
-            solved = -total / is_small.where(smallest.to(total.dtype), difference)
-            of_rest = column.is_equal(row_index).where(total.const(1.0), total.const(0.0))
-            return (column > row_index).where(solved, of_rest)
-
         pivot = slicing.slice_axis(builder, row, axis=2, start=j, limit=j + 1)
-        new = formula(builder, element, total, pivot, values, row_index)
-
-        def stored(old: Element, new: Element, row_index: Element) -> Element:
-            """Return an element of x after row j is replaced by the new row: `old` is the element before.
-
-            `new` is the element of the new row in the same column, of the same vector. All elements of a vector are
-            divided by its magnitude if that is above 1: vectors have any length, and must not overflow.
-            """
-            divisor = new.unary("abs").max(1.0)
-            combined = old.position(axis=1, dtype=I64).is_equal(row_index).where(new, old)
-            return (combined.real / divisor).with_imag(combined.imag / divisor)
-
-        return [formula(builder, stored, x, new, row_index)]
+        new = formula(builder, _element_of_vectors, total, pivot, values, row_index)
+        return [formula(builder, _with_row_scaled, x, new, row_index)]
 
     return control.for_(builder, n, [shapes.full(builder, 0.0, t.shape, t.dtype)], row_of_vectors)[0]
+
+
+def _element_of_vectors(total: Element, pivot: Element, value: Element, row_index: Element) -> Element:
+    """Return an element of row j of the eigenvectors of a triangular matrix t: 1 on the diagonal, 0 left of it, and
+    -total / (pivot - value) right of it.
+
+    `total` is the sum over the rows below, `pivot` is t[j, j], `value` the eigenvalue of the column, `row_index` is j.
+    """
+    eps = float(np.finfo(total.dtype.real.numpy).eps)
+    difference = pivot - value
+    # Relative to the eigenvalue, like LAPACK: small eigenvalues of a graded matrix are accurate, too.
+    smallest = (value.unary("abs") * eps).max(eps * eps)
+    is_small = difference.unary("abs") < smallest
+    column = total.position(axis=2, dtype=I64)
+    solved = -total / is_small.where(smallest.to(total.dtype), difference)
+    of_rest = column.is_equal(row_index).where(total.const(1.0), total.const(0.0))
+    return (column > row_index).where(solved, of_rest)
+
+
+def _with_row_scaled(old: Element, new: Element, row_index: Element) -> Element:
+    """Return an element of a matrix of vectors after row `row_index` is replaced: `old` is the element before, `new`
+    that of the new row in the same column.
+
+    All elements of a column are divided by the magnitude of its new element if that is above 1: so vectors, which may
+    have any length, do not overflow.
+    """
+    divisor = new.unary("abs").max(1.0)
+    combined = old.position(axis=1, dtype=I64).is_equal(row_index).where(new, old)
+    return (combined.real / divisor).with_imag(combined.imag / divisor)

@@ -83,7 +83,7 @@ def triangular_solve(
         y.shape[-2 if left else -1], n, f"a triangular system of {a} with {y}: {{a}} equations, and the order is {{b}}"
     )
     lead = product(a.shape[:-2])
-    # The systems matrix x = sides are changed in steps until the matrix is lower triangular and on the left.
+    # The systems are rewritten until they are matrix x = sides with a lower triangular matrix.
     matrix, sides = reshape(builder, a, [lead, n, n]), reshape(builder, y, [lead, *y.shape[-2:]])
     if conjugated and a.dtype.is_complex:
         matrix = formula(builder, lambda v: v.conj(), matrix)
@@ -93,6 +93,13 @@ def triangular_solve(
         matrix, lower = transpose(builder, matrix, [0, 2, 1]), not lower
     if not lower:  # reversed rows and columns make the matrix lower triangular
         matrix, sides = reverse(builder, matrix, axes=[1, 2]), reverse(builder, sides, axes=[1])
+    solution = _solve_lower(builder, matrix, sides, has_unit_diagonal)
+    solution = solution if lower else reverse(builder, solution, axes=[1])
+    return reshape(builder, solution if left else transpose(builder, solution, [0, 2, 1]), y.shape)
+
+
+def _solve_lower(builder: Builder, matrix: Tensor, sides: Tensor, has_unit_diagonal: bool) -> Tensor:
+    """Solve matrix x = sides by forward substitution, for lower triangular matrices [batch, n, n] and [batch, n, m]."""
 
     def step(j: Size, step_number: Scalar, x: Tensor) -> Tensor:
         """Solve row j of x, and subtract its contribution from the rows below it.
@@ -117,9 +124,7 @@ def triangular_solve(
 
         return formula(builder, element, x, column, row, pivot)
 
-    solution = _loop(builder, n, step, sides)
-    solution = solution if lower else reverse(builder, solution, axes=[1])
-    return reshape(builder, solution if left else transpose(builder, solution, [0, 2, 1]), y.shape)
+    return _loop(builder, matrix.shape[1], step, sides)
 
 
 def _diagonal_element(builder: Builder, x: Tensor, j: Size) -> Tensor:

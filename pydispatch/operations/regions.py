@@ -25,7 +25,7 @@ def best_boxes(
 ) -> Tensor:
     """Return which boxes remain after non-maximum suppression, bool [sets, boxes].
 
-    Boxes are visited from the best on. A box is kept if no kept box overlaps it too much.
+    Boxes are visited from the best on, by a loop. A box is kept if no kept box overlaps it too much.
 
     Args:
         builder: The builder.
@@ -37,11 +37,11 @@ def best_boxes(
     """
     sets, count = good.shape
 
-    def is_hidden(*operands: Element) -> Element:
-        """Return whether the box that a step visits is hidden by one of the boxes, which is kept.
+    def hides(*operands: Element) -> Element:
+        """Return whether a box is kept and overlaps the visited box too much.
 
-        The operands are low and high corners of the one box, those of the visited box, the limit, and whether the one
-        box is kept.
+        The operands are the corners of the box, then those of the visited box (each lower y, x, upper y, x), the limit,
+        and whether the box is kept.
         """
         low_y, low_x, high_y, high_x, y0, x0, y1, x1, limit, kept = operands
         height = (high_y.min(y1) - low_y.max(y0)).max(0.0)
@@ -50,33 +50,28 @@ def best_boxes(
         union = (high_y - low_y) * (high_x - low_x) + (y1 - y0) * (x1 - x0) - intersection
         return kept & is_over(intersection, union, limit.to(intersection.dtype))
 
-    def step(index: Size, carried: list[Tensor]) -> list[Tensor]:
-        """Keep box `index` of each set unless a kept box hides it, it is not eligible, or its set has its maximum of
-        boxes.
+    def visit(index: Size, carried: list[Tensor]) -> list[Tensor]:
+        """Keep box `index` of each set if it may remain, no kept box hides it, and its set is below its maximum.
 
         carried: which boxes are kept so far, and how many per set.
         """
-        kept, taken = carried
+        kept, kept_count = carried
         corners = [slicing.slice_axis(builder, t, axis=1, start=index, limit=index + 1) for t in sides]
         box_number = reductions.size_as(builder, index, I64)
-        hidden = reductions.reduce(
-            builder, "or", formula(builder, is_hidden, *sides, *corners, limit, kept), axes=[1], keep=True
+        is_hidden = reductions.reduce(
+            builder, "or", formula(builder, hides, *sides, *corners, limit, kept), axes=[1], keep=True
         )
-        is_kept = formula(
-            builder,
-            lambda g, h: g & ~h,
-            slicing.slice_axis(builder, good, axis=1, start=index, limit=index + 1),
-            hidden,
-        )
+        may_remain = slicing.slice_axis(builder, good, axis=1, start=index, limit=index + 1)
+        is_kept = formula(builder, lambda g, h: g & ~h, may_remain, is_hidden)
         if most is not None:
-            is_kept = formula(builder, lambda t, n, m: t & (n < m), is_kept, taken, most)
+            is_kept = formula(builder, lambda t, n, m: t & (n < m), is_kept, kept_count, most)
         kept = formula(
             builder, lambda k, t, i: (k.position(axis=1, dtype=I64).is_equal(i) & t) | k, kept, is_kept, box_number
         )
-        return [kept, formula(builder, lambda n, t: n + t.to(I64), taken, is_kept)]
+        return [kept, formula(builder, lambda n, t: n + t.to(I64), kept_count, is_kept)]
 
     none = shapes.full(builder, value=False, shape=(sets, count), dtype=BOOL)
-    return control.for_(builder, count, [none, shapes.full(builder, 0, (sets, 1), I64)], step)[0]
+    return control.for_(builder, count, [none, shapes.full(builder, 0, (sets, 1), I64)], visit)[0]
 
 
 # -- sampling of boxes
@@ -226,14 +221,8 @@ def moved_windows(
             slicing.slice_axis(builder, moved, axis=3, start=d, limit=d + 1),
             [n * offset_groups, 1, kernel_size, *out],
         )
-        # A position is the offset, plus that of the element in the first window, plus the start of its window.
         in_first_window = np.unravel_index(np.arange(kernel_size), kernel)[d] * dilations[d] - low[d]
-        base = builder.constant(in_first_window.reshape(1, 1, kernel_size, *[1] * rank), F32)
-        window_index = shapes.reshape(
-            builder, shapes.iota(builder, [out[d]], axis=0, dtype=F32), [out[d] if k == d else 1 for k in range(rank)]
-        )
-        step = strides[d]
-        positions = formula(builder, lambda v, k, i, step=step: v.to(F32) + k + i * float(step), at, base, window_index)
+        positions = _positions_along(builder, at, in_first_window, strides[d], d)
         taps.append(zero_padded_taps(builder, positions, reductions.size_as(builder, x.shape[2 + d], F32)))
     images = shapes.reshape(builder, x, [n * offset_groups, channels // offset_groups, *x.shape[2:]])
     samples = sampled(builder, images, (n * offset_groups, channels // offset_groups, kernel_size, *out), taps)
@@ -242,3 +231,19 @@ def moved_windows(
             builder, "mul", samples, shapes.reshape(builder, mask, [n * offset_groups, 1, kernel_size, *out])
         )
     return shapes.reshape(builder, samples, [n, channels * kernel_size, *out])
+
+
+def _positions_along(builder: Builder, offset: Tensor, in_first_window: np.ndarray, stride: int, axis: int) -> Tensor:
+    """Return the positions of displaced elements along a spatial axis, f32 [n, 1, elements of the kernel, out...].
+
+    A position is the offset (of this shape), plus that of the element in the first window, plus the start of its
+    window, which is the window's index times the stride.
+    """
+    out = offset.shape[3:]
+    base = builder.constant(in_first_window.reshape(1, 1, -1, *[1] * len(out)), F32)
+    window_index = shapes.reshape(
+        builder,
+        shapes.iota(builder, [out[axis]], axis=0, dtype=F32),
+        [n if d == axis else 1 for d, n in enumerate(out)],
+    )
+    return formula(builder, lambda v, k, i: v.to(F32) + k + i * float(stride), offset, base, window_index)

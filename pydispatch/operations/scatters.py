@@ -47,6 +47,8 @@ def scatter(
         combine: Function of old and new elements.
         unique: Whether no element is in two slices; otherwise slices are combined in order.
     """
+    # The scatter is brought into the form of `scatter_leading`: rows of coordinates, and slices of one element along
+    # each indexed axis, which are the leading axes.
     x = tensors[0]
     positions = [_column(builder, indices, axes, n) for n in range(len(axes.start_index_map))]
     # Axes of x with a coordinate of each slice, in the order of `positions`. Along a batching axis it is the slice's
@@ -199,9 +201,9 @@ def _scattered_part(
 
 def _independent_body(dtypes: Sequence[DType], combine: CombineSeveral, index: int) -> Block | None:
     """Return the body that computes one part of an element from its new and old value; None if it depends on other
-    parts.
+    parts, such as the real part of a product of complex numbers.
 
-    Operations that this part does not need are removed.
+    The body first computes all parts with `combine`; operations that this part does not need are then removed.
 
     Args:
         dtypes: Types of the elements of the tensors that are scattered together.
@@ -214,16 +216,7 @@ def _independent_body(dtypes: Sequence[DType], combine: CombineSeveral, index: i
     scalars = scalars_of([*dtypes, *dtypes], block.args)
     results = combine(Scalars(block), scalars[len(dtypes) :], scalars[: len(dtypes)])
     value = [part for result in results for part in result.parts][index]
-    # All values that `value` depends on.
-    needed: set[SSAValue] = set()
-    pending = [value]
-    while pending:
-        operand = pending.pop()
-        if operand in needed:
-            continue
-        needed.add(operand)
-        if isinstance(operand, OpResult) and operand.op.parent is block:
-            pending += operand.op.operands
+    needed = _dependencies(value, block)
     for op in reversed(list(block.ops)):
         if not needed.intersection(op.results):
             op.detach()
@@ -237,6 +230,20 @@ def _independent_body(dtypes: Sequence[DType], combine: CombineSeveral, index: i
     return block
 
 
+def _dependencies(value: SSAValue, block: Block) -> set[SSAValue]:
+    """Return the values that a value of a block is computed from, itself included."""
+    needed: set[SSAValue] = set()
+    pending = [value]
+    while pending:
+        operand = pending.pop()
+        if operand in needed:
+            continue
+        needed.add(operand)
+        if isinstance(operand, OpResult) and operand.op.parent is block:
+            pending += operand.op.operands
+    return needed
+
+
 def _slice_by_slice(
     builder: Builder, tensors: Sequence[Tensor], indices: Tensor, slices: Sequence[Tensor], depth: int,
     combine: CombineSeveral,
@@ -245,49 +252,57 @@ def _slice_by_slice(
 
     Arguments are those of `_scattered`.
     """
-    rank = tensors[0].rank
     lead = indices.rank - 1
     count = product(indices.shape[:lead])
     indices = reshape(builder, indices, [count, depth])
     slices = [reshape(builder, slice_tensor, [count, *slice_tensor.shape[lead:]]) for slice_tensor in slices]
 
     def step(index: Size, running: list[Tensor]) -> list[Tensor]:
-        """Return the tensors after slice `index` was combined with them: each element with that of the slice, if one
-        lies on it.
-        """
+        """Combine slice `index` with the tensors, and return them."""
         following: Any = index + 1
         starts = [reshape(builder, slice_(builder, indices, (index, d), (following, d + 1)), ()) for d in range(depth)]
-        rows = [
+        own_slices = [
             reshape(
                 builder, slice_axis(builder, slice_tensor, axis=0, start=index, limit=following), slice_tensor.shape[1:]
             )
             for slice_tensor in slices
         ]
-        sizes = [builder.index(n) for n in rows[0].shape]
-        readable = [with_an_element(builder, row) for row in rows]  # the clamped reads of an empty slice are in bounds
-        sources = [builder.parts(row) for row in readable]
-        last = [builder.index(n - 1) for n in readable[0].shape]
-
-        def element(scalars: Scalars, *operands: Scalar) -> list[Scalar]:
-            """Return the elements combined with those of the slice, if they are within it.
-
-            The slice begins at `begins` along the first `depth` axes and at 0 along the others. Outside of it the read
-            position is clamped to `last`, and the element is not used.
-            """
-            old, begins = operands[: len(running)], operands[len(running) :]
-            p = CoordinateBuilder(scalars.block, elements=[])
-            inside, at = p.const(value=True, dtype=BOOL), []
-            for d in range(rank):
-                position = p.loop_index(d)
-                if d < depth:
-                    position = p.minus(position, p.index_of(p.convert(begins[d], I64)))
-                for bound, order in ((p.index_constant(0), "sge"), (sizes[d], "slt")):
-                    inside = p.binary("and", inside, Scalar(BOOL, (p.add_op(arith.CmpiOp(position, bound, order)),)))
-                at.append(p.clamped(position, last[d]))
-            new = [Scalar(x.dtype, tuple(p.add_op(tensor.ExtractOp(part, at, x.dtype.element)) for part in parts))
-                   for x, parts in zip(running, sources, strict=True)]  # fmt: skip
-            return [scalars.select(inside, u, v) for u, v in zip(combine(scalars, old, new), old, strict=True)]
-
-        return apply_several(builder, element, *running, *starts)
+        return _combined_at(builder, running, starts, own_slices, combine)
 
     return for_(builder, count, list(tensors), step)
+
+
+def _combined_at(
+    builder: Builder, tensors: Sequence[Tensor], starts: Sequence[Tensor], slices: Sequence[Tensor],
+    combine: CombineSeveral,
+) -> list[Tensor]:  # fmt: skip
+    """Return tensors after one slice for each was combined with them, all at the same position.
+
+    `starts`, integers of rank 0, are the beginning of the slices along the first axes; along others they begin at 0.
+    """
+    sizes = [builder.index(n) for n in slices[0].shape]
+    readable = [with_an_element(builder, slice_) for slice_ in slices]  # clamped reads of an empty slice are in bounds
+    sources = [builder.parts(slice_) for slice_ in readable]
+    last = [builder.index(n - 1) for n in readable[0].shape]
+
+    def element(scalars: Scalars, *operands: Scalar) -> list[Scalar]:
+        """Return the elements of the tensors at a position, combined with those of the slices if it is within these.
+
+        Outside of the slices the read position is clamped to `last`, and the element is not used. The operands are the
+        old elements, then the starts.
+        """
+        old, begins = operands[: len(tensors)], operands[len(tensors) :]
+        p = CoordinateBuilder(scalars.block, elements=[])
+        inside, at = p.const(value=True, dtype=BOOL), []
+        for d in range(tensors[0].rank):
+            position = p.loop_index(d)
+            if d < len(begins):
+                position = p.minus(position, p.index_of(p.convert(begins[d], I64)))
+            for bound, order in ((p.index_constant(0), "sge"), (sizes[d], "slt")):
+                inside = p.binary("and", inside, Scalar(BOOL, (p.add_op(arith.CmpiOp(position, bound, order)),)))
+            at.append(p.clamped(position, last[d]))
+        new = [Scalar(x.dtype, tuple(p.add_op(tensor.ExtractOp(part, at, x.dtype.element)) for part in parts))
+               for x, parts in zip(tensors, sources, strict=True)]  # fmt: skip
+        return [scalars.select(inside, u, v) for u, v in zip(combine(scalars, old, new), old, strict=True)]
+
+    return apply_several(builder, element, *tensors, *starts)

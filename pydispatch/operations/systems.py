@@ -111,49 +111,56 @@ def _eliminate_below_diagonal(builder: Builder, bands: list[Tensor], sides: Tens
     the diagonal, the diagonal and the band above it.
     """
     n, batch, count = sides.shape
-    # Row i meets row i + 1 in step i; a row of zeros follows the last one.
+    # Step i eliminates row i with row i + 1; a row of zeros follows the last one.
     following = [slicing.pad(builder, v, low=[0, 0, 0], high=[1, 0, 0], value=0.0) for v in (*bands, sides)]
 
-    def choose_pivot(pivot: Element, low: Element) -> tuple[Element, Element]:
-        """Return whether two rows are exchanged, and the factor by which the pivot's row is then subtracted.
-
-        They are exchanged if the next row has the larger element in the pivot's column.
-        """
-        swaps = low.unary("abs") > pivot.unary("abs")
-        divisor = swaps.where(low, pivot)
-        # Both elements are zero if the divisor is.
-        return swaps, swaps.where(pivot, low) / divisor.is_equal(0.0).where(divisor.const(1.0), divisor)
-
-    def eliminate_bands(pivot: Element, above: Element, low: Element, middle: Element, high: Element) -> list[Element]:
-        """Return the three bands of the eliminated row, and the two of the remaining next row.
-
-        The row of earlier steps has the elements `pivot` and `above`, the next one `low`, `middle` and `high`.
-        """
-        # Whether the rows are exchanged, and the multiple of the first row that is subtracted from the second.
-        swaps, factor = choose_pivot(pivot, low)
-        first, second = swaps.where(middle, above), swaps.where(high, high.const(0.0))
-        remaining = swaps.where(above, middle), swaps.where(high.const(0.0), high)
-        return [swaps.where(low, pivot), first, second, remaining[0] - factor * first, remaining[1] - factor * second]
-
-    def eliminate_sides(side: Element, next_side: Element, pivot: Element, low: Element) -> list[Element]:
-        """Return the right-hand sides of the eliminated row and of the remaining next row."""
-        swaps, factor = choose_pivot(pivot, low)
-        eliminated = swaps.where(next_side, side)
-        return [eliminated, swaps.where(side, next_side) - factor * eliminated]
-
     def step(index: Size, carried: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """Eliminate row `index`. Return the remaining next row, and the eliminated row."""
+        """Eliminate row `index`, of which `carried` has the diagonal, the band above it and the right-hand sides.
+
+        Return the same of row `index` + 1, and the finished row: three bands and the right-hand sides.
+        """
         pivot, above, side = carried
         low, middle, high, next_side = (row(builder, v, index + 1) for v in following)
         *eliminated, remaining_pivot, remaining_above = formulas(
-            builder, eliminate_bands, pivot, above, low, middle, high
+            builder, _eliminate_bands, pivot, above, low, middle, high
         )
-        eliminated_side, remaining_side = formulas(builder, eliminate_sides, side, next_side, pivot, low)
+        eliminated_side, remaining_side = formulas(builder, _eliminate_sides, side, next_side, pivot, low)
         return [remaining_pivot, remaining_above, remaining_side], [*eliminated, eliminated_side]
 
     start = [row(builder, v, n=0) for v in (*bands[1:], sides)]
     rows = [(sides.dtype, (batch, width)) for width in (1, 1, 1, count)]  # three bands and the right-hand sides
     return control.scan(builder, n, start, step, rows=rows)[1]
+
+
+def _choose_pivot(pivot: Element, low: Element) -> tuple[Element, Element]:
+    """Return whether a row and the next one are exchanged, and the multiple of the first that is then subtracted from
+    the second.
+
+    They are exchanged if `low`, the element of the next row in the pivot's column, is larger than the pivot.
+    """
+    swaps = low.unary("abs") > pivot.unary("abs")
+    divisor = swaps.where(low, pivot)
+    # Both elements are zero if the divisor is.
+    return swaps, swaps.where(pivot, low) / divisor.is_equal(0.0).where(divisor.const(1.0), divisor)
+
+
+def _eliminate_bands(pivot: Element, above: Element, low: Element, middle: Element, high: Element) -> list[Element]:
+    """Return the three bands of the eliminated row, and the two of the remaining next row.
+
+    The row has the elements `pivot` and `above` (its third band is 0), the next one `low`, `middle` and `high`. An
+    exchange fills the third band.
+    """
+    swaps, factor = _choose_pivot(pivot, low)
+    first, second = swaps.where(middle, above), swaps.where(high, high.const(0.0))
+    remaining = swaps.where(above, middle), swaps.where(high.const(0.0), high)
+    return [swaps.where(low, pivot), first, second, remaining[0] - factor * first, remaining[1] - factor * second]
+
+
+def _eliminate_sides(side: Element, next_side: Element, pivot: Element, low: Element) -> list[Element]:
+    """Return the right-hand sides of the eliminated row and of the remaining next row."""
+    swaps, factor = _choose_pivot(pivot, low)
+    eliminated = swaps.where(next_side, side)
+    return [eliminated, swaps.where(side, next_side) - factor * eliminated]
 
 
 def _solve_three_bands(builder: Builder, eliminated: list[Tensor]) -> Tensor:

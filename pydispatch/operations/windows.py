@@ -44,20 +44,15 @@ def reduce_windows(
     """
     rank = tensors[0].rank
     interior = [n - 1 for n in input_dilations] if input_dilations else None  # padding elements between neighbours
-    high = window.high
-    if out is not None:
-        high = tuple(_padding_after(n, out[d], kernel[d], window, d) for d, n in enumerate(tensors[0].shape))
     pad_values = starts if around is None else around
-    padded = [pad(builder, x, window.low, high, value, interior) for x, value in zip(tensors, pad_values, strict=True)]
-    if out is not None:
-        # Dynamic padding may be larger than needed: each axis is cut after the last element of its last window.
-        spans = [(out[d] - 1) * window.strides[d] + _extent(kernel[d], window, d) for d in range(rank)]
-        padded = [slice_(builder, x, [0] * rank, spans) for x in padded]
+    padded = _padded(builder, tensors, pad_values, kernel, window, interior, out)
     if out is None:
         inside = Window(window.strides, (0,) * rank, (0,) * rank, window.dilations)
         out = window_sizes(builder, padded[0].shape, kernel, inside)
     if window_axes is None:
         window_axes = [d for d in range(rank) if kernel[d] != 1]
+
+    # The loops count the windows along each axis, then the elements of a window along `window_axes`.
     loops = rank + len(window_axes)
     position = {d: AffineExpr.dimension(rank + n) for n, d in enumerate(window_axes)}  # in the window, by axis
     # Element k of window i along an axis is element i * stride + k * dilation of the padded operand.
@@ -82,6 +77,24 @@ def reduce_windows(
 
     values = iter(builder.generic(inputs, outputs, parallel=[n < rank for n in range(loops)], body=body))
     return [builder.wrap(t.dtype, out, *(next(values) for _ in range(2 if t.dtype.is_complex else 1))) for t in starts]
+
+
+def _padded(
+    builder: Builder, tensors: Sequence[Tensor], values: Sequence[Tensor | complex], kernel: Sequence[Size],
+    window: Window, interior: Sequence[int] | None, out: Shape | None,
+) -> list[Tensor]:  # fmt: skip
+    """Return tensors padded with a value for each, so that `out` windows fit exactly, or as the window states if `out`
+    is None. `interior` is the number of padding elements between neighbours along each axis.
+    """
+    if out is None:
+        return [
+            pad(builder, x, window.low, window.high, value, interior) for x, value in zip(tensors, values, strict=True)
+        ]
+    high = tuple(_padding_after(n, out[d], kernel[d], window, d) for d, n in enumerate(tensors[0].shape))
+    padded = [pad(builder, x, window.low, high, value, interior) for x, value in zip(tensors, values, strict=True)]
+    # Dynamic padding may be larger than needed: each axis is cut after the last element of its last window.
+    spans = [(out[d] - 1) * window.strides[d] + _extent(kernel[d], window, d) for d in range(len(out))]
+    return [slice_(builder, x, [0] * len(out), spans) for x in padded]
 
 
 def _extent(kernel: Size, window: Window, axis: int) -> Size:

@@ -73,8 +73,8 @@ def _backward_body(
     body = Block(arg_types=[IndexType(), *(value.type for value in initial)])
     *operations, end = op.body.block.ops
     with trace.inside(body):
+        # Repeat the iteration. Its carried values are placeholders until it is known which of them are read.
         iteration = trace.add(arith.SubiOp(last, body.args[0])).result
-        # Placeholders for the carried values before the iteration, until it is known which of them are read.
         before = [trace.add(UnrealizedConversionCastOp.get([value], [value.type])) for value in op.iter_args]
         carried = [
             trace.wrap(like.dtype, like.shape, marker.results[0]) for like, marker in zip(likes, before, strict=True)
@@ -83,6 +83,8 @@ def _backward_body(
         replacements: list[SSAValue] = [iteration, *(marker.results[0] for marker in before)]
         values: dict[SSAValue, SSAValue] = dict(zip(arguments, replacements, strict=True))
         clones = repeated(trace, operations, values)
+
+        # Differentiate it: cotangents of its results become cotangents of its carried and captured values.
         variables = [trace.value(carried[index]) for index in floats]  # the iteration is a function of these
         of_iteration = Cotangents(trace, [*variables, *captured], cotangents.rules)
         seeds = [
@@ -93,6 +95,8 @@ def _backward_body(
             )
         ]  # fmt: skip
         of_iteration.pull_back(clones, seeds)
+
+        # Carry these cotangents to the next iteration; those of captured values are added up.
         results = [_total(of_iteration, variable) for variable in variables]
         for value, total in zip(captured, body.args[len(floats) + 1 :], strict=True):
             like = cotangents.program_tensor(value)
@@ -101,7 +105,7 @@ def _backward_body(
         types = [value.type for value in initial]
         values_after = map(trace.value, results)
         trace.add(scf.YieldOp(*(control.cast_to(trace, *pair) for pair in zip(values_after, types, strict=True))))
-    # `_store` uses the iteration. It stores the values whose placeholders are left in a block.
+    # Placeholders that no operation reads are erased, and `_store` replaces the others. It needs the iteration.
     erase_unused([inner for inner in body.ops if inner.results and inner is not iteration.owner])
     _store(trace, op, [marker if marker.parent is not None else None for marker in before], iteration)
     return body

@@ -38,6 +38,7 @@ def _attention(
         past_value: Values of earlier calls.
         lengths: Number of valid keys of each sequence, [batch]; later keys are left out.
     """
+    # The operands as [batch, heads, length, size], with the keys and values of the past.
     has_merged_heads = query.rank == 3
     if has_merged_heads:
         heads, kv_heads = call.integer("q_num_heads"), call.integer("kv_num_heads")
@@ -51,6 +52,8 @@ def _attention(
         key = slicing.concat(call.b, [past_key, key], axis=2)
     if past_value is not None:
         value = slicing.concat(call.b, [past_value, value], axis=2)
+
+    # The masks, all of which apply.
     masks = [_pad_mask(call, mask, key.shape[2])] if mask is not None else []
     if call.flag("is_causal"):
         # Position of the first query among the keys: for all sequences, or one for each.
@@ -113,20 +116,11 @@ def rotate(
         raise call.fail(f"{width} of the elements of {x} cannot be turned in pairs")
     if position_ids is not None:
         cosines, sines = (gathers.take(b, t, position_ids, axis=0) for t in (cosines, sines))
-    half = width // 2
     cosines, sines = (
-        shapes.expand_dims(b, slicing.slice_axis(b, t, t.rank - 1, start=0, limit=half), [t.rank - 1])
+        shapes.expand_dims(b, slicing.slice_axis(b, t, t.rank - 1, start=0, limit=width // 2), [t.rank - 1])
         for t in (cosines, sines)
     )
-    rotary = slicing.slice_axis(b, x, axis=3, start=0, limit=width)
-    if interleaved:
-        pairs = shapes.reshape(b, rotary, [*x.shape[:3], half, 2])
-        first, second = (
-            shapes.reshape(b, slicing.slice_axis(b, pairs, axis=4, start=n, limit=n + 1), [*x.shape[:3], half])
-            for n in (0, 1)
-        )
-    else:
-        first, second = (slicing.slice_axis(b, rotary, axis=3, start=n * half, limit=(n + 1) * half) for n in (0, 1))
+    first, second = _split_pairs(call, slicing.slice_axis(b, x, axis=3, start=0, limit=width), width // 2, interleaved)
     operands = (first, second, cosines, sines)
     real = formula(b, lambda u, v, k, s: u * k - v * s, *operands)
     imaginary = formula(b, lambda u, v, k, s: u * s + v * k, *operands)
@@ -134,11 +128,29 @@ def rotate(
         rotated = shapes.reshape(b, slicing.stack(b, [real, imaginary], axis=4), [*x.shape[:3], width])
     else:
         rotated = slicing.concat(b, [real, imaginary], axis=3)
-    return (
-        rotated
-        if width == size
-        else slicing.concat(b, [rotated, slicing.slice_axis(b, x, axis=3, start=width, limit=size)], axis=3)
+    if width == size:
+        return rotated
+    return slicing.concat(b, [rotated, slicing.slice_axis(b, x, axis=3, start=width, limit=size)], axis=3)
+
+
+def _split_pairs(call: NodeCall, x: Tensor, count: int, interleaved: bool) -> tuple[Tensor, Tensor]:
+    """Return the first and the second elements of `count` pairs along the last axis of x [batch, length, heads,
+    2 * count].
+
+    Pairs are neighbours if `interleaved`, else an element of the first half with one of the second half.
+    """
+    b = call.b
+    if not interleaved:
+        return (
+            slicing.slice_axis(b, x, axis=3, start=0, limit=count),
+            slicing.slice_axis(b, x, axis=3, start=count, limit=2 * count),
+        )
+    pairs = shapes.reshape(b, x, [*x.shape[:3], count, 2])
+    first, second = (
+        shapes.reshape(b, slicing.slice_axis(b, pairs, axis=4, start=n, limit=n + 1), [*x.shape[:3], count])
+        for n in (0, 1)
     )
+    return first, second
 
 
 def rotate_any(

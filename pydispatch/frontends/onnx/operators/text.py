@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
 from pydispatch.frontends.onnx.call import NodeCall
@@ -44,21 +46,14 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
     if min(columns, default=-1) < 0 or size * len(columns) > _MAX_COLUMN_MATRIX:
         raise call.fail(f"its {len(columns)} n-grams are counted in columns {min(columns, default=0)} to {size - 1}")
     rows = x if x.rank == 2 else shapes.expand_dims(b, x, axes=[0])
-    # gram_count: number of n-grams in the pool before those of the current length.
-    counts, matrices, gram_count = [], [], 0
-    for length, (begin, end) in enumerate(zip(begins, [*begins[1:], len(pool)], strict=True), 1):
-        if not 0 <= begin <= end <= len(pool) or (end - begin) % length:
-            raise call.fail(f"its n-grams of {length} words are the numbers {begin} to {end} of a pool of {len(pool)}")
-        grams = np.array(pool[begin:end], np.int64).reshape(-1, length)
-        if len(columns) < gram_count + len(grams):
-            raise call.fail(f"it has {len(columns)} columns for more n-grams")
+    counts, matrices = [], []
+    for length, (grams, own_columns) in enumerate(_pool_by_length(call, pool, begins, columns), 1):
         if shortest <= length <= longest and len(grams):
             # Up to `skips` words may be skipped between adjacent words of an n-gram, if it fits into a row at all.
             steps = range(1, skips + 2) if length > 1 else [1]
             counts.append(_count_grams(call, rows, words, grams, [s for s in steps if (length - 1) * s < words]))
             matrices.append(np.zeros((len(grams), size)))
-            matrices[-1][np.arange(len(grams)), columns[gram_count : gram_count + len(grams)]] = 1
-        gram_count += len(grams)
+            matrices[-1][np.arange(len(grams)), own_columns] = 1
     if not counts:
         raise call.fail("no n-gram counts")
     total = products.matmul(b, slicing.concat(b, counts, axis=1), b.constant(np.concatenate(matrices), F32))
@@ -70,6 +65,28 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
         total = formula(b, lambda n, w: (n.min(1.0) if mode == "IDF" else n) * w, total, weight)
     call.ignore("weights")
     return total if x.rank == 2 else shapes.squeeze(b, total, axes=[0])
+
+
+def _pool_by_length(
+    call: NodeCall, pool: Sequence[int], begins: Sequence[int], columns: Sequence[int]
+) -> Iterator[tuple[np.ndarray, Sequence[int]]]:
+    """Yield the n-grams [count, words] of 1 word, of 2 words, ..., and the column of each of them.
+
+    Args:
+        call: The node.
+        pool: The words of all n-grams, one n-gram after the other.
+        begins: Index in the pool of the first n-gram of each length.
+        columns: Column of each n-gram, in pool order.
+    """
+    gram_count = 0  # n-grams that are shorter than those of the current length
+    for length, (begin, end) in enumerate(zip(begins, [*begins[1:], len(pool)], strict=True), 1):
+        if not 0 <= begin <= end <= len(pool) or (end - begin) % length:
+            raise call.fail(f"its n-grams of {length} words are the numbers {begin} to {end} of a pool of {len(pool)}")
+        grams = np.array(pool[begin:end], np.int64).reshape(-1, length)
+        if len(columns) < gram_count + len(grams):
+            raise call.fail(f"it has {len(columns)} columns for more n-grams")
+        yield grams, columns[gram_count : gram_count + len(grams)]
+        gram_count += len(grams)
 
 
 def _count_grams(call: NodeCall, rows: Tensor, words: int, grams: np.ndarray, steps: list[int]) -> Tensor:

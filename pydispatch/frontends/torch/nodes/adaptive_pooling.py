@@ -120,19 +120,6 @@ def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tup
     Of equal elements the first one is chosen, of several NaN the last one.
     """
     spatial = len(output_size)
-
-    def choose_larger(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
-        """Return the running (value, position) or that of the next element. Ties are decided by positions, since
-        elements may be reduced in any order: the first of equal elements, the last NaN, as PyTorch does.
-        """
-        best, position, value, element_position = (Element(scalars, x) for x in (*running, *elements))
-        takes_element = (value > best) | (value.is_equal(best) & (element_position < position))
-        if value.dtype.is_float:
-            is_first_or_later_nan = ~best.unary("is_nan") | (element_position > position)
-            takes_element = takes_element | (value.unary("is_nan") & is_first_or_later_nan)
-        pairs = ((value, best), (element_position, position))
-        return [takes_element.where(taken, kept).scalar for taken, kept in pairs]
-
     starts = [
         builder.constant(reductions.least(self.dtype), self.dtype),
         builder.constant(reductions.largest(I64), I64),
@@ -140,7 +127,7 @@ def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tup
 
     def reduce(tensors: list[Tensor], axis: int) -> list[Tensor]:
         """Reduce values and positions together along an axis, which remains with size 1."""
-        reduced = reductions.reduce_with(builder, tensors, starts, [axis], choose_larger)
+        reduced = reductions.reduce_with(builder, tensors, starts, [axis], _choose_larger)
         return [reductions.kept_axes(builder, x, tensors[0], [axis]) for x in reduced]
 
     index = builder.constant(0, I64)
@@ -159,3 +146,18 @@ def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tup
         reduce_gathered_windows=lambda tensors, axis, counts: reduce(tensors, axis),  # a repeated element has no effect
     )
     return values, positions
+
+
+def _choose_larger(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+    """Return the larger one of two pairs (value, position): the running one, or that of an element.
+
+    Ties are decided by positions, since elements may be reduced in any order: the first of equal elements is taken,
+    and the last NaN, as in PyTorch.
+    """
+    best, position, value, element_position = (Element(scalars, x) for x in (*running, *elements))
+    takes_element = (value > best) | (value.is_equal(best) & (element_position < position))
+    if value.dtype.is_float:
+        is_first_or_later_nan = ~best.unary("is_nan") | (element_position > position)
+        takes_element = takes_element | (value.unary("is_nan") & is_first_or_later_nan)
+    pairs = ((value, best), (element_position, position))
+    return [takes_element.where(taken, kept).scalar for taken, kept in pairs]
