@@ -174,15 +174,7 @@ class Phases(LoopBounds):
         the loop, for the whole workgroup. exits_without_flag: as in `block`; it has RETURN outside of control
         statements only.
         """
-        is_last = nodes[-1] is self.source.body[-1]
-        exit_statement = next((statement for statement in nodes if exits_of(statement)), None)
-        is_inside_control = RETURN not in exits_without_flag
-        if exit_statement is not None and (is_inside_control or not is_last):
-            raise self.error(
-                exit_statement,
-                "a kernel is not left where invocations still have to meet",
-                "let the condition decide what is done, without return",
-            )
+        self._check_exits(nodes, exits_without_flag)
         nodes, bound = self._bounded(nodes)
         used = read_in(nodes) | assigned_in(nodes)
         spilled = {  # variables of this phase → their memory
@@ -214,6 +206,20 @@ class Phases(LoopBounds):
         for name, value, is_statement in assignments(nodes):
             if name in self.variables.uniform and is_statement and value is not None:
                 self.bind(ast.copy_location(ast.Name(name, ast.Store()), value), self.evaluate(value), value)
+
+    def _check_exits(self, nodes: Sequence[ast.stmt], exits_without_flag: frozenset[str]) -> None:
+        """Raise CompileError if a phase returns before the end of the kernel: other invocations would wait for this
+        one at the next barrier.
+        """
+        is_last = nodes[-1] is self.source.body[-1]
+        exit_statement = next((statement for statement in nodes if exits_of(statement)), None)
+        is_inside_control = RETURN not in exits_without_flag
+        if exit_statement is not None and (is_inside_control or not is_last):
+            raise self.error(
+                exit_statement,
+                "a kernel is not left where invocations still have to meet",
+                "let the condition decide what is done, without return",
+            )
 
     def _evaluate_formulas(self, names: set[str]) -> None:
         """Rematerialize the formulas of variables among `names`, in the order in which they were classified."""
@@ -279,17 +285,7 @@ class Phases(LoopBounds):
         Its head and the neutral element need the type of the value, which is known only after the body was emitted.
         The head is therefore written with "TYPE", which is replaced then, and the neutral element inserted before it.
         """
-        call = getattr(node, "value", None)
-        is_single_name = (
-            isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
-        )
-        if not is_single_name or not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
-            raise self.error(
-                node,
-                "a reduction over the workgroup takes one value and is assigned to one name",
-                "write total = pydispatch.group_sum(value)",
-            )
-        assert isinstance(node, ast.Assign)
+        target, call = self._target_and_call(node)
         symbol = GROUP_REDUCTIONS[self._named_object(call.func)]
         types: list[str] = []  # gets the type of the value when the body is emitted
 
@@ -322,5 +318,16 @@ class Phases(LoopBounds):
         start.value(f"arith.constant {neutral(symbol, type)} : {type}", type)
         neutral_operation = start.lines[0].partition(" = ")[2]
         outer.lines.insert(head_index, f"{neutral_name} = {neutral_operation}")
-        assert isinstance(node.targets[0], ast.Name)
-        self.bind(node.targets[0], Scalar(result, type), call)
+        self.bind(target, Scalar(result, type), call)
+
+    def _target_and_call(self, node: ast.stmt) -> tuple[ast.Name, ast.Call]:
+        """Return the name and the call of a reduction `name = function(value)`; raise CompileError for other forms."""
+        call = getattr(node, "value", None)
+        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+        if isinstance(target, ast.Name) and isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords:
+            return target, call
+        raise self.error(
+            node,
+            "a reduction over the workgroup takes one value and is assigned to one name",
+            "write total = pydispatch.group_sum(value)",
+        )

@@ -153,12 +153,14 @@ def classify(
                 visit(node.orelse)
 
     visit(statements)
+
+    # Of the variables that are read after a barrier without an assignment since, those that need no memory are formulas
+    # or uniform.
     assigned: dict[str, list[Assignment]] = {}
     for index, part in enumerate(phases):
         for name, value, is_statement in assignments(part.nodes):
             assigned.setdefault(name, []).append(Assignment(index, value, is_statement))
     exposed = read_in(evaluated_everywhere).union(*(read_before_assigned(part.nodes) for part in phases))
-    # Variables that are read after a barrier without an assignment since.
     crossing = assigned.keys() & exposed - uniform
     variables = Variables(uniform=uniform)
     _add_formulas(variables, crossing, assigned, is_pure, never_assigned)

@@ -108,6 +108,8 @@ def call(
     """
     present = [x for x in operands if x is not None]
     names = [key for key in node.input if key]
+
+    # The types of the results.
     results: Sequence[tuple[DType, Shape]] | None
     # ONNX has no names for the operands of a kernel (`names`), only for values of the model (`other_names`).
     results = result_types(tracer.builder, tracer.options.kernels, name, present, names=(), other_names=names)
@@ -122,6 +124,8 @@ def call(
         results = [(present[0].dtype, present[0].shape) if type_ is None else type_ for type_ in stated]
     if len(results) != len(node.output):
         raise tracer.builder.fail(f"'{name}' has {len(node.output)} results here, the user states {len(results)}")
+
+    # The call.
     numbers = {a.name: a.f if type_of(a) == "f" else a.i for a in attributes.values() if type_of(a) in ("f", "i")}
     model_names = [*names, *node.output]
     return custom_call(tracer.builder, name, present, results, numbers, other_names=model_names, is_assumed=assumed)

@@ -146,7 +146,7 @@ class OnnxTracer:
         return ", ".join(str(values.find(name)) for name in node.input)
 
     def _node(self, node: model.NodeProto, layer: str, values: Values, opsets: Mapping[str, int]) -> None:
-        """Emit one node.
+        """Emit one node, and define its outputs in `values`.
 
         A kernel of the user computes it, or a function of the model, which is inlined, or the conversion of its
         operator. A node of a domain without conversions always needs a kernel.
@@ -157,9 +157,7 @@ class OnnxTracer:
             values: Values of the graph by name, to which the outputs are added.
             opsets: Operator set version of each domain.
         """
-        operands = [self._value(values, name, "its operand") if name else None for name in node.input]
-        while operands and operands[-1] is None:  # so that omitted trailing operands do not count in checks
-            operands.pop()
+        operands = self._operands(node, values)
         domain = _domain(node.domain)
         attributes = self._attributes(node)
         function = self.functions.get((domain, node.op_type, node.overload))
@@ -187,6 +185,17 @@ class OnnxTracer:
             results: Sequence[Tensor | None] = custom.call(self, name, node, operands, attributes, values, replaced)
         else:
             results = convert()
+        self._define_outputs(node, results, values)
+
+    def _operands(self, node: model.NodeProto, values: Values) -> list[Tensor | None]:
+        """Return the operands of a node, with None for omitted ones, but without omitted ones at the end."""
+        operands = [self._value(values, name, "its operand") if name else None for name in node.input]
+        while operands and operands[-1] is None:
+            operands.pop()
+        return operands
+
+    def _define_outputs(self, node: model.NodeProto, results: Sequence[Tensor | None], values: Values) -> None:
+        """Add the results of a node to `values` under the names of its outputs; an unused output has the name ""."""
         if len(node.output) > len(results):
             raise self.builder.fail(f"{node.op_type}: {len(node.output)} outputs are named; it has {len(results)}")
         for name, result in zip(node.output, results, strict=False):

@@ -75,6 +75,21 @@ class _Program:
         ]
         # The graph may write its arguments: each tensor is a memory, which has its current value.
         arguments = [TensorMemory(x) if isinstance(x, Tensor) else x for x in self._declare_arguments(user_inputs)]
+        outputs = self.tracer.graph(self.program.graph, self._graph_inputs(arguments))
+        # The updated value of an argument is returned under the name of the argument.
+        results = {
+            _name(spec): memory.tensor
+            for spec, memory in zip(user_inputs, arguments, strict=True)
+            if isinstance(memory, TensorMemory) and memory.write_count
+        }
+        self._collect_outputs(outputs, results)
+        for weight, memory in self.weights.values():
+            if memory.write_count:
+                self.b.store(weight, memory.tensor)
+        self.b.finish("main", results)
+
+    def _graph_inputs(self, arguments: list[Any]) -> list[Any]:
+        """Return the values of the graph's inputs: the arguments of `main`, in order, and weights and constants."""
         remaining = iter(arguments)
         values: list[Any] = []
         if len(self.program.inputs) != len(self.program.graph.inputs):
@@ -94,18 +109,7 @@ class _Program:
                 raise self.b.fail(
                     f"input '{argument.name:.120}' of the graph is '{spec.argument.name:.120}' in the signature"
                 )
-        outputs = self.tracer.graph(self.program.graph, values)
-        # The updated value of an argument is returned under the name of the argument.
-        results = {
-            _name(spec): memory.tensor
-            for spec, memory in zip(user_inputs, arguments, strict=True)
-            if isinstance(memory, TensorMemory) and memory.write_count
-        }
-        self._collect_outputs(outputs, results)
-        for weight, memory in self.weights.values():
-            if memory.write_count:
-                self.b.store(weight, memory.tensor)
-        self.b.finish("main", results)
+        return values
 
     # -- inputs
 

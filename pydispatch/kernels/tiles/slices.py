@@ -331,20 +331,7 @@ class Slices(Scans):
         # Tiles of indices that are read from the memory are computed before it changes.
         part = replace(part, ranges=tuple(self._unaffected(node, range_, memory) for range_ in part.ranges))
         if isinstance(value, Tile):
-            tile = self.as_indexable(value_node, value)
-            padded = (1,) * (len(part.shape) - len(tile.shape)) + tile.shape
-            if len(padded) != len(part.shape) or any(a not in (1, b) for a, b in zip(padded, part.shape, strict=True)):
-                sizes = "x".join(map(str, part.shape))
-                raise self.error(
-                    value_node,
-                    f"a tile of {tile.shape_text} is stored into {sizes} elements",
-                    "store a tile of the same shape",
-                )
-            self.check_type(value_node, tile, memory.dtype, f"{what} is {memory.dtype}")
-            # A tile that reads other elements of the memory than it is stored to is computed before the first store.
-            read_origin = tile.reads.get(memory.name, part.origin)
-            if read_origin != part.origin or (memory.name in tile.reads and tile.shape != part.shape):
-                tile = self.materialized(value_node, tile, is_temporary=True)
+            tile = self._storable(value_node, value, part, what)
         else:
             tile = self.filled((1,) * len(part.shape), self.converted(value_node, value, memory.dtype, what))
         self.record_write(node, memory)
@@ -374,6 +361,24 @@ class Slices(Scans):
 
         self.parallel_over(part.shape, store, bounds=self._bounds(axis) if is_bounded and axis is not None else None)
         self._within_bounds = None
+
+    def _storable(self, node: ast.AST, value: Tile, part: ViewSlice, what: str) -> Tile:
+        """Return a tile as one whose elements can be computed and stored into a slice one by one.
+
+        Raise CompileError if its shape or type do not fit. `what` describes an element of the slice in messages.
+        """
+        tile, memory = self.as_indexable(node, value), part.memory
+        padded = (1,) * (len(part.shape) - len(tile.shape)) + tile.shape
+        if len(padded) != len(part.shape) or any(a not in (1, b) for a, b in zip(padded, part.shape, strict=True)):
+            sizes = "x".join(map(str, part.shape))
+            message = f"a tile of {tile.shape_text} is stored into {sizes} elements"
+            raise self.error(node, message, "store a tile of the same shape")
+        self.check_type(node, tile, memory.dtype, f"{what} is {memory.dtype}")
+        # A tile that reads other elements of the memory than it is stored to is computed before the first store.
+        read_origin = tile.reads.get(memory.name, part.origin)
+        if read_origin != part.origin or (memory.name in tile.reads and tile.shape != part.shape):
+            return self.materialized(node, tile, is_temporary=True)
+        return tile
 
     def _unaffected(self, node: ast.AST, range_: Range | IndexTile, memory: MemoryRef) -> Range | IndexTile:
         """Return `range_`, made independent of stores to `memory`: a lazy tile of indices that reads it is stored

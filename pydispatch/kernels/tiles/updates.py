@@ -19,9 +19,8 @@ class Updates(Products):
     ) -> bool:
         """Emit an atomic operation for each element of the tiles among its arguments; return whether there are tiles.
 
-        Nothing is emitted without tiles.
-        Tiles are broadcast to one shape. Elements whose index lies outside of the memory are left out. Tiles that read
-        the memory are stored before it changes.
+        Without tiles nothing is emitted. Tiles are broadcast to one shape. Elements whose index lies outside of the
+        memory are left out. Tiles that read the memory are stored before it changes.
 
         Args:
             node: The call.
@@ -34,10 +33,12 @@ class Updates(Products):
         tiles = [part for part in (*parts, *values) if isinstance(part, Tile)]
         if not tiles:
             return False
+
+        # Check the indices, and compute tiles whose elements cannot be computed one by one.
         for part in parts:
             if isinstance(part, Tile) and part.dtype not in INTEGERS:
                 raise self.error(node.args[1], f"{described(part)} as indices", "convert it: pydispatch.i32(...)")
-        computed = {  # tiles whose elements can be computed one by one, by the `id()` of the argument
+        computed = {  # indexable tiles by the `id()` of the argument
             id(tile): self.materialized(node, tile, is_temporary=True) if memory.name in tile.reads
             else self.as_indexable(node, tile)
             for tile in tiles
@@ -61,6 +62,8 @@ class Updates(Products):
                     position = cast(self.writer, self.as_number(node, indices[-1]), "index")
                     inside = self.and_below(inside, position, extent)
             indices += parts[len(memory.shape) :]  # surplus indices, for the handler's error
+
+            # The handler emits the operation, inside of a branch if an index may lie outside.
             outer = self.writer
             self.writer = outer.nested() if inside is not None else outer
             handler(self, node, [memory, TupleValue(tuple(indices)), *map(element, values)])

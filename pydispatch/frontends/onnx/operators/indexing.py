@@ -260,7 +260,9 @@ def _non_max_suppression(
     size = classes * batch
     most = shapes.reshape(b, max_count if max_count is not None else b.constant(0, I64), [])
     threshold = shapes.reshape(b, max_overlap if max_overlap is not None else b.constant(0.0, F32), [])
-    sorted_scores, order = ordering.top_k(b, scores, count, axis=2)  # best first; order: their boxes
+
+    # Sort the boxes of each class by their scores, best first; `order` has their indices.
+    sorted_scores, order = ordering.top_k(b, scores, count, axis=2)
     is_eligible = formula(b, lambda v: v.is_equal(v), sorted_scores)  # false for NaN
     if min_score is not None:
         is_eligible = formula(b, lambda v, n: v > n, sorted_scores, shapes.reshape(b, min_score, []))
@@ -269,13 +271,14 @@ def _non_max_suppression(
     flat = [shapes.reshape(b, t, [size, count]) for t in (low_y, low_x, high_y, high_x)]
     is_eligible = shapes.reshape(b, is_eligible, [size, count])
 
+    # Remove overlapping boxes in each class of each image, and list the remaining ones as (batch, class, box).
     kept = regions.best_boxes(
         b, flat, is_eligible, threshold, lambda common, union, threshold: common > union * threshold, most=most
     )
     indices = selection.indices_of_true(b, shapes.reshape(b, kept, [size * count]))
     box = gathers.take(b, shapes.reshape(b, order, [size * count]), indices, axis=0)
     class_count, box_count = (reductions.size_as(b, n, I64) for n in (classes, count))
-    # An index is (image * classes + class) * boxes + rank of the box.
+    # An index is (image * classes + class) * boxes + position of the box in `order`.
     image = formula(b, lambda at, k, n: at / (k * n), indices, class_count, box_count)
     class_index = formula(b, lambda at, k, n: at / n % k, indices, class_count, box_count)
     return slicing.concat(b, [shapes.expand_dims(b, t, axes=[1]) for t in (image, class_index, box)], axis=1)

@@ -46,8 +46,10 @@ def _resize(
         antialias=call.flag("antialias"),
         exclude_outside=call.flag("exclude_outside"),
     )
-    beyond = call.real("extrapolation_value", 0.0)
+    beyond = call.real("extrapolation_value", 0.0)  # value of elements outside of the operand
     policy = call.text("keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
+
+    # For each axis its new size, its scale and its region of interest.
     old = [x.shape[d] for d in axes]
     wanted: Sequence[Size]  # new sizes
     ratios: Sequence[Number | None]  # scales as in ResizedAxis

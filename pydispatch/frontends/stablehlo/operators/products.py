@@ -64,6 +64,7 @@ def convolution(
     and of the result are the batch, the channels and the spatial ones: operands are transposed to [n, c, spatial...]
     and [f, c, spatial...], and the result, [n, f, spatial...], back.
     """
+    # Read the properties.
     conv = op.properties["dimension_numbers"]
     assert isinstance(conv, Conv)
     image, kernel, result = conv.data
@@ -75,6 +76,8 @@ def convolution(
         for name in ("window_strides", "rhs_dilation", "lhs_dilation")
     )
     flipped = tracer.listed(op, "window_reversal", spatial, default=0)
+
+    # Bring the operands into the form of `convolutions.convolution`.
     batch, feature = image.first, image.second
     x = shapes.transpose(tracer.b, x, (batch, feature, *image.spatial))
     input_feature, output_feature = kernel.first, kernel.second
@@ -87,6 +90,8 @@ def convolution(
     if batches > 1:
         x, groups = _groups_of_batches(tracer, x, batches), batches
     window = convolutions.Window(strides, tuple(low), tuple(high), dilations)
+
+    # Emit the convolution, and bring its result into the stated order of axes.
     order = [0] * x.rank  # for each axis of the result, the axis of [n, f, spatial...] that becomes it
     for position, axis in enumerate((result.first, result.second, *result.spatial)):
         order[axis] = position

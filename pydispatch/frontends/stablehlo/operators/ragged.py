@@ -27,6 +27,7 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor, si
     sizes: number of elements of each group along the ragged dimension, [g]; or [..., g] if they differ along the batch
     dimensions and the rows (or contracted dimensions) before the ragged one.
     """
+    # Read and check the dimension numbers.
     name = "ragged_dot_dimension_numbers"
     numbers = tracer.record(op, name)
     batching, contracting = dimension_pairs(tracer, numbers, name, x, y)
@@ -40,6 +41,7 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor, si
     if len(groups) != expected_count or any(pair[1] in groups for pair in (*batching, *contracting)):
         wanted = "one group dimension of its own" if ragged in rows else "no group dimension"
         raise tracer.b.fail(f"{name}: dimension {ragged} of {x} is ragged, so {y} has {wanted}, got {list(groups)}")
+
     if ragged in batch:
         return products.dot_general(tracer.b, x, y, batching, contracting, tracer.dtype(op))
     # The common case, a mixture of experts, has a kernel that computes each row with the matrix of its group only.
@@ -49,6 +51,8 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor, si
         matrices = shapes.transpose(tracer.b, y, [groups[0], right, column])
         columns = shapes.transpose(tracer.b, x, [ragged, left])
         return grouped.by_groups_of_rows(tracer.b, columns, matrices, _ends(tracer, sizes), tracer.dtype(op))
+
+    # All other cases: products with all groups, of which those with other groups do not count.
     # `sizes` may have these dimensions of x, then the groups.
     dims_of_sizes = [*batch, *rows[: rows.index(ragged)]] if ragged in rows else [
         *batch, *contracted[: contracted.index(ragged)]
@@ -57,7 +61,7 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor, si
     if ragged in contracted:
         return _sums_of_groups(tracer, is_member, x, y, batching, contracting, tracer.dtype(op))
     # Products of each row with all right operands: [b, m, g, n]. Those with operands of other groups are then replaced
-    # by 0 and summed; multiplying them by 0 instead would keep their NaN.
+    # by 0 and summed; multiplying these by 0 instead would keep a NaN.
     product = products.dot_general(tracer.b, x, y, batching, contracting, tracer.dtype(op))
     free = [e for e in range(y.rank) if e not in {pair[1] for pair in (*batching, *contracting)}]
     group_axis = len(batch) + len(rows) + free.index(groups[0])

@@ -34,13 +34,21 @@ def embedding_bag(
 ) -> tuple[Tensor | Saved, ...]:
     """Combine the rows of the table `weight` that belong to a bag: add them up, or take their mean or maximum.
 
-    indices: a vector of rows of the table; bag b has the ones from offsets[b] to offsets[b + 1], without that end.
-    include_last_offset: whether `offsets` also has the end of the last bag, which else is the end of the indices. mode:
-    _SUM, _MEAN or _MAX. per_sample_weights: a factor for each index. padding_idx: row that belongs to no bag; None or
-    below 0 for no such row. Other parameters affect gradients only.
+    Args:
+        builder: The builder.
+        weight: The table.
+        indices: A vector of rows of the table; bag b has those from offsets[b] to offsets[b + 1], without that end.
+        offsets: Begin of each bag in `indices`.
+        scale_grad_by_freq: Affects gradients only.
+        mode: _SUM, _MEAN or _MAX.
+        sparse: Affects gradients only.
+        per_sample_weights: A factor for each index; None for 1.
+        include_last_offset: Whether `offsets` also has the end of the last bag, which else is the end of the indices.
+        padding_idx: Row that belongs to no bag; None or below 0 for no such row.
 
-    Return the combined rows of each bag and, as PyTorch saves them for gradients, the bag of each index, the number of
-    rows of each bag, and the table indices of maxima.
+    Returns:
+        The combined rows of each bag and, as PyTorch saves them for gradients, the bag of each index, the number of
+        rows of each bag, and the table indices of maxima.
     """
     if mode not in (_SUM, _MEAN, _MAX) or indices.rank != 1:
         raise builder.fail(f"bags of {indices} in mode {mode}; expected a vector, and mode 0, 1 or 2")
@@ -51,7 +59,7 @@ def embedding_bag(
     if per_sample_weights is not None:
         rows = ew.binary(builder, "mul", rows, shapes.expand_dims(builder, per_sample_weights, axes=[1]))
     shape, column = (bags, weight.shape[1]), shapes.expand_dims(builder, counts, axes=[1])
-    omits_bags = (
+    omits_bags = (  # as PyTorch does for these sums
         mode == _SUM and weight.dtype.name in _TYPES_WITHOUT_BAG_INDICES and (padding_idx is None or padding_idx < 0)
     )
     bags_of_indices = shapes.full(builder, 0, [0], offsets.dtype) if omits_bags else bag

@@ -39,6 +39,13 @@ class _Weights:
     hidden_bias: Tensor | None
     projection: Tensor | None
 
+    @classmethod
+    def of(cls, params: Sequence[Tensor], has_biases: bool) -> _Weights:
+        """Return weights from PyTorch's list: inputs, hidden, two biases if `has_biases`, perhaps the projection."""
+        input_bias, hidden_bias = params[2:4] if has_biases else (None, None)
+        projection = params[4 if has_biases else 2 :]
+        return cls(params[0], params[1], input_bias, hidden_bias, projection[0] if projection else None)
+
 
 Cell = Callable[[Builder, Tensor, list[Tensor], _Weights], "list[Tensor]"]
 """Function that emits one step: cell(builder, products of inputs by their weights, with bias [batch, gates * hidden],
@@ -137,33 +144,34 @@ def _network(
     """
     directions = 2 if bidirectional else 1
     weights_per_direction, remainder = divmod(len(params), num_layers * directions)
-    weight_count = 4 if has_biases else 2
+    weight_count = 4 if has_biases else 2  # without the projection
     if remainder or weights_per_direction not in (weight_count, weight_count + 1):
         raise builder.fail(f"{num_layers} layer(s) in {directions} direction(s) with {len(params)} weights")
+
+    # Bring x and the states into the form [steps, batch, features] and [layers * directions, batch, size].
     is_batched = x.rank == 3
     if not is_batched:
         x, states = shapes.expand_dims(builder, x, axes=[1]), [shapes.expand_dims(builder, s, axes=[1]) for s in states]
     elif batch_first:
         x = shapes.transpose(builder, x, [1, 0, 2])
+
+    # The output of a layer is the input of the next one.
     final_states: list[list[Tensor]] = []
     for layer in range(num_layers):
         outputs = []
         for direction in range(directions):
             index = layer * directions + direction
             weights = params[index * weights_per_direction : (index + 1) * weights_per_direction]
-            biases: Sequence[Tensor | None] = weights[2:4] if has_biases else (None, None)
-            projection = weights[weight_count] if weights_per_direction > weight_count else None
-            layer_weights = _Weights(
-                inputs=weights[0], hidden=weights[1], input_bias=biases[0], hidden_bias=biases[1], projection=projection
-            )
             state = [
                 shapes.squeeze(builder, slicing.slice_axis(builder, s, axis=0, start=index, limit=index + 1), axes=[0])
                 for s in states
             ]
-            output, state = _direction(builder, cell, x, state, layer_weights, backwards=direction == 1)
+            own_weights = _Weights.of(weights, has_biases)
+            output, state = _direction(builder, cell, x, state, own_weights, backwards=direction == 1)
             outputs.append(output)
             final_states.append(state)
         x = slicing.concat(builder, outputs, axis=2) if bidirectional else outputs[0]
+
     # For each state tensor, stack its final values of all layers and directions.
     final = [slicing.stack(builder, list(column), axis=0) for column in zip(*final_states, strict=True)]
     if not is_batched:

@@ -37,6 +37,8 @@ def _packed_attention(
     call.ignore("past_present_share_buffer", "rotary_embedding_dim")
     if call.flag("do_rotary"):
         raise call.fail("do_rotary is not supported")
+
+    # Queries, keys and values from one product, whose columns are then split.
     projected = project() if project is not None else products.matmul(call, x, weights)
     if bias is not None:
         projected = elementwise.binary(b, "add", projected, bias)
@@ -49,6 +51,8 @@ def _packed_attention(
     query, key, value = (
         attention.split_heads(call.b, t, heads) for t in slicing.split(b, projected, axis=2, sizes=sizes)
     )
+
+    # The cache is extended by the new keys and values, and attention runs over all of them.
     if past is not None:
         old = [
             shapes.reshape(b, slicing.slice_axis(b, past, axis=0, start=n, limit=n + 1), past.shape[1:]) for n in (0, 1)
@@ -178,14 +182,10 @@ def _group_query_attention(
     if call.integer("smooth_softmax", 0) == 1:
         raise call.fail("softmax with 1 added to its sums (smooth_softmax=1) is not supported")
     if key is None or value is None:
-        width = query.shape[2]
-        if isinstance(width, Expr) or width % (heads + 2 * kv_heads):
-            raise call.fail(f"{query} cannot be divided among {heads} + 2 * {kv_heads} heads")
-        head_size = width // (heads + 2 * kv_heads)
-        query, key, value = slicing.split(
-            b, query, axis=2, sizes=[heads * head_size, kv_heads * head_size, kv_heads * head_size]
-        )
+        query, key, value = _split_packed(call, query, heads, kv_heads)
     past_length: Size = past_key.shape[2] if past_key is not None else 0
+
+    # Rotary positions of the new queries and keys; those of the past are in its keys already.
     if call.flag("do_rotary"):
         if cosines is None or sines is None:
             raise call.fail("its tables of cosines and sines are missing")
@@ -198,6 +198,8 @@ def _group_query_attention(
             for x, n in ((query, heads), (key, kv_heads))
         )
     call.ignore("rotary_interleaved")  # without effect unless `do_rotary` is set
+
+    # Attention over the keys and values of the past and of this call.
     queries, keys, values = (
         attention.split_heads(call.b, t, n) for t, n in ((query, heads), (key, kv_heads), (value, kv_heads))
     )
@@ -208,6 +210,16 @@ def _group_query_attention(
     masks = [causal, attention.length_mask(b, counts, keys.shape[2])]
     result, _ = attention.attend(b, queries, keys, values, masks, scale=scale or None, softcap=softcap)
     return [attention.join_heads(call.b, result), keys, values]
+
+
+def _split_packed(call: NodeCall, packed: Tensor, heads: int, kv_heads: int) -> list[Tensor]:
+    """Split the last axis of a tensor [batch, length, ...] into the queries, keys and values of all heads."""
+    width = packed.shape[2]
+    if isinstance(width, Expr) or width % (heads + 2 * kv_heads):
+        raise call.fail(f"{packed} cannot be divided among {heads} + 2 * {kv_heads} heads")
+    head_size = width // (heads + 2 * kv_heads)
+    sizes = [heads * head_size, kv_heads * head_size, kv_heads * head_size]
+    return slicing.split(call.b, packed, axis=2, sizes=sizes)
 
 
 @MICROSOFT.converts("RotaryEmbedding")

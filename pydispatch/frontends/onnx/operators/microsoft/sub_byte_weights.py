@@ -49,6 +49,8 @@ def matmul(
     if bits not in (2, 4, 8) or order is not None or min(k, n, block) < 1 or block * bits % 8:
         raise call.fail(f"{bits} bits in blocks of {block}, or an order of the groups, are not supported")
     blocks, inner = -(-k // block), normalization.wide(x.dtype)
+
+    # The weights (integer - zero point) * scale, [n, blocks, block].
     if zeros is not None:
         if zeros.dtype == U8:
             row = -(-blocks * bits // 8)
@@ -63,6 +65,8 @@ def matmul(
         weights = formula(b, lambda v, s: (v.to(inner) - middle) * s.to(inner), *operands)
     else:
         weights = formula(b, lambda v, s, z: (v.to(inner) - z.to(inner)) * s.to(inner), *operands, zeros)
+
+    # The product, with rows of x padded to whole blocks.
     rows = shapes.reshape(b, elementwise.convert(b, x, inner), [product(x.shape[:-1]), k])
     if blocks * block != k:
         rows = slicing.pad(b, rows, low=[0, 0], high=[0, blocks * block - k], value=0.0)
