@@ -42,7 +42,8 @@ class Cotangents:
     """Table of the cotangents of SSA values while the program of the gradients is built; they are added up in it.
 
     The cotangent of a value is the gradient of the program's result with respect to it: a tensor of the same type and
-    shape. A value that is used several times has the sum of the cotangents of its uses.
+    shape. A value that is used several times has the sum of the cotangents of its uses. `pull_back` is called once; it
+    calls a rule for each operation, which reads the cotangents of the results by `of`, and adds those of the operands.
 
     Attributes:
         trace: Builder of the program.

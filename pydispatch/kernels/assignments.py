@@ -23,7 +23,8 @@ from pydispatch.patterns.types import TensorType
 class Assignments(Expressions):
     """Part of the code generators of kernels: assignments to variables and to elements of memory.
 
-    In the per-invocation style, each invocation executes them on its own.
+    `Statements` calls the method that is named after the class of a statement. A variable has no memory: it is bound to
+    the SSA value that was assigned last.
     """
 
     def _assign_statement(self, node: ast.Assign) -> None:

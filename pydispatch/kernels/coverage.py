@@ -49,7 +49,12 @@ class Evidence:
 
 
 class Coverage(RaceInstrumentation):
-    """Part of the code generator of kernels: it records which sizes bound global_id and group_id, to infer the grid."""
+    """Part of the code generators of kernels: it records which sizes bound global_id and group_id, to infer the grid.
+
+    While the kernel is emitted, `record_position` is called for each use of an id, and the other methods for each
+    subscript and comparison, in which a size may bound the id. Afterwards `workgroups` returns the size that the grid
+    covers along each axis.
+    """
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
         """Begin with no bounds recorded for the function `source`. workgroup: invocations along each axis."""

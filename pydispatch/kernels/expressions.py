@@ -59,7 +59,11 @@ COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "=="
 
 
 class Expressions(Subscripts):
-    """Part of the code generators of kernels: the expressions of a kernel."""
+    """Part of the code generators of kernels: the expressions of a kernel.
+
+    `evaluate` is the entry: it calls the method that is named after the class of the syntax node, such as `_binop` for
+    `ast.BinOp`. A method emits the operations of a node, and returns its value.
+    """
 
     def evaluate(self, node: ast.expr) -> Entity:
         """Evaluate an expression: emit its operations and return its value.

@@ -74,8 +74,9 @@ class LoopBounds(Subgroups):
     def _bounded(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
         """Return the statements that a phase (those between two barriers) needs, and the end of its loop along axis 0.
 
-        If the whole phase is guarded by `global_id(0) < n`, the loop over invocations ends at n instead of the guard:
-        loops without conditions can be vectorized. Otherwise return the statements as they are, and None.
+        If the whole phase is guarded by `if global_id(0) < n:`, the loop over invocations ends at n, and the statements
+        in the guard take its place: loops without conditions can be vectorized. Other conditions of the guard remain.
+        Without such a guard, return the statements as they are, and None.
         """
         *before, guard = nodes
         # A spilled variable has a value for every invocation, so that its phase runs for all of them.
@@ -87,18 +88,9 @@ class LoopBounds(Subgroups):
         tests = [guard.test]
         if isinstance(guard.test, ast.BoolOp) and isinstance(guard.test.op, ast.And):
             tests = guard.test.values
-        values: dict[str, ast.expr] = {}  # expression of each variable at the guard
-        for name, value in self.variables.formulas.items():
-            values[name] = _expression_of(value, values)
-        # A loop that ends at n skips the statements before the guard, too: they may only assign variables.
-        for statement in before:
-            if not _assigns_variables(statement) or not self._is_pure(statement.value, self._assigned):
-                return nodes, None
-            assigned = {name: value for name, value, _ in assignments([statement])}
-            expressions = {name: value for name, value in assigned.items() if value is not None}
-            if len(expressions) < len(assigned):  # a name without an expression of its own
-                return nodes, None
-            values |= {name: _expression_of(value, values) for name, value in expressions.items()}
+        values = self._expressions_at_guard(before)
+        if values is None:
+            return nodes, None
         for test in tests:
             end = self._loop_end_of_test(test, values)
             if end is None and not self._has_no_effects(test):
@@ -111,6 +103,24 @@ class LoopBounds(Subgroups):
             remaining = others[0] if len(others) == 1 else ast.copy_location(ast.BoolOp(ast.And(), others), guard.test)
             return [*before, ast.copy_location(ast.If(remaining, guard.body, []), guard)], end
         return nodes, None
+
+    def _expressions_at_guard(self, before: Sequence[ast.stmt]) -> dict[str, ast.expr] | None:
+        """Return the expression of each variable after the statements `before` a guard, in terms of ids and parameters.
+
+        Return None if these do more than to assign variables: a loop that ends at the guard's bound skips them, too.
+        """
+        values: dict[str, ast.expr] = {}
+        for name, value in self.variables.formulas.items():
+            values[name] = _expression_of(value, values)
+        for statement in before:
+            if not _assigns_variables(statement) or not self._is_pure(statement.value, self._assigned):
+                return None
+            assigned = {name: value for name, value, _ in assignments([statement])}
+            expressions = {name: value for name, value in assigned.items() if value is not None}
+            if len(expressions) < len(assigned):  # a name without an expression of its own
+                return None
+            values |= {name: _expression_of(value, values) for name, value in expressions.items()}
+        return values
 
     def _bounded_by_return(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
         """Return (the statements that a phase with `if i >= n: return` needs, the end of its loop along axis 0).

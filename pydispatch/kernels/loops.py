@@ -41,8 +41,9 @@ def _identity(counter: Scalar) -> Scalar:
 class Loops(Statements):
     """Part of the code generators of kernels: scf.for for counted loops, scf.while for all others.
 
-    A `continue`, `break` or `return` in a condition sets a flag, which the statements after it test. An exit that no
-    statement follows needs none.
+    `Statements` calls `_for_statement` and `_while_statement`. Variables that the body changes become iteration
+    arguments of the loop. A `continue`, `break` or `return` in a condition sets a flag, which the statements after it
+    test. An exit that no statement follows needs none.
     """
 
     def carried(self, body: Iterable[ast.stmt], counters: Iterable[str]) -> list[str]:
@@ -65,6 +66,8 @@ class Loops(Statements):
         if (items := self._items_of(node.iter)) is not None:
             self._unroll(node, items)
             return
+
+        # The counter; a loop that scf.for cannot express is emitted as scf.while.
         low, high, step = self.range_of(node)
         stages = self._stages_of(node)
         assert isinstance(node.target, ast.Name)
@@ -77,6 +80,8 @@ class Loops(Statements):
         if may_leave or step < 0:  # scf.for has no early exit, and a positive step only
             self._emit_as_while(node, low, high, step, variable_of_counter)
             return
+
+        # The body, in which the reassigned variables are iteration arguments.
         carried = self.carried(node.body, (node.target.id,))  # each has scalars: `or []` is for the type only
         before = [scalar for name in carried for scalar in scalars_in(self.environment[name]) or []]
         types = [scalar.type for scalar in before]
@@ -92,6 +97,8 @@ class Loops(Statements):
         self.block(node.body, exits_without_flag=frozenset({CONTINUE}))
         self._end_of_iteration(carried)
         inner_writer, self.writer, self.environment = self.writer, outer, saved
+
+        # The operation, and the values of the variables after it.
         assignment, results = outer.results(types)
         passed = ", ".join(f"{a.name} = {b.name}" for a, b in zip(arguments, before, strict=True))
         tail = f" iter_args({passed}) -> ({', '.join(types)})" if types else ""
@@ -201,6 +208,8 @@ class Loops(Statements):
             )
         if not isinstance(node.target, ast.Name):
             raise self.error(node.target, "a loop over range has one variable", "write for i in range(...)")
+
+        # Python's range has no keywords; pydispatch.range has `stages`.
         has_stages = self.evaluate(call.func) == Known(functions.range)
         if (other := next((k for k in call.keywords if not has_stages or k.arg != "stages"), None)) is not None:
             remedy = "pydispatch.range(..., stages=3) reads tiles ahead" if other.arg == "stages" else "leave it out"
@@ -213,6 +222,7 @@ class Loops(Statements):
             type = default_type(value) if isinstance(value, Literal) else value.type
             if type in FLOATS or type == "i1":
                 raise self.error(argument, f"range of {type}", "convert it: pydispatch.i32(...)")
+
         low, high = (Literal(0), arguments[0]) if len(arguments) == 1 else arguments[:2]
         step = arguments[2] if len(arguments) == 3 else Literal(1)
         if isinstance(step, Scalar):

@@ -24,7 +24,8 @@ class Phases(LoopBounds):
     """Code generator for a whole kernel in the per-invocation style.
 
     A kernel is divided at barriers and other collectives into phases. Each phase is a parallel loop over the
-    invocations.
+    invocations. An instance generates one kernel: `lower` is called once, and the attributes `prologue`, `written`,
+    `read`, `asserts` and `imports` then describe the rest of it.
     """
 
     def __init__(

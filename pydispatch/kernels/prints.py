@@ -36,7 +36,7 @@ def _print(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Ent
     without checks.
 
     Texts and numbers that are known while compiling become a part of the line in `context.prints`; other numbers are
-    arguments of `SYMBOL`. A line without those is printed by one call with the number 0.
+    arguments of `SYMBOL`. A line of texts alone is printed by one call with the number 0, which is ignored.
     """
     if not context.checks:
         raise context.error(
@@ -46,6 +46,8 @@ def _print(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Ent
         )
     if node.keywords:
         raise context.error(node.keywords[0].value, f"print has no '{node.keywords[0].arg}' in kernels", "leave it out")
+
+    # The parts of the line, where a type stands for a number of the run; `numbers` has the positions of these.
     parts, numbers, values = [], [], []
     for position, (argument, entity) in enumerate(zip(node.args, arguments, strict=True)):
         if isinstance(entity, Known) and isinstance(entity.value, str):
@@ -60,6 +62,8 @@ def _print(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Ent
         # Integers and conditions are first extended to 64 bits, which keeps their values.
         wide = value if is_float(value.type) else cast(context.writer, value, "i64" if value.type != "u64" else "u64")
         values.append(cast(context.writer, wide, "f64"))
+
+    # The calls, which state the line, the position of the number in it, and the number.
     line_index = context.writer.constant(len(context.prints), "i32")
     context.prints.append(PrintedLine(tuple(parts), tuple(numbers)))
     context.imports[SYMBOL] = _DECLARATION

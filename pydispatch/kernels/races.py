@@ -39,10 +39,14 @@ def stamps_name(memory: str) -> str:
 
 
 class RaceInstrumentation(WorkgroupMemory):
-    """Code generator that instruments memory accesses to detect data races between invocations.
+    """Part of the code generators of kernels: run-time checks of memory accesses for data races between invocations.
 
     Two accesses race when one is a write, their invocations differ, and they are in different workgroups or in the same
     one with no barrier between them. Atomic operations are not checked.
+
+    Each element has stamps, which say which invocation accessed it last, and in which phase. The methods are called in
+    the order of the kernel: `begin_kernel` once, `begin_phase` for each phase, and `on_access` for each access, which
+    compares the stamps of the element and replaces them.
 
     `watched` has the names of the views whose accesses are checked, in addition to all workgroup memory; None disables
     the checks. Memory of a single invocation needs none.

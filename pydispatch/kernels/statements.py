@@ -28,9 +28,10 @@ RESULT = "result "
 
 
 class Statements(Assignments):
-    """Part of the code generators of kernels: statements between two barriers, including conditions.
+    """Part of the code generators of kernels: statements between two barriers, conditions and inlined calls.
 
-    In the per-invocation style, each invocation executes them on its own.
+    `block` is the entry: it emits statements in order. A variable that a branch changes becomes a result of the
+    `scf.if`. Code after a `return`, `break` or `continue` in a branch is guarded by a flag that the exit sets.
     """
 
     def block(self, statements: Sequence[ast.stmt], exits_without_flag: frozenset[str] = frozenset()) -> None:
@@ -166,6 +167,7 @@ class Statements(Assignments):
         A variable that has a number in one branch only is undefined afterwards. then, other: emit the statements of the
         two branches. node: the `if`, for errors.
         """
+        # Emit both branches, each into a writer and an environment of its own.
         outer, before = self.writer, self.environment
         writers, environments = [], []
         for branch in (then, other):
@@ -174,6 +176,8 @@ class Statements(Assignments):
             writers.append(self.writer)
             environments.append(self.environment)
         self.writer, self.environment = outer, before
+
+        # Unify the values of the variables that differ after the branches.
         changed = [
             name
             for name in dict.fromkeys((*environments[0], *environments[1]))
@@ -189,6 +193,8 @@ class Statements(Assignments):
             positions = [writer.at(self.source, node) for writer in writers]  # contexts that set the source location
             with positions[0], positions[1]:  # each value is converted to the common type in its own branch
                 values.append((name, self.unified(node, writers, [e for e in pair if e is not None])))
+
+        # Yield them from the branches as results of the scf.if.
         types = [scalar.type for _, pair in values for scalar in scalars_in(pair[0]) or []]
         if types:
             for index, writer in enumerate(writers):
@@ -269,6 +275,8 @@ class Statements(Assignments):
                 f"got {len(arguments)}",
                 f"give {', '.join(names)}" if names else "give none",
             )
+
+        # Emit its statements in an environment of its own.
         saved = self.source, self.environment, self.static_names
         self.callers.append(self.source)
         self.source, self.static_names = source, frozenset()  # a called function has no static parameters
@@ -283,7 +291,7 @@ class Statements(Assignments):
             self.callers.pop()
         if isinstance(result, Undefined):
             raise source.error(
-                source.tree, f"'{function.__name__}' returns a value on some ways only", "end with a return"
+                source.tree, f"'{function.__name__}' returns a value on some paths only", "end with a return"
             )
         return result
 

@@ -27,7 +27,11 @@ SUBGROUP_SIZE = 32
 
 
 class Subgroups(Coverage):
-    """Code generator for operations on subgroups."""
+    """Part of the code generators of kernels: operations on subgroups, in which invocations exchange values.
+
+    All invocations first store their values in workgroup memory (`publish`), then meet at a barrier; each call then
+    loads the values of the others (`_call`).
+    """
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
         """Begin with no value of the function `source` stored for others. workgroup: invocations along each axis."""

@@ -22,7 +22,11 @@ FIRST_CODE = 0x50600000
 
 
 class Subscripts(Numbers):
-    """Part of the code generators of kernels: subscripts, which are elements of memory or items of tuples."""
+    """Part of the code generators of kernels: subscripts, which are elements of memory or items of tuples.
+
+    The generators are one chain of subclasses, from `Numbers` to `Phases` and `TileKernel`, so that a class for one
+    kind of syntax can call those for others. `Expressions` calls `_subscript` for each subscript that is read.
+    """
 
     def _subscript(self, node: ast.Subscript) -> Entity:
         """Emit the load of an element of memory, or return an item of a tuple."""

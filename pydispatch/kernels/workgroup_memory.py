@@ -16,7 +16,10 @@ MAX_SHARED_BYTES = 48 << 10
 
 
 class WorkgroupMemory(Loops):
-    """Code generator for workgroup memory.
+    """Part of the code generators of kernels: workgroup memory, for requested arrays and for spilled variables.
+
+    A spilled variable has a value for each invocation that must outlive a barrier: `_spill` stores it before, and
+    `_restored` loads it after.
 
     Attributes:
         workgroup: Number of invocations along each axis, axis 0 (the innermost) first.

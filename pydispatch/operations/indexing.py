@@ -193,6 +193,14 @@ def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Se
         return insert_slice(builder, x, update, begins)
     if _is_small_part(x.shape, update.shape) and all(_can_update_in_place(builder, part) for part in builder.parts(x)):
         return _stored_at(builder, x, update, starts)
+    return _chosen_from_both(builder, x, update, starts)
+
+
+def _chosen_from_both(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Tensor]) -> Tensor:
+    """Return x with a slice replaced by `update`, by a loop over all elements that reads each from one of the two.
+
+    Arguments are those of `dynamic_update_slice`.
+    """
     last_start = [builder.index(n - size) for n, size in zip(x.shape, update.shape, strict=True)]
     sizes = [builder.index(size) for size in update.shape]
     readable = with_an_element(builder, update)  # reads stay in bounds for an empty update too

@@ -119,7 +119,9 @@ def _operation(kind: Callable[..., Operation], *operands: SSAValue) -> Operation
 class Reals:
     """Builder of scalar operations in a block; both operands of a binary operation have the same type.
 
-    Complex numbers are only composed and taken apart here; the subclass `Scalars` computes with them.
+    Each method appends operations and returns their result. Operations are found by name: `unary` calls the method
+    `_name`, such as `_floor`, for functions without an operation of their own. Complex numbers are only composed and
+    taken apart here; the subclass `Scalars` computes with them.
     """
 
     def __init__(self, block: Block) -> None:

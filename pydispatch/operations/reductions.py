@@ -160,8 +160,9 @@ def arg_reduce(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = F
                last: bool = False) -> Tensor:  # fmt: skip
     """Return the index of the "max" or "min" along an axis; -1 if it has no elements.
 
-    Of equal elements it is the first, or with `last` the last. NaN counts as beyond all numbers. Two reductions, of the
-    elements and then of the indices of those that equal the extreme, are vectorized on CPUs; one of pairs is not.
+    Of equal elements it is the first, or with `last` the last. NaN counts as beyond all numbers. The elements are
+    reduced to the extreme first, and then the indices of those that equal it: both loops are vectorized on CPUs, unlike
+    one over pairs of an element and an index.
 
     Args:
         builder: The builder.
@@ -183,7 +184,9 @@ def arg_reduce(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = F
     extremes = broadcast_to(builder, reduce(builder, name, values, [axis], keep=True), x.shape)
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
-        """Return the running index, or the index of an element that equals the extreme and is before or after that."""
+        """Return the smaller (with `last`, the larger) of the running index and that of an element; the latter counts
+        only if the element equals the extreme.
+        """
         value, extreme = elements
         is_extreme = scalars.compare("eq", value, extreme)
         if value.dtype.is_float:  # NaN equals nothing, and is the extreme wherever it occurs

@@ -120,10 +120,12 @@ def _standardize(h: View, q: View, i: int, row: int) -> None:
 
 
 def _francis_step(h: View, q: View, i: int, first: int, last: int, trace: Any, det: Any) -> None:
-    """Apply one QR step with two shifts to rows `first` to `last` of h[i], and multiply q[i] by its reflections.
+    """Apply one QR step with two shifts (Francis' step, as in EISPACK's hqr2) to rows `first` to `last` of h[i], and
+    multiply q[i] by its reflections.
 
     There are at least three rows. The shifts are given by their sum `trace` and their product `det`, which are real for
-    conjugate shifts. Reflections of two or three rows move a bulge down the diagonal.
+    conjugate shifts. The first reflection makes elements below the subdiagonal nonzero, the bulge; each following one,
+    of three rows and at the end of two, moves it down by a row.
     """
     n = h.shape[2]
     a, b, c = h[i, first, first], h[i, first, first + 1], h[i, first + 1, first]

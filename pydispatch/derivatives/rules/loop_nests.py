@@ -75,8 +75,10 @@ def element(block: Block, value: SSAValue) -> Element:
 
 
 class LoopNest:
-    """A `linalg.generic` that is differentiated, and emission of the loop nests over the same iterations that compute
-    its derivatives.
+    """A `linalg.generic` that is differentiated, and emission of the loop nests that compute its derivatives.
+
+    A rule creates an instance for one operation, and calls `summed` for each operand: it emits a loop nest over the
+    same iterations that computes the operand's cotangent. `combined_over_loops` emits other nests over them.
 
     Attributes:
         cotangents: Cotangents of the program.

@@ -132,7 +132,10 @@ class Message:
 
 
 class _MessageReader:
-    """Recursive decoder of one buffer. Positions are byte offsets into it."""
+    """Recursive decoder of the protobuf messages in one buffer. Positions are byte offsets into it.
+
+    `fill` decodes a message field by field, and calls itself for messages in it.
+    """
 
     def __init__(self, data: memoryview) -> None:
         """Take the buffer, from which submessages are decoded without a copy."""

@@ -34,7 +34,7 @@ _TESTED_OPSETS = range(11, 24)
 
 
 class OnnxTracer:
-    """Translator of an ONNX model into builder calls.
+    """Translator of an ONNX model into builder calls. The frontend creates one for each model, and calls `main` once.
 
     Attributes:
         builder: Builder of the program.

@@ -122,6 +122,8 @@ class _Program:
         names = list(self.program.names)
         if len(names) != len(user_inputs):  # not stated, or an argument is a list of tensors, which have no own names
             names = [_name(spec) for spec in user_inputs]
+
+        # Declare the arguments.
         graph = self.program.graph
         inputs = []
         for spec, name in zip(user_inputs, names, strict=True):
@@ -130,6 +132,8 @@ class _Program:
                 inputs.append(Input(name, I64, shape=()))
                 continue
             inputs.append(Input(name, meta.dtype, tuple(self._size(n, name, d) for d, n in enumerate(meta.sizes))))
+
+        # Bind the symbols of their sizes.
         arguments: list[Any] = []
         sizes: list[tuple[str, SizeText, Size]] = []  # (message with {a} for the run-time size, declared size, size)
         for tensor, spec, name in zip(self.b.begin(inputs), user_inputs, names, strict=True):

@@ -26,7 +26,9 @@ _PYTORCH_NAMESPACES = ("aten.", "prims.", "_operator.", "higher_order.", "math."
 
 
 class Tracer:
-    """Translator of the graphs of one program into builder calls.
+    """Translator of the graphs of one program into builder calls; `graph` translates one, also the bodies of loops.
+
+    Tensors of the graph are memories (`TensorMemory`), because nodes may write them in place, or views of these.
 
     Attributes:
         b: Builder of the program.

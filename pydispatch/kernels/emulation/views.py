@@ -47,7 +47,11 @@ def tile(array: Any) -> Any:
 
 
 class ArrayView:
-    """View of a kernel over `array`; `name` is the parameter in errors.
+    """View of a kernel over a NumPy array while the kernel runs under plain Python.
+
+    Attributes:
+        name: Name of the view in errors: that of the parameter.
+        array: The elements.
 
     Where a slice reaches beyond the array, its elements read as 0 and are not written. A single element outside of the
     array is an error.
@@ -110,26 +114,14 @@ class ArrayView:
     def positions(self, indices: tuple[Any, ...]) -> tuple[list[Any], Any]:
         """Return one array of indices for each dimension of the view, and an array that says which elements are inside.
 
-        `indices` is a result of `_indices`. All arrays have the shape of the slice.
-
-        Tiles of indices are broadcast together. The axes of their common shape replace that of the first tile's index.
+        `indices` is a result of `_indices`. All arrays have the shape of the slice. Tiles of indices are broadcast
+        together; the axes of their common shape replace that of the first tile's index. For example, view[2:6, rows, k]
+        with a tile rows [3, 2] has the shape [4, 3, 2]; in dimension 0 the index changes along the first axis of it, in
+        dimension 1 along the others, and in dimension 2 it is k everywhere.
         """
         tiles = [np.asarray(index) for index in indices if isinstance(index, np.ndarray)]
         tile_shape = np.broadcast_shapes(*(index.shape for index in tiles)) if tiles else ()
-        shape: list[int] = []  # of the slice
-        axes: list[int] = []  # axis of the slice along which the index of each dimension changes; 0 for a single index
-        tile_axis = None  # first of the axes over which tiles of indices run
-        for index in indices:
-            if isinstance(index, np.ndarray):
-                if tile_axis is None:
-                    tile_axis = len(shape)
-                    shape += tile_shape
-                axes.append(tile_axis)
-            elif isinstance(index, slice):
-                axes.append(len(shape))
-                shape.append(index.stop - index.start)
-            else:
-                axes.append(0)
+        shape, axes = self._axes_of_slice(indices, tile_shape)
         positions, inside = [], np.ones(shape, bool)
         for index, axis, size in zip(indices, axes, self.shape, strict=True):
             # Axes of size 1 are appended, so that broadcasting puts the indices along their axis of the slice.
@@ -145,6 +137,27 @@ class ArrayView:
             inside &= (position >= 0) & (position < size)
             positions.append(position)
         return positions, inside
+
+    @staticmethod
+    def _axes_of_slice(indices: tuple[Any, ...], tile_shape: tuple[int, ...]) -> tuple[list[int], list[int]]:
+        """Return the shape of a slice, and for each dimension of the view the first axis of the slice along which its
+        index changes; 0 for a single index, which does not change.
+        """
+        shape: list[int] = []
+        axes: list[int] = []
+        tile_axis = None  # first of the axes over which tiles of indices run
+        for index in indices:
+            if isinstance(index, np.ndarray):
+                if tile_axis is None:
+                    tile_axis = len(shape)
+                    shape += tile_shape
+                axes.append(tile_axis)
+            elif isinstance(index, slice):
+                axes.append(len(shape))
+                shape.append(index.stop - index.start)
+            else:
+                axes.append(0)
+        return shape, axes
 
     def _indices(self, index: Index) -> tuple[Any, ...]:
         """Return for each dimension an integer, a slice whose start and stop are stated, or an array of indices."""

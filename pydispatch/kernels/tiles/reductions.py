@@ -13,7 +13,10 @@ SYMBOLS = {"sum": "+", "max": "max", "min": "min"}
 
 
 class Reductions(TileValues):
-    """Code generator for reductions of tiles."""
+    """Part of the code generator of kernels in the tile style (`TileKernel`): reductions of tiles.
+
+    `reduced` is the entry. The other methods emit the loops for the whole tile, its last axis, or another axis.
+    """
 
     def reduced(self, node: ast.AST, tile: Tile, symbol: str, axis: int | None, keepdims: bool) -> Scalar | Tile:
         """Reduce a tile along an axis, or over all elements, and return the resulting tile or number.

@@ -54,8 +54,8 @@ class Scans(Reductions):
     def extreme_and_index(self, node: ast.AST, tile: Tile, symbol: str, axis: int, keepdims: bool) -> TupleValue:
         """Return the largest (symbol ">") or smallest ("<") elements along an axis, and their indices along it (i32).
 
-        It is the first of equal elements, and the first NaN if there is one. Both results are tiles in which the axis
-        has size 1, or without keepdims is removed; those of a tile of one axis then are numbers.
+        The first of equal elements counts, and the first NaN if there is one. Both results are tiles in which the axis
+        has size 1, with keepdims; without, the axis is removed, and the results for a tile of one axis are numbers.
         """
         shape = tuple(1 if dimension == axis else size for dimension, size in enumerate(tile.shape))
         results = [self.buffer(node, shape, dtype) for dtype in (tile.dtype, "i32")]

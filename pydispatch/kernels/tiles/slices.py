@@ -99,7 +99,10 @@ class ViewSlice:
 
 
 class Slices(Scans):
-    """Code generator for loads and stores of slices of views."""
+    """Part of the code generator of kernels in the tile style (`TileKernel`): loads and stores of slices of views.
+
+    `slice_of` analyses a subscript such as x[i:i + 16, j]; `loaded` and `write` emit accesses to elements of the slice.
+    """
 
     _within_bounds: tuple[Scalar | Literal, Scalar | Literal, Scalar] | None = None
     """(start of the slice, size of the view, SSA value of the loop index) of the loop that `write` is emitting, if its
@@ -319,13 +322,9 @@ class Slices(Scans):
         return Tile(tile.shape, tile.dtype, tile.element, reads, part=None if other else part)
 
     def write(self, node: ast.Subscript, part: ViewSlice, value: Entity, value_node: ast.AST) -> None:
-        """Store a tile, or one number, into a slice of a view.
+        """Store `value`, a tile or one number, into the slice `part` that `node`, the target of an assignment, denotes.
 
-        Args:
-            node: The target of the assignment.
-            part: The slice that it denotes.
-            value: The tile or number.
-            value_node: The value's node, for errors.
+        value_node: the value's node, for errors.
         """
         memory, what = part.memory, f"an element of '{ast.unparse(node.value)}'"
         # Tiles of indices that are read from the memory are computed before it changes.

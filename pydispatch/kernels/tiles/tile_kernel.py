@@ -33,7 +33,9 @@ from pydispatch.patterns.types import DType
 
 
 class TileKernel(TileVariables):
-    """Code generator for the body of one kernel in the tile style.
+    """Code generator for the body of one kernel in the tile style: statements of a workgroup as a whole, on tiles.
+
+    An instance generates one kernel: `lower` is called once.
 
     Args:
         source: The kernel's function.

@@ -29,7 +29,11 @@ ZERO, ONE = Scalar("%zero", "index"), Scalar("%one", "index")
 
 
 class TileValues(WorkgroupMemory):
-    """Code generator for operations of a workgroup on tiles."""
+    """Part of the code generator of kernels in the tile style (`TileKernel`): tiles, their elements and their memory.
+
+    A tile is lazy at first: an expression whose elements `element` emits one by one, in a loop of `parallel_over`.
+    `materialized` computes it into a buffer of workgroup memory; `release` makes the buffer free for other tiles.
+    """
 
     memory_remedy = "make tiles smaller, or have fewer variables that are tiles"
 

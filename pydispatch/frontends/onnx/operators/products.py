@@ -204,6 +204,8 @@ def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = 
         raise call.fail(
             f"its pads are {pads}, its output_padding {output_padding}; expected {2 * rank} and {rank} of them"
         )
+
+    # The pads along each axis, from `output_shape`, else `auto_pad`, else `pads`.
     low: list[Size] = list(pads[:rank])
     high: list[Size] = list(pads[rank:])
     for d in range(rank):
