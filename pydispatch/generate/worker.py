@@ -22,9 +22,10 @@ from pydispatch.generate.sequence import TokenSequence
 class Worker:
     """A thread that runs the steps of a scheduler while there are sequences, and sleeps otherwise.
 
-    The thread starts with the first request. The queue holds the requests that have not started, and has room for
-    `max_queue`. `submit` with `may_wait` adds a request in any case; one beyond that has a future, on which its
-    submitter waits, that is done when the queue has room for it.
+    An engine creates one worker. `submit` adds a request, and starts the thread with the first one; `close` ends the
+    thread, and `join` waits for its end. The queue holds the requests that have not started, and has room for
+    `max_queue`. `submit` with `may_wait` also accepts a request for which the queue has no room, and returns a future,
+    which is done when there is room.
     """
 
     def __init__(

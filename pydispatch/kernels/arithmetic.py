@@ -268,7 +268,7 @@ def _power(writer: Writer, lhs: Number, rhs: Number, type: str) -> Scalar:
 
 
 Table = dict[str, "str | Callable[[Writer, Scalar, Scalar], Scalar]"]
-"""Operators to the name of an MLIR operation, or to a function that emits several."""
+"""Operator → name of an MLIR operation, or a function that emits several."""
 _FLOAT: Table = {
     "+": "arith.addf", "-": "arith.subf", "*": "arith.mulf", "/": "arith.divf", "//": _floor_divide_floats,
     "max": "arith.maximumf", "min": "arith.minimumf",

@@ -104,4 +104,4 @@ TABLE: dict[Any, Handler] = {
     **{getattr(functions, f"atomic_{symbol}"): _handler(symbol) for symbol in KINDS},
     functions.atomic_cas: _compare_exchange,
 }
-"""Atomic functions to their handlers."""
+"""Atomic function → handler that emits a call of it."""

@@ -16,4 +16,5 @@ COLLECTIVES: dict[Any, str] = {
     **dict.fromkeys(GROUP_REDUCTIONS, "reduction"),
     **dict.fromkeys((*SUBGROUP_REDUCTIONS, functions.subgroup_shuffle, functions.subgroup_ballot), "exchange"),
 }
-"""Kinds of stretches (`variables.Stretch`) that calls of these functions are."""
+"""Function that all invocations of a workgroup call together → kind of the statement that calls it, as in
+`variables.Stretch`."""

@@ -150,11 +150,11 @@ Entity = Scalar | Literal | TupleValue | MemoryRef | Tile | Known | Formula | Sp
 """Value of a name or an expression of a kernel while it is compiled."""
 
 FLOATS = {"f8E4M3FN": 8, "f8E5M2": 8, "f16": 16, "bf16": 16, "f32": 32, "f64": 64}
-"""Floating-point types to their widths."""
+"""Floating-point type → width in bits."""
 UNSIGNED = {"u8": 8, "u16": 16, "u32": 32, "u64": 64}
-"""Unsigned integer types to their widths."""
+"""Unsigned integer type → width in bits."""
 INTEGERS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "index": 64, **UNSIGNED}
-"""All integer types to their widths."""
+"""Integer type → width in bits."""
 
 
 def bytes_of(type: str) -> int:

@@ -7,4 +7,4 @@ from typing import Any
 from pydispatch.kernels import allocations, atomics, calls, prints
 
 HANDLERS: dict[Any, calls.Handler] = {**calls.TABLE, **atomics.TABLE, **allocations.TABLE, **prints.TABLE}
-"""Functions of Python that kernels may call to what emits the call."""
+"""Function of Python that kernels may call → handler that emits the call."""

@@ -76,4 +76,4 @@ def _print(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Ent
 
 
 TABLE: dict[Any, Handler] = {builtins.print: _print}
-"""Functions to what emits a call of them."""
+"""Function → handler that emits a call of it."""

@@ -110,7 +110,7 @@ class Subscripts(Numbers):
         return index
 
     def _check(self, node: ast.expr, index: Scalar, size: Scalar | Literal, dimension: int) -> None:
-        """Emit an assertion that an index is less than a size, compared as unsigned: negative ones fail, too."""
+        """Emit an assertion that an index is less than a size, compared as unsigned: a negative index fails, too."""
         extent = cast(self.writer, size, "index")
         inside = self.writer.value(f"arith.cmpi ult, {index.name}, {extent.name} : index", "i1")
         self.emit_assertion(node, inside, f"the index {ast.unparse(node)} is outside of dimension {dimension}")

@@ -80,25 +80,25 @@ Formula = Callable[..., Element | Sequence[Element]]
 """Function formula(one element of each tensor...) -> one element of the result, or of several results."""
 
 
-def formula(builder: Builder, written: Formula, *tensors: Tensor) -> Tensor:
+def formula(builder: Builder, function: Formula, *tensors: Tensor) -> Tensor:
     """Compute a tensor by a formula of one element of each tensor, with NumPy's broadcasting."""
-    return formulas(builder, written, *tensors)[0]
+    return formulas(builder, function, *tensors)[0]
 
 
-def formulas(builder: Builder, written: Formula, *tensors: Tensor) -> list[Tensor]:
+def formulas(builder: Builder, function: Formula, *tensors: Tensor) -> list[Tensor]:
     """Compute several tensors by a formula that returns an element for each of them."""
 
     def elements(s: Scalars, *scalars: Scalar) -> list[Scalar]:
         """Call the formula with scalars as elements, and return the scalars of its results."""
-        results = written(*(Element(s, scalar) for scalar in scalars))
+        results = function(*(Element(s, scalar) for scalar in scalars))
         return [e.scalar for e in ([results] if isinstance(results, Element) else results)]
 
     return elementwise.apply_several(builder, elements, *tensors)
 
 
-def positions(builder: Builder, written: Callable[[ResultPositions], Element], shape: Shape) -> Tensor:
+def positions(builder: Builder, function: Callable[[ResultPositions], Element], shape: Shape) -> Tensor:
     """Compute a tensor of the shape `shape` by a formula of the positions of its elements."""
-    return elementwise.apply_several(builder, lambda s: written(ResultPositions(s)).scalar, shape=tuple(shape))[0]
+    return elementwise.apply_several(builder, lambda s: function(ResultPositions(s)).scalar, shape=tuple(shape))[0]
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,12 +56,12 @@ def _elements(
     require_elements(builder, x, positions, tuple(shape))
     sizes = {d: builder.index(x.shape[d]) for d in positions}
 
-    def written(p: CoordinateBuilder) -> list[SSAValue]:
+    def position_in_x(p: CoordinateBuilder) -> list[SSAValue]:
         """Return the position in x: a clamped element of `positions`, or the loop index of the axis in `others`."""
         at = dict(zip(positions, p.elements, strict=True))
         return [_clamped_position(p, at[d], sizes[d]) if d in at else p.loop_index(others[d]) for d in range(x.rank)]
 
-    return elements_at(builder, x, tuple(shape), written, *positions.values())
+    return elements_at(builder, x, tuple(shape), position_in_x, *positions.values())
 
 
 def take(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:

@@ -99,7 +99,7 @@ def normalized(
     inner = wide(x.dtype)
     operands = [x, mean, variance, *(t for t in (scale, bias) if t is not None)]
 
-    def written(e: Element, mean: Element, variance: Element, *more: Element) -> Element:
+    def normalized_element(e: Element, mean: Element, variance: Element, *more: Element) -> Element:
         """Return one normalized element. `more` has elements of the scale and of the bias, as far as these are
         stated.
         """
@@ -108,7 +108,7 @@ def normalized(
         result = result * next(scale_and_bias) if scale is not None else result
         return (result + next(scale_and_bias) if bias is not None else result).to(x.dtype)
 
-    return formula(builder, written, *operands)
+    return formula(builder, normalized_element, *operands)
 
 
 def layer_norm(
@@ -129,12 +129,12 @@ def rms_norm(builder: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | N
     squares = formula(builder, lambda e: e.to(inner) * e.to(inner), x)
     mean = reductions.mean(builder, squares, axes, keep=True)
 
-    def written(e: Element, m: Element, *more: Element) -> Element:
+    def normalized_element(e: Element, m: Element, *more: Element) -> Element:
         """Return one element divided by the root of the mean square m, times the scale if there is one in `more`."""
         result = e.to(inner) * (m + epsilon).unary("rsqrt")
         return (result * more[0].to(inner) if more else result).to(x.dtype)
 
-    return formula(builder, written, x, mean, *([scale] if scale is not None else []))
+    return formula(builder, normalized_element, x, mean, *([scale] if scale is not None else []))
 
 
 def along(builder: Builder, x: MaybeTensor, axis: int, rank: int) -> MaybeTensor:

@@ -193,13 +193,13 @@ def _philox_bits(
     return reshape(builder, values, shape), count
 
 
-def _at_each_counter(builder: Builder, shape: list[int], written: Formula, *tensors: Tensor) -> list[Tensor]:
+def _at_each_counter(builder: Builder, shape: list[int], function: Formula, *tensors: Tensor) -> list[Tensor]:
     """Apply a formula to each element's row-major index, which it adds to a counter, and return its results.
 
     Args:
         builder: The builder.
         shape: Shape of the results.
-        written: The formula: written(row-major index as a u64, element of each tensor...) -> elements.
+        function: The formula: function(row-major index as a u64, element of each tensor...) -> elements.
         tensors: Tensors of rank 0.
     """
 
@@ -208,7 +208,7 @@ def _at_each_counter(builder: Builder, shape: list[int], written: Formula, *tens
         at = Element(s, s.const(0, U64))
         for d, n in enumerate(shape):
             at = at * n + at.position(d, U64)  # of the element that is computed
-        return [e.scalar for e in written(at, *(Element(s, x) for x in scalars))]  # type: ignore[union-attr]
+        return [e.scalar for e in function(at, *(Element(s, x) for x in scalars))]  # type: ignore[union-attr]
 
     return ew.apply_several(builder, numbered, *tensors, shape=tuple(shape))
 

@@ -82,9 +82,9 @@ _FORMULAS = frozenset({"logistic", "sign"})
 they need."""
 
 _FLOAT_ORDER = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
-"""Relations to predicates of floats. Only "ne" is true for NaN."""
+"""Order of a comparison → predicate of arith.cmpf. Only "ne" is true for NaN."""
 _CLASSES = {"is_nan": more_math.IsNaNOp, "is_inf": more_math.IsInfOp, "is_finite": more_math.IsFiniteOp}
-"""Tests of floats to their operations."""
+"""Name of a test of floats → its operation."""
 
 
 def _same_type(op: type[Operation], *operands: SSAValue) -> Operation:

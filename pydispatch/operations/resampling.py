@@ -54,7 +54,7 @@ CUBIC_SLOPES: Taps = (
     (1, lambda part: -cubic_inner_slope(1 - part)),
     (2, lambda part: -cubic_outer_slope(2 - part)),
 )
-"""Taps whose weights are the derivatives of those of `LINEAR` and `CUBIC`."""
+"""Derivatives of the weights of cubic interpolation by the position."""
 
 
 def sum_of_products(*factors: Element) -> Element:

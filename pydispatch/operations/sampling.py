@@ -202,11 +202,11 @@ def _coordinate(builder: Builder, grid: Tensor, n: int) -> Tensor:
 _NEAREST: Taps = ((0, lambda part: part.const(1.0)),)
 """Taps of the nearest element, which is the only one."""
 _NEAREST_SLOPES: Taps = ((0, lambda part: part.const(0.0)),)
-"""Derivatives of their weights."""
+"""Derivatives of the weights of `_NEAREST` by the position."""
 _TAPS: dict[str, tuple[Taps, Taps]] = {
     "nearest": (_NEAREST, _NEAREST_SLOPES), "linear": (LINEAR, LINEAR_SLOPES), "cubic": (CUBIC, CUBIC_SLOPES),
 }  # fmt: skip
-"""Weights of each interpolation mode, and their derivatives."""
+"""Interpolation mode → (weights of its taps, derivatives of these weights by the position)."""
 
 
 def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, slopes: bool) -> list[Tap]:

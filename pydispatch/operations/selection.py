@@ -114,9 +114,12 @@ def distinct(builder: Builder, columns: Sequence[Tensor], sort: bool) -> tuple[T
             less = scalars.binary("or", below, scalars.binary("and", tied, less))
         return less
 
-    # The sort is stable: the first row of a run is the first of these in the table. `origin` has the rows' indices.
+    # Sort the rows, so that equal rows are a run. The sort is stable: the first row of a run is the first of these in
+    # the table. `origin` has the index in the table of each sorted row.
     *sorted_columns, origin = ordering.sort(builder, [*columns, positions], axis=0, before=before)
     starts, run_index = _runs(builder, sorted_columns)
+
+    # A distinct row is the first one of a run; scattering the runs' indices by `origin` undoes the sort.
     first = take(builder, origin, indices_of_true(builder, starts), axis=0)
     zeros = builder.wrap(I64, (size,), builder.splat(builder.scalar_constant(0, I64), (size,)))
     inverse = put_rows(builder, zeros, [origin], run_index, combine=None)

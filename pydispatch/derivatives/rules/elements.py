@@ -43,7 +43,7 @@ def _extreme(order: str) -> ElementRule:
     """
 
     def rule(a: Element, b: Element, y: Element, d: Element) -> Partials:
-        """Return d for the operand that is the result, and 0 for the other."""
+        """Return d for the operand that is the result, and 0 for the other; d / 2 for each of two equal operands."""
         half = a.is_equal(b).where(d * 0.5, 0.0)
         return a.compare(order, b).where(d, half), b.compare(order, a).where(d, half)
 

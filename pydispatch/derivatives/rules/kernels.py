@@ -41,6 +41,8 @@ def _call(cotangents: Cotangents, op: Operation) -> None:
         name = kernel.passed[position].name
         if operands[name] in cotangents.active:
             raise cotangents.refuse(f"the array that kernel '{kernel.name}' takes as '{name}' and changes")
+
+    # What the rule takes: arguments, results and the gradients of these; their names must differ.
     overwritten = [kernel.passed[position].name for position in lowered.overwritten]
     taken = {name: value for name, value in operands.items() if name not in overwritten}
     of_results = _of_results(cotangents, kernel, lowered, op)

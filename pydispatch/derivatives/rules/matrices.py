@@ -92,7 +92,7 @@ def _half_of_diagonal(trace: Trace, x: Tensor) -> Tensor:
     """Return matrices with their elements below the diagonal, half of their diagonal, and 0 above it."""
 
     def element(value: Element) -> Element:
-        """Return an element of the result."""
+        """Return an element below the diagonal, half of one on the diagonal, and 0 above it."""
         row, column = value.position(x.rank - 2, I64), value.position(x.rank - 1, I64)
         return (row > column).where(value, row.is_equal(column).where(value * 0.5, 0.0))
 

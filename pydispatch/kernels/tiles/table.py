@@ -284,7 +284,7 @@ FUNCTIONS = frozenset(function for function in TILE_HANDLERS if function.__modul
 """Functions of tiles only: a kernel that calls one of them is in the tile style."""
 
 HANDLERS: dict[Any, Handler] = {**handlers.HANDLERS, **TILE_HANDLERS}
-"""Functions that kernels with tiles may call → what emits the call."""
+"""Function that kernels with tiles may call → handler that emits the call."""
 REMEDIES = {**calls.REMEDIES, sum: "write pydispatch.sum(tile)"}
 """Functions that kernels lack → what to write instead."""
 TAKES_TILES = frozenset(TILE_HANDLERS.values())

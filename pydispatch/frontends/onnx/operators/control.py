@@ -267,7 +267,10 @@ def _scan(call: NodeCall, *operands: Tensor | None) -> list[Tensor]:
         call.integers(f"scan_output_{name}", [0] * stack_count) for name in ("axes", "directions")
     )
     if {len(axes), len(backwards)} != {scanned} or {len(out_axes), len(out_backwards)} != {stack_count}:
-        raise call.fail("its axes or directions are not as many as what it scans")
+        raise call.fail(
+            f"it has {len(axes)} axes and {len(backwards)} directions for {scanned} scanned operand(s), and "
+            f"{len(out_axes)} axes and {len(out_backwards)} directions for {stack_count} stacked result(s)"
+        )
     fronts = []  # the scanned tensors with the scanned axis first
     for t, axis, back in zip(sequences, axes, backwards, strict=True):
         axis = call.axis(axis, t.rank)

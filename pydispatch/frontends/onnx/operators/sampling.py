@@ -84,7 +84,10 @@ def _roi_align(call: NodeCall, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor
     default = "half_pixel" if call.version >= 16 else "output_half_pixel"
     transformation = call.text("coordinate_transformation_mode", default, ("half_pixel", "output_half_pixel"))
     if height < 1 or width < 1 or ratio < 0:
-        raise call.fail(f"its cells are {height} x {width} with {ratio} samples")
+        raise call.fail(
+            f"its regions have {height} x {width} cells with {ratio} samples along each axis; expected at least one "
+            "cell, and 0 or more samples"
+        )
     if ratio == 0:
         raise call.fail("its sampling_ratio is 0, so that the number of samples depends on the regions; give one")
     # For each spatial axis the taps of all samples: indices of elements that they read, and their weights.

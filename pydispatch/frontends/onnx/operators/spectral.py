@@ -167,7 +167,10 @@ def _mel_weights(call: NodeCall, bins: Tensor, length: Tensor, rate: Tensor, low
     b, frequencies = call.b, size // 2 + 1
 
     def edge(i: Element, low: Element, high: Element, count: Element, size: Element, rate: Element) -> Element:
-        """Return the index of the Fourier coefficient at edge i of the filters, which are evenly spaced in mels."""
+        """Return the index of the Fourier coefficient at edge i of the filters, which are evenly spaced in mels.
+
+        A frequency of f hertz is log(1 + f / 700) on the mel scale, up to a factor.
+        """
         first, last = ((v.to(F64) / 700.0 + 1.0).unary("log") for v in (low, high))
         position = first + i.to(F64) * (last - first) / (count.to(F64) + 2.0)
         hertz = (position.unary("exp") - 1.0) * 700.0
