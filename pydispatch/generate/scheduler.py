@@ -66,7 +66,7 @@ class Scheduler:
         self._free_rows = list(range(max_sequences - 1, -1, -1))  # rows of `_decode`; the last one is used next
         self._may_start = False  # whether the oldest waiting sequence might fit now
         self._next_deadline = _NEVER  # earliest deadline of all sequences, or an earlier one of an ended sequence
-        self._is_oldest_next = True  # whether the next chunk is one of the oldest sequence: see _compute_chunk
+        self._is_oldest_next = True  # whether `_compute_chunk` next takes the oldest prefilling sequence
         self._wakeups = Wakeups()  # readers to wake at the end of the step
 
     @property
@@ -289,7 +289,7 @@ class Scheduler:
         A page that becomes full is published, so that other sequences with the same tokens can use it.
         """
         size, batch = self._page_size, self._decode
-        for sequence in list(self._decoding):  # WAITING: preempted for a sequence before it in this loop
+        for sequence in list(self._decoding):  # with the row WAITING if it was preempted for one before it in the loop
             if sequence.row != WAITING and sequence.computed == len(sequence.pages) * size:
                 self._reserve(sequence, sequence.computed + 1)
         if not self._decoding:

@@ -73,7 +73,7 @@ class Worker:
     def submit(self, sequence: TokenSequence, may_wait: bool) -> Future[None] | None:
         """Add a sequence to the queue, and start the thread if this is the first one.
 
-        Return None, or, if the queue is full, a future that is done when it has room.
+        Return None, or, if the queue is full and `may_wait` is True, a future that is done when it has room.
 
         Raises:
             QueueFullError: The queue is full, and `may_wait` is False.
@@ -85,7 +85,7 @@ class Worker:
                 raise _copy(self._refusal)
             if self._thread is None:
                 thread = threading.Thread(target=self._run, name="pydispatch-generate", daemon=True)
-                thread.start()  # it waits for the lock
+                thread.start()  # it waits for the lock, which this thread has
                 self._thread = thread
             if self._queued >= self._max_queue:
                 if not may_wait:
@@ -94,7 +94,7 @@ class Worker:
                         "wait=True"
                     )
                 sequence.accepted = Future()
-                self._overflow.append(sequence)  # its `accepted` is still to be set; it is in `_added`, too
+                self._overflow.append(sequence)  # sequences whose `accepted` is still to be set; `_added` has them, too
             self._queued += 1
             sequence.order = next(self._order_numbers)
             self._unfinished[sequence] = None

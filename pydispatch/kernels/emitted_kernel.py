@@ -84,7 +84,7 @@ def emit(
 
 
 def _environment(passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], str]) -> dict[str, Entity]:
-    """Return what each parameter stands for, by name: a number, a view in memory, or a tuple of views.
+    """Return the value of each parameter in the kernel, by name: a number, a view in memory, or a tuple of views.
 
     passed: the parameters, without static ones. symbols: SSA names of dynamic sizes, by (view, dimension).
     """

@@ -52,7 +52,7 @@ def read_before_assigned(statements: Iterable[ast.stmt], assigned: set[str] | No
     """Return the names that statements may read before they assign them.
 
     assigned: names that are assigned before the statements, none by default. The names that the statements assign on
-    every path are added to it; the body of a loop may run zero times, so that it adds none.
+    every path are added to this set; the body of a loop may run zero times, so that its assignments do not count.
     """
     done = set() if assigned is None else assigned
     names: set[str] = set()

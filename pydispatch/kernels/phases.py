@@ -251,7 +251,9 @@ class Phases(LoopBounds):
         self.local = [Scalar(self.writer.fresh(), "index") for _ in axes]
         self.begin_phase()
         body()
-        # Axis 0, along which neighbouring invocations access neighbouring elements, is the innermost: the last one.
+
+        # The head of the loop. Axis 0, along which neighbouring invocations access neighbouring elements, is the
+        # innermost: the last one.
         names = [scalar.name for scalar in reversed(self.local)]
         ends = [bound.name if bound and axis == 0 else self.extents[axis].name for axis in reversed(axes)]
         if not result_prefix:

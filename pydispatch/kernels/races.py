@@ -62,7 +62,7 @@ class RaceInstrumentation(WorkgroupMemory):
 
         They are the row-major number of the workgroup (%race_group), the number of its first invocation in the whole
         grid plus 1 (%race_first), and the count of barriers that the workgroup has passed (%race_passed), 0 at first.
-        A stamp of 0 thus means that no invocation has accessed the element.
+        Because of the plus 1 no invocation has the stamp 0, which means that no access has occurred yet.
         """
         if self.watched is None:
             return

@@ -251,8 +251,8 @@ class Statements(Assignments):
         """Inline a call of a Python function: lower its statements in place of the call, and return its result.
 
         While its statements are lowered, `self.source` and `self.environment` are those of the function, whose
-        parameters stand for the arguments. Raise CompileError for recursion, for wrong arguments, for a function with
-        `*`, `/` or `**` among its parameters, and for one that returns a value on some paths only.
+        parameters have the values of the arguments. Raise CompileError for recursion, for wrong arguments, for a
+        function with `*`, `/` or `**` among its parameters, and for one that returns a value on some paths only.
         """
         if any(function is source.function for source in self.callers) or function is self.source.function:
             raise self.error(node, f"'{function.__name__}' calls itself", "kernels have no recursion: write a loop")

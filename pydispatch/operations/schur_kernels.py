@@ -268,7 +268,8 @@ def _wilkinson_shift(re: View, im: View, i: int, last: int) -> tuple[Any, Any]:
 def _complex_step(re: View, im: View, qre: View, qim: View, i: int, first: int, last: int, a: Any, b: Any) -> None:
     """Apply one QR step with the shift a + bi to rows `first` to `last` of (re[i], im[i]), real and imaginary part.
 
-    (qre[i], qim[i]) is multiplied by its unitary matrices.
+    (qre[i], qim[i]) is multiplied by its unitary matrices. Each of them combines two rows: the first makes an element
+    below the subdiagonal nonzero, the bulge, and each following one moves it down by a row.
     """
     n = re.shape[2]
     # Two elements of a column, x + yi and u + vi; at first those of the matrix minus the shift.

@@ -61,8 +61,8 @@ class _Turns:
         """Run all invocations, one thread for each. An error of one, or KeyboardInterrupt of this thread, ends the
         others.
 
-        run: runs the body of the kernel for the invocation of the current thread. The threads wait for their own
-        semaphore before they begin; `_alternate` lets them run in turn until all have ended.
+        run: runs the body of the kernel for the invocation of the current thread. A thread waits for its semaphore
+        before it begins; `_alternate` releases these in turn until all invocations have ended.
         """
         threads = [
             threading.Thread(target=self._body, args=(invocation, run), daemon=True) for invocation in invocations
@@ -74,7 +74,7 @@ class _Turns:
             self._alternate(invocations)
         except BaseException as error:
             self.error = error
-        for invocation in invocations:
+        for invocation in invocations:  # after an error, threads still wait at a collective: `meet` then ends them
             self.turn_of[invocation].release()
         for thread in threads:
             thread.join()

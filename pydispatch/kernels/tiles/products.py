@@ -83,9 +83,9 @@ class Products(Slices):
     def _factor(self, node: ast.AST, tile: Tile) -> tuple[list[str], Tile]:
         """Return a factor of a product as a tile in memory, and the lines that read it right before the product.
 
-        A slice of a view is read by pyd.read_tile; any other tile is stored element by element, and needs no lines. The
-        transpose of a computed tile is stored from that tile in memory: computed in its own order, it would read views
-        with a stride, which fills no vectors.
+        A slice of a view is read by pyd.read_tile; any other tile is stored element by element before, and needs no
+        lines. The transpose of a computed tile is stored in two steps: first the tile, then its transpose. In one step
+        its elements would be computed column by column, and loads from views would not be vectorized.
         """
         original = tile.transpose_of
         if original is not None and original.part is None and not original.buffer:

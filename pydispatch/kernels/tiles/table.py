@@ -25,12 +25,14 @@ from pydispatch.patterns.types import DType
 def _arguments(
     context: Slices, node: ast.Call, arguments: list[Entity], names: tuple[str, ...], min_count: int
 ) -> dict[str, Any]:
-    """Return the arguments of a call, parameter name → (node, evaluated value); parameters without one are missing.
+    """Return the arguments of a call by parameter, name → (node, evaluated value), without omitted ones.
 
-    They are passed by position or by keyword. Raise CompileError for other arguments, and if one of the first
-    `min_count` parameters has none.
+    Arguments are passed by position or by keyword. Raise CompileError for an unknown keyword, for too many arguments,
+    and if one of the first `min_count` parameters has no argument.
 
     Args:
+        context: Code generator of the kernel.
+        node: The call.
         arguments: Values of the positional arguments.
         names: All parameters of the function, in order.
         min_count: Number of the parameters that have no default.

@@ -90,8 +90,8 @@ class TileVariables(Updates):
     def _store_variable(self, name: str, value: Tile, origin: ast.AST) -> Tile:
         """Store the first value of a tile variable in memory, and return the stored tile.
 
-        If another variable is dead after this statement, its memory is reused, provided that the value reads that
-        memory only at the index of each element.
+        If another variable of this shape and type is not read after this statement, its buffer is reused, provided that
+        an element of the value reads no other element of that buffer than the one that it replaces.
         """
         is_variable = self._lifetimes.assigned[name] > 1  # later values are written into the same buffer
         variable, statement = self._variable(name), self._statement
