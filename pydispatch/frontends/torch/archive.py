@@ -152,7 +152,7 @@ def _view(storage: memoryview, meta: TensorMeta, where: JsonValue) -> StoredArra
     sizes, strides = ([n for n in listed if isinstance(n, int)] for listed in (meta.sizes, meta.strides))
     offset = meta.offset
     if len(sizes) < len(meta.sizes) or len(strides) < len(meta.strides) or not isinstance(offset, int):
-        raise where.fault("the sizes of a weight are not numbers")
+        raise where.fault("the sizes, strides and offset of a weight must be numbers")
     if meta.dtype.bits < 8 and not meta.dtype.is_bool:
         raise where.fault(f"weights of {meta.dtype} are not supported")
     item = meta.dtype.numpy.itemsize
@@ -161,9 +161,9 @@ def _view(storage: memoryview, meta: TensorMeta, where: JsonValue) -> StoredArra
         return StoredArray(meta.dtype, np.zeros(_checked_empty_sizes(sizes, where), meta.dtype.numpy))
     last = offset + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
     if last >= stored:
-        raise where.fault(f"its last element is number {last} of a storage of {stored}")
+        raise where.fault(f"its last element has index {last} in a storage of {stored} elements")
     if count > stored and count * item > _MAX_EXPANDED_BYTES:
-        raise where.fault(f"{count} elements are made of a storage of {stored}")
+        raise where.fault(f"{count} elements repeat those of a storage of {stored}: they would need too much memory")
     # Bools are compared with 0, because a file may have bytes other than 0 and 1, which are no valid bools of NumPy.
     kind = np.dtype(np.uint8) if meta.dtype.is_bool else meta.dtype.numpy
     flat = np.frombuffer(storage, kind, stored)[offset:]

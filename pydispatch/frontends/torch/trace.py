@@ -175,7 +175,7 @@ class Tracer:
         for target in node.results:
             meta = graph.tensors.get(target.name) if isinstance(target, ValueName) else None
             if meta is None:
-                raise self.b.fail(f"operator {name} gives what is no tensor")
+                raise self.b.fail(f"operator {name} has a result that is no tensor; kernels compute tensors only")
             shape = [evaluate(n, self.symbols) for n in meta.sizes]
             if any(n is None for n in shape):
                 raise self.b.fail(f"operator {name} gives a tensor whose size it decides, which is not supported")

@@ -68,7 +68,7 @@ def _loop(
     ):
         return unrolled
     if stack_count and runs is None:
-        raise call.fail("it stacks what its runs give, and nothing limits how many there are")
+        raise call.fail("it stacks results of its iterations, whose number has no limit")
     return _conditional_loop(call, graph, runs, condition, list(carried), stack_count)
 
 

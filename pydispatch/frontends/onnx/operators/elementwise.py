@@ -38,18 +38,18 @@ def _variadic(name: str, call: NodeCall, first: Tensor, *others: Tensor) -> Tens
     return reduce(lambda x, y: ops.binary(call.b, name, x, y), others, first)
 
 
-def _formula(written: Callable[[Element], Element], call: NodeCall, x: Tensor) -> Tensor:
+def _formula(function: Callable[[Element], Element], call: NodeCall, x: Tensor) -> Tensor:
     """Apply a formula to each element."""
-    return formula(call.b, written, x)
+    return formula(call.b, function, x)
 
 
-def _with_floats(written: Callable[..., Element], defaults: Mapping[str, float], call: NodeCall, x: Tensor) -> Tensor:
-    """Apply the formula `written(element, number of each attribute...)` to each element.
+def _with_floats(function: Callable[..., Element], defaults: Mapping[str, float], call: NodeCall, x: Tensor) -> Tensor:
+    """Apply the formula `function(element, number of each attribute...)` to each element.
 
     `defaults` maps the names of float attributes to their defaults, in the order of the formula's parameters.
     """
     numbers = [call.real(name, default) for name, default in defaults.items()]
-    return formula(call.b, lambda v: written(v, *numbers), x)
+    return formula(call.b, lambda v: function(v, *numbers), x)
 
 
 # -- arithmetic
@@ -302,7 +302,7 @@ ONNX.register({
         "Equal": "eq", "Greater": "gt", "GreaterOrEqual": "ge", "Less": "lt", "LessOrEqual": "le",
     }.items()},
     **{name: partial(_variadic, function) for name, function in {"Max": "max", "Min": "min", "Sum": "add"}.items()},
-    **{name: partial(_formula, written) for name, written in {
+    **{name: partial(_formula, function) for name, function in {
         "Reciprocal": lambda v: 1.0 / v,
         "Relu": activations.relu,
         "HardSwish": activations.hard_swish,

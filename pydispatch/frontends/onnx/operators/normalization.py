@@ -128,21 +128,21 @@ def _lrn(call: NodeCall, x: Tensor) -> Tensor:
         call.real("bias", 1.0),
     )
     if not 1 <= size <= 1 << 12:  # each channel in the window adds a slice to the program
-        raise call.fail(f"its size is {size}")
+        raise call.fail(f"its size is {size}; expected 1 to {1 << 12} channels")
     squares = formula(call.b, lambda v: v * v, x)
     low, high = [0] * x.rank, [0] * x.rank
     low[1], high[1] = (size - 1) // 2, size // 2
     padded = slicing.pad(call.b, squares, low, high, 0.0)
     parts = [slicing.slice_axis(call.b, padded, axis=1, start=n, limit=n + x.shape[1]) for n in range(size)]
 
-    def written(value: Element, *around: Element) -> Element:
+    def normalized(value: Element, *around: Element) -> Element:
         """Return an element divided by (bias + alpha / size * sum of `around`, the squares around it)^beta."""
         total = around[0]
         for other in around[1:]:
             total = total + other
         return value / (total * (alpha / size) + bias).binary("pow", beta)
 
-    return formula(call.b, written, x, *parts)
+    return formula(call.b, normalized, x, *parts)
 
 
 # -- losses

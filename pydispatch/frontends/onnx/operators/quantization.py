@@ -30,13 +30,13 @@ def quantize(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None, to: 
         return cast_to(call, scaled, to, saturate)
     low, high = float(reductions.least(to)), float(reductions.largest(to))
 
-    def written(value: Element, s: Element, *z: Element) -> Element:
+    def quantized_element(value: Element, s: Element, *z: Element) -> Element:
         """Return one quantized element, as a float. `s` is its scale, `z` its zero point if there is one."""
         rounded_ = (value.to(inner) / s.to(inner)).unary("round_even")
         rounded_ = rounded_ + z[0] if z else rounded_
         return rounded_.max(low).min(high)
 
-    rounded = formula(call.b, written, *operands)
+    rounded = formula(call.b, quantized_element, *operands)
     if to.bits < 8:  # only `cast_to` converts to types that are packed into bytes
         return cast_to(call, rounded, to)
     # Machines convert vectors of floats to integers of 32 bits and more only.
@@ -49,12 +49,12 @@ def dequantize(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None) ->
     values = cast_to(call, x, inner)
     operands = [values, scale] + ([] if zero is None else [cast_to(call, zero, inner)])
 
-    def written(value: Element, s: Element, *z: Element) -> Element:
+    def dequantized_element(value: Element, s: Element, *z: Element) -> Element:
         """Return the float of one quantized element. `s` is its scale, `z` its zero point if there is one."""
         shifted = value - z[0] if z else value
         return (shifted.to(F32) * s.to(F32)).to(scale.dtype)
 
-    return formula(call.b, written, *operands)
+    return formula(call.b, dequantized_element, *operands)
 
 
 def _broadcast_to_axis(call: NodeCall, t: Tensor | None, x: Tensor, axis: int, block: int) -> Tensor | None:
@@ -152,11 +152,11 @@ def requantize(
     `scales` has the scales of the two factors of the products; all scales broadcast to x.
     """
 
-    def written(value: Element, lhs: Element, rhs: Element, s: Element) -> Element:
+    def scaled_sum(value: Element, lhs: Element, rhs: Element, s: Element) -> Element:
         """Return value * lhs * rhs / s: the float of a sum of products, divided by the new scale."""
         return value.to(F32) * (lhs.to(F32) * rhs.to(F32) / s.to(F32))
 
-    scaled = formula(call.b, written, x, *scales, out_scale)
+    scaled = formula(call.b, scaled_sum, x, *scales, out_scale)
     one = call.b.constant(1.0, F32)  # the division by out_scale has been done
     return quantize(call, scaled, one, out_zero, to)
 

@@ -141,7 +141,7 @@ def _window(factors: Sequence[float], call: NodeCall, size: Tensor) -> Tensor:
     (count,) = call.sizes(size, "size")
     length = reductions.size_as(call.b, count if periodic else count - 1, I64)
 
-    def written(i: Element, n: Element) -> Element:
+    def window_element(i: Element, n: Element) -> Element:
         """Return element i of n: the sum of the factors times the cosines of their harmonics."""
         angle = i.to(F32) * (2 * math.pi) / n.to(F32)
         total = angle.const(factors[0])
@@ -149,7 +149,7 @@ def _window(factors: Sequence[float], call: NodeCall, size: Tensor) -> Tensor:
             total = total + (angle * float(harmonic)).unary("cos") * factor
         return total
 
-    return cast_to(call, formula(call.b, written, shapes.iota(call.b, [count], axis=0, dtype=I64), length), to)
+    return cast_to(call, formula(call.b, window_element, shapes.iota(call.b, [count], axis=0, dtype=I64), length), to)
 
 
 @ONNX.converts("MelWeightMatrix")

@@ -55,7 +55,7 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
             matrices.append(np.zeros((len(grams), size)))
             matrices[-1][np.arange(len(grams)), own_columns] = 1
     if not counts:
-        raise call.fail("no n-gram counts")
+        raise call.fail(f"its pool has no n-gram of {shortest} to {longest} words")
     total = products.matmul(b, slicing.concat(b, counts, axis=1), b.constant(np.concatenate(matrices), F32))
     if mode != "TF":
         weights = call.reals("weights", [1.0] * len(columns))
@@ -84,7 +84,9 @@ def _pool_by_length(
             raise call.fail(f"its n-grams of {length} words are the numbers {begin} to {end} of a pool of {len(pool)}")
         grams = np.array(pool[begin:end], np.int64).reshape(-1, length)
         if len(columns) < gram_count + len(grams):
-            raise call.fail(f"it has {len(columns)} columns for more n-grams")
+            raise call.fail(
+                f"its pool has at least {gram_count + len(grams)} n-grams, and ngram_indexes has {len(columns)} columns"
+            )
         yield grams, columns[gram_count : gram_count + len(grams)]
         gram_count += len(grams)
 

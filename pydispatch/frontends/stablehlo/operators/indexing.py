@@ -81,7 +81,9 @@ def _check_axes(tracer: StablehloTracer, axes: gathers.GatherAxes, x: Tensor, in
     tracer.axes(axes.indices_batching_dims, "start_indices_batching_dims", indices.rank)
     batching_dims = axes.indices_batching_dims
     if len(axes.batching_dims) != len(batching_dims) or axes.index_vector_dim in batching_dims:
-        raise tracer.b.fail("each batching dimension of the operand has one of the indices")
+        raise tracer.b.fail(
+            "each batching dimension of the operand needs one of the indices, other than index_vector_dim"
+        )
     coordinates = indices.shape[axes.index_vector_dim] if axes.index_vector_dim < indices.rank else 1
     if coordinates != len(axes.start_index_map):
         raise tracer.b.fail(f"{indices} has {coordinates} coordinate(s), {len(axes.start_index_map)} axes are indexed")

@@ -53,7 +53,7 @@ def reduced(
     """
     first = tensors[0]
     if any(x.rank != first.rank for x in tensors) or any(x.rank for x in starts):
-        raise tracer.b.fail("windows move over tensors of one shape, with a single element to begin with for each")
+        raise tracer.b.fail("windows move over tensors of one shape, each with an initial value of rank 0")
     return windows.reduce_windows(tracer.b, tensors, starts, kernel, window, combine, base)
 
 

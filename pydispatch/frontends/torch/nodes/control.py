@@ -73,7 +73,7 @@ def _scan_rows(
     `body` after its slices, the same in each run.
     """
     if not scanned:
-        raise tracer.b.fail("a scan over nothing")
+        raise tracer.b.fail("a scan without scanned tensors, whose first axis states the number of its steps")
     count, carried_count = scanned[0].shape[0], len(carried)
 
     def step(index: Size, carried_now: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:

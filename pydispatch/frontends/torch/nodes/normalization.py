@@ -101,7 +101,9 @@ def instance_norm(
     """
     if not use_input_stats:
         if running_mean is None or running_var is None:
-            raise builder.fail("instance normalization without statistics of the input has no running ones")
+            raise builder.fail(
+                "instance normalization without statistics of the input needs a running mean and variance"
+            )
         return normalization.batch_norm(
             builder, input, axis=1, mean=running_mean.tensor, variance=running_var.tensor, scale=weight, bias=bias,
             epsilon=eps,

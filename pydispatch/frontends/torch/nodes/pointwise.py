@@ -16,7 +16,7 @@ from pydispatch.operations.formulas import Element, extreme_ignoring_nan, floor_
 from pydispatch.operations.normalization import wide
 
 
-def in_floats(builder: Builder, written: Callable[..., Element], *tensors: Tensor) -> Tensor:
+def in_floats(builder: Builder, function: Callable[..., Element], *tensors: Tensor) -> Tensor:
     """Evaluate a formula of one element of each tensor, on floats of the tensors' common type.
 
     Integers become f32; 16-bit floats are computed in f32 and rounded back.
@@ -24,7 +24,7 @@ def in_floats(builder: Builder, written: Callable[..., Element], *tensors: Tenso
     operands = promoted(builder, *tensors, floats=True)
     dtype = operands[0].dtype
     inner = wide(dtype)
-    return formula(builder, lambda *e: written(*(n.to(inner) for n in e)).to(dtype), *operands)
+    return formula(builder, lambda *e: function(*(n.to(inner) for n in e)).to(dtype), *operands)
 
 
 # -- functions of one element
@@ -45,9 +45,9 @@ def _rounding(name: str, builder: Builder, self: Tensor) -> Tensor:
     return self if category(self.dtype) < Category.FLOAT else ew.unary(builder, name, self)
 
 
-def of_floats(written: Callable[[Element], Element], builder: Builder, self: Tensor) -> Tensor:
+def of_floats(function: Callable[[Element], Element], builder: Builder, self: Tensor) -> Tensor:
     """Evaluate a formula on the elements of a tensor as floats."""
-    return in_floats(builder, written, self)
+    return in_floats(builder, function, self)
 
 
 def _predicate(name: str, builder: Builder, self: Tensor) -> Tensor:
@@ -95,12 +95,12 @@ def logical_not(builder: Builder, self: Tensor) -> Tensor:
 def logit(builder: Builder, self: Tensor, eps: float | None = None) -> Tensor:
     """Return log(x / (1 - x)); with `eps`, x is first clamped to [eps, 1 - eps]."""
 
-    def written(e: Element) -> Element:
+    def logit_of(e: Element) -> Element:
         """Return the logit of one element."""
         e = e if eps is None else e.max(eps).min(1.0 - eps)
         return (e / (1.0 - e)).unary("log")
 
-    return in_floats(builder, written, self)
+    return in_floats(builder, logit_of, self)
 
 
 @converts("aten.nan_to_num")
@@ -116,13 +116,13 @@ def nan_to_num(
     largest = {"f16": 65504.0, "bf16": 3.3895313892515355e38, "f64": 1.7976931348623157e308}
     largest_finite = largest.get(self.dtype.name, 3.4028234663852886e38)  # by default the largest f32
 
-    def written(e: Element) -> Element:
+    def replaced(e: Element) -> Element:
         """Return an element with NaN and infinities replaced."""
         high = (e.unary("is_inf") & (e > 0.0)).where(largest_finite if posinf is None else posinf, e)
         low = (e.unary("is_inf") & (e < 0.0)).where(-largest_finite if neginf is None else neginf, high)
         return e.unary("is_nan").where(nan or 0.0, low)
 
-    return formula(builder, written, self)
+    return formula(builder, replaced, self)
 
 
 # -- functions of two operands
@@ -255,16 +255,16 @@ def _simple_power(builder: Builder, x: Tensor, exponent: float) -> Tensor | None
     """Return a power that is computed by products, a root or a reciprocal, as PyTorch does; None for other
     exponents.
     """
-    written = {0.5: lambda e: e.unary("sqrt"), -0.5: lambda e: e.unary("rsqrt"), 2: lambda e: e * e,
-               3: lambda e: e * e * e, -1: lambda e: 1.0 / e, -2: lambda e: 1.0 / (e * e)}.get(exponent)  # fmt: skip
+    power = {0.5: lambda e: e.unary("sqrt"), -0.5: lambda e: e.unary("rsqrt"), 2: lambda e: e * e,
+             3: lambda e: e * e * e, -1: lambda e: 1.0 / e, -2: lambda e: 1.0 / (e * e)}.get(exponent)  # fmt: skip
     least_category = Category.FLOAT if isinstance(exponent, float) else Category.INTEGER
     if exponent == 1 and category(x.dtype) >= least_category:  # the power of lower categories has another type
         return x
-    if written is None or x.dtype.is_complex or x.dtype.is_bool:
+    if power is None or x.dtype.is_complex or x.dtype.is_bool:
         return None
     if x.dtype.is_integer and isinstance(exponent, int):  # the result is an integer: no reciprocal
-        return formula(builder, written, x) if exponent > 0 else None
-    return in_floats(builder, written, x)
+        return formula(builder, power, x) if exponent > 0 else None
+    return in_floats(builder, power, x)
 
 
 @converts("aten.where")
@@ -330,7 +330,7 @@ def isclose(
     Equal infinities are close, and with `equal_nan` also two NaN.
     """
 
-    def written(e: Element, n: Element) -> Element:
+    def are_close(e: Element, n: Element) -> Element:
         """Return whether two elements are close."""
         # An infinite n would make the bound infinite, so that every e were close.
         is_close = (e - n).unary("abs") <= n.unary("abs") * rtol + atol
@@ -338,7 +338,7 @@ def isclose(
         return is_near | (e.unary("is_nan") & n.unary("is_nan")) if equal_nan else is_near
 
     x, y = promoted(builder, self, other, floats=True)
-    return formula(builder, written, x, y)
+    return formula(builder, are_close, x, y)
 
 
 _FLOAT_FUNCTIONS = {

@@ -284,13 +284,14 @@ def _fake_quantize(
     """
     inner = wide(x.dtype)
 
-    def written(value: Element, s: Element, zero: Element) -> list[Element]:
+    def dequantized_and_mask(value: Element, s: Element, zero: Element) -> list[Element]:
         """Return the dequantized element, and whether its quantized number was within the range."""
         quantized = (value.to(inner) * (1.0 / s)).unary("round_even") + zero
         dequantized = (quantized.max(float(least)).min(float(most)) - zero) * s  # type: ignore[arg-type]
         return [dequantized.to(x.dtype), (quantized >= float(least)) & (quantized <= float(most))]  # type: ignore[arg-type]
 
-    results = formulas(builder, written, x, as_tensor(builder, scale, inner), as_tensor(builder, zero_point, inner))
+    scale, zero_point = as_tensor(builder, scale, inner), as_tensor(builder, zero_point, inner)
+    results = formulas(builder, dequantized_and_mask, x, scale, zero_point)
     return results[0], results[1]
 
 

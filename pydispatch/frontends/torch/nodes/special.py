@@ -62,11 +62,11 @@ def angle(builder: Builder, self: Tensor) -> Tensor:
     if self.dtype.is_complex:
         return ew.apply(builder, lambda s, v: s.binary("atan2", s.imag(v), s.real(v)), self)
 
-    def written(e: Element) -> Element:
+    def angle_of(e: Element) -> Element:
         """Return the angle of a real number: pi if it is negative, else 0; NaN stays NaN."""
         return e.unary("is_nan").where(e, (e < 0.0).where(e.const(math.pi), 0.0))
 
-    return formula(builder, written, promoted(builder, self, floats=True)[0])
+    return formula(builder, angle_of, promoted(builder, self, floats=True)[0])
 
 
 register({

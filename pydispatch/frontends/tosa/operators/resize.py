@@ -119,7 +119,11 @@ def _resize(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     # Dynamic sizes, which are no ints, are left out here and refused below.
     scale, offset, border = ([n for n in sizes if isinstance(n, int)] for sizes in attributes)
     if len(scale) != 4 or len(offset) != 2 or len(border) != 2 or min(scale) < 1:
-        raise tracer.b.fail("the scale {}, offset {} and border {} are numbers, the scale from 1".format(*attributes))
+        raise tracer.b.fail(
+            "the scale {}, offset {} and border {} must be known numbers, and those of the scale at least 1".format(
+                *attributes
+            )
+        )
     y, x_ = (
         _axis(tracer.b, inputs[0].shape[1 + d], scale[2 * d], scale[2 * d + 1], offset[d], border[d]) for d in (0, 1)
     )

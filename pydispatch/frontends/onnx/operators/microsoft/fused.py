@@ -20,11 +20,11 @@ from pydispatch.operations.normalization import wide
 # -- activations and what is added before them
 
 
-def _with_bias(written: Callable[[Element], Element], call: NodeCall, x: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Apply the formula `written` to each element of x, or of x + bias."""
+def _with_bias(function: Callable[[Element], Element], call: NodeCall, x: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Apply the formula `function` to each element of x, or of x + bias."""
     if bias is None:
-        return formula(call.b, written, x)
-    return formula(call.b, lambda v, k: written(v + k), x, bias)
+        return formula(call.b, function, x)
+    return formula(call.b, lambda v, k: function(v + k), x, bias)
 
 
 @MICROSOFT.converts("QuickGelu")
@@ -105,14 +105,14 @@ def integer_product(call: NodeCall, x: Tensor, y: Tensor, x_zero: Tensor | None,
 def scaled(call: NodeCall, x: Tensor, scales: Sequence[Tensor], bias: Tensor | None) -> Tensor:
     """Return x * scales[0] * scales[1] + bias in f32, for integers x and two scales that broadcast to x."""
 
-    def written(value: Element, s: Element, t: Element, *more: Element) -> Element:
+    def scaled_element(value: Element, s: Element, t: Element, *more: Element) -> Element:
         """Return one element of the product: `value`, an integer, times the scales s and t, plus the bias if there is
         one.
         """
         product = value.to(F32) * (s.to(F32) * t.to(F32))
         return product + more[0].to(F32) if more else product
 
-    return formula(call.b, written, x, *scales, *([bias] if bias is not None else []))
+    return formula(call.b, scaled_element, x, *scales, *([bias] if bias is not None else []))
 
 
 @MICROSOFT.converts("DynamicQuantizeMatMul")
@@ -137,12 +137,12 @@ def _matmul_integer_to_float(
 
 
 def _qlinear(
-    written: Callable[..., Element], count: int, names: Sequence[str], call: NodeCall, *operands: Tensor | None
+    function: Callable[..., Element], count: int, names: Sequence[str], call: NodeCall, *operands: Tensor | None
 ) -> Tensor:
     """Dequantize `count` tensors, apply a formula, and quantize the result.
 
     Args:
-        written: The formula: written(element of each tensor..., number of each attribute...).
+        function: The formula: function(element of each tensor..., number of each attribute...).
         count: Number of tensors.
         names: Names of the float attributes.
         call: The node.
@@ -162,7 +162,7 @@ def _qlinear(
     if first is None or scale is None:
         raise call.fail("an operand is missing")
     numbers = [call.real(name, 0.01) for name in names]  # the only one is alpha of QLinearLeakyRelu
-    result = formula(call.b, lambda *v: written(*v, *numbers), *dequantized)
+    result = formula(call.b, lambda *v: function(*v, *numbers), *dequantized)
     return quantization.quantize(call, result, scale, zero, first.dtype)
 
 
