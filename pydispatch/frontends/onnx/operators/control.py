@@ -22,7 +22,7 @@ _BOOL_CODE = code_of(BOOL)
 def _run(call: NodeCall, graph: model.GraphProto, inputs: Sequence[Tensor]) -> list[Tensor]:
     """Emit a graph that is an attribute of the node, for inputs in the order it declares; return its outputs."""
     if len(graph.input) != len(inputs):
-        raise call.fail(f"its graph has {len(graph.input)} inputs; it is given {len(inputs)}")
+        raise call.fail(f"its graph has {len(graph.input)} inputs, and gets {len(inputs)}")
     return call.tracer.graph(
         graph, dict(zip((i.name for i in graph.input), inputs, strict=True)), call.values, call.opsets
     )

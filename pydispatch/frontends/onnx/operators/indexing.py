@@ -255,7 +255,9 @@ def _non_max_suppression(
     b = call.b
     centered = call.integer("center_point_box", 0) == 1
     if boxes.rank != 3 or scores.rank != 3 or boxes.shape[2] != 4:
-        raise call.fail(f"its operands are {boxes} and {scores}")
+        raise call.fail(
+            f"its operands are {boxes} and {scores}; expected [batch, boxes, 4] and [batch, classes, boxes]"
+        )
     batch, classes, count = scores.shape
     size = classes * batch
     most = shapes.reshape(b, max_count if max_count is not None else b.constant(0, I64), [])

@@ -24,7 +24,7 @@ def _pooling_window(call: NodeCall, x: Tensor) -> tuple[list[Size], Window, Shap
     """
     kernel = call.integers("kernel_shape")
     if any(not 1 <= k <= 1 << 20 for k in kernel):  # so that sizes stay within 64 bits
-        raise call.fail(f"its kernel_shape is {kernel}")
+        raise call.fail(f"its kernel_shape is {kernel}; expected sizes from 1 to {1 << 20}")
     ceil = call.flag("ceil_mode")
     window = window_of(call, x, kernel)
     return list(kernel), window, convolutions.window_sizes(call.b, x.shape[2:], kernel, window, ceil)

@@ -142,7 +142,7 @@ def kernel_of(call: NodeCall, w: Tensor, x: Tensor) -> Sequence[Size]:
     if len(stated) != w.rank - 2 or any(
         not isinstance(n, Expr) and n != m for n, m in zip(w.shape[2:], stated, strict=True)
     ):
-        raise call.fail(f"its kernel_shape is {stated}; its filters are {w}")
+        raise call.fail(f"its kernel_shape is {stated}, which is not that of its filters {w}")
     for size, expected in zip(w.shape[2:], stated, strict=True):
         message = f"{call.node.op_type}: a size of its filters is {{a}}; its kernel_shape states {{b}}"
         call.b.require_equal(size, expected, message)
@@ -153,7 +153,7 @@ def groups_of(call: NodeCall) -> int:
     """Return the number of channel groups of a convolution."""
     groups = call.integer("group", 1)
     if groups < 1:
-        raise call.fail(f"it has {groups} groups")
+        raise call.fail(f"it has {groups} groups; expected at least 1")
     return groups
 
 

@@ -52,7 +52,7 @@ def _of_shape(draw: Draw, call: NodeCall) -> Tensor:
     """Draw a tensor of the shape and the type in attributes; the default is f32 (code 1)."""
     shape = call.integers("shape")
     if any(not 0 <= n < 1 << 40 for n in shape):  # 2^40 elements exceed any memory
-        raise call.fail(f"its shape is {shape}")
+        raise call.fail(f"its shape is {shape}; expected sizes from 0 to below 2**40")
     return draw(call, shape, dtype_of(call.integer("dtype", 1)))
 
 

@@ -41,7 +41,9 @@ def _affine_grid(call: NodeCall, theta: Tensor, size: Tensor) -> Tensor:
     b, sizes, corners = call.b, call.sizes(size, "size")[2:], call.flag("align_corners")
     rank = len(sizes)
     if theta.shape[1:] != (rank, rank + 1) or any(n == 0 for n in sizes):
-        raise call.fail(f"its matrices are {theta} for an image of {sizes}")
+        raise call.fail(
+            f"its matrices are {theta}, its image has the sizes {sizes}; expected [n, {rank}, {rank + 1}], no size 0"
+        )
     wide = F64 if theta.dtype == F64 else F32
 
     def coordinate(i: Element, count: Element) -> Element:

@@ -141,14 +141,14 @@ def _split(call: NodeCall, x: Tensor, sizes: Tensor | None = None) -> list[Tenso
     if part_sizes is None:
         parts = call.integer("num_outputs", call.results)
         if not 0 < parts <= 1 << 16:
-            raise call.fail(f"it has {parts} outputs")
+            raise call.fail(f"it has {parts} outputs; expected 1 to {1 << 16}")
         part_size = ceil_div(total, parts)
         part_sizes = [*[part_size] * (parts - 1), total - part_size * (parts - 1)]
     if total == 0:  # an empty axis has empty parts, whatever sizes the node states
         part_sizes = [0] * len(part_sizes)
     if is_static([total, *part_sizes]):
         if sum(part_sizes) != total:
-            raise call.fail(f"parts of {part_sizes} are no {total} elements")
+            raise call.fail(f"its parts {part_sizes} have {sum(part_sizes)} elements, the axis has {total}")
     elif sizes is not None:  # without sizes in the node, the sum is right by construction
         call.b.require_equal(total, sum(part_sizes), f"Split: axis {axis} has {{a}} elements, its parts {{b}}")
     return slicing.split(call.b, x, axis, part_sizes)
@@ -225,7 +225,7 @@ def _block(call: NodeCall) -> int:
     """Return the attribute blocksize, the number of rows, and of columns, of a block of pixels."""
     block = call.integer("blocksize")
     if block < 1:
-        raise call.fail(f"its block size is {block}")
+        raise call.fail(f"its block size is {block}; expected at least 1")
     return block
 
 

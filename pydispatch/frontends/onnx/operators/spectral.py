@@ -45,7 +45,7 @@ def _length(call: NodeCall, of: Tensor, what: str) -> Size:
     """
     (length,) = call.sizes(of, what)
     if not isinstance(length, Expr) and not 1 <= length <= _MAX_LENGTH:
-        raise call.fail(f"its {what} is {length}")
+        raise call.fail(f"its {what} is {length}; expected 1 to {_MAX_LENGTH}")
     call.b.require_positive(length, f"{call.node.op_type}: its {what} is 0")
     return length
 

@@ -44,7 +44,10 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
         )
     size = max(columns, default=0) + 1
     if min(columns, default=-1) < 0 or size * len(columns) > _MAX_COLUMN_MATRIX:
-        raise call.fail(f"its {len(columns)} n-grams are counted in columns {min(columns, default=0)} to {size - 1}")
+        raise call.fail(
+            f"its {len(columns)} n-grams are counted in columns {min(columns, default=0)} to {size - 1}; expected "
+            f"columns from 0 on, and at most {_MAX_COLUMN_MATRIX} for the number of n-grams times that of columns"
+        )
     rows = x if x.rank == 2 else shapes.expand_dims(b, x, axes=[0])
     counts, matrices = [], []
     for length, (grams, own_columns) in enumerate(_pool_by_length(call, pool, begins, columns), 1):
@@ -81,7 +84,9 @@ def _pool_by_length(
     gram_count = 0  # n-grams that are shorter than those of the current length
     for length, (begin, end) in enumerate(zip(begins, [*begins[1:], len(pool)], strict=True), 1):
         if not 0 <= begin <= end <= len(pool) or (end - begin) % length:
-            raise call.fail(f"its n-grams of {length} words are the numbers {begin} to {end} of a pool of {len(pool)}")
+            raise call.fail(
+                f"its n-grams of {length} words begin at {begin} and end at {end} in a pool of {len(pool)} words"
+            )
         grams = np.array(pool[begin:end], np.int64).reshape(-1, length)
         if len(columns) < gram_count + len(grams):
             raise call.fail(

@@ -30,13 +30,13 @@ UNARY = {
     "round_nearest_afz": "round", "round_nearest_even": "round_even", "rsqrt": "rsqrt", "sign": "sign", "sine": "sin",
     "sqrt": "sqrt", "tan": "tan", "tanh": "tanh",
 }  # fmt: skip
-"""StableHLO operations that are a named unary function -> the name of that."""
+"""StableHLO operation → name of the unary function that it is, as in `Reals.unary`."""
 
 BINARY = {
     "add": "add", "and": "and", "atan2": "atan2", "maximum": "max", "minimum": "min", "multiply": "mul", "or": "or",
     "subtract": "sub", "xor": "xor",
 }  # fmt: skip
-"""StableHLO operations that are a named binary function -> the name of that."""
+"""StableHLO operation → name of the binary function that it is, as in `Reals.binary`."""
 GUARDED: dict[str, Callable[..., Scalar]] = {
     "divide": integers.divide, "remainder": integers.remainder, "power": integers.power,
     "shift_left": of_scalars(partial(integers.shift, "shift_left")),
@@ -50,7 +50,7 @@ CHLO_UNARY = {
     "acos": "acos", "acosh": "acosh", "asin": "asin", "asinh": "asinh", "atan": "atan", "atanh": "atanh",
     "cosh": "cosh", "erf": "erf", "erfc": "erfc", "is_inf": "is_inf", "sinh": "sinh", "tan": "tan",
 }  # fmt: skip
-"""CHLO operations that are a named unary function -> the name of that."""
+"""CHLO operation → name of the unary function that it is, as in `Reals.unary`."""
 CHLO_SPECIAL: dict[str, Callable[..., Scalar]] = {
     "bessel_i1e": special.bessel_i1e, "digamma": gamma.digamma, "erf_inv": special.erf_inv,
     "lgamma": gamma.lgamma, "square": special.square, "conj": lambda s, x: s.conj(x),

@@ -47,7 +47,9 @@ def _packed_attention(
         raise call.fail(f"the size of its weights {weights} must be known")
     sizes = call.maybe_integers("qkv_hidden_sizes") or [total // 3] * 3
     if sum(sizes) != total or len(sizes) != 3:
-        raise call.fail(f"its sizes {sizes} are not those of its weights {weights}")
+        raise call.fail(
+            f"its qkv_hidden_sizes are {sizes}; expected three, whose sum is the number of columns of {weights}"
+        )
     query, key, value = (
         attention.split_heads(call.b, t, heads) for t in slicing.split(b, projected, axis=2, sizes=sizes)
     )
