@@ -97,6 +97,8 @@ def attention_gradients(
         return total.is_equal(-math.inf).where(0.0, (e - total.to(inner)).unary("exp"))
 
     weights = formula(builder, weight, scores, shapes.expand_dims(builder, log_sums, [log_sums.rank]), *masks)
+
+    # Backwards through out = weights @ values, the softmax, and scores = query @ transpose(keys) * factor.
     of_value = products.matmul(builder, _transpose_matrices(builder, weights), grad, inner)
     of_weights = products.matmul(builder, grad, _transpose_matrices(builder, values), inner)
     # Derivative of the softmax: w * (g - sum of w * g over the keys), and that sum is the dot product of grad and out.

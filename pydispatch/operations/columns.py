@@ -43,6 +43,28 @@ class _Columns:
     padding_before: Sequence[SSAValue]
     dilations: Sequence[SSAValue]
 
+    @classmethod
+    def of(
+        cls, builder: Builder, x: Tensor, area: Size, kernel: Sequence[Size], counts: Sequence[Size],
+        window: Window,
+    ) -> _Columns:  # fmt: skip
+        """Emit the sizes as SSA values, which bodies of operations can use. Arguments are as the attributes."""
+        area_value = builder.index(area)
+        kernel_values, count_values, strides, padding_before, dilations = (
+            [builder.index(n) for n in numbers]
+            for numbers in (kernel, counts, window.strides, window.low, window.dilations)
+        )
+        return cls(
+            dtype=x.dtype,
+            values=builder.value(x),
+            area=area_value,
+            kernel=kernel_values,
+            counts=count_values,
+            strides=strides,
+            padding_before=padding_before,
+            dilations=dilations,
+        )
+
     def term(self, scalars: Scalars) -> Scalar:
         """Return term k of an element of the image: the element of one window, or 0.
 
@@ -108,11 +130,7 @@ def image_of_columns(
     rank, channels = len(kernel), x.shape[1] // area
     builder.require_equal(x.shape[1], channels * area, f"{x} has {{a}} rows, which is not {{b}}, a multiple of {area}")
     # Emitted before the loops, whose bodies use them.
-    area_value = builder.index(area)
-    kernel_values, count_values, strides, lows, dilations = (
-        [builder.index(n) for n in sizes] for sizes in (kernel, counts, window.strides, window.low, window.dilations)
-    )
-    columns = _Columns(x.dtype, builder.value(x), area_value, kernel_values, count_values, strides, lows, dilations)
+    columns = _Columns.of(builder, x, area, kernel, counts, window)
     shape = (x.shape[0], channels, *sizes, area)
     (terms,) = elementwise.apply_several(builder, columns.term, shape=shape)
     wide = elementwise.convert(builder, terms, normalization.wide(x.dtype))

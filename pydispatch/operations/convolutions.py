@@ -281,7 +281,10 @@ def transposed_convolution(
     extra = output_padding or [0] * spatial
     channels, filters_per_group = w.shape[0], w.shape[1]
     if isinstance(channels, Expr) or isinstance(filters_per_group, Expr) or channels % groups:
-        raise builder.fail(f"transposed convolution of {x} by {w} in {groups} group(s)")
+        raise builder.fail(
+            f"transposed convolution of {x} by {w} in {groups} group(s): the filters need known numbers of channels, "
+            "the first one a multiple of the groups"
+        )
     # Filters of the forward convolution [c, f / groups, ...] become [f, c / groups, ...], with the kernel flipped.
     ws = reshape(builder, w, [groups, channels // groups, *w.shape[1:]])
     ws = transpose(builder, ws, [0, 2, 1, *range(3, ws.rank)])

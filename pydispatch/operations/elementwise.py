@@ -86,9 +86,10 @@ def apply_several(builder: Builder, function: Function, *tensors: Tensor, shape:
             raise builder.fail(str(error)) from None
         return [results] if isinstance(results, Scalar) else list(results)
 
+    # The body is emitted first, because its results determine the types of the outputs.
     block = Block(arg_types=[v.type.element_type for v, _ in inputs])  # type: ignore[attr-defined]
     scalars = elements(block, block.args)
-    types = [r.dtype for r in scalars]  # these determine the types of the outputs
+    types = [r.dtype for r in scalars]
     identity = AffineMap.identity(rank)
     outputs = [(builder.empty(d.element, shape), identity) for d in types for _ in range(2 if d.is_complex else 1)]
     for output, _ in outputs:
@@ -211,9 +212,9 @@ def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
     table = _fold_table()
     function = table.get(name)
     folds_floats = name in ("add", "sub", "mul", "neg", "abs", *_COMPARISONS)
-    exact = dtype.kind in (Kind.INT, Kind.UINT, Kind.BOOL) or (dtype in (F32, F64) and folds_floats)
+    is_exact = dtype.kind in (Kind.INT, Kind.UINT, Kind.BOOL) or (dtype in (F32, F64) and folds_floats)
     # NumPy does arithmetic of bools by rules of its own: 1 + 1 is true, and there is no difference or negative.
-    if function is None or not exact or (dtype.is_bool and name in ("add", "sub", "mul", "neg", "abs", "sign")):
+    if function is None or not is_exact or (dtype.is_bool and name in ("add", "sub", "mul", "neg", "abs", "sign")):
         return None
     known = [t.known for t in tensors if t.known is not None]
     # Division by 0 is left to the run time; whether a size is 0 is not known.

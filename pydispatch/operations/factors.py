@@ -210,8 +210,8 @@ def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
 def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Tensor, Tensor, Tensor]:
     """Apply the reflection that makes column j of a [batch, m, n] zero below a row (LAPACK's larfg and larf).
 
-    The reflection is 1 - factor v adjoint(v): it turns the column's element alpha in the row into beta, the length of
-    the column from the row on, and the elements below it into 0.
+    The reflection is 1 - factor v adjoint(v). It turns the column's element alpha in the row into beta, which is the
+    length of the column from the row on or its negative, and the elements below it into 0.
 
     Returns:
         The columns from j on, reflected; the vector is in column j below the row.

@@ -28,8 +28,9 @@ _LANCZOS_G = 7.0
 def lgamma(x: Element) -> Element:
     """Return the logarithm of the absolute value of the gamma function.
 
-    For x >= 0.5 it is Lanczos' approximation: `total` is his sum of fractions, and the rest is (z + 0.5) log t - t,
-    arranged so that little cancels. For other x it follows from the value at 1 - x by reflection.
+    For x >= 0.5 it is Lanczos' approximation with z = x - 1 and t = z + 0.5 + g: log(2 pi) / 2 + (z + 0.5) log t - t +
+    log(total), where `total` is his sum of fractions. The middle is arranged so that little cancels. For other x it
+    follows from the value at 1 - x by reflection.
     """
     is_reflected = x < 0.5
     z = is_reflected.where(-x, x - 1.0)  # the approximation is that of lgamma(z + 1)

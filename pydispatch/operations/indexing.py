@@ -313,6 +313,7 @@ def insert_slice(
     """
     if update.shape == x.shape:
         return update
+    # Small constants are updated at compile time.
     if x.known is not None and update.known is not None and x.known.size <= MOST_FOLDED_ELEMENTS:
         known_begins = [n for n in begins if not isinstance(n, Expr)]
         if len(known_begins) == x.rank:

@@ -65,6 +65,9 @@ def dot_general(
             raise builder.fail(f"product of {x} and {y}: axis {i} has size {m}, axis {j} has {n}")
     free_x = [d for d in range(x.rank) if d not in {i for i, _ in (*batch, *contracted)}]
     free_y = [d for d in range(y.rank) if d not in {j for _, j in (*batch, *contracted)}]
+
+    # The loops count the axes of the result, which are batch axes, those of x alone and those of y alone, and then the
+    # contracted axes. For a matrix product [m, k] by [k, n] they are m, n, k.
     out = [x.shape[i] for i, _ in batch] + [x.shape[d] for d in free_x] + [y.shape[d] for d in free_y]
     loop_of_x: dict[int, int] = {i: n for n, (i, _) in enumerate(batch)}
     loop_of_y: dict[int, int] = {j: n for n, (_, j) in enumerate(batch)}

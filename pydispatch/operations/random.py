@@ -247,25 +247,33 @@ def quantile(builder: Builder, unit: Tensor) -> Tensor:
 # -- numbers that differ between calls
 
 
+def _state_of_program(builder: Builder) -> Tensor:
+    """Return the random state of the program, u64[2]: its seed, and the number of its calls so far.
+
+    The first use declares the state, and adds its update to the end of the program.
+    """
+    state = builder.state.get(STATE)
+    if state is None:  # is_own: it belongs to the program, not to the model
+        state = builder.state[STATE] = builder.weight(STATE, np.zeros(2, np.uint64), U64, is_own=True)
+    if not builder.is_call_counted:
+        builder.is_call_counted = True
+        one_call_more = np.array([0, 1], np.uint64)
+        builder.at_end.append(
+            lambda: builder.store(state, ew.binary(builder, "add", state, builder.constant(one_call_more)))
+        )
+    return state
+
+
 def key_of_call(builder: Builder, seed: int | None = None) -> Tensor:
     """Return a u64 key, of rank 0, that differs for each drawing operation and each call.
 
     `seed` replaces that of the program's state; None keeps it.
     """
-    state = builder.state.get(STATE)  # [seed, number of calls]
-    if state is None:  # is_own: it belongs to the program, not to the model
-        state = builder.state[STATE] = builder.weight(STATE, np.zeros(2, np.uint64), U64, is_own=True)
-    if not builder.is_call_counted:
-        builder.is_call_counted = True
-        builder.at_end.append(
-            lambda: builder.store(
-                state, ew.binary(builder, "add", state, builder.constant(np.array([0, 1], np.uint64)))
-            )
-        )
+    state = _state_of_program(builder)
     site = builder.random_sites
     builder.random_sites += 1
     if site >= _SITES:
-        raise builder.fail(f"a program draws random numbers in at most {_SITES} places")
+        raise builder.fail(f"a program has at most {_SITES} operations that draw random numbers")
 
     def fold(key: Element, call: Element) -> Element:
         """Return the key from which this drawing operation draws its numbers in one call of the program.

@@ -179,6 +179,7 @@ def _resized_at_run_time(builder: Builder, x: Tensor, to: ResizedAxis, how: Filt
     to: the new size, the scale and the region of interest. Return the resampled tensor, and for "tf_crop_and_resize"
     which positions are outside of the old axis; None for other transformations.
     """
+    # The positions on the old axis.
     b, axis = builder, to.axis
     old, new = (reductions.size_as(b, n, F32) for n in (x.shape[axis], to.size))
     scale = _scalar(b, to.scale) if to.scale is not None else formula(b, lambda n, m: n / m, new, old)
@@ -194,6 +195,8 @@ def _resized_at_run_time(builder: Builder, x: Tensor, to: ResizedAxis, how: Filt
     outside = None
     if how.transformation == "tf_crop_and_resize":
         outside = formula(b, lambda p, n: (p < 0.0) | (p > n - 1.0), positions, old)
+
+    # The elements there: the nearest ones, or weighted sums of `radius` elements on each side.
     if how.mode == "nearest":
         index = formula(b, lambda p, n: _index(_rounded(p, how.nearest), n), positions, old)
         return gathers.take(b, x, index, axis), outside

@@ -177,6 +177,7 @@ def max_pool_with_indices(
         `best` begins as the smallest number, with position -1. An element of the padding never replaces it. Loops
         count batches, channels, the spatial positions of windows, and the positions in a window, in this order.
         """
+        # The position of the element in the image along each axis, and whether it is an element of the image.
         (best, position), (value,) = running, elements
         n = [scalars.emit(I64, arith.IndexCastOp(size, I64.element)) for size in image_sizes]
         inside, at = scalars.const(value=True, dtype=BOOL), []
@@ -190,6 +191,7 @@ def max_pool_with_indices(
         here = scalars.const(0, I64)
         for d in axes_of_index:  # the first axis changes the index most: row-major order for axes 0, 1, ...
             here = scalars.binary("add", scalars.binary("mul", here, n[d]), at[d])
+
         # The first element of a window is taken although it may equal the initial value.
         better = scalars.binary(
             "or", scalars.compare("gt", value, best), scalars.compare("lt", position, scalars.const(0, I64))

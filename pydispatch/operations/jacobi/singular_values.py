@@ -67,9 +67,10 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
         builder, with_parts_joined(builder, shapes.transpose(builder, a, [0, 2, 1])), axes=[1, 2]
     )
     rows, vectors = _orthogonalized(builder, rows, n, a.dtype)
+
+    # The singular values, and V^H. The rotations multiply the columns from the right: vectors are the rows of V^T.
     values, order = _sorted_lengths(builder, rows, vectors, n)
     values = slicing.slice_axis(builder, values, axis=1, start=0, limit=minimum(m, n))
-    # The rotations multiply the columns from the right: vectors are the rows of V^T.
     v = with_parts_split(builder, _reordered(builder, vectors, order), a.dtype)
     vt = formula(
         builder,
