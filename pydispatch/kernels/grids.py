@@ -49,34 +49,48 @@ def workgroup_counts(
     if grid_in_call:
         return [writer.value(f"arith.index_cast %a_grid_{axis} : i64 to index", "index").name for axis in range(3)]
 
-    def shape(parameter: Parameter, call: GridCall) -> tuple[Size | int, ...]:
-        """Return the sizes of a parameter: integers, and symbolic sizes whose operations `call` emits."""
-        sizes = (parameter.type and parameter.type.shape) or ()
-        return tuple(
-            size if isinstance(size, int) else Size(call, symbols[parameter.name, d]) for d, size in enumerate(sizes)
-        )
-
     def counts_of(call: GridCall) -> list[Size | int]:
         """Call the grid function with symbolic sizes; return the number of workgroups along the three axes."""
         assert callable(grid)
-        views: dict[str, Any] = {}
-        for parameter in passed:
-            view: Any = _Shape(shape(parameter, call)) if parameter.is_view else None
-            if parameter.tuple_name:  # an item of a tuple of views
-                view = (*views.get(parameter.tuple_name, ()), view)
-            views[parameter.tuple_name or parameter.name] = view
+        views = _stand_ins(passed, symbols, call)
         return _checked_counts(source, grid(*(views.get(name, statics.get(name)) for name in source.parameter_names)))
 
     call = GridCall(writer)
+    counts: list[Size | int]
     if grid is None:
-        chosen = []
-        for size, extent in covered:
-            count = Size(call, size.name) if isinstance(size, Scalar) else int(size.value)
-            chosen.append(count if extent == 1 else -(-count // extent))  # rounded up
-        chosen += [1] * (3 - len(chosen))
+        counts = _covering_counts(covered, call)
     else:
-        chosen = emit_grid(source, call, counts_of) if callable(grid) else _checked_counts(source, grid)
-    return [count.name if isinstance(count, Size) else writer.constant(count, "index").name for count in chosen]
+        counts = emit_grid(source, call, counts_of) if callable(grid) else _checked_counts(source, grid)
+    return [count.name if isinstance(count, Size) else writer.constant(count, "index").name for count in counts]
+
+
+def _stand_ins(passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], str], call: GridCall) -> dict[str, Any]:
+    """Return the arguments of a grid function for views, by name: `_Shape`s, whose symbolic sizes emit operations by
+    `call`, or tuples of these. Parameters that are numbers have None.
+    """
+    views: dict[str, Any] = {}
+    for parameter in passed:
+        sizes = (parameter.type and parameter.type.shape) or ()
+        shape = tuple(
+            size if isinstance(size, int) else Size(call, symbols[parameter.name, d]) for d, size in enumerate(sizes)
+        )
+        view: Any = _Shape(shape) if parameter.is_view else None
+        if parameter.tuple_name:  # an item of a tuple of views
+            view = (*views.get(parameter.tuple_name, ()), view)
+        views[parameter.tuple_name or parameter.name] = view
+    return views
+
+
+def _covering_counts(covered: Sequence[tuple[Scalar | Literal, int]], call: GridCall) -> list[Size | int]:
+    """Emit how many workgroups cover the sizes of an inferred grid, along three axes.
+
+    covered: for each axis a size, and how many of its elements a workgroup covers.
+    """
+    counts: list[Size | int] = []
+    for size, extent in covered:
+        count = Size(call, size.name) if isinstance(size, Scalar) else int(size.value)
+        counts.append(count if extent == 1 else -(-count // extent))  # rounded up
+    return counts + [1] * (3 - len(counts))
 
 
 def _checked_counts(source: Source, chosen: Any) -> list[Size | int]:

@@ -48,8 +48,8 @@ class LoopBounds(Subgroups):
     def _is_pure(self, node: ast.expr, names: set[str]) -> bool:
         """Return whether an expression has the same value wherever one invocation evaluates it.
 
-        It may use sizes of views, conversions, functions that are no collectives, and of variables only `names`; it
-        reads no memory.
+        Then it reads no memory: it only uses sizes of views, conversions, functions that are no collectives, and, of
+        the variables of the kernel, those in `names`.
         """
         for child in ast.walk(node):
             if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load):

@@ -135,19 +135,32 @@ class RaceInstrumentation(WorkgroupMemory):
     def on_access(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
         """Emit the update of an element's stamps, and the assertion that no unordered access conflicts with this one.
 
-        A write conflicts with the last write and the reads of other invocations, a read with the last write.
-
-        node: the access, for errors. indices: SSA names of the element's indices. The stamps of an element are those of
-        `STAMPS`, in that order; `other` is the third.
+        node: the access, for errors. indices: SSA names of the element's indices.
         """
         super().on_access(node, memory, indices, is_write)
         if self.watched is None or self.local is None or memory.is_private:
             return
         if memory.parameter and memory.parameter not in self.watched:
             return
-        is_shared = not memory.parameter
+        races = [self._races(stamp.name) for stamp in self._exchange_stamps(memory, indices, is_write)]
+        is_race = races[0]
+        for race in races[1:]:
+            is_race = self._i1_op("ori", is_race, race)
+        true = self.writer.constant(value=True, type="i1")
+        no_race = self.writer.value(f"arith.xori {is_race}, {true.name} : i1", "i1")
+        how = "written here and read or written" if is_write else "read here and written"
+        element = ast.unparse(node)
+        self.emit_assertion(node, no_race, f"{element} is {how} by another invocation at the same time; {REMEDY}")
+
+    def _exchange_stamps(self, memory: MemoryRef, indices: str, is_write: bool) -> list[Scalar]:
+        """Emit the update of an element's stamps for an access by this invocation. Return the stamps before it with
+        which the access may conflict.
+
+        A write conflicts with the last write and the reads of other invocations, a read with the last write. The stamps
+        are those of `STAMPS`, in that order; `other` is the last read by another invocation than that of `read`.
+        """
         sizes = memory.type.removeprefix("memref<").partition(memory.dtype)[0]  # "?x4x" of "memref<?x4xf32>"
-        type = stamps_type(sizes, f", {WORKGROUP_MEMORY}" if is_shared else "")
+        type = stamps_type(sizes, "" if memory.parameter else f", {WORKGROUP_MEMORY}")
         name = stamps_name(memory.name)
         written, read, other = (
             f"{name}[{self.writer.constant(index, 'index').name}, {indices}]" for index in range(STAMPS)
@@ -157,24 +170,15 @@ class RaceInstrumentation(WorkgroupMemory):
             f"memref.atomic_rmw assign {self._stamp.name}, {own_stamp} : (i64, {type}) -> i64", "i64"
         )
         if is_write:
-            before = [old, *(self.writer.value(f"memref.load {stamp} : {type}", "i64") for stamp in (read, other))]
-        else:
-            before = [self.writer.value(f"memref.load {written} : {type}", "i64")]
-            # The read before this one becomes `other`, unless it was by this invocation as well.
-            before_last = self.writer.value(f"memref.load {other} : {type}", "i64")
-            chosen = self.writer.value(
-                f"arith.select {self._is_other(old.name)}, {old.name}, {before_last.name} : i64", "i64"
-            )
-            self.writer.line(f"memref.store {chosen.name}, {other} : {type}")
-        races = [self._races(stamp.name) for stamp in before]  # before: stamps that this access may conflict with
-        is_race = races[0]
-        for stamp in races[1:]:
-            is_race = self._i1_op("ori", is_race, stamp)
-        true = self.writer.constant(value=True, type="i1")
-        no_race = self.writer.value(f"arith.xori {is_race}, {true.name} : i1", "i1")
-        how = "written here and read or written" if is_write else "read here and written"
-        element = ast.unparse(node)
-        self.emit_assertion(node, no_race, f"{element} is {how} by another invocation at the same time; {REMEDY}")
+            return [old, *(self.writer.value(f"memref.load {stamp} : {type}", "i64") for stamp in (read, other))]
+        last_write = self.writer.value(f"memref.load {written} : {type}", "i64")
+        # The read before this one becomes `other`, unless it was by this invocation as well.
+        before_last = self.writer.value(f"memref.load {other} : {type}", "i64")
+        chosen = self.writer.value(
+            f"arith.select {self._is_other(old.name)}, {old.name}, {before_last.name} : i64", "i64"
+        )
+        self.writer.line(f"memref.store {chosen.name}, {other} : {type}")
+        return [last_write]
 
     # ---- tests of stamps, and operations
 

@@ -254,19 +254,7 @@ class Statements(Assignments):
         parameters have the values of the arguments. Raise CompileError for recursion, for wrong arguments, for a
         function with `*`, `/` or `**` among its parameters, and for one that returns a value on some paths only.
         """
-        if any(function is source.function for source in self.callers) or function is self.source.function:
-            raise self.error(node, f"'{function.__name__}' calls itself", "kernels have no recursion: write a loop")
-        if (fault := self.inlined_calls.count_or_fault(function.__name__)) is not None:  # too many calls
-            message, note = fault
-            raise self.error(node, message, note)
-        try:
-            source = Source(function, "function")
-        except InvalidArgumentError as error:
-            raise self.error(node, str(error), "write a function with def, in a file or a notebook's cell") from None
-        unwanted = source.unwanted()
-        if unwanted is not None:
-            raise source.error(unwanted, f"parameter '{unwanted.arg}' of '{function.__name__}' is not a plain one",
-                               "name each parameter: no *, / and **")  # fmt: skip
+        source = self._source_of_inlined(node, function)
         names = [parameter.arg for parameter in source.tree.args.args]
         if node.keywords or len(arguments) != len(names):
             raise self.error(
@@ -275,8 +263,6 @@ class Statements(Assignments):
                 f"got {len(arguments)}",
                 f"give {', '.join(names)}" if names else "give none",
             )
-
-        # Emit its statements in an environment of its own.
         saved = self.source, self.environment, self.static_names
         self.callers.append(self.source)
         self.source, self.static_names = source, frozenset()  # a called function has no static parameters
@@ -294,6 +280,25 @@ class Statements(Assignments):
                 source.tree, f"'{function.__name__}' returns a value on some paths only", "end with a return"
             )
         return result
+
+    def _source_of_inlined(self, node: ast.Call, function: Callable[..., Any]) -> Source:
+        """Return the source of a function that a call inlines. Raise CompileError for recursion, for too many inlined
+        calls, and for a function whose source or parameters do not permit it.
+        """
+        if any(function is source.function for source in self.callers) or function is self.source.function:
+            raise self.error(node, f"'{function.__name__}' calls itself", "kernels have no recursion: write a loop")
+        if (fault := self.inlined_calls.count_or_fault(function.__name__)) is not None:  # too many calls
+            message, note = fault
+            raise self.error(node, message, note)
+        try:
+            source = Source(function, "function")
+        except InvalidArgumentError as error:
+            raise self.error(node, str(error), "write a function with def, in a file or a notebook's cell") from None
+        unwanted = source.unwanted()
+        if unwanted is not None:
+            raise source.error(unwanted, f"parameter '{unwanted.arg}' of '{function.__name__}' is not a plain one",
+                               "name each parameter: no *, / and **")  # fmt: skip
+        return source
 
 
 def _ends(statements: Sequence[ast.stmt]) -> bool:

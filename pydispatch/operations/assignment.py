@@ -75,6 +75,9 @@ def put(
 ) -> Tensor:
     """Return x after NumPy's `x[indices] = updates`, or after combining old and new elements as `put_along` does.
 
+    The assignment becomes one of slices at rows of positions, `put_rows`. For example, the indices i, None, j of
+    x [A, B, C, D], with vectors i and j of n elements, have n * B rows (positions along A, B and C) and slices [D].
+
     Args:
         builder: The builder.
         x: The tensor before the assignment.

@@ -76,6 +76,8 @@ class ChosenAxes:
     def others(self, values: Sequence[Integer]) -> list[HostInteger]:
         """Return the values of the axes that are not chosen, in order. `values` has one value for each axis of the
         tensor.
+
+        With one chosen axis c of three, the first of them is values[0] or, if c is 0, values[1].
         """
         others = []
         for n in range(self.rank - len(self.axes)):

@@ -94,11 +94,15 @@ def recurrence(
     shape, carried = tensors[0].shape, [x.dtype for x in first]
     # Step n backwards reads element last - n; the results are reversed at the end.
     last = builder.index(shape[axis] - 1) if backwards else None
+
+    # The region that reads the initial carried values of one row.
     index = builtin.IndexType()
     initial_block = Block(arg_types=[index] * (len(shape) - 1))
     scalars = Scalars(initial_block)
     initial_values = [v for x in first for v in _elements(builder, scalars, x, initial_block.args)]
     initial_block.add_op(linalg.YieldOp.create(operands=initial_values))
+
+    # The region of a step, from the coordinates of an element and the carried values.
     step_block = Block(arg_types=[*[index] * len(shape), *elements_of(carried)])
     coordinates: list[SSAValue] = list(step_block.args[: len(shape)])
     s = Scalars(step_block)
@@ -111,6 +115,8 @@ def recurrence(
     # The carried values of the next step, then the elements of the results. The carried values are results too, whose
     # last elements along the axis are the final values.
     step_block.add_op(linalg.YieldOp.create(operands=[*carried_values, *result_values, *carried_values]))
+
+    # The operation. Of the carried values after each step only those after the last one are returned.
     dtypes = [*results, *carried]
     op = builder.add(
         RecurrenceOp.create(

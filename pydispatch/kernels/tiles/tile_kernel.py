@@ -328,7 +328,7 @@ class TileKernel(TileVariables):
             raise self.error(node, f"{name} of {described(arguments[0])}", f"write pydispatch.{name}(tile)")
 
     def _atomic_update(self, node: ast.Call, handler: Handler, arguments: list[Entity]) -> Entity:
-        """Emit an atomic operation: on one element or, if its arguments are tiles, on an element for each of theirs."""
+        """Emit an atomic operation on an element of memory or, if arguments are tiles, on one for each tile element."""
         memory = arguments[0] if len(arguments) > 1 else None  # the handler reports missing arguments
         if isinstance(memory, MemoryRef):
             name = memory.name

@@ -210,7 +210,7 @@ def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = 
     high: list[Size] = list(pads[rank:])
     for d in range(rank):
         extent = (kernel[d] - 1) * dilations[d] + 1
-        uncropped = (x.shape[2 + d] - 1) * strides[d] + output_padding[d] + extent
+        uncropped = (x.shape[2 + d] - 1) * strides[d] + output_padding[d] + extent  # size of the result without pads
         if wanted is not None:  # the last sizes are the spatial ones; n and c may precede them
             total = uncropped - wanted[len(wanted) - rank + d]
         elif auto in ("SAME_UPPER", "SAME_LOWER"):

@@ -64,7 +64,7 @@ def flash_for_cpu(
     builder: Builder, query: Tensor, key: Tensor, value: Tensor, dropout_p: float = 0.0, is_causal: bool = False, *,
     attn_mask: Tensor | None = None, scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return attention and the log-sum-exp of the scores, which its gradients need."""
+    """Return attention, and the logarithm of the sum of the exponentials of the scores, which its gradients need."""
     result, scores = _attention(builder, query, key, value, attn_mask, dropout_p, is_causal, scale)
     inner = normalization.wide(query.dtype)
     return result, normalization.log_sum_exp(builder, ew.convert(builder, scores, inner), [-1])

@@ -73,9 +73,9 @@ def _like(value: int, builder: Builder, self: Tensor, *, dtype: DType | None = N
 def _new(
     value: int, builder: Builder, self: Tensor, size: Sizes, stride: Sizes | None = None, *, dtype: DType | None = None
 ) -> Tensor:
-    """Return a tensor of a given size whose elements are `value`, of the type of another one unless `dtype` is stated.
+    """Return a tensor of the shape `size` whose elements are `value`, of the type of `self` unless `dtype` is stated.
 
-    Strides have no effect.
+    `stride` has no effect.
     """
     return filled(builder, value, size, dtype or self.dtype)
 

@@ -230,7 +230,9 @@ _LEAST_MAGNITUDE_OF_TOKEN = 1e-5
 
 
 def choose_qparams_per_token(builder: Builder, input: Tensor, dtype: DType) -> tuple[Tensor, Tensor]:
-    """Return for each row the scale that maps its largest magnitude to 127, as f64, and the zero point 0: [..., 1]."""
+    """Return, for each row of the last axis, the f64 scale that maps its largest magnitude to 127, and the zero point
+    0, both [..., 1].
+    """
     if dtype != I8:
         raise builder.fail(f"scales of tokens as {dtype}; PyTorch has them for int8 alone")
     largest = reductions.reduce(builder, "max", ew.unary(builder, "abs", input), [-1], keep=True)

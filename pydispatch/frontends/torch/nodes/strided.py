@@ -13,6 +13,7 @@ from pydispatch.frontends.torch.expressions import evaluate
 from pydispatch.frontends.torch.memory import TensorMemory
 from pydispatch.frontends.torch.registry import VIEWS, converts
 from pydispatch.frontends.torch.trace import Tracer
+from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Expr, Shape, Size, is_static, maximum, product
 from pydispatch.graph.values import Tensor
@@ -172,6 +173,18 @@ def as_strided_scatter(
     if whole is not self:
         raise builder.fail(f"as_strided_scatter of {self.tensor}, a view of {whole.tensor}", _HINT)
     first = _start_index(tracer, self, flat, offset=offset, size=size, stride=stride, start=storage_offset)
+    positions = _positions_in_storage(builder, first, size, stride)
+    written = shapes.broadcast_to(builder, ew.convert(builder, src, flat.dtype), size)
+    count = product(size)
+    updated = assignment.put_rows(
+        builder, flat, [shapes.reshape(builder, positions, [count])], shapes.reshape(builder, written, [count])
+    )
+    ordered = shapes.reshape(builder, updated, [whole.tensor.shape[d] for d in order])
+    return shapes.transpose(builder, ordered, [order.index(d) for d in range(len(order))])
+
+
+def _positions_in_storage(builder: Builder, first: Size, size: Sizes, stride: Sizes) -> Tensor:
+    """Return, for each element of a tensor of the sizes `size`, first + the sum of index * stride over the axes."""
     positions = shapes.broadcast_to(builder, reductions.size_as(builder, first, I64), size)
     for d, step in enumerate(stride):
         along = shapes.reshape(
@@ -180,13 +193,7 @@ def as_strided_scatter(
         positions = formula(
             builder, lambda at, n, s: at + n * s, positions, along, reductions.size_as(builder, step, I64)
         )
-    written = shapes.broadcast_to(builder, ew.convert(builder, src, flat.dtype), size)
-    count = product(size)
-    updated = assignment.put_rows(
-        builder, flat, [shapes.reshape(builder, positions, [count])], shapes.reshape(builder, written, [count])
-    )
-    ordered = shapes.reshape(builder, updated, [whole.tensor.shape[d] for d in order])
-    return shapes.transpose(builder, ordered, [order.index(d) for d in range(len(order))])
+    return positions
 
 
 VIEWS.update({"aten.as_strided": None, "prims.as_strided": None})
