@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydispatch._core.batches import Batch, Request
-from pydispatch._core.rowwise import Key, Row, Stacking
+from pydispatch._core.rowwise import Argument, Key, Row, Stacking
 from pydispatch._core.status import Error, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -104,42 +104,45 @@ class Batched:
     def __repr__(self) -> str:
         return f"<@{self._stacking.name} in batches of up to {self.max_batch}>"
 
+    def _check_array(self, argument: Argument, value: Any) -> np.ndarray[Any, Any]:
+        """Return the array of an argument of a request. Raise InvalidArgumentError for another type or shape."""
+        array = np.asarray(value)
+        tail, shape = argument.tail or (), array.shape
+        # Dimension 0 has the rows; `tail` has the other sizes, None where any size fits.
+        fits = len(shape) == 1 + len(tail) and all(size in (None, n) for size, n in zip(tail, shape[1:], strict=True))
+        if array.dtype != argument.dtype or not fits:
+            sizes = ", ".join("?" if n is None else str(n) for n in tail)
+            raise InvalidArgumentError(
+                f"{argument.text}: expected {argument.dtype}[rows{', ' if sizes else ''}{sizes}], got "
+                f"{array.dtype}{list(shape)}"
+            )
+        return array
+
     def _check_request(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Row, Key, int]:
         """Check the arguments of one request.
 
         Return them in order, the key that requests need to have in common to share a call, and the number of rows.
         """
-        arguments = self._stacking.arguments
         values = self._in_order(args, named)
         row: list[Any] = []
         key: list[Any] = []
         count = 0
-        for value, argument in zip(values, arguments, strict=True):
+        for value, argument in zip(values, self._stacking.arguments, strict=True):
             if argument.tail is None:  # a number, which all requests of a call must share
                 if isinstance(value, np.ndarray) or not np.isscalar(value):
                     raise InvalidArgumentError(f"{argument.text}: expected a number, got {type(value).__name__}")
                 key.append(_bit_key(value))
                 row.append(value)
                 continue
-            array = np.asarray(value)
-            shape = array.shape
-            # Dimension 0 has the rows; `tail` has the other sizes, None where any size fits.
-            fits = len(shape) == 1 + len(argument.tail) and all(
-                size in (None, n) for size, n in zip(argument.tail, shape[1:], strict=True)
-            )
-            if array.dtype != argument.dtype or not fits:
-                sizes = ", ".join("?" if n is None else str(n) for n in argument.tail)
+            array = self._check_array(argument, value)
+            row_count, *other_sizes = array.shape
+            count = count or row_count  # the first array decides
+            if not 0 < row_count <= self.max_batch or row_count != count:
                 raise InvalidArgumentError(
-                    f"{argument.text}: expected {argument.dtype}[rows{', ' if sizes else ''}{sizes}], got "
-                    f"{array.dtype}{list(shape)}"
-                )
-            count = count or shape[0]  # the first array decides
-            if not 0 < shape[0] <= self.max_batch or shape[0] != count:
-                raise InvalidArgumentError(
-                    f"{argument.text}: {shape[0]} rows; a request has 1 to {self.max_batch} (max_batch), the same "
+                    f"{argument.text}: {row_count} rows; a request has 1 to {self.max_batch} (max_batch), the same "
                     f"number in all of its arrays"
                 )
-            key.extend(n for size, n in zip(argument.tail, shape[1:], strict=True) if size is None)
+            key.extend(n for size, n in zip(argument.tail, other_sizes, strict=True) if size is None)
             row.append(array)
         return tuple(row), tuple(key), count
 
@@ -201,10 +204,10 @@ class _Collector:
         self._thread: threading.Thread | None = None  # None before the first request
 
     def add(self, key: Key, row: Row, count: int) -> Request:
-        """Add a request of `count` rows to the open batch of its key, or to a new one. Start the thread if needed.
+        """Add a request of `count` rows to the open batch of its key, or to a new one.
 
         key: what requests must have in common to share a batch. row: the arguments of the request, in order. An open
-        batch that lacks the room is closed to further requests and runs as it is.
+        batch without room for `count` more rows is closed to further requests and runs as it is.
         """
         max_rows = self._stacking.max_batch
         with self._lock:
@@ -216,12 +219,7 @@ class _Collector:
                 del self._open[key]
                 batch = None
             if batch is None:
-                batch = self._open[key] = Batch(key, time.monotonic() + self._max_delay)
-                if self._thread is None:
-                    name = f"batches of @{self._stacking.name}"
-                    self._thread = threading.Thread(target=self._work, name=name, daemon=True)
-                    self._thread.start()
-                self._changed.notify()
+                batch = self._open_batch(key)
             request = Request(batch, batch.size, batch.count, batch.count + count)
             batch.rows.append(row)
             batch.size += 1
@@ -232,6 +230,19 @@ class _Collector:
                 batch.submit(self._stacking)
                 self._changed.notify()
         return request
+
+    def _open_batch(self, key: Key) -> Batch:
+        """Open a batch for requests with `key`, start the thread if it is the first, and return the batch.
+
+        The caller holds the lock.
+        """
+        batch = self._open[key] = Batch(key, time.monotonic() + self._max_delay)
+        if self._thread is None:
+            name = f"batches of @{self._stacking.name}"
+            self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+            self._thread.start()
+        self._changed.notify()
+        return batch
 
     def close(self) -> None:
         """Let the thread end once all batches have run. Later requests raise Error."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 from collections.abc import Callable, Generator, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -101,6 +102,26 @@ class CallFuture(Future):
         return f"<{type(self).__name__}: {state}>"
 
 
+class Countdown:
+    """Counter of calls that have not ended. It is the callback of their futures, and calls `finish` after the last end.
+
+    Calls may end on several threads; `finish` runs on the thread of the last one.
+    """
+
+    def __init__(self, count: int, finish: Callable[[], None]) -> None:
+        """Count down from `count`, the number of futures that get this callback."""
+        self._left, self._finish = count, finish
+        self._lock = threading.Lock()  # held while `_left` changes
+
+    def __call__(self, _: object) -> None:
+        """Count the end of one call."""
+        with self._lock:
+            self._left -= 1
+            if self._left:
+                return
+        self._finish()
+
+
 def deferred(
     submit: Callable[..., concurrent.futures.Future[Any]], args: Iterable[Any], named: dict[str, Any]
 ) -> Future:
@@ -112,40 +133,35 @@ def deferred(
     """
     args = list(args)
     outer = Future()
-    inputs = [value for value in (*args, *named.values()) if isinstance(value, concurrent.futures.Future)]
-    left, counting = len(inputs), threading.Lock()
 
-    def settle(inner: concurrent.futures.Future[Any]) -> None:
-        """Copy the outcome of the ended call, `inner`, to the future that was returned."""
-        if not outer.set_running_or_notify_cancel():
-            return
-        error = concurrent.futures.CancelledError() if inner.cancelled() else inner.exception()
-        if error is None:
-            outer.set_result(inner.result())
-        else:
-            outer.set_exception(error)
-
-    def value_of(value: Any) -> Any:
-        """Return an argument of the call: the result of a future, any other value itself."""
-        return value.result() if isinstance(value, concurrent.futures.Future) else value
-
-    def start(_: object) -> None:
-        """Count the end of one future among the arguments, and submit the call after the last; `left` futures have not
-        ended.
-        """
-        nonlocal left
-        with counting:
-            left -= 1
-            if left:
-                return
+    def start() -> None:
+        """Submit the call, whose end then settles the returned future."""
         try:
-            inner = submit(*map(value_of, args), **{name: value_of(value) for name, value in named.items()})
+            inner = submit(*map(_value_of, args), **{name: _value_of(value) for name, value in named.items()})
         except BaseException as error:
             if outer.set_running_or_notify_cancel():
                 outer.set_exception(error)
         else:
-            inner.add_done_callback(settle)
+            inner.add_done_callback(partial(_copy_outcome, outer))
 
+    inputs = [value for value in (*args, *named.values()) if isinstance(value, concurrent.futures.Future)]
+    countdown = Countdown(len(inputs), start)
     for future in inputs:
-        future.add_done_callback(start)
+        future.add_done_callback(countdown)
     return outer
+
+
+def _value_of(argument: Any) -> Any:
+    """Return the result of an argument that is a future, which has ended; any other argument itself."""
+    return argument.result() if isinstance(argument, concurrent.futures.Future) else argument
+
+
+def _copy_outcome(outer: Future, inner: concurrent.futures.Future[Any]) -> None:
+    """Copy the result or the error of `inner`, which has ended, to `outer`, unless `outer` was cancelled."""
+    if not outer.set_running_or_notify_cancel():
+        return
+    error = concurrent.futures.CancelledError() if inner.cancelled() else inner.exception()
+    if error is None:
+        outer.set_result(inner.result())
+    else:
+        outer.set_exception(error)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import concurrent.futures
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Literal
 
-from pydispatch._core.future import Future
+from pydispatch._core.future import Countdown, Future
 from pydispatch._core.status import InvalidArgumentError
 
 OnError = Literal["raise", "return"]
@@ -57,7 +57,7 @@ def _start(submit: Submit, item: Any) -> concurrent.futures.Future[Any]:
         return failed(error)
 
 
-def _outcome(future: concurrent.futures.Future[Any], index: int, is_returned: bool) -> Any:
+def _outcome(index: int, future: concurrent.futures.Future[Any], is_returned: bool) -> Any:
     """Wait for the call of item `index`. Return its result, or its error if `is_returned`; otherwise raise the error.
 
     Errors that are no Exception, such as KeyboardInterrupt, are always raised.
@@ -82,36 +82,30 @@ def in_order(submit: Submit, items: Iterable[Any], in_flight: int, is_returned: 
         in_flight: Maximum number of calls that were submitted and whose results were not yielded.
         is_returned: Whether the error of a call is yielded in the place of its result instead of raised.
     """
-    source, count = iter(items), 0  # count: items that were submitted
-    waiting: deque[concurrent.futures.Future[Any]] = deque()
+    source = enumerate(items)
+    waiting: deque[tuple[int, concurrent.futures.Future[Any]]] = deque()  # (index of the item, its call), oldest first
     end: BaseException | None = None  # what ended `items`: StopIteration, or its error
     try:
         while end is None:
             if len(waiting) >= in_flight:
-                # The oldest one: after popleft() it has len(waiting) later ones.
-                yield _outcome(waiting.popleft(), count - len(waiting) - 1, is_returned)
+                yield _outcome(*waiting.popleft(), is_returned)
             try:
-                item = next(source)
+                index, item = next(source)
             except Exception as error:
                 end = error
             else:
-                waiting.append(_start(submit, item))
-                count += 1
+                waiting.append((index, _start(submit, item)))
         while waiting:
-            yield _outcome(waiting.popleft(), count - len(waiting) - 1, is_returned)
+            yield _outcome(*waiting.popleft(), is_returned)
         if not isinstance(end, StopIteration):
             raise end
     finally:
-        for future in waiting:  # after an error, or if the caller drops the iterator
+        for _, future in waiting:  # after an error, or if the caller drops the iterator
             future.cancel()
 
 
-def all_of(submit: Submit, items: Iterable[Any], is_returned: bool) -> Future:
-    """Submit a call for each item and return one future for the list of results; see Function.submit_many.
-
-    Arguments are those of `in_order`, except that an error is not yielded but an element of the list. An item that
-    cannot be submitted cancels the calls before it, and its error is raised here, unless `is_returned`.
-    """
+def _submit_each(submit: Submit, items: Iterable[Any], is_returned: bool) -> list[concurrent.futures.Future[Any]]:
+    """Submit a call for each item and return their futures. For errors see `all_of`."""
     futures: list[concurrent.futures.Future[Any]] = []
     for index, item in enumerate(items):
         try:
@@ -123,24 +117,23 @@ def all_of(submit: Submit, items: Iterable[Any], is_returned: bool) -> Future:
                     future.cancel()
                 raise
             futures.append(failed(error))
+    return futures
+
+
+def all_of(submit: Submit, items: Iterable[Any], is_returned: bool) -> Future:
+    """Submit a call for each item and return one future for the list of results; see Function.submit_many.
+
+    Arguments are those of `in_order`, except that an error is not yielded but an element of the list. An item that
+    cannot be submitted cancels the calls before it, and its error is raised here, unless `is_returned`.
+    """
+    futures = _submit_each(submit, items, is_returned)
     outer = Future()
-    left, counting = len(futures), threading.Lock()  # calls end on several threads
-
-    def count(_: object) -> None:
-        """Count the end of one call. The last one settles the future of all; `left` is the number of calls that still
-        run.
-        """
-        nonlocal left
-        with counting:
-            left -= 1
-            if left:
-                return
-        _settle(outer, futures, is_returned)
-
+    settle = partial(_settle, outer, futures, is_returned)
+    countdown = Countdown(len(futures), settle)
     for future in futures:
-        future.add_done_callback(count)
+        future.add_done_callback(countdown)
     if not futures:
-        _settle(outer, futures, is_returned)
+        settle()
     return outer
 
 

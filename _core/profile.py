@@ -234,24 +234,36 @@ class Profile(list[Timing]):
         """Return the cells of the table: the head, then a row for each command and for the time outside of commands,
         the longest first. The column `runs` is there only if a command has several runs.
         """
-        whole, repeats = self.whole or 1.0, any(timing.runs > 1 for timing in self)
-        runs = ["runs"] if repeats else []
-        rows = [["time", "share", "GB/s", "GFLOP/s", "% of peak", "workgroups", *runs, "command"]]
-        parts: list[tuple[float, list[str]]] = []  # seconds, and the cells after the columns `time` and `share`
-        for timing in self:
-            flops, share = timing.gigaflops_per_second, self.share_of_peak(timing)
-            parts.append((timing.seconds, [
-                f"{timing.gigabytes_per_second:,.2f}" if timing.nbytes else "",
-                UNKNOWN_TEXT if flops is None else f"{flops:,.2f}" if timing.flops else "",
-                UNKNOWN_TEXT if share is None else f"{100 * share:.0f} %",
-                f"{timing.workgroups:,}" if timing.workgroups else "",
-                *([f"{timing.runs:,}"] if repeats else []), timing.command,
-            ]))  # fmt: skip
-        if self.outside is not None:  # two columns are added below, and the last one has the text
-            parts.append((self.outside, [*[""] * (len(rows[0]) - 3), OUTSIDE]))
-        for seconds, cells in sorted(parts, key=lambda part: -part[0]):
-            rows.append([f"{seconds * 1e6:,.2f} us", f"{100 * seconds / whole:.1f} %", *cells])
-        return rows
+        repeats = any(timing.runs > 1 for timing in self)
+        head = [
+            "time",
+            "share",
+            "GB/s",
+            "GFLOP/s",
+            "% of peak",
+            "workgroups",
+            *(["runs"] if repeats else []),
+            "command",
+        ]
+        # Seconds of each row, and its cells after the columns `time` and `share`.
+        rows = [(timing.seconds, self._rates(timing, repeats)) for timing in self]
+        if self.outside is not None:
+            rows.append((self.outside, [*[""] * (len(head) - 3), OUTSIDE]))
+        rows.sort(key=lambda row: -row[0])
+        whole = self.whole or 1.0
+        times = [[f"{seconds * 1e6:,.2f} us", f"{100 * seconds / whole:.1f} %", *cells] for seconds, cells in rows]
+        return [head, *times]
+
+    def _rates(self, timing: Timing, repeats: bool) -> list[str]:
+        """Return the cells of a command from the column `GB/s` on. repeats: whether there is a column `runs`."""
+        flops, share = timing.gigaflops_per_second, self.share_of_peak(timing)
+        return [
+            f"{timing.gigabytes_per_second:,.2f}" if timing.nbytes else "",
+            UNKNOWN_TEXT if flops is None else f"{flops:,.2f}" if timing.flops else "",
+            UNKNOWN_TEXT if share is None else f"{100 * share:.0f} %",
+            f"{timing.workgroups:,}" if timing.workgroups else "",
+            *([f"{timing.runs:,}"] if repeats else []), timing.command,
+        ]  # fmt: skip
 
     def _summary(self) -> str:
         """Return the line below the table: the times of the profiled and of an ordinary call."""

@@ -61,14 +61,27 @@ class Stacking:
         self._text = Interface(function.name, tuple(function.inputs), tuple(function.outputs)).text()
         self._checked: dict[Key, InvalidArgumentError | Literal[True]] = {}
         self.name: str = function.name
-        inputs: Sequence[ValueInfo] = function.inputs
         self._constants = self._constants_by_position(constants)
         self.arguments = [
-            Argument(i, f"@{self.name}: argument {i}" + (f" '{value.name}'" if value.name else ""), value.name,
-                     value.dtype, None if value.shape is None else _trailing_sizes(value.shape))
-            for i, value in enumerate(inputs)
-            if i not in self._constants
-        ]  # fmt: skip
+            self._argument(i, value) for i, value in enumerate(function.inputs) if i not in self._constants
+        ]
+        self.fixed: int | None = self._fixed_batch_size(function.inputs)
+        """Number of rows of every call if the program was compiled for one; None if it takes any number."""
+        if not function.outputs or any(value.shape is None for value in function.outputs):
+            raise self._cannot_batch("every result must be a tensor with a row per request")
+        self.max_batch = min(max_batch, self.fixed or max_batch)
+
+    def _argument(self, position: int, value: ValueInfo) -> Argument:
+        """Return the argument of requests at a position among the function's arguments."""
+        text = f"@{self.name}: argument {position}" + (f" '{value.name}'" if value.name else "")
+        tail = None if value.shape is None else _trailing_sizes(value.shape)
+        return Argument(position, text, value.name, value.dtype, tail)
+
+    def _fixed_batch_size(self, inputs: Sequence[ValueInfo]) -> int | None:
+        """Return the size of dimension 0 of the arguments of requests if it is static; None if it is dynamic.
+
+        inputs: the function's arguments. Raise InvalidArgumentError if they have no common dimension 0 for rows.
+        """
         stacked = {a.position: inputs[a.position].shape or () for a in self.arguments if a.tail is not None}
         if not stacked:
             raise self._cannot_batch("no argument is a tensor that is given by requests")
@@ -92,10 +105,7 @@ class Stacking:
                 "it was compiled for a batch of one; compile it with an open batch size (tensor<?x...>, a symbolic or "
                 "dynamic dimension in the framework)"
             )
-        if not function.outputs or any(value.shape is None for value in function.outputs):
-            raise self._cannot_batch("every result must be a tensor with a row per request")
-        self.fixed: int | None = fixed.pop() if fixed else None
-        self.max_batch = min(max_batch, self.fixed or max_batch)
+        return fixed.pop() if fixed else None
 
     def _constants_by_position(self, constants: Mapping[str | int, Any]) -> dict[int, Any]:
         """Return the constants by argument position.

@@ -281,7 +281,7 @@ pyd_status_t pyd_api_call_route(pyd_api_call_t* call) {
   return status;
 }
 
-// Before a run: copies arguments that kernels cannot use in place to their temporary blocks, in row-major order.
+// Copies arguments that kernels cannot use in place to their temporary blocks, in row-major order, before a run.
 void pyd_api_call_copy_in(const pyd_api_call_t* call) {
   if (!call->has_detours) return;
   for (uint32_t i = 0; i < call->entry->info.argument_count; ++i) {
@@ -304,7 +304,7 @@ void pyd_api_call_put(const pyd_api_buffer_t* buffer, const void* data, uint64_t
   }
 }
 
-// After a run: copies results from their temporary blocks to their memory.
+// Copies results from their temporary blocks to their memory, after a run.
 void pyd_api_call_copy_out(const pyd_api_call_t* call) {
   if (!call->has_detours) return;
   for (uint32_t i = 0; i < call->entry->info.result_count; ++i) {

@@ -156,7 +156,8 @@ uint32_t pyd_api_call_result_alignment(const pyd_api_call_t* call, uint32_t inde
   return buffer && buffer->is_tensor ? buffer->alignment : 1;
 }
 
-// NULL for a scalar, and for a result of a procedure that has not run: a run decides its sizes.
+// Returns the sizes of a tensor result. NULL for a scalar, and for a result of a procedure that has not run: a run
+// decides its sizes.
 const int64_t* pyd_api_call_result_dims(const pyd_api_call_t* call, uint32_t index) {
   const pyd_api_buffer_t* buffer = result(call, index);
   pyd_value_t value;

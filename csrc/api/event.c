@@ -124,7 +124,7 @@ static pyd_status_t submit_call(pyd_api_call_t* call, pyd_task_t* task, const py
   return pyd_ok(status) ? pyd_task_submit(task, options) : status;
 }
 
-// After submitting: passes one reference to a caller that wants the event, and releases the second reference.
+// Passes one reference to a submitted task to a caller that wants the event, and releases the second reference.
 static void hand_out(pyd_task_t* task, pyd_status_t status, pyd_api_event_t** out_event) {
   if (pyd_ok(status) && out_event) {
     *out_event = task;

@@ -1,7 +1,8 @@
 // Calls of procedures. A run decides the sizes of their results, so that memory of any size can be bound to those.
 #include "api/call.h"
 
-// |scalars|: one word per scalar argument, in order, without the tensors between them.
+// Sets the scalar arguments of a procedure. |scalars|: one word per scalar argument, in order, without the tensors
+// between them.
 void pyd_api_procedure_set_scalars(pyd_api_call_t* call, const uint64_t* scalars) {
   const pyd_api_function_t* fn = &call->entry->info;
   for (uint32_t i = 0; i < fn->argument_count; ++i) {

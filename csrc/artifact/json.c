@@ -11,7 +11,8 @@ enum {
   kMaxDigits = 4000,  // of a number: Python refuses to convert integers that are much longer
 };
 
-// |expected|: what should have been there, for "expected ...". Only the first fault is recorded. Always returns false.
+// Records a fault at the current position, unless there is one already. |expected|: what should have been there, for
+// the message "expected ...". Always returns false.
 bool pyd_json_refuse(pyd_json_t* json, const char* expected) {
   if (!json->fault) json->fault = expected;
   return false;

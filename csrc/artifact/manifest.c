@@ -259,7 +259,7 @@ static void read_function(reader_t* r) {
   if (added) *added = name;
 }
 
-// For qsort and bsearch, of strings; compares them byte by byte.
+// Compares two strings byte by byte, for qsort and bsearch.
 static int compare_strings(const void* a, const void* b) {
   const pyd_string_t *x = a, *y = b;
   uint32_t shorter = x->length < y->length ? x->length : y->length;

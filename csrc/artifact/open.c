@@ -167,7 +167,7 @@ static int compare_names(const char* a, size_t a_length, const char* b, size_t b
   return order ? order : (a_length > b_length) - (a_length < b_length);
 }
 
-// For qsort, of an array of pointers to members.
+// Compares the names of two members, for qsort of an array of pointers to members.
 static int compare_members(const void* a, const void* b) {
   const pyd_artifact_member_t* x = *(const pyd_artifact_member_t* const*)a;
   const pyd_artifact_member_t* y = *(const pyd_artifact_member_t* const*)b;

@@ -128,7 +128,7 @@ static bool find_zip64(pyd_span_t extra, pyd_span_t* out_field) {
   return true;
 }
 
-// If |*value| has all 32 bits set, replaces it by the next 64-bit value of the zip64 |field|, and removes that from
+// Replaces |*value|, if all its 32 bits are set, by the next 64-bit value of the zip64 |field|, which it removes from
 // |field|. Returns false if there is none.
 static bool widen(uint64_t* value, pyd_span_t* field) {
   if (*value != PYD_ZIP_FULL32) return true;

@@ -18,7 +18,7 @@ static inline void* pyd_aligned_alloc(size_t alignment, size_t size) {
 #endif
 }
 
-// NULL is allowed.
+// Frees memory of pyd_aligned_alloc(). NULL is allowed.
 static inline void pyd_aligned_free(void* memory) {
 #if defined(_WIN32)
   _aligned_free(memory);

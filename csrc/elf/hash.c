@@ -7,8 +7,8 @@
 #include "elf/format.h"
 #include "elf/view.h"
 
-// |table|: from DT_HASH to the end of its segment's bytes. 32-bit words: number of buckets, number of chains, buckets,
-// chains. There is one chain word per symbol.
+// Reads the number of symbols from a System V hash table. |table|: from DT_HASH to the end of its segment's bytes.
+// 32-bit words: number of buckets, number of chains, buckets, chains. There is one chain word per symbol.
 static pyd_status_t count_sysv(pyd_span_t table, uint64_t* out_count) {
   const uint8_t* head = pyd_span_get(table, 0, 8);
   if (!head) return PYD_ELF_CORRUPT("DT_HASH lies in no loaded segment's bytes");
@@ -21,9 +21,10 @@ static pyd_status_t count_sysv(pyd_span_t table, uint64_t* out_count) {
   return PYD_STATUS_OK;
 }
 
-// |table|: from DT_GNU_HASH to the end of its segment's bytes. 32-bit words: number of buckets, first hashed symbol,
-// number of 64-bit filter words, shift; then the filter, the buckets (first symbol of each chain), and one word per
-// hashed symbol, whose lowest bit ends a chain. The last symbol is the end of the chain that begins last.
+// Counts the symbols by walking a GNU hash table. |table|: from DT_GNU_HASH to the end of its segment's bytes. 32-bit
+// words: number of buckets, first hashed symbol, number of 64-bit filter words, shift; then the filter, the buckets
+// (first symbol of each chain), and one word per hashed symbol, whose lowest bit ends a chain. The last symbol is the
+// end of the chain that begins last.
 static pyd_status_t count_gnu(pyd_span_t table, uint64_t* out_count) {
   const uint8_t* head = pyd_span_get(table, 0, 16);
   if (!head) return PYD_ELF_CORRUPT("DT_GNU_HASH lies in no loaded segment's bytes");
@@ -59,8 +60,9 @@ static pyd_elf_table_t table_at(const pyd_elf_view_t* view, uint64_t vaddr) {
   return (pyd_elf_table_t){pyd_elf_view_bytes(view, vaddr, size), vaddr, size};
 }
 
-// |sysv| and |gnu|: addresses of the two hash tables, 0 if absent. Symbols are looked up by the GNU one if there is
-// one, and counted by the System V one if there is one, which needs no walk.
+// Finds the hash table and the symbol table, and the number of symbols. |sysv| and |gnu|: addresses of the two hash
+// tables, 0 if absent. Symbols are looked up by the GNU one if there is one, and counted by the System V one if there
+// is one, which needs no walk.
 pyd_status_t pyd_elf_parse_hash(pyd_elf_view_t* view, uint64_t sysv, uint64_t gnu) {
   if (!sysv && !gnu) return PYD_ELF_CORRUPT("no symbol hash table: link with --hash-style=both");
   view->hash_is_gnu = gnu != 0;

@@ -184,8 +184,8 @@ static pyd_status_t protect_code(uint8_t* memory, const run_t* run) {
   return pyd_mem_protect(memory + run->begin, size, PYD_MEM_READ_EXECUTE);
 }
 
-// Memory starts writable, so writable runs need no call. All runs between two of them are made readable by one call,
-// then the code among them executable.
+// Gives all runs their access, with as few calls of the system as possible. Memory starts writable, so writable runs
+// need no call. All runs between two of them are made readable by one call, then the code among them executable.
 static pyd_status_t protect_runs(uint8_t* memory, const runs_t* runs) {
   pyd_status_t st = PYD_STATUS_OK;
   for (uint32_t i = 0, end; pyd_ok(st) && i < runs->count; i = end + 1) {

@@ -214,7 +214,8 @@ static pyd_status_t check_section_headers(pyd_span_t file) {
                          count, offset, file.size);
 }
 
-// |is_system|: the file is for the system's loader, so that features which embedded code must not use are accepted.
+// Parses and checks a file. |is_system|: the file is for the system's loader, so that features which embedded code must
+// not use are accepted.
 static pyd_status_t parse(pyd_span_t file, size_t page_size, bool is_system, pyd_elf_view_t* out_view) {
   *out_view = (pyd_elf_view_t){.file = file, .is_system = is_system};
   pyd_status_t st = read_header(file, out_view);

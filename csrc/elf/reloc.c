@@ -79,8 +79,8 @@ typedef struct relocator_s {
   (r)->index, (r)->table, (kind)->name, (r)->symbol ? ", symbol " : "", \
       (r)->symbol ? pyd_elf_view_symbol_name((r)->view, (r)->symbol) : ""
 
-// Relocated words must be writable in the protected image too: any other would be a text relocation, and would let a
-// file change tables that are read later.
+// Returns whether |size| bytes at |vaddr| are in a writable segment. Relocated words must be writable in the protected
+// image too: any other would be a text relocation, and would let a file change tables that are read later.
 static bool is_writable(relocator_t* r, uint64_t vaddr, uint64_t size) {
   const pyd_elf_segment_t* s = r->segment;
   if (!(s && vaddr >= s->vaddr && size <= s->memory_size && vaddr - s->vaddr <= s->memory_size - size)) {

@@ -27,7 +27,7 @@ uint64_t pyd_elf_view_bytes_left(const pyd_elf_view_t* view, uint64_t vaddr) {
   return segment && offset < segment->file_size ? segment->file_size - offset : 0;
 }
 
-// NULL unless all |size| bytes at |vaddr| are stored in the file.
+// Returns the |size| bytes at |vaddr|; NULL unless the file stores all of them.
 const uint8_t* pyd_elf_view_bytes(const pyd_elf_view_t* view, uint64_t vaddr, uint64_t size) {
   if (size > pyd_elf_view_bytes_left(view, vaddr)) return NULL;
   const pyd_elf_segment_t* segment = pyd_elf_view_segment(view, vaddr, 1);

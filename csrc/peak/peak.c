@@ -29,7 +29,7 @@ static double least_nanoseconds(pyd_sched_t* sched, pyd_sched_body_fn_t body, vo
   return least ? (double)least : 1.0;
 }
 
-// Body of the job of pyd_peak_flops. |self|: a pyd_loops_t.
+// Runs multiply-adds on registers. Body of the job of pyd_peak_flops. |self|: a pyd_loops_t.
 static int32_t multiply_add(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   const pyd_loops_t* loops = self;
   (void)worker, (void)out_failed;
@@ -55,7 +55,8 @@ typedef struct triad_s {
   uint64_t repeats;   // of the triad, per index
 } triad_t;
 
-// Body of the job of pyd_peak_bandwidth: each index is a part of the arrays. |self|: a triad_t.
+// Computes a[i] = b[i] + s * c[i]. Body of the job of pyd_peak_bandwidth: each index is a part of the arrays. |self|: a
+// triad_t.
 static int32_t move(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   const triad_t* t = self;
   (void)worker, (void)out_failed;

@@ -11,7 +11,7 @@ static bool is_present(const pyd_cpu_feature_t* feature, const uint64_t* sources
   return (sources[feature->source] >> feature->bit & 1) && (feature->state & ~states) == 0;
 }
 
-// Word 0: the features with an |abi_bit|. The other words are 0.
+// Fills the words that kernels get about the CPU. Word 0: the features with an |abi_bit|. The other words are 0.
 void pyd_cpu_query(uint64_t out_words[PYD_CPU_WORDS]) {
   uint64_t sources[PYD_CPU_SOURCES] = {0};
   uint32_t states = pyd_cpu_read_sources(sources);
@@ -26,7 +26,7 @@ const char* pyd_cpu_feature_name(size_t index) {
   return index < pyd_cpu_feature_count ? pyd_cpu_feature_table[index].name : NULL;
 }
 
-// Bit i: feature i of the table, in |words| words.
+// Fills a bit set with the features of the CPU. Bit i: feature i of the table, in |words| words.
 void pyd_cpu_features(uint64_t* out_bits, size_t words) {
   uint64_t sources[PYD_CPU_SOURCES] = {0};
   uint32_t states = pyd_cpu_read_sources(sources);

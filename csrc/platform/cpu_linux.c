@@ -91,7 +91,7 @@ static uint32_t walk_up(const char* mount, const char* group, bool is_v2) {
   }
 }
 
-// Whether |word| is in the comma-separated |list|.
+// Returns whether |word| is in the comma-separated |list|.
 static bool lists(const char* list, const char* word) {
   size_t length = strlen(word);
   for (const char* at = list; at; at = strchr(at, ','), at = at ? at + 1 : NULL) {

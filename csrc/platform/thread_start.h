@@ -19,7 +19,7 @@ typedef struct start_s {
 // Names the calling thread for debuggers. Defined by the file that includes this one.
 static void set_name(const char* name);
 
-// The entry of every new thread. |pointer|: its start_t.
+// Calls the function of a new thread, as the function that the system starts. |pointer|: its start_t.
 static void* trampoline(void* pointer) {
   start_t start = *(start_t*)pointer;
   free(pointer);

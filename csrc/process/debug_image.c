@@ -58,6 +58,7 @@ typedef struct layout_s {
   size_t names_size;  // bytes of all names with their terminators
 } layout_t;
 
+// Computes where the parts of the file are.
 static layout_t lay_out(const pyd_process_code_info_t* info) {
   layout_t layout = {.symbol_count = info->symbol_count + 2};
   layout.symbols_at = sizeof(header_t) + SECTION_COUNT * sizeof(section_t);
@@ -67,6 +68,7 @@ static layout_t lay_out(const pyd_process_code_info_t* info) {
   return layout;
 }
 
+// Writes the file header.
 static void write_header(const pyd_process_code_info_t* info, header_t* out) {
   static const uint8_t kIdent[16] = {0x7f, 'E', 'L', 'F', 2, 1, 1};  // 64-bit, little-endian, version 1
   memcpy(out->ident, kIdent, sizeof(kIdent));
@@ -80,6 +82,7 @@ static void write_header(const pyd_process_code_info_t* info, header_t* out) {
   out->names_index = SECTION_STRTAB;
 }
 
+// Writes the section headers: the code, the symbols and their names.
 static void write_sections(const pyd_process_code_info_t* info, const layout_t* layout, section_t* out) {
   out[SECTION_TEXT] = (section_t){.name = NAME_TEXT,
                                   .type = SHT_NOBITS,  // the code is in memory already

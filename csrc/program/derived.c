@@ -156,6 +156,17 @@ static void drop_sources(const pyd_program_t* program, const pyd_function_t* fn)
   }
 }
 
+// Checks that each result of |plan| has as many bytes as the constant, from |first_constant| on, that it becomes.
+static pyd_status_t check_result_bytes(const pyd_program_t* program, const pyd_plan_t* plan, uint32_t first_constant) {
+  for (uint32_t i = 0; i < plan->fn->info.result_count; ++i) {
+    uint64_t bytes = pyd_plan_result_bytes(plan, i), length = program->constants[first_constant + i].length;
+    if (bytes == length) continue;
+    return pyd_status_make(PYD_CODE_CORRUPT, "result %u has %llu bytes, constant %u has %llu", i,
+                           (unsigned long long)bytes, first_constant + i, (unsigned long long)length);
+  }
+  return PYD_STATUS_OK;
+}
+
 // Computes the constants of a derivation, whose sources are derived already, and publishes their addresses. After a
 // failure their memory is released. The caller is inside the gate (|derived->gate|, a mutex for long waits), so that no
 // other thread derives constants at the same time.
@@ -170,12 +181,7 @@ static pyd_status_t derive(const pyd_program_t* program, uint32_t derivation, co
   pyd_status_t status = PYD_STATUS_OK;
   if (!data) status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %u results", count);
   if (pyd_ok(status)) status = pyd_plan_create(program, d->function, NULL, NULL, &plan);
-  for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
-    uint64_t bytes = pyd_plan_result_bytes(plan, i), length = program->constants[d->first_constant + i].length;
-    if (bytes == length) continue;
-    status = pyd_status_make(PYD_CODE_CORRUPT, "result %u has %llu bytes, constant %u has %llu", i,
-                             (unsigned long long)bytes, d->first_constant + i, (unsigned long long)length);
-  }
+  if (pyd_ok(status)) status = check_result_bytes(program, plan, d->first_constant);
   if (pyd_ok(status)) status = run(program, plan, d->first_constant, data, interrupt);
   drop_sources(program, &program->functions[d->function]);  // also after a failure: reads load dropped pages again
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i)

@@ -127,7 +127,8 @@ pyd_status_t pyd_plan_compute(const pyd_plan_t* plan, const uint64_t* scalars, u
 
 const pyd_plan_t* pyd_call_plan(const pyd_call_t* call) { return call->plan; }
 
-// The address is not stored by itself: it is the pointer of the buffer's first slot less the offset of that slot.
+// Returns the address to which a buffer is bound; NULL if no command uses it. The address is not stored by itself: it
+// is the pointer of the buffer's first slot less the offset of that slot.
 void* pyd_call_buffer(const pyd_call_t* call, uint32_t buffer) {
   const pyd_plan_t* plan = call->plan;
   uint32_t first = plan->patch_first[buffer];

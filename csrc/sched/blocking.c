@@ -33,7 +33,8 @@ static pyd_task_t* await_task(pyd_sched_t* sched) {
   return NULL;
 }
 
-// The main loop of a blocking thread. Its worker number, for on_start and on_stop, follows the numbers of pool threads.
+// Runs tasks that may block until the scheduler closes: the main loop of a blocking thread. Its worker number, for
+// on_start and on_stop, follows the numbers of pool threads.
 static void run_tasks(pyd_blocking_thread_t* self) {
   pyd_sched_t* sched = self->sched;
   const pyd_sched_threads_t* options = &sched->options;
@@ -53,8 +54,8 @@ static void run_tasks(pyd_blocking_thread_t* self) {
   if (options->on_stop) options->on_stop(options->context, number);
 }
 
-// The start function of a blocking thread. A thread on which the last reference to the scheduler was released destroys
-// it: it waits for all others, and cannot be joined itself.
+// Runs a blocking thread from its start to its end. The start function of a blocking thread. A thread on which the last
+// reference to the scheduler was released destroys it: it waits for all others, and cannot be joined itself.
 static void blocking_main(void* argument) {
   pyd_blocking_thread_t* self = argument;
   run_tasks(self);

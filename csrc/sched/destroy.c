@@ -18,7 +18,8 @@ pyd_sched_thread_t* pyd_sched_own_thread(pyd_sched_t* sched) {
   return own;
 }
 
-// All threads are woken, as sleeping ones would not see that the scheduler is closing.
+// Lets the calling thread, if it is one of the scheduler's, destroy the scheduler when it leaves the pool. Returns
+// false for other threads. All threads are woken, as sleeping ones would not see that the scheduler is closing.
 bool pyd_sched_destroy_later(pyd_sched_t* sched) {
   pyd_sched_thread_t* self = pyd_sched_own_thread(sched);
   pyd_blocking_thread_t* blocking = self ? NULL : pyd_blocking_own_thread(sched);

@@ -31,7 +31,8 @@ static inline pyd_range_t pyd_range_load(const pyd_range_cell_t* cell) {
   return pyd_range_unpack(atomic_load_explicit(cell, memory_order_relaxed));
 }
 
-// Only the owner may store, and only while the cell is empty: no other thread changes an empty cell.
+// Stores a range in the cell of its owner. Only the owner may store, and only while the cell is empty: no other thread
+// changes an empty cell.
 static inline void pyd_range_store(pyd_range_cell_t* cell, pyd_range_t range) {
   atomic_store_explicit(cell, pyd_range_pack(range.begin, range.end), memory_order_relaxed);
 }

@@ -172,7 +172,8 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
   return PYD_STATUS_OK;
 }
 
-// A participant of a job has a scope of the scheduler. The scheduler's own threads are inside between jobs, too.
+// Returns whether the calling thread works for the scheduler. A participant of a job has a scope of the scheduler. The
+// scheduler's own threads are inside between jobs, too.
 bool pyd_sched_is_inside(pyd_sched_t* sched) {
   if (pyd_scope_has(sched->scopes, sched)) return true;
   return pyd_sched_own_thread(sched) != NULL || pyd_blocking_own_thread(sched) != NULL;
@@ -252,8 +253,8 @@ void pyd_sched_fork_parent(pyd_sched_t* sched) {
   pthread_mutex_unlock(&sched->lifecycle);
 }
 
-// In the child only the forking thread exists: all slots are free, and the pool is empty. The new epoch marks tasks of
-// the old one as lost.
+// Resets the scheduler in the child of a fork. In the child only the forking thread exists: all slots are free, and the
+// pool is empty. The new epoch marks tasks of the old one as lost.
 void pyd_sched_fork_child(pyd_sched_t* sched) {
   ++sched->epoch;
   if (sched->owns_permits) pyd_permits_fork_child(sched->permits);

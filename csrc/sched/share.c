@@ -59,7 +59,8 @@ static bool work_in_scope(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t
   return has_ended;
 }
 
-// The last participant opens the next window, and continues the task after the last window.
+// Leaves the job of a task after its indices were claimed. The last participant opens the next window, and continues
+// the task after the last window.
 void pyd_task_leave(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter) {
   if (!leave_window(sched, slot, worker, meter)) return;
   pyd_task_t* task = slot->task;

@@ -27,8 +27,8 @@ void pyd_sched_wake_for_tasks(pyd_sched_t* sched) {
   if (atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) pyd_sched_pool_wake(sched, sched->workers, 1);
 }
 
-// The last participant wakes the caller if it sleeps. After the decrement the slot may belong to another job; its event
-// lives as long as the scheduler.
+// Leaves the job of a slot. The last participant wakes the caller if it sleeps. After the decrement the slot may belong
+// to another job; its event lives as long as the scheduler.
 void pyd_sched_leave(pyd_sched_slot_t* slot) {
   uint32_t before = atomic_fetch_sub_explicit(&slot->state, 1, memory_order_acq_rel);
   if ((before & PYD_SLOT_WAITING) && (before & PYD_SLOT_COUNT) == 1 && pyd_event_claim(&slot->done)) {

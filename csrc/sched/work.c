@@ -82,7 +82,8 @@ static bool steal(const pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t wor
   }
 }
 
-// In the job of a task the last participant must stay, as no caller would run the indices that it leaves.
+// Leaves a job that may still have unclaimed indices, and offers them to other threads. Returns false if this thread
+// must stay. In the job of a task the last participant must stay, as no caller would run the indices that it leaves.
 bool pyd_sched_leave_early(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   atomic_store_explicit(&slot->has_left_early, 1, memory_order_relaxed);        // released by leaving
   if (slot->max_participants > 1 && slot->max_participants < sched->workers) {  // another thread may join again

@@ -6,6 +6,6 @@ first use. The parts of pydispatch itself are registered in the same way (`exten
 """
 
 from pydispatch.extensions.parts import ExtensionError, Extensions, Part
-from pydispatch.extensions.registry import others, part, parts
+from pydispatch.extensions.registry import has_installed_parts, part, parts
 
-__all__ = ["ExtensionError", "Extensions", "Part", "others", "part", "parts"]
+__all__ = ["ExtensionError", "Extensions", "Part", "has_installed_parts", "part", "parts"]

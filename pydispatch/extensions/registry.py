@@ -35,7 +35,7 @@ def part(kind: str, name: str) -> Part | None:
     return None
 
 
-def others() -> bool:
+def has_installed_parts() -> bool:
     """Return whether any installed package has registered a part."""
     return any(part_.owner != BUILT_IN for listed in _everything().values() for part_ in listed)
 

@@ -149,7 +149,7 @@ class Builder(OperationWriter):
                 return scope.tensors[of]
         scope = self._scopes[-1] if of.is_symbolic else self._scopes[0]
         if of.weight is not None:
-            values = self._weight(of, of.weight)
+            values = (self._load_weight(of, of.weight),)
         elif of.is_symbolic:
             values = (self._tensor_of_sizes(of),)
         else:
@@ -175,17 +175,14 @@ class Builder(OperationWriter):
         )
         return self.add(list_op).result
 
-    def _weight(self, of: Tensor, weight: Weight) -> tuple[SSAValue, ...]:
-        """Emit a load of a weight's global, and return its value, as a tuple of one. Weights that are one array share a
-        global.
+    def _global_of(self, weight: Weight, type: Attribute) -> util.GlobalOp:
+        """Return the global of a weight, which is declared on first use. Weights that are one array share a global.
 
-        of: the tensor of the weight. If `self.weights` is "embed", the program contains the elements; otherwise they
-        are a parameter that is passed when the program is loaded. A weight of the program's own, such as its random
-        state, is always embedded.
+        If `self.weights` is "embed", the program contains the elements; otherwise they are a parameter that is passed
+        when the program is loaded. A weight of the program's own, such as its random state, is always embedded.
         """
         global_op = self._weights.get(id(weight.array))
         if global_op is None:
-            type = tensor_type(of.dtype.element, of.shape)
             if self.weights == "embed" or weight.is_own:
                 value: Attribute = NumPyArrayAttr.of(weight.name, type, weight.array)
             else:
@@ -196,10 +193,15 @@ class Builder(OperationWriter):
             )  # fmt: skip
             self.module.body.block.add_op(global_op)
             self._weights[id(weight.array)] = global_op
+        return global_op
+
+    def _load_weight(self, of: Tensor, weight: Weight) -> SSAValue:
+        """Emit a load of a weight's global in the function's outermost block, and return its value. of: its tensor."""
+        global_op = self._global_of(weight, tensor_type(of.dtype.element, of.shape))
         load = util.GlobalLoadOp(
             properties={"global": builtin.SymbolRefAttr(global_op.sym_name)}, result_types=[global_op.type]
         )  # fmt: skip
-        return (self._add_to(load, self._scopes[0].block).result,)
+        return self._add_to(load, self._scopes[0].block).result
 
     def store(self, of: Tensor, new: Tensor) -> None:
         """Emit a store of a new value to the weight `of`. As state of the loaded program, the value persists across
@@ -279,21 +281,25 @@ class Builder(OperationWriter):
         self._scopes, self._symbols, self._inputs = [Scope(block)], {}, list(inputs)
         self.at_end, self.random_sites, self.is_call_counted = [], 0, False  # they belong to one function
         self._names |= {n for i in inputs for n in i.shape if isinstance(n, str)}
-        tensors = []
-        for declared, argument in zip(inputs, block.args, strict=True):
-            # The name is only a hint for readers of the IR: callers use the attribute pyd.name, which can be any text.
-            is_usable_name = declared.name.isascii() and declared.name.isidentifier()
-            argument.name_hint = declared.name if is_usable_name else None
-            value: SSAValue = argument
-            shape: list[Size] = []
-            for axis, n in enumerate(declared.shape):
-                shape.append(symbol(n) if isinstance(n, str) else n)
-                if isinstance(n, str) and n not in self._symbols:
-                    self._symbols[n] = self.add(tensor.DimOp(value, self.index(axis))).result
-            if dims := self.indices(shape):  # state that the dynamic sizes of the argument are the symbols
-                value = self.add(TensorTieShapeOp(operands=[value, dims], result_types=[value.type])).result
-            tensors.append(self.from_boundary(value, declared.dtype, tuple(shape)))
-        return tensors
+        return [self._argument(declared, value) for declared, value in zip(inputs, block.args, strict=True)]
+
+    def _argument(self, declared: Input, argument: BlockArgument) -> Tensor:
+        """Return the tensor of an argument. Dynamic sizes that no earlier argument has become symbols with its sizes.
+
+        declared: the argument as the frontend declares it. argument: its value in the function's body.
+        """
+        # The name is only a hint for readers of the IR: callers use the attribute pyd.name, which can be any text.
+        is_usable_name = declared.name.isascii() and declared.name.isidentifier()
+        argument.name_hint = declared.name if is_usable_name else None
+        value: SSAValue = argument
+        shape: list[Size] = []
+        for axis, n in enumerate(declared.shape):
+            shape.append(symbol(n) if isinstance(n, str) else n)
+            if isinstance(n, str) and n not in self._symbols:
+                self._symbols[n] = self.add(tensor.DimOp(value, self.index(axis))).result
+        if dims := self.indices(shape):  # state that the dynamic sizes of the argument are the symbols
+            value = self.add(TensorTieShapeOp(operands=[value, dims], result_types=[value.type])).result
+        return self.from_boundary(value, declared.dtype, tuple(shape))
 
     def is_kept(self, value: BlockArgument) -> bool:
         """Return whether a block argument is a function's argument that the caller may still read: it is not donated.

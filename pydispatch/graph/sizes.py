@@ -59,9 +59,10 @@ def _key(atom: Atom) -> tuple[bool, str]:
 
 
 class Expr(ComputedSize):
-    """Sum of products of symbols and terms, each with an integer coefficient, such as 2*n*m + n + 1.
+    """Polynomial of the sizes of a call, such as 2*n*m + n + 1: a sum of monomials with integer coefficients.
 
-    It is never a constant: `size` returns constants as ints. `terms` has pairs (monomial, coefficient that is not 0).
+    A monomial is a product of symbols, such as n, and of operations that are not simplified, such as n // 2 (`Term`).
+    An Expr is never a constant: `size` returns constants as ints. `terms` has pairs (monomial, coefficient, not 0).
     Comparisons such as `<` return whether they hold in every call, and raise UndecidedError if that depends on it.
     """
 
@@ -162,7 +163,7 @@ def symbol(name: str, least: int = 1) -> Expr:
 
 
 def size(terms: Mapping[Monomial, int]) -> Size:
-    """Return the sum of monomials, which `terms` has with their coefficients, as a size: an int if it is constant."""
+    """Return a sum of monomials as a size: an int if it is constant. terms: monomials and their coefficients."""
     nonzero = {atoms: factor for atoms, factor in terms.items() if factor}
     if not nonzero:
         return 0
@@ -197,19 +198,20 @@ def _quotient(lhs: Expr, rhs: Size) -> Size | None:
     divisor = list(_terms(rhs))
     if len(divisor) != 1:
         return None
-    (atoms, factor), coefficients = divisor[0], {}
-    if factor == 0:
+    (divisor_atoms, divisor_factor), quotient = divisor[0], {}
+    if divisor_factor == 0:
         return None
-    for dividend_atoms, n in lhs.terms:
-        remaining = list(dividend_atoms)
-        for atom in atoms:
+    # Divide each monomial of the dividend: remove the divisor's atoms from it, and divide its coefficient.
+    for atoms, factor in lhs.terms:
+        remaining = list(atoms)
+        for atom in divisor_atoms:
             if atom not in remaining:
                 return None
             remaining.remove(atom)
-        if n % factor:
+        if factor % divisor_factor:
             return None
-        coefficients[tuple(remaining)] = n // factor
-    return size(coefficients)
+        quotient[tuple(remaining)] = factor // divisor_factor
+    return size(quotient)
 
 
 def sign(of: Size) -> int:
@@ -309,7 +311,7 @@ def divisor(of: Size) -> Size:
 
 
 def one_unless_empty(of: Size) -> Size:
-    """Return min(of, 1), which is 0 in calls with empty tensors, for the size `of` of one.
+    """Return min(of, 1) for the size `of` of a tensor: 0 in calls in which the tensor is empty, else 1.
 
     `minimum` would return 1 for a symbol, as symbols are assumed to be at least 1.
     """

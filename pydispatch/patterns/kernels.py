@@ -69,12 +69,8 @@ class CFunction:
         _check_name("CFunction: symbol", symbol)
         for argument in arguments:
             _check_name("CFunction: arguments", argument)
-        if tile is not None and not (
-            isinstance(tile, Mapping) and len(tile) == 1 and all(isinstance(k, str) and _is_count(v)
-                                                                 for k, v in tile.items())
-        ):  # fmt: skip
-            # The size is one of the pattern, the count how many of its elements one workgroup computes.
-            raise InvalidArgumentError(f"CFunction: tile names one size and a count of at least 1, got {tile!r}")
+        if tile is not None:
+            _check_tile(tile)
         # A frozen dataclass permits no other assignment.
         object.__setattr__(self, "source", source)
         object.__setattr__(self, "symbol", symbol)
@@ -152,6 +148,13 @@ class WholeKernel:
             data = source.encode() if isinstance(source, str) else source
             result.append((format, _with_options(name, data, defines, folders)))
         return result
+
+
+def _check_tile(tile: object) -> None:
+    """Raise InvalidArgumentError unless an object is {size of the pattern: elements that one workgroup computes}."""
+    is_mapping = isinstance(tile, Mapping) and len(tile) == 1
+    if not (is_mapping and all(isinstance(name, str) and _is_count(count) for name, count in tile.items())):
+        raise InvalidArgumentError(f"CFunction: tile names one size and a count of at least 1, got {tile!r}")
 
 
 def _check_source(what: str, source: object) -> None:

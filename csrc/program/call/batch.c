@@ -99,7 +99,7 @@ static pyd_status_t outcome(batch_t* batch) {
   return PYD_STATUS_OK;
 }
 
-// The interrupt of all workers but 0. |self|: the batch.
+// Returns whether the caller has requested the end. The interrupt of all workers but 0. |self|: the batch.
 static int32_t is_ended(void* self) {
   return atomic_load_explicit(&((batch_t*)self)->is_ended, memory_order_relaxed) != 0;
 }

@@ -51,7 +51,8 @@ static uint32_t count_deferred_values(const pyd_function_t* fn, const pyd_insn_t
   return count;
 }
 
-// Only constant registers can hold the number of an export; others get PYD_NONE.
+// Finds, for each register, the number of the export that it may hold. Only constant registers can hold the number of
+// an export; others get PYD_NONE.
 void pyd_function_find_exports(const pyd_program_t* program, const pyd_function_t* fn, uint32_t* out_exports) {
   for (uint32_t i = 0; i < fn->reg_count; ++i) out_exports[i] = PYD_NONE;
   for (uint32_t i = 0; i < fn->insn_count; ++i) {

@@ -12,7 +12,8 @@ pyd_status_t pyd_verify_optional(const pyd_verifier_t* v, uint32_t reg) {
   return reg == PYD_NONE ? PYD_STATUS_OK : pyd_verify_read(v, reg);
 }
 
-// |at|: index of the first word. |where| and |number| name the user of the words in the message: "step 3".
+// Checks that |words| words of the pool exist. |at|: index of the first word. |where| and |number| name the user of the
+// words in the message: "step 3".
 pyd_status_t pyd_verify_pool(const char* where, uint32_t number, uint32_t pool_count, uint32_t at, uint64_t words) {
   if (at <= pool_count && words <= pool_count - at) return PYD_STATUS_OK;
   return pyd_status_make(PYD_CODE_CORRUPT, "%s %u: %llu words at pool word %u lie outside the pool of %u words", where,

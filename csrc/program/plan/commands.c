@@ -23,8 +23,9 @@ pyd_status_t pyd_plan_add_slot(pyd_plan_t* plan, pyd_plan_command_t* command, ui
   return PYD_STATUS_OK;
 }
 
-// |target|: index of the constant word in the plan, or, with |is_pattern|, of the command. |is_high|: the word is the
-// upper half of the register.
+// Adds a constant or a fill pattern to those that each call computes, if register |reg| is late. |target|: index of the
+// constant word in the plan, or, with |is_pattern|, of the command. |is_high|: the word is the upper half of the
+// register.
 void pyd_plan_add_late(pyd_plan_t* plan, uint32_t reg, uint32_t target, bool is_pattern, bool is_high) {
   if (!(plan->fn->reg_flags[reg] & PYD_REG_LATE)) return;
   plan->deferred[plan->deferred_count++] = (pyd_plan_deferred_t){reg, target, is_pattern, is_high};

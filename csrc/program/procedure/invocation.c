@@ -34,7 +34,8 @@ bool pyd_invocation_result(const pyd_invocation_t* invocation, uint32_t index, p
   return true;
 }
 
-// A view uses the block of its base. Without a block, the tensor does not release it.
+// Passes the block of a tensor result to the caller, who releases it. A view uses the block of its base. Without a
+// block, the tensor does not release it.
 void* pyd_invocation_take(pyd_invocation_t* invocation, uint32_t index) {
   if (index >= invocation->p->info.result_count) return NULL;
   pyd_tensor_t* tensor = invocation->results[index].tensor;

@@ -19,11 +19,12 @@ pyd_fault_t pyd_arith_integer(const pyd_insn_t* insn, uint64_t a, uint64_t b, ui
 pyd_fault_t pyd_arith_divide(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t* out);
 pyd_fault_t pyd_arith_float(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t c, uint64_t* out);
 
-// Sign-extends, and zero-extends, an integer of |width| bits.
-static inline int64_t sign(uint64_t value, uint32_t width) {
+// Sign-extends an integer of |width| bits to 64 bits.
+static inline int64_t sign_extend(uint64_t value, uint32_t width) {
   return width == 64 ? (int64_t)value : (int64_t)(value << (64 - width)) >> (64 - width);
 }
-static inline uint64_t zero(uint64_t value, uint32_t width) {
+// Zero-extends an integer of |width| bits to 64 bits.
+static inline uint64_t zero_extend(uint64_t value, uint32_t width) {
   return width == 64 ? value : value & ((UINT64_C(1) << width) - 1);
 }
 

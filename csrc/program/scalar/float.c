@@ -5,24 +5,27 @@
 
 #include "program/scalar/arith.h"
 
-// as_ and of_ convert from and to the bits of a float; of_f32 leaves the upper half of the register zero.
-static float as_f32(uint64_t bits) {
+// Returns the f32 whose bits are in the lower half of a register.
+static float f32_of_bits(uint64_t bits) {
   uint32_t low = (uint32_t)bits;
   float f;
   memcpy(&f, &low, sizeof(f));
   return f;
 }
-static double as_f64(uint64_t bits) {
+// Returns the f64 whose bits a register has.
+static double f64_of_bits(uint64_t bits) {
   double f;
   memcpy(&f, &bits, sizeof(f));
   return f;
 }
-static uint64_t of_f32(float f) {
+// Returns the bits of an f32; the upper half of the register is zero.
+static uint64_t bits_of_f32(float f) {
   uint32_t bits;
   memcpy(&bits, &f, sizeof(bits));
   return bits;
 }
-static uint64_t of_f64(double f) {
+// Returns the bits of an f64.
+static uint64_t bits_of_f64(double f) {
   uint64_t bits;
   memcpy(&bits, &f, sizeof(bits));
   return bits;
@@ -61,9 +64,9 @@ static uint64_t narrow(double value, int digits, int min_exponent, uint32_t infi
 static double load(uint32_t format, uint64_t bits) {
   switch (format) {
     case PYD_F16: return as_f16(bits);
-    case PYD_BF16: return as_f32((bits & 0xFFFF) << 16);
-    case PYD_F32: return as_f32(bits);
-    default: return as_f64(bits);
+    case PYD_BF16: return f32_of_bits((bits & 0xFFFF) << 16);
+    case PYD_F32: return f32_of_bits(bits);
+    default: return f64_of_bits(bits);
   }
 }
 // Rounds |value| to |format| and encodes it for a register.
@@ -71,8 +74,8 @@ static uint64_t store(uint32_t format, double value) {
   switch (format) {
     case PYD_F16: return narrow(value, 10, -14, 0x7C00, 0x7E00);
     case PYD_BF16: return narrow(value, 7, -126, 0x7F80, 0x7FC0);
-    case PYD_F32: return of_f32((float)value);
-    default: return of_f64(value);
+    case PYD_F32: return bits_of_f32((float)value);
+    default: return bits_of_f64(value);
   }
 }
 
@@ -129,7 +132,7 @@ static float round_evenf(float x) { return (float)round_even(x); }
 static double inverse_root(double x) { return 1 / sqrt(x); }
 static float inverse_rootf(float x) { return (float)(1 / sqrt((double)x)); }
 
-// Compute the function of FMATH with this number (PYD_MATH_FUNCTIONS), in f64 and in f32.
+// Computes the function of the opcode FMATH with the number |function| (PYD_MATH_FUNCTIONS) in f64.
 static double math_f64(uint32_t function, double x) {
   switch (function) {
 #define X(number, name, f64, f32) \
@@ -139,6 +142,7 @@ static double math_f64(uint32_t function, double x) {
     default: return x;  // does not exist, see pyd_insn_is_valid
   }
 }
+// Computes the function of the opcode FMATH with the number |function| (PYD_MATH_FUNCTIONS) in f32.
 static float math_f32(uint32_t function, float x) {
   switch (function) {
 #define X(number, name, f64, f32) \
@@ -149,8 +153,8 @@ static float math_f32(uint32_t function, float x) {
   }
 }
 
-// Convert to an integer of |width| bits, towards zero, saturating, NaN to 0. The limits are powers of two, which are
-// exact in a double, so the comparisons decide every case. The results are sign-extended, as registers hold integers.
+// Converts to a signed integer of |width| bits, towards zero; saturates, and converts NaN to 0. The limits are powers
+// of two, which are exact in a double, so the comparisons decide every case.
 static uint64_t to_signed(double value, uint32_t width) {
   double limit = ldexp(1.0, (int)width - 1);
   if (isnan(value)) return 0;
@@ -158,13 +162,15 @@ static uint64_t to_signed(double value, uint32_t width) {
   if (value <= -limit) return (uint64_t)(INT64_MIN >> (64 - width));
   return (uint64_t)(int64_t)value;
 }
+// Converts to an unsigned integer of |width| bits, as to_signed() does. The result is sign-extended, as registers hold
+// integers.
 static uint64_t to_unsigned(double value, uint32_t width) {
   if (isnan(value) || value <= 0) return 0;
   uint64_t result = value >= ldexp(1.0, (int)width) ? UINT64_MAX : (uint64_t)value;
-  return (uint64_t)sign(result, width);
+  return (uint64_t)sign_extend(result, width);
 }
 
-// Compute opcode |op| of up to three operands, in f32 and in f64. Return false for an operation that is not listed.
+// Computes opcode |op| of up to three operands in f32. Returns false for an opcode that is not listed.
 static bool compute_f32(uint32_t op, float x, float y, float z, float* out) {
   switch (op) {
     case PYD_OP_FADD: *out = x + y; return true;
@@ -178,6 +184,7 @@ static bool compute_f32(uint32_t op, float x, float y, float z, float* out) {
     default: return false;
   }
 }
+// Computes opcode |op| of up to three operands in f64. Returns false for an opcode that is not listed.
 static bool compute_f64(uint32_t op, double x, double y, double z, double* out) {
   switch (op) {
     case PYD_OP_FADD: *out = x + y; return true;
@@ -195,7 +202,7 @@ static bool compute_f64(uint32_t op, double x, double y, double z, double* out) 
 static uint64_t bit_of_sign(uint32_t format) { return UINT64_C(1) << (format <= PYD_BF16 ? 15 : format - 1); }
 // Returns the bits of a float in a register, without bits above its width. The format of f32 and f64 is their width.
 static uint64_t bits_of(uint32_t format, uint64_t word) {
-  return format == 64 ? word : zero(word, format <= PYD_BF16 ? 16 : format);
+  return format == 64 ? word : zero_extend(word, format <= PYD_BF16 ? 16 : format);
 }
 
 // Computes a * b + c of 16-bit floats for a single final rounding. The product is exact in f64. Its sum with c is
@@ -204,17 +211,17 @@ static double fma_exact(double a, double b, double c) {
   double product = a * b, sum = product + c;
   // What the addition rounded away, exactly (Knuth's two-sum).
   double error = isfinite(sum) ? (product - (sum - (sum - product))) + (c - (sum - product)) : 0;
-  uint64_t bits = of_f64(sum);
+  uint64_t bits = bits_of_f64(sum);
   if (error == 0 || !isfinite(sum) || bits & 1) return sum;
   bool is_larger = (error > 0) == !signbit(sum);  // the exact value is farther from zero
-  return as_f64(is_larger ? bits + 1 : bits - 1);
+  return f64_of_bits(is_larger ? bits + 1 : bits - 1);
 }
 
 // Converts an integer, signed if |negative|, to a float of |format|, rounded once.
 static uint64_t from_integer(uint32_t format, bool negative, uint64_t bits) {
   // Directly from the integer to f32, as large integers would be rounded twice by way of f64.
-  if (format == PYD_F32) return of_f32(negative ? (float)(int64_t)bits : (float)bits);
-  if (format == PYD_F64) return of_f64(negative ? (double)(int64_t)bits : (double)bits);
+  if (format == PYD_F32) return bits_of_f32(negative ? (float)(int64_t)bits : (float)bits);
+  if (format == PYD_F64) return bits_of_f64(negative ? (double)(int64_t)bits : (double)bits);
   return store(format, round_to_odd(negative, bits));
 }
 
@@ -228,10 +235,10 @@ static pyd_fault_t compute(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint6
   }
   double wide = 0;
   float single = 0;
-  bool is_known = format == PYD_F64 ? compute_f64(insn->op, as_f64(a), as_f64(b), as_f64(c), &wide)
+  bool is_known = format == PYD_F64 ? compute_f64(insn->op, f64_of_bits(a), f64_of_bits(b), f64_of_bits(c), &wide)
                                     : compute_f32(insn->op, (float)load(format, a), (float)load(format, b),
                                                   (float)load(format, c), &single);
-  *out = format == PYD_F64 ? of_f64(wide) : store(format, single);
+  *out = format == PYD_F64 ? bits_of_f64(wide) : store(format, single);
   return is_known ? PYD_FAULT_NONE : PYD_FAULT_NO_RULE;
 }
 
@@ -250,13 +257,13 @@ pyd_fault_t pyd_arith_float(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint
     case PYD_OP_FNEG: *out = bits_of(format, a) ^ bit_of_sign(format); break;
     case PYD_OP_FCOPYSIGN: *out = (bits_of(format, a) & ~bit_of_sign(format)) | (b & bit_of_sign(format)); break;
     case PYD_OP_FCVT: *out = format == from ? bits_of(format, a) : store(format, load(from, a)); break;
-    case PYD_OP_SITOFP: *out = from_integer(format, sign(a, from) < 0, (uint64_t)sign(a, from)); break;
-    case PYD_OP_UITOFP: *out = from_integer(format, false, zero(a, from)); break;
+    case PYD_OP_SITOFP: *out = from_integer(format, sign_extend(a, from) < 0, (uint64_t)sign_extend(a, from)); break;
+    case PYD_OP_UITOFP: *out = from_integer(format, false, zero_extend(a, from)); break;
     case PYD_OP_FPTOSI: *out = to_signed(load(from, a), format); break;
     case PYD_OP_FPTOUI: *out = to_unsigned(load(from, a), format); break;
     case PYD_OP_FMATH:
-      *out =
-          format == PYD_F64 ? of_f64(math_f64(from, as_f64(a))) : store(format, math_f32(from, (float)load(format, a)));
+      *out = format == PYD_F64 ? bits_of_f64(math_f64(from, f64_of_bits(a)))
+                               : store(format, math_f32(from, (float)load(format, a)));
       break;
     default: return compute(insn, a, b, c, out);
   }

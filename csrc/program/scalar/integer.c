@@ -5,8 +5,8 @@
 // Returns whether the predicate of arith.cmpi with this number (0 to 9) holds for the lower |width| bits of |a| and
 // |b|.
 static bool compare(uint32_t predicate, uint64_t a, uint64_t b, uint32_t width) {
-  int64_t sa = sign(a, width), sb = sign(b, width);
-  uint64_t ua = zero(a, width), ub = zero(b, width);
+  int64_t sa = sign_extend(a, width), sb = sign_extend(b, width);
+  uint64_t ua = zero_extend(a, width), ub = zero_extend(b, width);
   switch (predicate) {
     case 0: return ua == ub;
     case 1: return ua != ub;
@@ -24,7 +24,7 @@ static bool compare(uint32_t predicate, uint64_t a, uint64_t b, uint32_t width) 
 // Computes a division or remainder of |sa| and |sb|, which are sign-extended from |width| bits. |*out| may have other
 // bits above |width|. Returns a fault, without a result, for a divisor of 0 and a quotient that overflows.
 static pyd_fault_t divide(uint32_t op, uint32_t width, int64_t sa, int64_t sb, uint64_t* out) {
-  uint64_t ua = zero((uint64_t)sa, width), ub = zero((uint64_t)sb, width);
+  uint64_t ua = zero_extend((uint64_t)sa, width), ub = zero_extend((uint64_t)sb, width);
   if (ub == 0) return PYD_FAULT_ZERO_DIVISOR;
   switch (op) {
     case PYD_OP_DIVU: *out = ua / ub; return PYD_FAULT_NONE;
@@ -57,8 +57,8 @@ static pyd_fault_t divide(uint32_t op, uint32_t width, int64_t sa, int64_t sb, u
 pyd_fault_t pyd_arith_divide(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t* out) {
   uint32_t width = insn->modifier;
   uint64_t result = 0;
-  pyd_fault_t fault = divide(insn->op, width, sign(a, width), sign(b, width), &result);
-  *out = (uint64_t)sign(result, width);
+  pyd_fault_t fault = divide(insn->op, width, sign_extend(a, width), sign_extend(b, width), &result);
+  *out = (uint64_t)sign_extend(result, width);
   return fault;
 }
 
@@ -66,8 +66,8 @@ pyd_fault_t pyd_arith_divide(const pyd_insn_t* insn, uint64_t a, uint64_t b, uin
 // is 0.
 pyd_fault_t pyd_arith_integer(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t* out) {
   uint32_t width = insn->modifier & 0xFF, predicate = insn->modifier >> 8;
-  int64_t sa = sign(a, width), sb = sign(b, width), exact = 0;
-  uint64_t ua = zero(a, width), ub = zero(b, width), result = 0;
+  int64_t sa = sign_extend(a, width), sb = sign_extend(b, width), exact = 0;
+  uint64_t ua = zero_extend(a, width), ub = zero_extend(b, width), result = 0;
   bool wrapped = false;  // the exact result does not fit into 64 bits; narrower ones may wrap unnoticed
   switch (insn->op) {
     case PYD_OP_ADD:
@@ -109,6 +109,6 @@ pyd_fault_t pyd_arith_integer(const pyd_insn_t* insn, uint64_t a, uint64_t b, ui
     case PYD_OP_ZEXT: *out = ua; return PYD_FAULT_NONE;
     default: return PYD_FAULT_NO_RULE;
   }
-  *out = (uint64_t)sign(result, width);
+  *out = (uint64_t)sign_extend(result, width);
   return wrapped ? PYD_FAULT_WRAPPED : PYD_FAULT_NONE;
 }

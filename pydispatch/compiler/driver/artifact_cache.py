@@ -145,7 +145,12 @@ class _Entry:
 def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
     """Return the cache entry of a compilation; None if it must not be cached."""
     start, stated_options, processor = time.time_ns(), _options(options), _processor()
-    if stated_options is None or processor is None or not (limit() and cache.directory()) or extensions.others():
+    if (
+        stated_options is None
+        or processor is None
+        or not (limit() and cache.directory())
+        or extensions.has_installed_parts()
+    ):
         return None
     with suppress(OSError, ValueError, TypeError):
         name, content = _named_text(source)
