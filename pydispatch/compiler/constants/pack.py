@@ -22,7 +22,8 @@ from pydispatch.compiler.constants.profitability import MIN_TRANSPOSED_BYTES, pa
 from pydispatch.compiler.constants.relay import Matrix, in_panels
 from pydispatch.compiler.kernels.matmul.cpu.arithmetic import half_precision_b
 from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
-from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, widening_columns
+from pydispatch.compiler.kernels.matmul.cpu.tile_choice import widening_columns
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.matmul.panels import PANEL_BYTES, Layout, from_panels, into_panels
 from pydispatch.ir.core.locations import set_location

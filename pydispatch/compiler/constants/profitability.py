@@ -8,7 +8,7 @@ from math import prod
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
 
-from pydispatch.compiler.kernels.matmul.cpu.plan import ASSUMED_ROWS
+from pydispatch.compiler.kernels.matmul.cpu.operand_access import ASSUMED_ROWS
 from pydispatch.compiler.kernels.matmul.cpu.problem import pays_in_place_b, shares_factor
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.matmul.match import Contraction

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import MemRefType, TensorType
@@ -120,46 +121,72 @@ def max_columns(stages: Sequence[Stage]) -> int:
     return COLUMN_BYTES // size
 
 
-def emit_column_reductions(
-    elements: Elements,
-    build: Builder,
-    stages: Sequence[Stage],
-    outer: Sequence[Index],
-    dims: Sequence[Index],
-    low: Index,
-    high: Index,
-    buffers: dict[SSAValue, SSAValue],
-    block_sums: dict[SSAValue, SSAValue],
-) -> None:
-    """Emit the stages for the columns `low` to `high`, and register their results as stored in `buffers`.
+class ColumnRange(NamedTuple):
+    """The columns of a nest that a workgroup computes at some indices of the other dimensions.
 
-    Args:
-        elements: Tensors of the kernel.
-        build: The builder.
-        stages: The reductions, producers first.
-        outer: Indices of the dimensions of the nest before the last one.
-        dims: Sizes of the dimensions of the nest.
+    Attributes:
+        outer: Indices of the dimensions of the nest before the last one, which counts the columns.
+        dims: Sizes of all dimensions of the nest.
         low, high: Half-open range of columns.
-        buffers: For each result, the buffer of its totals, whose element 0 is the total of column `low`.
-        block_sums: For each result of a stage that sums in blocks (`sums_in_blocks`), such a buffer for the sums of the
-            current block of steps.
     """
+
+    outer: Sequence[Index]
+    dims: Sequence[Index]
+    low: Index
+    high: Index
+
+
+@dataclass(frozen=True)
+class ColumnBuffers:
+    """Workgroup memory for the accumulators of a range of columns; element 0 of a buffer is that of its first column.
+
+    Attributes:
+        totals: Result of a column reduction -> buffer of its totals.
+        block_sums: Result that is summed in blocks of steps (`sums_in_blocks`) -> buffer of the sums of the current
+            block.
+    """
+
+    totals: dict[SSAValue, SSAValue]
+    block_sums: dict[SSAValue, SSAValue]
+
+    @staticmethod
+    def allocate(elements: Elements, stages: Sequence[Stage], columns: int) -> ColumnBuffers:
+        """Allocate the buffers of all results of `stages`, for `columns` columns each."""
+        buffers = ColumnBuffers({}, {})
+        for stage in stages:
+            for result in stage.op.results:
+                element = tensor_type(result).element_type
+                buffers.totals[result] = elements.fresh(element, columns)
+                if sums_in_blocks(elements, stage):
+                    buffers.block_sums[result] = elements.fresh(element, columns)
+        return buffers
+
+    def forget(self, elements: Elements) -> None:
+        """Unregister the totals of a range of columns, which are valid for this range and row only."""
+        for result in self.totals:
+            elements.forget(result)
+
+
+def emit_column_reductions(
+    elements: Elements, build: Builder, stages: Sequence[Stage], columns: ColumnRange, buffers: ColumnBuffers
+) -> None:
+    """Emit the stages, producers first, for a range of columns, and register their results as stored in `buffers`."""
     for stage in stages:
-        run = _StageEmitter(elements, stage, outer, dims, low, high, buffers, block_sums)
-        build.parallel(low, high, run.initialize_totals, index_below=dims[-1])
+        run = _StageEmitter(elements, stage, columns, buffers)
+        build.parallel(columns.low, columns.high, run.initialize_totals, index_below=columns.dims[-1])
         run.loops(build, 0)
         for result, map, buffer in zip(stage.op.results, run.generic.output_maps, run.totals, strict=True):
             # The axis of the result that columns index; the buffer begins at column `low`.
             position = next(
                 i for i, r in enumerate(map.results) if isinstance(r, AffineDimExpr) and r.position == run.column
             )
-            elements.materialize(result, buffer, _shifted(position, low))
+            elements.materialize(result, buffer, _shifted(position, columns.low))
 
 
 class _StageEmitter:
     """Emitter of one reduction of columns, a stage of the kernel, for a range of columns.
 
-    The accumulators of the columns are in memory.
+    The accumulators of the columns are in memory. `initialize_totals` is called for each column first, then `loops`.
 
     Attributes:
         elements: Tensors of the kernel.
@@ -176,22 +203,20 @@ class _StageEmitter:
         sums: For each result, the buffer that steps are added to: of the current block's sums, or `totals`.
     """
 
-    def __init__(
-        self, elements: Elements, stage: Stage, outer: Sequence[Index], dims: Sequence[Index], low: Index, high: Index,
-        buffers: dict[SSAValue, SSAValue], block_sums: dict[SSAValue, SSAValue],
-    ) -> None:  # fmt: skip
-        """Create the emitter of `stage`; the other arguments are those of `emit_column_reductions`."""
+    def __init__(self, elements: Elements, stage: Stage, columns: ColumnRange, buffers: ColumnBuffers) -> None:
+        """Create the emitter of `stage` for some columns; `buffers` has the accumulators of all results."""
         self.elements, self.generic = elements, view_of(elements, stage.op)
-        self.low, self.high, self.column_count = low, high, dims[-1]
-        columns_dim = len(dims) - 1
+        self.low, self.high, self.column_count = columns.low, columns.high, columns.dims[-1]
+        columns_dim = len(columns.dims) - 1
         # The 0 of a reduced loop (-1) and of the columns is replaced in each iteration.
-        self.point: list[Index] = [0 if dim in (-1, columns_dim) else outer[dim] for dim in stage.nest_dims]
+        self.point: list[Index] = [0 if dim in (-1, columns_dim) else columns.outer[dim] for dim in stage.nest_dims]
         self.column = stage.nest_dims.index(columns_dim)
         self.sizes = loop_sizes(elements, self.generic)
         self.steps_per_block = _steps_per_block(elements, self.generic, self.sizes)
         self.jammed_steps = JAMMED_STEPS if self._pays_jamming(stage.op) else 1
-        self.totals = [buffers[result] for result in stage.op.results]
-        self.sums = [block_sums[result] for result in stage.op.results] if self.steps_per_block else self.totals
+        self.totals = [buffers.totals[result] for result in stage.op.results]
+        has_blocks = self.steps_per_block > 0
+        self.sums = [buffers.block_sums[result] for result in stage.op.results] if has_blocks else self.totals
 
     def _pays_jamming(self, op: Operation) -> bool:
         """Return whether passes of several steps are faster: for inexpensive sums of floats over enough columns.
@@ -239,7 +264,6 @@ class _StageEmitter:
         pass each.
         """
         loop = self.generic.reduced_loops[depth]
-        size, is_innermost = self.sizes[loop], depth == len(self.generic.reduced_loops) - 1
 
         def iteration(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the inner loops at an index of the loop."""
@@ -247,7 +271,19 @@ class _StageEmitter:
             self.loops(inner, depth + 1)
             return []
 
-        def jammed_iterations(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        is_innermost = depth == len(self.generic.reduced_loops) - 1
+        if is_innermost and self.jammed_steps > 1:
+            first = self._jammed_iterations(build, loop, first, end)
+        build.loop(first, end, [], iteration, index_below=self.sizes[loop])
+
+    def _jammed_iterations(self, build: Builder, loop: int, first: Index, end: Index) -> Index:
+        """Emit passes of `jammed_steps` iterations of a loop each, and return the first iteration that fills no pass.
+
+        `loop` is the innermost reduced loop, `first` and `end` the half-open range of its iterations.
+        """
+        size = self.sizes[loop]
+
+        def several_iterations(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit one pass over the accumulators for the iterations from `index` on."""
             steps = [inner.plus(index, step) for step in range(self.jammed_steps)]
             points = [[*self.point[:loop], step, *self.point[loop + 1 :]] for step in steps]
@@ -257,12 +293,9 @@ class _StageEmitter:
             self._pass(inner, points)
             return []
 
-        if is_innermost and self.jammed_steps > 1:
-            # A whole number of passes; the remaining iterations follow one by one.
-            jammed_end = build.minus(end, build.remainder(build.minus(end, first), self.jammed_steps))
-            build.loop(first, jammed_end, [], jammed_iterations, step=self.jammed_steps, index_below=size)
-            first = jammed_end
-        build.loop(first, end, [], iteration, index_below=size)
+        jammed_end = build.minus(end, build.remainder(build.minus(end, first), self.jammed_steps))
+        build.loop(first, jammed_end, [], several_iterations, step=self.jammed_steps, index_below=size)
+        return jammed_end
 
     def _pass(self, build: Builder, points: Sequence[Sequence[Index]]) -> None:
         """Emit the loop over the columns that adds a step at each of `points`, in order, to the accumulators.

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import OpResult, SSAValue
 
 from pydispatch.compiler.kernels.loops.analysis import LoopNest, allocate_rows, analyse
-from pydispatch.compiler.kernels.loops.columns import emit_column_reductions, max_columns, sums_in_blocks
+from pydispatch.compiler.kernels.loops.columns import (
+    ColumnBuffers,
+    ColumnRange,
+    emit_column_reductions,
+    max_columns,
+)
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
+from pydispatch.compiler.kernels.loops.nest_bytes import element_bytes_of, elements_per_byte, estimate_read_bytes
 from pydispatch.compiler.kernels.loops.nests import (
     Partition,
     Write,
@@ -30,20 +34,12 @@ from pydispatch.compiler.kernels.loops.pipelined import find_pipelined
 from pydispatch.compiler.kernels.loops.recurrences import emit_ordered_rows, partition_ordered_rows
 from pydispatch.compiler.kernels.loops.tiled_transpose import emit_transposed, partition_transposed
 from pydispatch.compiler.kernels.loops.updates import UpdateStep, starts_empty, updates_of
-from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.generics import loop_sizes, view_of
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.errors import CompileError
 from pydispatch.ir.dialects.pyd.ordered import OrderedOp
-
-
-def elements_per_byte(value: SSAValue) -> int:
-    """Return the number of elements per byte: 1 for elements of 8 bits or more."""
-    bits = bits_of(tensor_type(value).element_type)
-    return 8 // bits if bits < 8 else 1
 
 
 def lower_loops(frame: Frame) -> Kernel:
@@ -161,11 +157,6 @@ def nests_of(frame: Frame, only_inserted_slices: bool = False) -> list[LoopNest]
     return nests
 
 
-def element_bytes_of(value: SSAValue) -> int:
-    """Return the bytes of an element; 1 for elements of fewer than 8 bits."""
-    return max(1, bits_of(tensor_type(value).element_type) // 8)
-
-
 def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build: Builder) -> Partition:
     """Return the partition of a nest into workgroups, by an estimate of the bytes that elements or rows access."""
     dims = nest.dims(elements)
@@ -197,43 +188,6 @@ def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build:
     return partition_elements(build, backend, dims, build.plus(element_bytes, loop_bytes))
 
 
-def estimate_read_bytes(nest: LoopNest, elements: Elements, build: Builder) -> tuple[int, Index]:
-    """Estimate the bytes that an element of a nest reads.
-
-    Returns:
-        The bytes outside of reductions, which are 0 if there is any reduction, and the bytes within all reductions.
-    """
-    visited: set[SSAValue] = set()
-    pending = [value for value, _ in nest.all_stores()]
-    argument_bytes, reductions = 0, 0
-    loop_bytes: Index = 0
-    while pending:
-        value = pending.pop()
-        if value in visited or not isinstance(value.type, TensorType):
-            continue
-        visited.add(value)
-        if not isinstance(value, OpResult):
-            argument_bytes += element_bytes_of(value) if value.type.get_num_dims() else 0
-            continue
-        op: Any = value.op
-        pending += op.operands
-        if op.name == "linalg.generic":
-            generic = view_of(elements, op)
-            if generic.reduced_loops:
-                sizes = loop_sizes(elements, generic)
-                steps = build.product([sizes[dim] for dim in generic.reduced_loops])
-                read_per_step = sum(element_bytes_of(input_) for input_ in generic.inputs if _is_tensor(input_))
-                bytes_per_step = read_per_step or 1  # a step that reads no tensor takes time, too
-                loop_bytes = build.plus(loop_bytes, build.times(steps, bytes_per_step))
-                reductions += 1
-    return (0 if reductions else argument_bytes), loop_bytes
-
-
-def _is_tensor(value: SSAValue) -> bool:
-    """Return whether a value is a tensor."""
-    return isinstance(value.type, TensorType)
-
-
 def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, group: Index) -> None:
     """Emit the part of a nest that workgroup `group` computes."""
     elements = frame.elements
@@ -250,7 +204,7 @@ def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, gr
             has_whole_bytes = elements_per_byte(value) == 1
             emit_in_order(elements, build, group, partition, update, write, has_whole_bytes=has_whole_bytes)
         else:
-            _emit_nest(build, group, partition, nest, update.dims(elements), write)
+            _emit_update(build, group, partition, nest, update.dims(elements), write)
         return
     if isinstance(nest.space, OrderedOp):
         emit_ordered_rows(elements, build, group, partition, nest.space, dict(nest.stores))
@@ -276,7 +230,7 @@ def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, gr
     if nest.transposition is not None:
         emit_transposed(elements, build, group, partition, dims, nest.transposition, nest.stores)
     else:
-        _emit_nest(build, group, partition, nest, dims, element, elements)
+        _emit_nest(elements, build, group, partition, nest, dims, element)
     elements.forget_rows()
 
 
@@ -294,62 +248,69 @@ def _most_columns(nest: LoopNest, partition: Partition) -> int:
     return max(1, min(bound for bound in bounds if isinstance(bound, int)))
 
 
+def _outer_rank(nest: LoopNest, dims: list[Index]) -> int:
+    """Return the number of outer dimensions of a nest of sizes `dims`; the others are loops over a row or columns."""
+    return nest.outer_rank if nest.by_rows else max(0, len(dims) - 1)
+
+
+def _emit_update(
+    build: Builder, group: Index, partition: Partition, nest: LoopNest, dims: list[Index], write: Write
+) -> None:
+    """Emit the elements of an update of sizes `dims` that workgroup `group` writes, each with its computation."""
+    outer_rank = _outer_rank(nest, dims)
+
+    def row(builder: Builder, indices: list[Index], low: Index, high: Index) -> None:
+        """Emit the elements of one row."""
+        emit_inner(builder, indices, dims[outer_rank:], low=low, high=high, write=write)
+
+    emit_nest(build, group, partition, dims, outer_rank=outer_rank, row=row)
+
+
 def _emit_nest(
+    elements: Elements,
     build: Builder,
     group: Index,
     partition: Partition,
     nest: LoopNest,
     dims: list[Index],
     element: Write,
-    elements: Elements | None = None,
 ) -> None:
     """Emit the part of a nest that workgroup `group` computes, with its row and column reductions.
 
     Args:
+        elements: Tensors of the kernel.
         build: The builder.
         group: Number of the workgroup.
         partition: Partition of the nest into workgroups.
         nest: The nest.
         dims: Sizes of its dimensions.
         element: Emits the element of each result at some indices, and its store.
-        elements: Tensors of the kernel; None for an update, which has no reductions.
     """
-    # The other dimensions are the inner loops, over a row or over columns.
-    outer_rank = nest.outer_rank if nest.by_rows else max(0, len(dims) - 1)
-    buffers: dict[SSAValue, SSAValue] = {}  # result of a column reduction -> buffer of totals for a range of columns
-    # A long sum is taken in blocks of steps, for precision: such a result -> buffer of the sums of the current block.
-    block_sums: dict[SSAValue, SSAValue] = {}
-    if elements is not None:
-        most_columns = _most_columns(nest, partition)
-        for stage in nest.columns:
-            for result in stage.op.results:
-                buffers[result] = elements.fresh(tensor_type(result).element_type, most_columns)
-                if sums_in_blocks(elements, stage):
-                    block_sums[result] = elements.fresh(tensor_type(result).element_type, most_columns)
+    outer_rank = _outer_rank(nest, dims)
+    column_buffers = ColumnBuffers.allocate(elements, nest.columns, _most_columns(nest, partition))
 
     def row(builder: Builder, indices: list[Index], low: Index, high: Index) -> None:
         """Emit the reductions of the row at outer `indices`, and its elements with inner indices `low` to `high`."""
-        if elements is None:  # an update, which has no reductions
-            emit_inner(builder, indices, dims[outer_rank:], low=low, high=high, write=element)
-            return
         if nest.by_rows:
-            elements.begin_row(indices)
-            nest.emit_row_reductions(elements, builder, indices)
-            for value, buffer in nest.row_stores:
-                elements.store(builder, elements.at(builder, value, indices), buffer, indices)
+            _emit_row_values(elements, builder, nest, indices)
             # A reduction that computes a whole row of a result has stored it.
             if all(is_stored(elements, value, buffer) for value, buffer in nest.stores):
                 return
-        if nest.columns:
-            emit_column_reductions(
-                elements, builder, nest.columns, indices, dims, low, high, buffers=buffers, block_sums=block_sums
-            )
+        columns = ColumnRange(indices, dims, low, high)
+        emit_column_reductions(elements, builder, nest.columns, columns, column_buffers)
         emit_inner(builder, indices, dims[outer_rank:], low=low, high=high, write=element)
-        for result in buffers:
-            elements.forget(result)  # the totals are valid for this row and range only
+        column_buffers.forget(elements)
 
-    pipeline = find_pipelined(elements, nest) if elements is not None and nest.by_rows else None
+    pipeline = find_pipelined(elements, nest) if nest.by_rows else None
     emit_nest(build, group, partition, dims, outer_rank=outer_rank, row=row, pipeline=pipeline)
+
+
+def _emit_row_values(elements: Elements, build: Builder, nest: LoopNest, indices: list[Index]) -> None:
+    """Emit the reductions of the row at `indices`, and the stores of results that have one element in each row."""
+    elements.begin_row(indices)
+    nest.emit_row_reductions(elements, build, indices)
+    for value, buffer in nest.row_stores:
+        elements.store(build, elements.at(build, value, indices), buffer, indices)
 
 
 def emit_bytes(

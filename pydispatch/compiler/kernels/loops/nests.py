@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from xdsl.ir import SSAValue
 
@@ -44,6 +44,9 @@ WHOLE_ROWS_FACTOR = 4
 """Factor by which a range of columns may exceed the byte budget of a workgroup to take whole rows, which are
 contiguous: 4096x1024 of f32 from main memory takes 0.83 ms in ranges of 1024 columns, 1.41 in ranges of 512 (AMD EPYC
 Zen 4)."""
+
+EmitRow = Callable[[Builder, list[Index], Index, Index], None]
+"""Emitter of one row of a nest, from a builder, the outer indices, and the half-open range of the inner dimension."""
 
 Write = Callable[[Builder, list[Index]], None]
 """Emitter of the element of a nest at the indices of all its dimensions, with its store."""
@@ -130,7 +133,7 @@ def emit_nest(
     partition: Partition,
     dims: Sequence[Index],
     outer_rank: int,
-    row: Callable[[Builder, list[Index], Index, Index], None],
+    row: EmitRow,
     pipeline: RowPipeline | None = None,
 ) -> None:
     """Emit the outer iterations of workgroup number `group`, in order.
@@ -141,33 +144,28 @@ def emit_nest(
         partition: The partition of the nest into workgroups.
         dims: The sizes of the dimensions of the nest.
         outer_rank: The number of outer dimensions.
-        row: Emits one row. Its arguments are a builder, the outer indices, and the half-open range of the inner tile.
+        row: Emits one row.
         pipeline: Computes values of the next row in each row, if a workgroup has several rows.
     """
-    tile_number: Index = 0
     block = group  # number of a block of `partition.rows` outer iterations
-    if partition.tiles != 1:
-        tile_number, block = build.remainder(group, partition.tiles), build.quotient(group, partition.tiles)
-    low: Index = 0
+    low: Index = 0  # of the range of the inner dimension
     high = dims[outer_rank] if outer_rank < len(dims) else 1
     if partition.tiles != 1:
+        tile_number, block = build.remainder(group, partition.tiles), build.quotient(group, partition.tiles)
         low = build.times(tile_number, partition.tile)
         high = build.least(build.plus(low, partition.tile), high)
-
-    def outer_indices(inner: Builder, flat: Index) -> list[Index]:
-        """Return the outer indices at position `flat` of the outer iterations; record that the first is in bounds."""
-        # `split` records that the others are below their sizes: they are remainders.
-        indices = inner.split(flat, dims[:outer_rank])
-        if indices and not isinstance(indices[0], int):
-            inner.assume_below(indices[0], dims[0])
-        return indices
+    outer_dims = dims[:outer_rank]
 
     def emit_row(inner: Builder, flat: Index) -> None:
         """Emit the row number `flat` of the outer dimensions."""
-        row(inner, outer_indices(inner, flat), low, high)
+        row(inner, _outer_indices(inner, flat, outer_dims), low, high)
 
-    # A single row needs no loop.
-    if partition.outer == 1:
+    def emit_row_of_loop(inner: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit the row number `flat`; the loop carries no values."""
+        emit_row(inner, flat)
+        return []
+
+    if partition.outer == 1:  # a single row needs no loop
         emit_row(build, 0)
         return
     if partition.rows == 1:
@@ -175,21 +173,55 @@ def emit_nest(
         return
     first = build.times(block, partition.rows)
     end = build.least(build.plus(first, partition.rows), partition.outer)
-    last_row = build.minus(end, 1) if pipeline is not None else 0
+    if pipeline is None:
+        build.loop(first, end, [], emit_row_of_loop, index_below=partition.outer)
+    else:
+        rows = _RowRange(first=first, end=end, count_of_nest=partition.outer)
+        _emit_pipelined(build, rows, outer_dims, lambda inner, indices: row(inner, indices, low, high), pipeline)
+
+
+class _RowRange(NamedTuple):
+    """Rows `first` to `end` of the `count_of_nest` rows of a nest, counted in row-major order; `end` is exclusive."""
+
+    first: Index
+    end: Index
+    count_of_nest: Index
+
+
+def _emit_pipelined(
+    build: Builder,
+    rows: _RowRange,
+    outer_dims: Sequence[Index],
+    row: Callable[[Builder, list[Index]], None],
+    pipeline: RowPipeline,
+) -> None:
+    """Emit the loop over rows whose inner loops also compute values of the next row, which the loop carries.
+
+    `row` emits a row from a builder and the indices of the outer dimensions, which have the sizes `outer_dims`.
+    """
+    last_row = build.minus(rows.end, 1)
 
     def body(inner: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit one row; with a pipeline, its loops also compute the values of the next row, which are returned."""
-        if pipeline is None:
-            emit_row(inner, flat)
-            return []
-        indices = outer_indices(inner, flat)
-        following = outer_indices(inner, inner.least(inner.plus(flat, 1), last_row))
+        """Emit the row number `flat`, and return the values of the next row."""
+        indices = _outer_indices(inner, flat, outer_dims)
+        following = _outer_indices(inner, inner.least(inner.plus(flat, 1), last_row), outer_dims)
         pipeline.begin(inner, indices, following, carried)
-        row(inner, indices, low, high)
+        row(inner, indices)
         return pipeline.end()
 
-    start = [] if pipeline is None else pipeline.first(build, outer_indices(build, first))
-    build.loop(first, end, start, body, index_below=partition.outer)
+    values_of_first_row = pipeline.first(build, _outer_indices(build, rows.first, outer_dims))
+    build.loop(rows.first, rows.end, values_of_first_row, body, index_below=rows.count_of_nest)
+
+
+def _outer_indices(build: Builder, flat: Index, outer_dims: Sequence[Index]) -> list[Index]:
+    """Return the indices of the outer dimensions at position `flat` of their iterations.
+
+    Record that each index is below its size. `split` does so for all but the first, which are remainders.
+    """
+    indices = build.split(flat, outer_dims)
+    if indices and not isinstance(indices[0], int):
+        build.assume_below(indices[0], outer_dims[0])
+    return indices
 
 
 def emit_inner(

@@ -194,6 +194,14 @@ class Elements:
         """Return the kernel indices of integers and index scalars of the dispatch function."""
         return [n if isinstance(n, int) else self.index(n) for n in values]
 
+    def take_companion(self, host: Operation) -> LoopCompanion | None:
+        """Return the companion of the reduction `host`, and forget it, as its loop is emitted now; None without one."""
+        companion = self.companion
+        if companion is None or companion.host is not host:
+            return None
+        self.companion = None
+        return companion
+
     # Elements
 
     def materialize(self, value: SSAValue, buffer: SSAValue, index_map: IndexMap | None = None) -> None:

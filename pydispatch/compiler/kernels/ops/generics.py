@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import AnyFloat, IntegerAttr
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -241,36 +242,20 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
     for dim in generic.reduced_loops:
         if generic.iterators[dim] == "parallel" and sizes[dim] != 1:
             raise unsupported(generic.op, f"dimension d{dim} is parallel, and no result has it")
-    known = [0 if p is None else p for p in point]
-    initial = [
-        elements.at(build, output, evaluate(build, map, known))
+    origin = [0 if p is None else p for p in point]
+    own_initial = [
+        elements.at(build, output, evaluate(build, map, origin))
         for output, map in zip(generic.outputs, generic.output_maps, strict=True)
     ]  # fmt: skip
-    own_count = len(initial)  # carried values of this reduction; the companion's follow
-    companion = elements.companion if elements.companion and elements.companion.host is generic.op else None
-    if companion is not None:
-        elements.companion = None
-        initial += companion.initial(build)
-    sizes_of_loops: list[Index] = [sizes[dim] for dim in generic.reduced_loops]
-    are_merged = _merges_innermost_loops(generic, sizes)
-    if are_merged:
-        sizes_of_loops[-2:] = [build.times(sizes_of_loops[-2], sizes_of_loops[-1])]
+    own_count = len(own_initial)
+    companion = elements.take_companion(generic.op)
+    loops = _ReductionLoops(
+        generic.reduced_loops, tuple(sizes), has_merged_innermost=_merges_innermost_loops(generic, sizes)
+    )
 
     def body(inner: Builder, index_of_loop: Mapping[int, Index], carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit one iteration of the reduction loops, and of the companion, a second reduction in the same loops.
-
-        Args:
-            inner: Builder of the iteration.
-            index_of_loop: Position among the emitted loops, outermost first -> index. If the two innermost loops are
-                merged, the last one counts pairs of their indices.
-            carried: Accumulators of this reduction and then those of the companion.
-        """
-        full = list(known)
-        for loop in range(len(sizes_of_loops)):
-            full[generic.reduced_loops[loop]] = index_of_loop[loop]
-        if are_merged:
-            high, low = generic.reduced_loops[-2:]
-            full[high], full[low] = inner.divmod(index_of_loop[len(sizes_of_loops) - 1], sizes[low])
+        """Emit one iteration of the reduction and of its companion, and return their values in this order."""
+        full = loops.point(inner, origin, index_of_loop)
         new_values = body_at(elements, inner, generic, full, carried[:own_count])
         if companion is None:
             return new_values
@@ -278,12 +263,51 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
         return [*new_values, *companion.step(inner, outermost, carried[own_count:])]
 
     summed = are_sums(elements, generic)
-    loop_count = len(sizes_of_loops)
-    levels = levels_of(sizes_of_loops) if any(summed) else [LoopLevel(loop) for loop in range(loop_count)]
-    results = nest(build, levels, sizes_of_loops, summed, initial, body)
+    counts = loops.counts(build)
+    levels = levels_of(counts) if any(summed) else [LoopLevel(loop) for loop in range(len(counts))]
+    initial = own_initial if companion is None else [*own_initial, *companion.initial(build)]
+    results = nest(build, levels, counts, summed, initial, body)
     if companion is not None:
         companion.results = results[own_count:]
     return results[:own_count]
+
+
+@dataclass(frozen=True)
+class _ReductionLoops:
+    """The loops that are emitted for the reduced dimensions of a generic.
+
+    Attributes:
+        dims: The reduced dimensions, outermost first.
+        sizes: Size of each dimension of the generic, reduced or not.
+        has_merged_innermost: Whether one loop visits the pairs of indices of the last two of `dims`.
+    """
+
+    dims: Sequence[int]
+    sizes: tuple[Index, ...]
+    has_merged_innermost: bool
+
+    def counts(self, build: Builder) -> list[Index]:
+        """Return the number of iterations of each loop, outermost first."""
+        counts = [self.sizes[dim] for dim in self.dims]
+        if self.has_merged_innermost:
+            counts[-2:] = [build.times(counts[-2], counts[-1])]
+        return counts
+
+    def point(self, build: Builder, origin: Sequence[Index], index_of_loop: Mapping[int, Index]) -> list[Index]:
+        """Return the index of each dimension of the generic in an iteration.
+
+        Args:
+            build: Receives the division of a merged index.
+            origin: The index of each dimension that is not reduced; other entries are replaced.
+            index_of_loop: Number of a loop, from the outermost on -> its index.
+        """
+        point = list(origin)
+        for loop, index in index_of_loop.items():
+            point[self.dims[loop]] = index
+        if self.has_merged_innermost:
+            high, low = self.dims[-2:]
+            point[high], point[low] = build.divmod(index_of_loop[len(self.dims) - 2], self.sizes[low])
+        return point
 
 
 def integer_of(op: Operation, name: str) -> int:

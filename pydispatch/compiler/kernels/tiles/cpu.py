@@ -12,7 +12,8 @@ from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE
-from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, choose_tiles
+from pydispatch.compiler.kernels.matmul.cpu.tile_choice import TileRequest, choose_tiles
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.constants import WORKGROUP
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
@@ -269,7 +270,7 @@ def _blocks(
     rows, columns, steps = sizes
     element_bytes = (bit_width(element_of(c.value)) or 32) // 8
     # One contraction of dimensions M, N and K alone. Blocks must not reach beyond the columns of C.
-    tiles = choose_tiles(level, element_bytes, m=rows, n=columns, k=None, outer=1, reductions=1, pads_columns=False)
+    tiles = choose_tiles(level, TileRequest(element_bytes, m=rows, n=columns, k=None, pads_columns=False))
 
     def block(inner: Builder, row: Index, column: Index, height: int, width: int) -> None:
         """Emit the product of the register block of C at a row and column, with this height and width."""

@@ -30,7 +30,8 @@ from pydispatch.compiler.kernels.loops.gpu.plan import (
     row_size,
 )
 from pydispatch.compiler.kernels.loops.gpu.reduce import distributed_reduction
-from pydispatch.compiler.kernels.loops.lower import elements_per_byte, emit_bytes, is_stored, nests_of
+from pydispatch.compiler.kernels.loops.lower import emit_bytes, is_stored, nests_of
+from pydispatch.compiler.kernels.loops.nest_bytes import elements_per_byte
 from pydispatch.compiler.kernels.loops.nests import Partition, emit_inner, emit_nest
 from pydispatch.compiler.kernels.loops.ordered_updates import emit_slices_in_order
 from pydispatch.compiler.kernels.loops.recurrences import write_rows

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import NamedTuple
 
@@ -105,6 +105,23 @@ class _Position(NamedTuple):
     row: Index
     column: int
     first_total: Index
+
+
+class _BlockOfRow(NamedTuple):
+    """Values of one row of A in one block of K, which the products with all columns need.
+
+    Attributes:
+        row_of_a: The row, counted from the first row of the workgroup.
+        unit: The value of the integer 1 in this block; None for f32 elements.
+        total: Sum of the elements of the block.
+        zero_terms: With a constant zero point and elements of digits, zero * (sum of the lowest digits, sum of the
+            integers that the higher digits form), which are subtracted from the products of digits; else empty.
+    """
+
+    row_of_a: Index
+    unit: SSAValue | None
+    total: SSAValue
+    zero_terms: tuple[SSAValue, ...]
 
 
 @dataclass(frozen=True)
@@ -220,59 +237,78 @@ class _BlockProducts(PanelWorkgroup):
             position: Position of the register block.
             row: The row within the register block.
         """
-        match, sizes, rows = self.match, self.sizes, self.conversion.buffers
-        row_of_a = build.plus(position.row, row)  # counted from the workgroup's first
-        # Elements of A are integers of one to three byte digits, each with a product of its own, or f32 as one "digit".
-        width, digits = self._sum_columns, max(1, sizes.byte_digits)
-        block_of_row = build.plus(position.block_of_chunk, build.times(row_of_a, sizes.blocks))
-        # The value of the integer 1 in this block; None for f32 elements.
-        unit = None if rows.units is None else load(build, rows.units, block_of_row)
-        row_sum = load(build, rows.sums, block_of_row)
+        block_of_row = self._block_of_row(build, position, row)
+        width = self._sum_columns
+        for first in range(0, width, self.sizes.lanes):  # straight code instead of a loop over vectors
+            count = min(self.sizes.lanes, width - first)
+            add = partial(self._add_column, position, row, block_of_row, first)
+            build.parallel(0, count, add)
+
+    def _block_of_row(self, build: Builder, position: _Position, row: Index) -> _BlockOfRow:
+        """Emit the loads of the values that a block of one row of A has in common for all columns."""
+        rows = self.conversion.buffers
+        row_of_a = build.plus(position.row, row)
+        index = build.plus(position.block_of_chunk, build.times(row_of_a, self.sizes.blocks))
+        unit = None if rows.units is None else load(build, rows.units, index)
+        total = load(build, rows.sums, index)
         if unit is not None:
-            row_sum = build.add(arith.MulfOp(row_sum, unit))
-        # Terms of the zero point: zero * (sum of the lowest digits, sum of the integers that the higher digits form).
-        corrections: list[SSAValue] = []
-        if rows.low is not None and rows.high is not None and isinstance(match.zero, float):
-            zero = i32_constant(build, int(match.zero))
-            corrections = [build.add(arith.MuliOp(load(build, v, block_of_row), zero)) for v in (rows.low, rows.high)]
+            total = build.add(arith.MulfOp(total, unit))
+        zero_terms: list[SSAValue] = []
+        if rows.low is not None and rows.high is not None and isinstance(self.match.zero, float):
+            zero = i32_constant(build, int(self.match.zero))
+            zero_terms = [build.add(arith.MuliOp(load(build, v, index), zero)) for v in (rows.low, rows.high)]
+        return _BlockOfRow(row_of_a, unit, total, tuple(zero_terms))
 
-        def element(inner: Builder, j: Index) -> None:
-            """Add the product of a block to the total of column `j` of the register block."""
-            panel_column = inner.plus(j, position.column)
+    def _add_column(
+        self, position: _Position, row: Index, block_of_row: _BlockOfRow, first_column: int, build: Builder, j: Index
+    ) -> None:
+        """Emit the addition of one product to its total, at column `first_column + j` of the register block.
 
-            def term(per_block: PerBlock) -> SSAValue:
-                """Return the element of `per_block` for column `panel_column` and the block of K of this product.
+        Args:
+            position: Position of the register block.
+            row: The row within the register block.
+            block_of_row: Values of the row of A.
+            first_column: The first column of the vector of columns that `j` counts in.
+            build: Receives the code.
+            j: Column of the vector.
+        """
+        match = self.match
+        column = build.plus(j, first_column)
+        column_of_panel = build.plus(column, position.column)
 
-                per_block: the zero points, scales or offsets of the weights, one for each column and block of K.
-                """
-                return self._term(inner, per_block, position.panel, position.block, panel_column)
+        def value_of(per_block: PerBlock) -> SSAValue:
+            """Return the zero point, scale or offset in `per_block` of this column and block of K."""
+            return self._term(build, per_block, position.panel, position.block, column_of_panel)
 
-            first = inner.plus(j, inner.times(row, digits * width))
-            values = [load(inner, self._sums, inner.plus(first, d * width)) for d in range(digits)]
-            product = values[0]
-            if unit is not None:
-                product = inner.add(arith.MulfOp(_number_of_digits(inner, values, corrections), unit))
-            # Where there are digits, `corrections` have subtracted a constant zero point already.
-            if isinstance(match.zero, PerBlock) or (match.zero and not sizes.byte_digits):
-                zero = term(match.zero) if isinstance(match.zero, PerBlock) else f32_constant(inner, match.zero)
-                product = self._multiply_add(inner, inner.add(arith.NegfOp(row_sum)), zero, product)
-            offset = inner.plus(position.first_total, inner.plus(panel_column, inner.times(row_of_a, match.width)))
-            total = load(inner, self.totals, offset)
-            if match.offset is not None:
-                total = self._multiply_add(inner, row_sum, term(match.offset), total)
-            if match.scale is None:
-                total = inner.add(arith.AddfOp(total, product))
-            else:
-                total = self._multiply_add(inner, product, term(match.scale), total)
-            self.frame.elements.store(inner, total, self.totals, [offset])
+        product = self._product_value(build, row, column, block_of_row)
+        # Where there are digits, `zero_terms` have subtracted a constant zero point already.
+        if isinstance(match.zero, PerBlock) or (match.zero and not self.sizes.byte_digits):
+            zero = value_of(match.zero) if isinstance(match.zero, PerBlock) else f32_constant(build, match.zero)
+            product = self._multiply_add(build, build.add(arith.NegfOp(block_of_row.total)), zero, product)
+        first_of_row = build.times(block_of_row.row_of_a, match.width)
+        offset = build.plus(position.first_total, build.plus(column_of_panel, first_of_row))
+        total = load(build, self.totals, offset)
+        if match.offset is not None:
+            total = self._multiply_add(build, block_of_row.total, value_of(match.offset), total)
+        if match.scale is None:
+            total = build.add(arith.AddfOp(total, product))
+        else:
+            total = self._multiply_add(build, product, value_of(match.scale), total)
+        self.frame.elements.store(build, total, self.totals, [offset])
 
-        def vector(first: int) -> None:
-            """Emit the additions of a vector of columns: straight code instead of a loop over vectors."""
-            count = min(sizes.lanes, width - first)
-            build.parallel(0, count, lambda inner, j: element(inner, inner.plus(j, first)))
+    def _product_value(self, build: Builder, row: Index, column: Index, block_of_row: _BlockOfRow) -> SSAValue:
+        """Emit the product of a block of A and of B in f32, from the buffer of sums, without its zero point.
 
-        for first in range(0, width, sizes.lanes):
-            vector(first)
+        With digits, the buffer has the product of each digit; else it has products of f32. `row` and `column` are those
+        of the register block.
+        """
+        width, digits = self._sum_columns, max(1, self.sizes.byte_digits)
+        first = build.plus(column, build.times(row, digits * width))
+        products = [load(build, self._sums, build.plus(first, d * width)) for d in range(digits)]
+        if block_of_row.unit is None:
+            return products[0]
+        integer = _number_of_digits(build, products, block_of_row.zero_terms)
+        return build.add(arith.MulfOp(integer, block_of_row.unit))
 
     def _multiply_add(self, build: Builder, lhs: SSAValue, rhs: SSAValue, addend: SSAValue) -> SSAValue:
         """Emit lhs * rhs + addend, and return it.

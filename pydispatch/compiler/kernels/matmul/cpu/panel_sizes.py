@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from math import prod
 
 from pydispatch.compiler.kernels.matmul.block_quantized import WORD_BYTES, BlockQuantized
-from pydispatch.compiler.kernels.matmul.cpu.tiles import (
-    MATRIX_ROWS,
+from pydispatch.compiler.kernels.matmul.cpu.tile_choice import (
     MIN_PACKED_STEPS,
     PACKING_WORKGROUP_LIMITS,
-    Level,
     block_rows,
-    ceil_quotient,
 )
+from pydispatch.compiler.kernels.matmul.cpu.tiles import MATRIX_ROWS, Level, ceil_quotient
 from pydispatch.ir.dialects.pyd.tile_registers import MOST_STEPS
 
 F32_BYTES = 4

@@ -10,25 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from xdsl.dialects.builtin import BFloat16Type
 from xdsl.ir import Attribute, SSAValue
 
-from pydispatch.compiler.kernels.matmul.cpu.arithmetic import (
-    Arithmetic,
-    arithmetic_of,
-    half_precision_b,
+from pydispatch.compiler.kernels.matmul.cpu.arithmetic import Arithmetic
+from pydispatch.compiler.kernels.matmul.cpu.in_place import Sizes
+from pydispatch.compiler.kernels.matmul.cpu.operand_access import (
+    OperandAccess,
+    RowRange,
+    dims_without_b,
+    operand_access,
 )
-from pydispatch.compiler.kernels.matmul.cpu.in_place import (
-    MAX_SINGLE_USE_ROWS,
-    Sizes,
-    half_operand,
-    has_packed_rows,
-    is_argument_element,
-    operand_of,
-    paged_operand,
-    panels_of_b,
-)
-from pydispatch.compiler.kernels.matmul.cpu.pages import pages_in_place, within_pages
+from pydispatch.compiler.kernels.matmul.cpu.pages import within_pages
 from pydispatch.compiler.kernels.matmul.cpu.problem import Problem, prefetch_distance
 from pydispatch.compiler.kernels.matmul.cpu.schedule import (
     Schedule,
@@ -37,39 +29,17 @@ from pydispatch.compiler.kernels.matmul.cpu.schedule import (
     uses_b_once,
 )
 from pydispatch.compiler.kernels.matmul.cpu.streaming import streaming_prefetch_distance
-from pydispatch.compiler.kernels.matmul.cpu.tiles import MATRIX_ROWS, Level, Tiles
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, Tiles
 from pydispatch.compiler.kernels.matmul.gathered import GatheredPages
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
 from pydispatch.compiler.kernels.matmul.panels import Panels
-from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 
-ASSUMED_ROWS, ASSUMED_SKINNY_ROWS = 256, 4
-"""Row counts that tiles are chosen for if M is dynamic: if there is at least a register block of rows, and if less."""
-
 
 class IllegalSchedule(Exception):
     """A schedule that a contraction cannot have; str() is the reason."""
-
-
-@dataclass(frozen=True)
-class RowRange:
-    """The values of a dynamic M, the number of rows of A, that a plan is for: `least` to `most`, both included.
-
-    `most` is None for no upper bound.
-    """
-
-    least: int
-    most: int | None
-
-    @property
-    def assumed(self) -> int:
-        """The number of rows that tiles are chosen for: the only one in the range, else an assumed one."""
-        if self.most == self.least:
-            return self.least
-        return ASSUMED_ROWS if self.most is None else ASSUMED_SKINNY_ROWS
 
 
 @dataclass(frozen=True)
@@ -209,58 +179,50 @@ def plan_of(
     Raises:
         IllegalSchedule: The contraction cannot have the schedule.
     """
-    arithmetic = arithmetic_of(contraction, level)
-    if arithmetic is None:
-        return None
     sizes = tuple(s if isinstance(s, int) else None for s in loop_sizes(elements, contraction.generic))
     if row_range is not None and row_range.least == row_range.most:
         sizes = tuple(row_range.least if d == contraction.m else s for d, s in enumerate(sizes))
-    # Only products of single steps of K widen B from half precision.
-    b_in_half_precision = None if arithmetic.group > 1 else half_precision_b(contraction, level)
-    panels = panels_of_b(contraction, sizes, arithmetic, b_in_half_precision)
-    if arithmetic.group > 1 and panels is None and _pays_ungrouped(contraction, sizes, row_range, arithmetic):
-        arithmetic = _without_groups(arithmetic)
-        b_in_half_precision = half_precision_b(contraction, level)
-        panels = panels_of_b(contraction, sizes, arithmetic, b_in_half_precision)
-    problem = _problem(contraction, sizes, row_range, arithmetic, panels)
-    if b_in_half_precision is not None:
-        problem = replace(problem, b=half_operand(contraction, problem, b_in_half_precision, level))
-    # B cannot be in both panels and pages: panels are in an argument, and pages are gathered.
-    pages = pages_in_place(contraction, problem.m, arithmetic, level)
-    if pages is not None and not problem.b.is_readable_in_place:
-        problem = replace(problem, b=paged_operand(contraction, pages, problem.sum_bytes))
+    access = operand_access(contraction, level, sizes, row_range)
+    if access is None:
+        return None
+    problem, k = access.problem, sizes[contraction.k]
     if schedule is None:
         schedule = default_schedule(level, problem)
     elif reason := refusal(level, problem, schedule):
         raise IllegalSchedule(reason)
-    pages = None if schedule.pack_b else pages  # blocks read a packed B from its copy
+    pages = None if schedule.pack_b else access.pages  # blocks read a packed B from its copy
     if pages is not None:
         schedule = within_pages(contraction, schedule, pages)
     inner, outer = _reductions(contraction, sizes, level, problem, schedule)
-    k = sizes[contraction.k]
-    row_bytes = schedule.nr * (problem.b.element_bytes or problem.sum_bytes)
-    prefetch_bytes = 0
-    if panels is not None and arithmetic.group == 1:
-        prefetch_bytes = prefetch_distance(level, schedule.mr, row_bytes)
-    elif k is not None and schedule.kc < k and not schedule.pack_b:  # only then is there a next chunk of rows of B
-        prefetch_bytes = streaming_prefetch_distance(level, problem, schedule.kc)
     return Plan(
         contraction=contraction,
         problem=problem,
         schedule=schedule,
-        arithmetic=arithmetic,
+        arithmetic=access.arithmetic,
         vectorizes_k=problem.vectorizes_k(schedule.pack_b),
         inner_reductions=inner,
         outer_reductions=outer,
         sums_in_registers=not outer and k is not None and schedule.kc >= k,
         sizes=sizes,
         row_range=row_range,
-        panels=panels,
-        b_in_half_precision=b_in_half_precision,
-        prefetch_bytes=prefetch_bytes,
+        panels=access.panels,
+        b_in_half_precision=access.b_in_half_precision,
+        prefetch_bytes=_prefetch_bytes(level, access, schedule),
         pages=pages,
-        batched_dims=tuple(_dims_without_b(contraction, sizes)) if schedule.batch > 1 else (),
+        batched_dims=tuple(dims_without_b(contraction, sizes)) if schedule.batch > 1 else (),
     )
+
+
+def _prefetch_bytes(level: Level, access: OperandAccess, schedule: Schedule) -> int:
+    """Return how many bytes ahead of its reads of B a register block prefetches; 0 for no prefetching."""
+    problem = access.problem
+    if access.panels is not None and access.arithmetic.group == 1:
+        row_bytes = schedule.nr * (problem.b.element_bytes or problem.sum_bytes)
+        return prefetch_distance(level, schedule.mr, row_bytes)
+    has_next_chunk = problem.k is not None and schedule.kc < problem.k  # of rows of B
+    if has_next_chunk and not schedule.pack_b:
+        return streaming_prefetch_distance(level, problem, schedule.kc)
+    return 0
 
 
 def _reductions(
@@ -289,94 +251,6 @@ def _reductions(
         while inner and is_too_large():
             outer.append(inner.pop(0))
     return tuple(inner), tuple(outer)
-
-
-def _without_groups(grouped: Arithmetic) -> Arithmetic:
-    """Return the arithmetic that converts operands to the type of the sums and multiplies single steps of K."""
-    return Arithmetic(compute=grouped.sum_type, sum_type=grouped.sum_type)
-
-
-def _dims_without_b(contraction: Contraction, sizes: Sizes) -> list[int]:
-    """Return the outer dimensions of static size that B does not depend on; none if a reduction has a dynamic size."""
-    if any(sizes[d] is None for d in contraction.reductions):
-        return []
-    return [d for d in contraction.outer if sizes[d] is not None and not contraction.b.positions_of(d)]
-
-
-def _pays_ungrouped(contraction: Contraction, sizes: Sizes, row_range: RowRange | None, grouped: Arithmetic) -> bool:
-    """Return whether widening the elements is faster than packing them in groups of steps of K.
-
-    It is for few rows of A: interleaving the groups of B's columns takes longer than their products. 1x2048x2048 of
-    bytes along K took 2,711 us in groups.
-    """
-    problem = _problem(contraction, sizes, row_range, _without_groups(grouped))
-    most_rows = problem.max_rows or problem.m or 0  # 0: unknown, or no rows
-    if isinstance(grouped.compute, BFloat16Type):  # pairs of steps pay where rows fill a block of matrix registers
-        return 0 < most_rows < MATRIX_ROWS
-    return problem.vectorizes_packed_k and 0 < most_rows <= MAX_SINGLE_USE_ROWS
-
-
-def _problem(
-    contraction: Contraction,
-    sizes: Sizes,
-    row_range: RowRange | None,
-    arithmetic: Arithmetic,
-    panels: Panels | None = None,
-) -> Problem:
-    """Return the properties of a contraction that determine its schedule.
-
-    `row_range` bounds a dynamic M; None for a static one, or all row counts. `panels` are those that B is read in.
-    """
-    m = 1 if contraction.m is None else sizes[contraction.m]
-    m = m if row_range is None else row_range.assumed  # if M is dynamic
-    sum_bytes, packed_bytes = (bits_of(type_) // 8 for type_ in (arithmetic.sum_type, arithmetic.compute))
-    in_place = arithmetic.reads_in_place(contraction.acc)
-    if arithmetic.matrix_steps > 0 and has_packed_rows(contraction, sizes, arithmetic):
-        # Matrix registers load rows of A from an argument, in the packed type, which is shorter than sums.
-        a = replace(
-            operand_of(
-                contraction.a,
-                contraction,
-                is_readable_in_place=True,
-                rows=contraction.m,
-                bytes_in_memory=packed_bytes,
-            ),
-            element_bytes=packed_bytes,
-        )
-    else:
-        is_a_in_place = in_place and is_argument_element(contraction.a, contraction, arithmetic.compute)
-        a = operand_of(
-            contraction.a,
-            contraction,
-            is_readable_in_place=is_a_in_place,
-            rows=contraction.m,
-            bytes_in_memory=sum_bytes,
-        )
-    is_b_in_place = panels is not None or (
-        in_place and is_argument_element(contraction.b, contraction, arithmetic.compute)
-    )
-    return Problem(
-        sum_bytes=sum_bytes,
-        m=m,
-        n=1 if contraction.n is None else sizes[contraction.n],
-        k=sizes[contraction.k],
-        min_rows=(m or 0) if row_range is None else row_range.least,
-        max_rows=m if row_range is None else row_range.most,
-        outer=prod(sizes[d] or 1 for d in contraction.outer),  # dynamic sizes count as 1
-        reductions=prod(sizes[d] or 1 for d in contraction.reductions),
-        a=a,
-        b=operand_of(
-            contraction.b,
-            contraction,
-            is_readable_in_place=is_b_in_place,
-            rows=contraction.k,
-            bytes_in_memory=sum_bytes,
-        ),
-        panel_width=0 if panels is None else panels.layout.width,
-        group=arithmetic.group,
-        matrix_steps=arithmetic.matrix_steps,
-        b_uses=prod(sizes[d] or 1 for d in _dims_without_b(contraction, sizes)),
-    )
 
 
 def packed_extents(

@@ -7,7 +7,7 @@ x = unit (d2 2^16 + d1 2^8 + d0).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -132,43 +132,54 @@ class RowConversion:
             stride: Elements of `copy` between rows.
             first_block, blocks: First block of K, and number of blocks.
         """
-        match, generic = self.match, self.match.contraction.generic
-        # Whether the steps of all blocks of a row are equally far apart in A.
-        is_row_contiguous = all(
+        match = self.match
+
+        def copy_row(inner: Builder, row: Index) -> None:
+            """Emit the copy of row `row`, counted from the first row of the workgroup."""
+            row_indices = self._indices_in_a(inner, row)
+
+            def copy_element(innermost: Builder, block: Index, step: Index) -> None:
+                """Copy the element at a step of a block of the chunk."""
+                coordinates = self._coordinates_in_a(innermost, row_indices, first_block, block, step)
+                value = factor_at(self.elements, innermost, match.contraction, match.row_factor, coordinates)
+                step_of_chunk = innermost.plus(innermost.times(block, match.steps_per_block), step)
+                offset = innermost.plus(step_of_chunk, innermost.times(row, stride))
+                self.elements.store(innermost, value, copy, [offset])
+
+            self._for_each_element(inner, blocks, copy_element)
+
+        build.parallel(0, self.rows, copy_row)
+
+    def _for_each_element(self, build: Builder, blocks: Index, body: Callable[[Builder, Index, Index], None]) -> None:
+        """Emit parallel loops over the elements of a row in the first `blocks` blocks of a chunk.
+
+        `body` emits the code of one element, from a builder, a block and a step of the block. If the steps of all
+        blocks are equally far apart in A, there is one loop: it passes block 0, and steps counted from its first one.
+        """
+        match = self.match
+        has_equal_distances = all(
             coordinate.coefficient(match.block_loop) == match.steps_per_block * coordinate.coefficient(match.step_loop)
             for coordinate in match.row_factor.coordinates
         )
+        if has_equal_distances:
+            steps = build.times(blocks, match.steps_per_block)
+            build.parallel(0, steps, lambda inner, k: body(inner, 0, k))
+            return
 
-        def row_of_copy(build: Builder, row: Index) -> None:
-            """Emit the copy of row `row`, counted from the first row of the workgroup."""
-            row_of_a = build.plus(row, self.first_row)
-            if self.repeats_last:
-                row_of_a = build.least(row_of_a, self.end_row - 1)
-            row_indices = build.split(row_of_a, [generic.extent(d) for d in match.row_loops])
-            indices = dict(zip(match.row_loops, row_indices, strict=True))  # index of each loop of rows
+        def visit_block(inner: Builder, block: Index) -> None:
+            """Emit the loop over the elements of one block."""
+            inner.parallel(0, match.steps_per_block, lambda innermost, k: body(innermost, block, k))
 
-            def element(inner: Builder, block: Index, step: Index) -> None:
-                """Copy the element at a step of a block of the chunk.
+        build.parallel(0, blocks, visit_block)
 
-                If the row is contiguous, callers pass block 0 and the step of the chunk.
-                """
-                coordinates = self._coordinates_in_a(inner, indices, first_block, block, step)
-                value = factor_at(self.elements, inner, match.contraction, match.row_factor, coordinates)
-                step_of_chunk = inner.plus(inner.times(block, match.steps_per_block), step)
-                self.elements.store(inner, value, copy, [inner.plus(step_of_chunk, inner.times(row, stride))])
-
-            if is_row_contiguous:
-                steps = build.times(blocks, match.steps_per_block)
-                build.parallel(0, steps, lambda inner, k: element(inner, 0, k))
-                return
-
-            def elements_of_block(inner: Builder, block: Index) -> None:
-                """Copy the elements of one block of the row."""
-                inner.parallel(0, match.steps_per_block, lambda innermost, k: element(innermost, block, k))
-
-            build.parallel(0, blocks, elements_of_block)
-
-        build.parallel(0, self.rows, row_of_copy)
+    def _indices_in_a(self, build: Builder, row: Index) -> dict[int, Index]:
+        """Return loop of rows -> its index for a row that is counted from the first row of the workgroup."""
+        match = self.match
+        row_of_a = build.plus(row, self.first_row)
+        if self.repeats_last:
+            row_of_a = build.least(row_of_a, self.end_row - 1)
+        sizes = [match.contraction.generic.extent(d) for d in match.row_loops]
+        return dict(zip(match.row_loops, build.split(row_of_a, sizes), strict=True))
 
     def _coordinates_in_a(
         self, build: Builder, row_indices: Mapping[int, Index], first_block: Index, block: Index, step: Index
@@ -221,59 +232,74 @@ class RowConversion:
             row: The row, counted from the first row of the workgroup.
             block: The block of K, counted from the first block of the chunk.
         """
-        match, store = self.match, self.elements.store
-        assert rows.digits is not None and rows.units is not None and rows.low is not None and rows.high is not None
-        digits_of_rows = rows.digits
-        first = build.plus(build.times(block, match.steps_per_block), build.times(row, self.steps))
+        steps, digits = self.match.steps_per_block, rows.digits
+        assert digits is not None and rows.units is not None and rows.low is not None and rows.high is not None
+        first = build.plus(build.times(block, steps), build.times(row, self.steps))  # element of the copy
         block_of_row = build.plus(block, build.times(row, self.blocks))
-
-        def magnitude(inner: Builder, k: Index) -> list[SSAValue]:
-            """Return the bits of the magnitude of the element at step `k` of the block."""
-            bits = inner.add(arith.BitcastOp(load(inner, rows.copy, inner.plus(first, k)), i32))
-            return [inner.add(arith.AndIOp(bits, i32_constant(inner, ALL_BUT_SIGN)))]
-
-        smallest = build.add(arith.BitcastOp(f32_constant(build, LEAST_MAXIMUM), i32))
-        (bits,) = build.reduce(match.steps_per_block, [smallest], magnitude, arith.MaxSIOp)
-        maximum = build.add(arith.BitcastOp(bits, f32))
+        maximum = self._largest_magnitude(build, rows.copy, first)
         greatest = f32_constant(build, GREATEST[self.digit_count])
-        inverse = build.add(arith.DivfOp(greatest, maximum))
+        inverse_unit = build.add(arith.DivfOp(greatest, maximum))
         # Digits in memory: [row][digit][step of the row].
         row_of_digits = build.times(row, self.digit_count * self.digit_stride)
-        digits_first = build.plus(build.times(block, match.steps_per_block), row_of_digits)
+        first_digit = build.plus(build.times(block, steps), row_of_digits)
 
-        def digits(inner: Builder, k: Index) -> list[SSAValue]:
-            """Store the digits of the element at step `k` of the block, lowest first; return the terms of its two sums.
-
-            An integer of one digit is the only term. Otherwise the terms are the lowest digit, and the integer that the
-            higher digits form.
-            """
-            scaled = inner.add(arith.MulfOp(load(inner, rows.copy, inner.plus(first, k)), inverse))
-            remainder = integer = inner.add(arith.FPToSIOp(inner.add(math.RoundEvenOp(scaled)), i32))
-            if self.digit_count == 1:
-                store(inner, inner.add(arith.TruncIOp(integer, i8)), digits_of_rows, [inner.plus(digits_first, k)])
-                return [integer]
-            high = integer  # becomes the integer that the digits above the lowest form
-            for digit in range(self.digit_count):
-                byte = inner.add(arith.TruncIOp(remainder, i8))
-                offset = inner.plus(inner.plus(digits_first, k), digit * self.digit_stride)
-                store(inner, byte, digits_of_rows, [offset])
-                remainder = inner.add(arith.SubiOp(remainder, inner.add(arith.ExtSIOp(byte, i32))))
-                remainder = inner.add(arith.ShRSIOp(remainder, i32_constant(inner, BITS_OF_DIGIT)))
-                if digit == 0:
-                    high = remainder
-            # integer = low + 2^8 high. The sums of `low` and of `high` are separate, so that both fit into i32.
-            shifted = inner.add(arith.ShLIOp(high, i32_constant(inner, BITS_OF_DIGIT)))
-            low = inner.add(arith.SubiOp(integer, shifted))
-            return [low, high]
+        def quantize_element(inner: Builder, k: Index) -> list[SSAValue]:
+            """Store the digits of the element at step `k` of the block, and return what it adds to the block's sums."""
+            scaled = inner.add(arith.MulfOp(load(inner, rows.copy, inner.plus(first, k)), inverse_unit))
+            integer = inner.add(arith.FPToSIOp(inner.add(math.RoundEvenOp(scaled)), i32))
+            return self._store_digits(inner, integer, digits, inner.plus(first_digit, k))
 
         zero = i32_constant(build, 0)
         initial_sums = [zero] if self.digit_count == 1 else [zero, zero]
-        low, *high_sums = build.reduce(match.steps_per_block, initial_sums, digits, arith.AddiOp)
+        low, *high_sums = build.reduce(steps, initial_sums, quantize_element, arith.AddiOp)
         high = high_sums[0] if high_sums else zero
         unit = build.add(arith.DivfOp(maximum, greatest))
         for value, buffer in ((unit, rows.units), (low, rows.low), (high, rows.high)):
-            store(build, value, buffer, [block_of_row])
-        store(build, joined_digits(build, low, high), rows.sums, [block_of_row])
+            self.elements.store(build, value, buffer, [block_of_row])
+        self.elements.store(build, joined_digits(build, low, high), rows.sums, [block_of_row])
+
+    def _largest_magnitude(self, build: Builder, copy: SSAValue, first: Index) -> SSAValue:
+        """Emit the largest magnitude of the block whose elements in `copy` begin at `first`, at least `LEAST_MAXIMUM`.
+
+        The bits of f32 magnitudes are compared as integers, which are in the same order.
+        """
+
+        def magnitude_bits(inner: Builder, k: Index) -> list[SSAValue]:
+            """Return the bits of the magnitude of the element at step `k` of the block."""
+            bits = inner.add(arith.BitcastOp(load(inner, copy, inner.plus(first, k)), i32))
+            return [inner.add(arith.AndIOp(bits, i32_constant(inner, ALL_BUT_SIGN)))]
+
+        least = build.add(arith.BitcastOp(f32_constant(build, LEAST_MAXIMUM), i32))
+        (bits,) = build.reduce(self.match.steps_per_block, [least], magnitude_bits, arith.MaxSIOp)
+        return build.add(arith.BitcastOp(bits, f32))
+
+    def _store_digits(self, build: Builder, integer: SSAValue, digits: SSAValue, offset: Index) -> list[SSAValue]:
+        """Emit stores of the digits of an i32, lowest first; return (low,) for one digit, else (low, high).
+
+        `integer` is low + 2^8 high, where `low` is the lowest digit, and `high` the integer that the higher digits
+        form. Callers sum up each of them separately, because both sums then fit into i32.
+
+        Args:
+            build: Receives the code.
+            integer: The integer.
+            digits: Buffer of the digits. Digits of one integer are `digit_stride` apart.
+            offset: Offset of the lowest digit in it.
+        """
+        store = self.elements.store
+        if self.digit_count == 1:
+            store(build, build.add(arith.TruncIOp(integer, i8)), digits, [offset])
+            return [integer]
+        remainder = high = integer
+        for digit in range(self.digit_count):
+            byte = build.add(arith.TruncIOp(remainder, i8))  # the digit, as a signed byte
+            store(build, byte, digits, [build.plus(offset, digit * self.digit_stride)])
+            remainder = build.add(arith.SubiOp(remainder, build.add(arith.ExtSIOp(byte, i32))))
+            remainder = build.add(arith.ShRSIOp(remainder, i32_constant(build, BITS_OF_DIGIT)))
+            if digit == 0:
+                high = remainder
+        shifted = build.add(arith.ShLIOp(high, i32_constant(build, BITS_OF_DIGIT)))
+        low = build.add(arith.SubiOp(integer, shifted))
+        return [low, high]
 
 
 def load(build: Builder, buffer: SSAValue, index: Index) -> SSAValue:

@@ -6,7 +6,6 @@ A dispatch function may carry one in the attribute `pydispatch.schedule` (docs/i
 from __future__ import annotations
 
 from dataclasses import MISSING, astuple, dataclass, fields, replace
-from functools import partial
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, IntegerAttr, i1, i64
@@ -21,14 +20,8 @@ from pydispatch.compiler.kernels.matmul.cpu.problem import (
     reads_a_in_place,
 )
 from pydispatch.compiler.kernels.matmul.cpu.streaming import streaming_tiles, streams_b
-from pydispatch.compiler.kernels.matmul.cpu.tiles import (
-    MATRIX_ROWS,
-    WORKGROUP_LIMITS,
-    Level,
-    Tiles,
-    ceil_quotient,
-    choose_tiles,
-)
+from pydispatch.compiler.kernels.matmul.cpu.tile_choice import WORKGROUP_LIMITS, TileRequest, choose_tiles
+from pydispatch.compiler.kernels.matmul.cpu.tiles import MATRIX_ROWS, Level, Tiles, ceil_quotient
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
@@ -137,28 +130,27 @@ def _with_unsplit_rows_and_steps(level: Level, problem: Problem, tiles: Tiles, r
 def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool) -> Tiles:
     """Return the tiles of the default schedule, if B is not streamed, whole rows at a time (see `streams_b`).
 
-    `pack_b` is whether B is packed, `minimizes_passes` whether the fewest blocks of rows are best (see `choose_tiles`).
+    `pack_b` is whether B is packed, `minimizes_passes` whether the fewest blocks of rows are best (see `TileRequest`).
     """
     n, size = problem.n, problem.sum_bytes
     is_below_matrix_block = problem.is_skinny_variant and problem.matrix_steps > 0
     rows = MATRIX_ROWS // 2 if is_below_matrix_block else problem.m  # few rows: one matrix register of them, not two
-    choose_plain = partial(choose_tiles, level, size, rows, n, problem.k, problem.outer, problem.reductions)
-    choose_for_problem = partial(
-        choose_plain,
+    plain_request = replace(_request(problem), m=rows, minimizes_passes=minimizes_passes)
+    request = replace(
+        plain_request,
         widens_b=problem.widens_b and not pack_b,
         panel_width=problem.panel_width or None,
-        minimizes_passes=minimizes_passes,
         pairs_rows=problem.group == PAIRED_STEPS,
         uses_matrices=problem.matrix_steps > 0,
     )
-    tiles = choose_for_problem(is_packed=pack_b)
+    tiles = choose_tiles(level, replace(request, is_packed=pack_b))
     vectorizes_k = problem.vectorizes_k(pack_b)
     if not (pack_b or vectorizes_k):
         tiles = _tiles_of_a_in_place(level, problem, tiles) or tiles
         if not reads_a_in_place(level, problem, tiles):
-            tiles = choose_for_problem(packs_a=True)
+            tiles = choose_tiles(level, replace(request, packs_a=True))
     if pack_b and problem.group == 1 and reads_a_in_place(level, problem, tiles):
-        tiles = choose_for_problem(is_packed=True, cuts_columns=True)
+        tiles = choose_tiles(level, replace(request, is_packed=True, cuts_columns=True))
     if vectorizes_k:
         tiles = _tiles_along_k(level, problem, tiles.kc)
     # B is computed in the dispatch, and one block of rows uses each element.
@@ -166,12 +158,17 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
         return _tiles_of_converted_b(level, problem, tiles, vectorizes_k)
     # A row-major B that is read in place is narrower than a block: reads must not go beyond its rows.
     if not vectorizes_k and not pack_b and not problem.panel_width and n is not None and n < tiles.nr:
-        return choose_plain(pads_columns=False, minimizes_passes=minimizes_passes)
+        return choose_tiles(level, replace(plain_request, pads_columns=False))
     # Columns of a packed B fill at most half of a vector: a shorter one, a power of two of columns, takes fewer cycles.
     if pack_b and problem.group == 1 and n and 2 * n * size <= level.vector:
         width = max(SHORTEST_VECTOR_BYTES // size, 1 << (n - 1).bit_length())
         return replace(tiles, nr=width, nt=width)
     return tiles
+
+
+def _request(problem: Problem) -> TileRequest:
+    """Return the request for the tiles of a contraction, with the defaults for how its operands are read."""
+    return TileRequest(problem.sum_bytes, problem.m, problem.n, problem.k, problem.outer, problem.reductions)
 
 
 def _tiles_of_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> Tiles | None:
@@ -258,9 +255,9 @@ def _is_panel_cached(level: Level, problem: Problem) -> bool:
 
 
 def _unpacked_tiles(level: Level, problem: Problem, minimizes_passes: bool) -> Tiles:
-    """Return the tiles of a row-major B that is read in place; see `choose_tiles` for `minimizes_passes`."""
-    sizes = problem.sum_bytes, problem.m, problem.n, problem.k, problem.outer, problem.reductions
-    return choose_tiles(level, *sizes, widens_b=problem.widens_b, minimizes_passes=minimizes_passes)
+    """Return the tiles of a row-major B that is read in place; see `TileRequest` for `minimizes_passes`."""
+    request = replace(_request(problem), widens_b=problem.widens_b, minimizes_passes=minimizes_passes)
+    return choose_tiles(level, request)
 
 
 def _panel_in_place(problem: Problem, tiles: Tiles) -> tuple[int, int, int]:

@@ -11,7 +11,8 @@ The table of docs/contractions.md compares streaming with panels and with NumPy.
 from __future__ import annotations
 
 from pydispatch.compiler.kernels.matmul.cpu.problem import Problem, prefetch_distance
-from pydispatch.compiler.kernels.matmul.cpu.tiles import WORKGROUP_LIMITS, Level, Tiles, ceil_quotient
+from pydispatch.compiler.kernels.matmul.cpu.tile_choice import WORKGROUP_LIMITS
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, Tiles, ceil_quotient
 
 MAX_STREAMING_ROWS = 64
 """Rows of A up to which B is streamed: the sums, which pass through the second-level cache, then cost less than packing

@@ -21,7 +21,7 @@ from xdsl.ir.affine import AffineDimExpr
 from pydispatch.compiler.kernel_ir.types import scalar_width
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.loops.gpu.lower import finish
-from pydispatch.compiler.kernels.loops.lower import elements_per_byte
+from pydispatch.compiler.kernels.loops.nest_bytes import elements_per_byte
 from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
 from pydispatch.compiler.kernels.matmul.gpu.load import PRIVATE, Location, Staging, converted, state_alignment, storage
 from pydispatch.compiler.kernels.matmul.gpu.plan import (

@@ -1,0 +1,65 @@
+"""Bytes that elements take in memory, and that the computation of an element reads: the cost of loop nests."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from pydispatch.compiler.kernels.loops.analysis import LoopNest
+from pydispatch.compiler.kernels.ops.bits import bits_of
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.generics import loop_sizes, view_of
+from pydispatch.compiler.kernels.ops.tensors import tensor_type
+from pydispatch.ir.structured import Structured
+
+
+def elements_per_byte(value: SSAValue) -> int:
+    """Return the number of elements per byte: 1 for elements of 8 bits or more."""
+    bits = bits_of(tensor_type(value).element_type)
+    return 8 // bits if bits < 8 else 1
+
+
+def element_bytes_of(value: SSAValue) -> int:
+    """Return the bytes of an element; 1 for elements of fewer than 8 bits."""
+    return max(1, bits_of(tensor_type(value).element_type) // 8)
+
+
+def estimate_read_bytes(nest: LoopNest, elements: Elements, build: Builder) -> tuple[int, Index]:
+    """Estimate the bytes that an element of a nest reads.
+
+    Returns:
+        The bytes outside of reductions, which are 0 if there is any reduction, and the bytes within all reductions.
+    """
+    visited: set[SSAValue] = set()
+    pending = [value for value, _ in nest.all_stores()]
+    argument_bytes = 0
+    reductions: list[Operation] = []
+    while pending:  # all producers of the results
+        value = pending.pop()
+        if value in visited or not isinstance(value.type, TensorType):
+            continue
+        visited.add(value)
+        if isinstance(value, OpResult):
+            pending += value.op.operands
+            if value.op.name == "linalg.generic" and view_of(elements, value.op).reduced_loops:
+                reductions.append(value.op)
+        elif value.type.get_num_dims():
+            argument_bytes += element_bytes_of(value)
+    loop_bytes: Index = 0
+    for op in reductions:
+        loop_bytes = build.plus(loop_bytes, _bytes_of_reduction(elements, build, view_of(elements, op)))
+    return (0 if reductions else argument_bytes), loop_bytes
+
+
+def _bytes_of_reduction(elements: Elements, build: Builder, generic: Structured) -> Index:
+    """Estimate the bytes that all steps of a reduction read for one element; a step without inputs counts as a byte."""
+    sizes = loop_sizes(elements, generic)
+    steps = build.product([sizes[dim] for dim in generic.reduced_loops])
+    bytes_per_step = sum(element_bytes_of(input_) for input_ in generic.inputs if _is_tensor(input_))
+    return build.times(steps, bytes_per_step or 1)
+
+
+def _is_tensor(value: SSAValue) -> bool:
+    """Return whether a value is a tensor."""
+    return isinstance(value.type, TensorType)

@@ -1,0 +1,268 @@
+"""Choice of the block sizes of a contraction: its register block, the tile of a workgroup, and the chunk of K."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from pydispatch.compiler.kernels.matmul.cpu.tiles import MATRIX_ROWS, Level, Tiles, ceil_quotient
+
+FEWEST_ROWS_OF_THREE_VECTORS = 8
+"""Minimum height of a block with rows of three vectors: a lower one loads nearly as often as it multiplies."""
+
+MOST_SKINNY_VECTORS = 8
+"""Maximum width, in vectors, of a register block that has all rows of a skinny product."""
+
+MOST_COMPUTED_COLUMNS = 1.08
+"""Acceptable number of computed columns, as a multiple of the product's columns: the last block computes some columns
+again. Blocks have three vectors, with fewer rows, only where usual ones compute more, or where B is widened."""
+
+MIN_PACKED_STEPS = 64
+"""Minimum length of a chunk, a range of K that is packed at once: each chunk loads and stores all sums again."""
+
+ASSUMED_CUT_STEPS = 512
+"""Size K, the length of the reduction, that is assumed if it is dynamic when tiles are cut for more workgroups."""
+
+STEP_MULTIPLE = 8
+"""The length of a chunk, a range of K that is packed at once, is a multiple of this, unless the chunk is all of K."""
+
+
+class WorkgroupLimit(NamedTuple):
+    """Limit up to which tiles are cut: until there are enough workgroups, or a tile is small enough.
+
+    Attributes:
+        workgroups: Number of workgroups that is enough.
+        multiplications: Number of multiplications of a tile below which it is not cut further.
+    """
+
+    workgroups: int
+    multiplications: int
+
+
+WORKGROUP_LIMITS = (WorkgroupLimit(8, 1 << 20), WorkgroupLimit(64, 1 << 25))
+"""Limits that are applied in turn: tiles are cut for 8 workgroups even if they are small, for 64 only large ones."""
+
+PACKING_WORKGROUP_LIMITS = (WorkgroupLimit(8, 1 << 20), WorkgroupLimit(16, 1 << 25))
+"""`WORKGROUP_LIMITS` where each tile packs its rows of A: 32x4096x4096 in 16 tiles of 256 columns takes 7,700 us on an
+Intel Xeon with 2 MiB of L2, in 32 of 128 11,700."""
+
+
+@dataclass(frozen=True)
+class TileRequest:
+    """Properties of a contraction that its block sizes are chosen for.
+
+    Attributes:
+        element_bytes: Bytes of an element of the sums, which packed elements also have.
+        m, n, k: Rows of A, columns of B, and steps of the reduction; None if dynamic.
+        outer: Product of the sizes of the outer dimensions, which index the result and are neither M nor N.
+        reductions: Product of the sizes of the reduced dimensions other than K.
+        pads_columns: Whether nr is whole vectors also where n is smaller.
+        widens_b: Whether register blocks widen the elements of B as they load them.
+        is_packed: Whether B is packed: tiles are larger, for the packed elements to be used more often.
+        panel_width: Columns of a panel of a constant B, which nr divides; None for a B in another layout.
+        minimizes_passes: Whether B comes from beyond the second-level cache for each block of rows, so that the fewest
+            blocks are best.
+        pairs_rows: Whether an odd last row takes as many registers as two rows.
+        uses_matrices: Whether sums are in matrix registers.
+        packs_a: Whether each tile packs its rows of A.
+        cuts_columns: Whether tiles are cut along N first, so that fewer tiles pack the same columns of B.
+    """
+
+    element_bytes: int
+    m: int | None
+    n: int | None
+    k: int | None
+    outer: int = 1
+    reductions: int = 1
+    pads_columns: bool = True
+    widens_b: bool = False
+    is_packed: bool = False
+    panel_width: int | None = None
+    minimizes_passes: bool = False
+    pairs_rows: bool = False
+    uses_matrices: bool = False
+    packs_a: bool = False
+    cuts_columns: bool = False
+
+    @property
+    def growth(self) -> int:
+        """Factor by which a tile may be larger than usual."""
+        return 2 if self.is_packed else 1
+
+
+def choose_tiles(level: Level, request: TileRequest) -> Tiles:
+    """Return the block sizes of a contraction: first its register block, then the tile, then the chunk of K."""
+    mr, nr = _register_block(level, request)
+    mt, nt = _largest_tile(level, request, mr, nr)
+    tiles = Tiles(mr, nr, mt, nt, kc=ASSUMED_CUT_STEPS if request.k is None else max(request.k, 1))
+    tiles = _cut_for_workgroups(tiles, request)
+    return replace(tiles, kc=_packed_steps(level, request.element_bytes * (tiles.mt + tiles.nt), request.k))
+
+
+def _register_block(level: Level, request: TileRequest) -> tuple[int, int]:
+    """Return the rows and the columns (mr, nr) of the register block."""
+    n = request.n
+    lanes = level.vector // request.element_bytes
+    vectors = _vectors_of_block_row(level, request, lanes)
+    nr = vectors * lanes
+    if n is not None and not request.pads_columns and n < nr:
+        nr = max(1, n)
+    if request.uses_matrices:
+        return max(1, min(request.m or MATRIX_ROWS, MATRIX_ROWS)), nr
+    return block_rows(level, vectors, request.m, request.minimizes_passes), nr
+
+
+def _vectors_of_block_row(level: Level, request: TileRequest, lanes: int) -> int:
+    """Return the width of the register block in vectors, each of `lanes` elements."""
+    m, n = request.m, request.n
+    vectors = level.block_vectors
+    # The sums of all rows, in a block of the usual width, fill at most half of the accumulators: it may be wider.
+    is_skinny = m is not None and m <= level.accumulators // (2 * vectors)
+    if m is not None and is_skinny and not request.uses_matrices:
+        register_rows = m + m % 2 if request.pairs_rows else m
+        vectors = max(vectors, _skinny_vectors(level, max(1, register_rows)))
+    if n is not None:
+        vectors = min(vectors, max(1, ceil_quotient(n, lanes)))
+        if not is_skinny and not request.uses_matrices and _fits_three_vectors(level, n, lanes, vectors):
+            vectors = 3
+    if request.widens_b and not is_skinny:
+        columns = widening_columns(level, request.element_bytes, m, n)
+        vectors = vectors if columns is None else columns // lanes
+    if request.panel_width is not None:  # blocks divide a panel
+        panel_vectors = request.panel_width // lanes
+        vectors = max(v for v in range(1, vectors + 1) if panel_vectors % v == 0)
+    return vectors
+
+
+def _largest_tile(level: Level, request: TileRequest, mr: int, nr: int) -> tuple[int, int]:
+    """Return the rows and the columns (mt, nt) of a tile of the usual size on this level, in blocks of mr x nr.
+
+    Where a size is known, all tiles along its dimension have about equally many blocks.
+    """
+    mt = mr * max(1, level.tile_rows * request.growth // mr)
+    nt = nr * max(1, level.tile_row_bytes // request.element_bytes // nr)
+    if request.m is not None:
+        mt = _balanced_tile(max(request.m, 1), block=mr, tile=mt)
+    if request.n is not None:
+        nt = _balanced_tile(max(request.n, 1), block=nr, tile=nt)
+    return mt, nt
+
+
+def _cut_for_workgroups(tiles: Tiles, request: TileRequest) -> Tiles:
+    """Return `tiles`, cut until there are enough workgroups; unchanged if M or N is dynamic.
+
+    A tile is halved, along its longer side, while it has more multiplications than a limit states, and there are fewer
+    workgroups than the limit states. With `cuts_columns`, its rows are only halved once it has the columns of a single
+    block. The limits are applied in turn.
+    """
+    m, n = request.m, request.n
+    if m is None or n is None:
+        return tiles
+    mr, nr, mt, nt = tiles.mr, tiles.nr, tiles.mt, tiles.nt
+    depth = tiles.kc * request.reductions  # multiplications for each sum
+    for limit in PACKING_WORKGROUP_LIMITS if request.packs_a else WORKGROUP_LIMITS:
+        while mt * nt * depth > limit.multiplications * request.growth and (mt > mr or nt > nr):
+            if request.outer * ceil_quotient(m, mt) * ceil_quotient(n, nt) >= limit.workgroups:
+                break
+            if nt > nr and (request.cuts_columns or nt >= mt or mt <= mr):
+                nt = nr * ceil_quotient(nt // nr, 2)
+            else:
+                mt = mr * ceil_quotient(mt // mr, 2)
+    return replace(tiles, mt=mt, nt=nt)
+
+
+def block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: bool) -> int:
+    """Return the number of rows of the register block.
+
+    Args:
+        level: The CPU.
+        vectors: Vectors of a row of the block.
+        m: Rows of the product; None if dynamic.
+        minimizes_passes: Whether the fewest blocks of rows are best, because each reads B from beyond the cache.
+            Otherwise the height is best that computes the fewest rows twice.
+    """
+    additional_rows = 2 if vectors == 1 else 0  # a block of one vector leaves registers free
+    most_rows = min(level.block_rows + additional_rows, level.accumulators // vectors)
+    if m is None:
+        return most_rows
+    if m <= most_rows:
+        return max(1, m)
+    if minimizes_passes:
+        fewest_blocks = ceil_quotient(m, most_rows)
+        return ceil_quotient(m, fewest_blocks)
+
+    def loads(rows: int) -> int:
+        """Return the loads of all blocks for a step of K: an element for each row, and a row of B."""
+        return ceil_quotient(m, rows) * (rows + 1)
+
+    fewest_rows = max(1, most_rows * 2 // 3)  # lower blocks leave too many accumulators unused
+    return min(range(most_rows, fewest_rows - 1, -1), key=loads)
+
+
+def _skinny_vectors(level: Level, m: int) -> int:
+    """Return the width, in vectors, of the register block of a skinny product. The block has all m rows.
+
+    Beside the m * width vectors of sums, the block's column of A or its row of B is in registers, whichever is shorter,
+    and one vector of the other: 7x512x512 with a vector more took 1.8x the time.
+    """
+
+    def fits(vectors: int) -> bool:
+        """Return whether the sums, the shorter operand, and a vector of the other one fit into the registers."""
+        sums = m * vectors  # vector registers; `level.accumulators` of all `level.registers` may hold sums
+        return sums <= level.accumulators and sums + min(m, vectors) + 1 <= level.registers
+
+    return next((vectors for vectors in range(MOST_SKINNY_VECTORS, 0, -1) if fits(vectors)), 1)
+
+
+def _fits_three_vectors(level: Level, n: int, lanes: int, vectors: int) -> bool:
+    """Return whether blocks of three vectors of `lanes` elements divide n columns, while blocks of `vectors` vectors
+    compute many columns twice, and registers hold at least `FEWEST_ROWS_OF_THREE_VECTORS` rows of three vectors.
+
+    Three vectors fill 144 columns; two of 16 lanes compute 160. 3136x24x144 takes 0.89x the time so, 512x512x144
+    0.83x, 3136x64x48 0.75x (AMD EPYC Zen 4, one worker).
+    """
+    computed_columns = ceil_quotient(n, vectors * lanes) * vectors * lanes
+    has_registers = level.accumulators // 3 >= FEWEST_ROWS_OF_THREE_VECTORS
+    return has_registers and n % (3 * lanes) == 0 and computed_columns > MOST_COMPUTED_COLUMNS * n
+
+
+def widening_columns(level: Level, size: int, m: int | None, n: int | None) -> int | None:
+    """Return the columns, three vectors, of a register block that widens elements of B as it loads them; None if
+    blocks of the usual width are faster.
+
+    Each conversion then serves at least eight rows, and each loaded element of A three vectors: f16 of 32x784x512
+    reaches 109 GFLOP/s in blocks of 8x48 and 98 in blocks of 11x32 (AMD EPYC Zen 4, one worker).
+
+    Args:
+        level: The CPU.
+        size: Bytes of an accumulator.
+        m, n: Rows and columns of the product; None if dynamic.
+    """
+    if m is None or n is None or m < FEWEST_ROWS_OF_THREE_VECTORS:
+        return None
+    columns = 3 * level.vector // size
+    has_registers = level.accumulators // 3 >= FEWEST_ROWS_OF_THREE_VECTORS
+    return columns if has_registers and ceil_quotient(n, columns) * columns <= MOST_COMPUTED_COLUMNS * n else None
+
+
+def _balanced_tile(size: int, block: int, tile: int) -> int:
+    """Return the size of tiles of whole blocks, as many as of size `tile`, that have about equally many blocks."""
+    return block * ceil_quotient(ceil_quotient(size, block), ceil_quotient(size, tile))
+
+
+def _packed_steps(level: Level, step_bytes: int, k: int | None) -> int:
+    """Return the steps of K of a packed chunk: all if they fit into the cache, else chunks of about equal length.
+
+    Args:
+        level: The CPU.
+        step_bytes: Bytes of both operands for one step.
+        k: The number of steps; None if dynamic.
+    """
+    steps_in_cache = max(MIN_PACKED_STEPS, level.packed_bytes // step_bytes // STEP_MULTIPLE * STEP_MULTIPLE)
+    if k is None:
+        return steps_in_cache
+    steps = max(k, 1)
+    if steps <= steps_in_cache:
+        return steps
+    chunks = ceil_quotient(steps, steps_in_cache)
+    return ceil_quotient(ceil_quotient(steps, chunks), STEP_MULTIPLE) * STEP_MULTIPLE
