@@ -104,7 +104,7 @@ class LoopNest:
 
 
 @dataclass
-class _Trial:
+class Trial:
     """The outcome of a trial emission of a nest: where its code was emitted.
 
     Attributes:
@@ -169,7 +169,7 @@ def _set_row_reductions(frame: Frame, nest: LoopNest) -> bool:
     return True
 
 
-def emit_trial(frame: Frame, nest: LoopNest, depth: int | None) -> _Trial:
+def emit_trial(frame: Frame, nest: LoopNest, depth: int | None) -> Trial:
     """Emit the code of a nest into a discarded block, and return what was recorded.
 
     `depth` is the number of loops around the row reductions and row results, which precede the inner loops; None for no
@@ -197,7 +197,7 @@ def emit_trial(frame: Frame, nest: LoopNest, depth: int | None) -> _Trial:
             nest.space.element(elements, build, indices)  # which is the final value of the destination
         else:
             elements.at(build, value, position)
-    return _Trial(elements=elements, dims=dims, levels=levels, indices=indices)
+    return Trial(elements=elements, dims=dims, levels=levels, indices=indices)
 
 
 def _join_row_results(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:

@@ -72,32 +72,63 @@ def write_rows(
             write_top_k(elements, build, op, buffers, row)
         return
     assert isinstance(op, RecurrenceOp)
-    axis, block = op.along, op.next.block
     initial: list[SSAValue] = []
     for row in rows:
-        mapping: dict[SSAValue, SSAValue] = dict(zip(op.first.block.args, map(build.value, row), strict=True))
-        initial += clone_block(elements, build, op.first.block, mapping, row)
+        initial += _initial_state(elements, build, op, row)
     state_count = len(initial) // len(rows)  # carried values of a row
 
     def step(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit step `index` of every row from the carried states of all rows, and return the states after it."""
         following: list[SSAValue] = []
-        written: list[tuple[SSAValue, SSAValue, list[Index]]] = []  # (element, result, indices), stored after all rows
+        computed: list[tuple[list[Index], list[SSAValue]]] = []  # of each row, its indices and elements of the results
         for row_index, row in enumerate(rows):
-            indices = [*row[:axis], index, *row[axis:]]
-            row_carried = carried[row_index * state_count : (row_index + 1) * state_count]
-            values: dict[SSAValue, SSAValue] = dict(
-                zip(block.args, [*map(inner.value, indices), *row_carried], strict=True)
-            )
-            results = clone_block(elements, inner, block, values, indices)
-            following += results[:state_count]
-            written += [(element, value, indices) for value, element in zip(op.res, results[state_count:], strict=True)]
-        for element, value, indices in written:
-            if value in buffers:  # a result that nothing reads has no buffer
-                elements.store(inner, element, buffers[value], indices)
+            state = carried[row_index * state_count : (row_index + 1) * state_count]
+            indices = _element_indices(op, row, index)
+            next_state, row_elements = _next_state(elements, inner, op, indices, state)
+            following += next_state
+            computed.append((indices, row_elements))
+        for indices, row_elements in computed:  # stores follow the code of all rows
+            _store_results(elements, inner, op, buffers, indices, row_elements)
         return following
 
-    build.loop(0, elements.dims(op.res[0])[axis], initial, step)
+    build.loop(0, elements.dims(op.res[0])[op.along], initial, step)
+
+
+def _initial_state(elements: Elements, build: Builder, op: RecurrenceOp, row: Sequence[Index]) -> list[SSAValue]:
+    """Emit the values that a row carries into its first step, and return them."""
+    block = op.first.block
+    mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, map(build.value, row), strict=True))
+    return clone_block(elements, build, block, mapping, row)
+
+
+def _element_indices(op: RecurrenceOp, row: Sequence[Index], step: Index) -> list[Index]:
+    """Return the indices in the results of the element of a row at a step."""
+    return [*row[: op.along], step, *row[op.along :]]
+
+
+def _next_state(
+    elements: Elements, build: Builder, op: RecurrenceOp, indices: Sequence[Index], state: Sequence[SSAValue]
+) -> tuple[list[SSAValue], list[SSAValue]]:
+    """Emit one step of a row at `indices`, and return its next state and the element of each result."""
+    block = op.next.block
+    arguments = [*map(build.value, indices), *state]
+    mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
+    values = clone_block(elements, build, block, mapping, indices)
+    return values[: len(state)], values[len(state) :]
+
+
+def _store_results(
+    elements: Elements,
+    build: Builder,
+    op: RecurrenceOp,
+    buffers: dict[SSAValue, SSAValue],
+    indices: Sequence[Index],
+    row_elements: Sequence[SSAValue],
+) -> None:
+    """Emit the stores of one element of each result; a result that nothing reads has no buffer, and is not stored."""
+    for result, element in zip(op.res, row_elements, strict=True):
+        if result in buffers:
+            elements.store(build, element, buffers[result], indices)
 
 
 def _carried_types(op: RecurrenceOp) -> list[Attribute]:
@@ -223,9 +254,8 @@ class _AdjacentRows:
 
     def _begin(self, build: Builder, column: Index) -> None:
         """Emit the initial carried values of one column, and their stores."""
-        row, block = [*self.outer, column], self.op.first.block
-        mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, map(build.value, row), strict=True))
-        self._store_states(build, column, clone_block(self.elements, build, block, mapping, row))
+        state = _initial_state(self.elements, build, self.op, [*self.outer, column])
+        self._store_states(build, column, state)
 
     def _step(self, build: Builder, time_step: Index, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit one step of all columns as a parallel loop."""
@@ -234,18 +264,13 @@ class _AdjacentRows:
 
     def _column_step(self, time_step: Index, build: Builder, column: Index) -> None:
         """Emit one step of one column: load its carried values, compute, store results and next values."""
-        row, axis, block, state_count = [*self.outer, column], self.op.along, self.op.next.block, len(self.states)
-        indices = [*row[:axis], time_step, *row[axis:]]
-        state_values = [
-            build.add(memref.LoadOp.get(state, [build.value(build.minus(column, self.low))])) for state in self.states
+        indices = _element_indices(self.op, [*self.outer, column], time_step)
+        state = [
+            build.add(memref.LoadOp.get(buffer, [build.value(build.minus(column, self.low))])) for buffer in self.states
         ]
-        values = [*map(build.value, indices), *state_values]
-        mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, values, strict=True))
-        results = clone_block(self.elements, build, block, mapping, indices)
-        for result, element in zip(self.op.res, results[state_count:], strict=True):
-            if result in self.buffers:
-                self.elements.store(build, element, self.buffers[result], indices)
-        self._store_states(build, column, results[:state_count])
+        next_state, row_elements = _next_state(self.elements, build, self.op, indices, state)
+        _store_results(self.elements, build, self.op, self.buffers, indices, row_elements)
+        self._store_states(build, column, next_state)
 
     def _store_states(self, build: Builder, column: Index, values: Sequence[SSAValue]) -> None:
         """Emit the stores of the carried values of one column."""

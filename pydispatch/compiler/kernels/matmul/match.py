@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -21,6 +20,7 @@ from xdsl.ir.affine import (
 )
 
 from pydispatch.compiler.kernels.ops.generics import cannot_lower
+from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.structured import Structured, as_structured
 
@@ -323,46 +323,25 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
     """Choose the dimensions that serve as M, N and K, and return the contraction; None if plain loops are better.
 
     A dimension that indexes a factor twice (`A[i, i]`) is not eligible: the elements of a diagonal do not fill a tile.
-    Preferences for N, by weight: contiguous in C, contiguous in B, without stride or offset in B; N < 4 is avoided.
-    M is the dimension with the most rows, up to `MAX_INNER_ROWS` or `MAX_STRIDED_ROWS`; K is contiguous if possible.
     """
-    parallel = set(range(len(generic.iterators))) - set(generic.reduced_loops)
-    # Reduced dimensions that may be K.
-    shared = [d for d in generic.reduced_loops if len(first.positions_of(d)) == len(second.positions_of(d)) == 1]
-    if not shared or not set(generic.reduced_loops) <= first.dims | second.dims:
+    eligible = [d for d in generic.reduced_loops if len(first.positions_of(d)) == len(second.positions_of(d)) == 1]
+    if not eligible or not set(generic.reduced_loops) <= first.dims | second.dims:
         return None
-    results = generic.output_maps[0].results
-    last_dim = results[-1].position if results and isinstance(results[-1], AffineDimExpr) else None
-    choice: tuple[int, Factor, Factor, int | None] | None = None
-    for a, b in ((first, second), (second, first)):
-        for dim in _candidates_for_n(a, b, parallel):
-            # N contiguous in C counts most: stores of whole vectors. N below 4 fills no vector, whatever else it has.
-            is_plain_coordinate = b.coordinates[b.positions_of(dim)[0]].is_identity(dim)
-            score = 4 * (dim == last_dim) + 3 * b.is_last(dim) + 2 * is_plain_coordinate
-            score -= 6 * (_static_size(generic, dim) < 4)
-            if choice is None or score > choice[0]:
-                choice = (score, a, b, dim)
-    if choice is None:
-        # A dimension of only one factor would have to be N, and none is eligible: the results are not dot products.
-        if any((d in first.dims) != (d in second.dims) for d in parallel):
-            return None
-        choice = (0, first, second, None)
-    _, a, b, n = choice
-    rows = [d for d in parallel if len(a.positions_of(d)) == 1 and d not in b.dims]  # candidates for M
-    order = [r.position for r in results if isinstance(r, AffineDimExpr)]
-    innermost = max(rows, key=order.index, default=None)
-    max_useful_rows = {d: MAX_INNER_ROWS if d == innermost else MAX_STRIDED_ROWS for d in rows}
-    m = max(rows, key=lambda d: (min(_static_size(generic, d), max_useful_rows[d]), a.is_last(d), d), default=None)
-    # K has more than one step if any reduction has; among such ones it is contiguous in A, then in B, then long.
-    k = max(
-        shared, key=lambda d: (_static_size(generic, d) > 1, a.is_last(d), b.is_last(d), _static_size(generic, d), d)
-    )
-    outer = tuple(d for d in sorted(parallel) if d not in (m, n))
-    reductions = tuple(d for d in generic.reduced_loops if d != k)
+    roles = _choose_n(generic, first, second)
+    if roles is None:
+        return None
+    a, b, n = roles
+    m = _choose_m(generic, a, b)
+
+    def preference_for_k(dim: int) -> tuple[bool, bool, bool, int, int]:
+        """Order K by: more than one step, contiguous in A, contiguous in B, length; of equal ones, by its number."""
+        size = _static_size(generic, dim)
+        return size > 1, a.is_last(dim), b.is_last(dim), size, dim
+
+    k = max(eligible, key=preference_for_k)
+    outer = tuple(d for d in generic.out_dims if d not in (m, n))
     if n is None and (outer or not (a.is_last(k) and b.is_last(k))):
         return None  # without N each result is a dot product; plain loops vectorise it better where K is strided
-    result_type = generic.op.results[0].type
-    assert isinstance(result_type, TensorType)
     return Contraction(
         op=generic.op,
         generic=generic,
@@ -372,9 +351,48 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
         n=n,
         k=k,
         outer=outer,
-        reductions=reductions,
-        acc=result_type.element_type,
+        reductions=tuple(d for d in generic.reduced_loops if d != k),
+        acc=tensor_type(generic.op.results[0]).element_type,
     )
+
+
+def _choose_n(generic: Structured, first: Factor, second: Factor) -> tuple[Factor, Factor, int | None] | None:
+    """Return A, B and N, which counts the columns of B; N is None if all parallel dimensions index both factors.
+
+    Return None if a dimension indexes one factor alone, but none can be N: the results are not dot products.
+    """
+    parallel, results = set(generic.out_dims), generic.output_maps[0].results
+    last_dim = results[-1].position if results and isinstance(results[-1], AffineDimExpr) else None
+    best_score: int | None = None
+    roles: tuple[Factor, Factor, int | None] = (first, second, None)
+    for a, b in ((first, second), (second, first)):
+        for dim in _candidates_for_n(a, b, parallel):
+            # N contiguous in C counts most: stores of whole vectors. N below 4 fills no vector, whatever else it has.
+            is_plain_coordinate = b.coordinates[b.positions_of(dim)[0]].is_identity(dim)
+            score = 4 * (dim == last_dim) + 3 * b.is_last(dim) + 2 * is_plain_coordinate
+            score -= 6 * (_static_size(generic, dim) < 4)
+            if best_score is None or score > best_score:
+                best_score, roles = score, (a, b, dim)
+    if best_score is None and any((d in first.dims) != (d in second.dims) for d in parallel):
+        return None
+    return roles
+
+
+def _choose_m(generic: Structured, a: Factor, b: Factor) -> int | None:
+    """Return the dimension that serves as M, the rows of A; None if no dimension indexes A alone.
+
+    It is the one with the most rows, of which only `MAX_INNER_ROWS` or `MAX_STRIDED_ROWS` count.
+    """
+    rows = [d for d in generic.out_dims if len(a.positions_of(d)) == 1 and d not in b.dims]
+    order_in_c = [r.position for r in generic.output_maps[0].results if isinstance(r, AffineDimExpr)]
+    innermost = max(rows, key=order_in_c.index, default=None)
+
+    def preference(dim: int) -> tuple[int, bool, int]:
+        """Order M by: rows that count, contiguous in A; of equal ones, by its number."""
+        most_rows = MAX_INNER_ROWS if dim == innermost else MAX_STRIDED_ROWS
+        return min(_static_size(generic, dim), most_rows), a.is_last(dim), dim
+
+    return max(rows, key=preference, default=None)
 
 
 def contractions(operations: Sequence[Operation]) -> list[Contraction]:

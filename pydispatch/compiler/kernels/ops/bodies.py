@@ -16,6 +16,9 @@ from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.op_info import info_of
 from pydispatch.ir.values import constant_index
 
+_INDEX_AND_TENSOR_OPS = frozenset({"linalg.index", "tensor.extract", "tensor.dim", "tensor.rank"})
+"""Operations of scalar bodies that read the loop indices or a tensor: a kernel computes them, and clones others."""
+
 
 def clone_block(
     elements: Elements,
@@ -69,26 +72,8 @@ def clone_op(
         CompileError: The operation computes tensors, or asks for the size of a dimension that is chosen at run time.
     """
 
-    def index_of(value: SSAValue) -> Index:
-        """Return the kernel value of an index; an integer if it is constant."""
-        known = constant_index(value)
-        return resolve(elements, mapping, value) if known is None else known
-
-    if op.name == "linalg.index":
-        dimension = op.properties["dim"].value.data  # type: ignore[attr-defined]
-        mapping[op.results[0]] = build.value(point[dimension])
-        return
-    if op.name == "tensor.extract":
-        mapping[op.results[0]] = _extract(elements, build, op.operands[0], [index_of(v) for v in op.operands[1:]])
-        return
-    if op.name == "tensor.dim":
-        axis = constant_index(op.operands[1])
-        if axis is None:
-            raise unsupported(op, "which dimension it asks for is not known while compiling")
-        mapping[op.results[0]] = build.value(elements.dims(op.operands[0])[axis])
-        return
-    if op.name == "tensor.rank":
-        mapping[op.results[0]] = build.index(op.operands[0].type.get_num_dims())  # type: ignore[attr-defined]
+    if op.name in _INDEX_AND_TENSOR_OPS:
+        mapping[op.results[0]] = _index_or_element(elements, build, op, mapping, point)
         return
     if any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
         raise unsupported(op, "it computes tensors inside scalar code")
@@ -106,6 +91,29 @@ def clone_op(
         return
     build.add(copy)
     mapping.update(zip(op.results, copy.results, strict=True))
+
+
+def _index_or_element(
+    elements: Elements, build: Builder, op: Operation, mapping: dict[SSAValue, SSAValue], point: Sequence[Index]
+) -> SSAValue:
+    """Return the value of an operation in `_INDEX_AND_TENSOR_OPS`: a loop index, a size, a rank, or an element."""
+
+    def index_of(value: SSAValue) -> Index:
+        """Return the kernel value of an index; an integer if it is constant."""
+        known = constant_index(value)
+        return resolve(elements, mapping, value) if known is None else known
+
+    if op.name == "linalg.index":
+        dimension = op.properties["dim"].value.data  # type: ignore[attr-defined]
+        return build.value(point[dimension])
+    if op.name == "tensor.extract":
+        return _extract(elements, build, op.operands[0], [index_of(v) for v in op.operands[1:]])
+    if op.name == "tensor.rank":
+        return build.index(op.operands[0].type.get_num_dims())  # type: ignore[attr-defined]
+    axis = constant_index(op.operands[1])  # of `tensor.dim`
+    if axis is None:
+        raise unsupported(op, "which dimension it asks for is not known while compiling")
+    return build.value(elements.dims(op.operands[0])[axis])
 
 
 def _extract(elements: Elements, build: Builder, source: SSAValue, indices: Sequence[Index]) -> SSAValue:

@@ -8,18 +8,18 @@ operations on the result are computed before it is stored.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.ir import OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from pydispatch.compiler.kernels.loops.analysis import LoopNest, emit_trial
+from pydispatch.compiler.kernels.loops.analysis import LoopNest, Trial, emit_trial
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.gpu.vector_loads import PairedInput, paired_inputs, reduce_paired
 from pydispatch.compiler.kernels.loops.nests import Partition
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
-from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.elements import Elements, EmittedElement
 from pydispatch.compiler.kernels.ops.generics import body_at, loop_sizes, view_of
 from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.structured import Structured
@@ -69,51 +69,77 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
     elements of 32 bits as an i64, which blocks whose columns are adjacent in pairs do.
     """
     trial = emit_trial(frame, nest, depth=None)
-    dims, elements = trial.dims, trial.elements
-    reductions = {id(op) for op, _ in elements.emitted_reductions}
-    results = {reduced.value for reduced in elements.reduced_elements}
-    if len(dims) < 2 or len(reductions) != 1 or len(results) != 1:
+    dims, row_length = trial.dims, trial.dims[-1] if trial.dims else 0
+    if len(dims) < 2 or (isinstance(row_length, int) and row_length < NARROWEST):
         return None
-    row_length = dims[-1]
-    if isinstance(row_length, int) and row_length < NARROWEST:
+    reduced = _only_reduction(trial)
+    if reduced is None:
         return None
-    value, indices_of_value = elements.reduced_elements[0].value, elements.reduced_elements[0].indices
+    value = reduced.value
     assert isinstance(value, OpResult)
-    # A block has one accumulator per element: of one result that is read at one point only.
-    if any(other.indices != indices_of_value for other in elements.reduced_elements) or len(value.op.results) != 1:
-        return None
-    reduction = view_of(elements, value.op)
-    is_permutation = sorted(map(id, indices_of_value)) == sorted(map(id, trial.indices))
-    if not is_permutation:
-        return None
-    loop_of_dim = [-1] * len(dims)  # all are set: the indices are a permutation
-    for index, result in zip(indices_of_value, reduction.output_maps[value.index].results, strict=True):
-        if not isinstance(result, AffineDimExpr):
-            return None
-        loop_of_dim[trial.indices.index(index)] = result.position
-    dim = _dim_with_most_reuse(reduction, loop_of_dim, dims)
-    if dim < 0:
+    reduction = view_of(trial.elements, value.op)
+    loop_of_dim = _loops_of_dims(reduction, value.index, reduced.indices, trial.indices)
+    dim = -1 if loop_of_dim is None else _dim_with_most_reuse(reduction, loop_of_dim, dims)
+    if loop_of_dim is None or dim < 0:
         return None
     size = dims[dim]
     # Rows that divide the size; else the most, and the last block repeats its last row (`emit_block`).
     rows = next((r for r in ROWS if isinstance(size, int) and size % r == 0), ROWS[0])
-    if pairs and isinstance(size, int) and isinstance(row_length, int) and size % rows == 0:
-        pair_columns = next((c for c in COLUMNS if c > 1 and row_length % (LANES * c) == 0), 0)
-        generic = view_of(frame.elements, value.op)
-        loops_of_block = (loop_of_dim[dim], loop_of_dim[-1])
-        paired = paired_inputs(frame.elements, generic, loops_of_block) if pair_columns else ()
-        if paired:
-            return OutputBlock(
-                value=value,
-                dim=dim,
-                rows=rows,
-                columns=pair_columns,
-                loop_of_dim=tuple(loop_of_dim),
-                paired_inputs=paired,
-            )
     most_columns = row_length // LANES if isinstance(row_length, int) else 1  # for each of LANES invocations
     columns = next((c for c in COLUMNS if c <= most_columns), 1)  # the largest candidate: they descend to 1
-    return OutputBlock(value=value, dim=dim, rows=rows, columns=columns, loop_of_dim=tuple(loop_of_dim))
+    block = OutputBlock(value=value, dim=dim, rows=rows, columns=columns, loop_of_dim=loop_of_dim)
+    has_full_blocks = isinstance(size, int) and size % rows == 0
+    if pairs and has_full_blocks and isinstance(row_length, int):
+        return _with_pairs(frame, block, row_length)
+    return block
+
+
+def _only_reduction(trial: Trial) -> EmittedElement | None:
+    """Return the element of the only reduction that a trial emitted; None for several elements, or none.
+
+    A block has one accumulator per element: of one result, which is read at one point and indexed by each dimension of
+    the nest once.
+    """
+    elements = trial.elements
+    reductions = {id(op) for op, _ in elements.emitted_reductions}
+    results = {reduced.value for reduced in elements.reduced_elements}
+    if len(reductions) != 1 or len(results) != 1:
+        return None
+    reduced = elements.reduced_elements[0]
+    assert isinstance(reduced.value, OpResult)
+    is_read_at_one_point = all(other.indices == reduced.indices for other in elements.reduced_elements)
+    is_permutation = sorted(map(id, reduced.indices)) == sorted(map(id, trial.indices))
+    has_one_result = len(reduced.value.op.results) == 1
+    return reduced if is_read_at_one_point and has_one_result and is_permutation else None
+
+
+def _loops_of_dims(
+    reduction: Structured, result: int, indices: Sequence[Index], nest_indices: Sequence[Index]
+) -> tuple[int, ...] | None:
+    """Return, for each dimension of the nest, the loop of the reduction that it counts; None for another access.
+
+    Args:
+        reduction: The reduction.
+        result: Number of its result that the nest reads.
+        indices: Indices at which the result is read, a permutation of `nest_indices`.
+        nest_indices: Index of the loop over each dimension of the nest.
+    """
+    loop_of_dim = [-1] * len(nest_indices)
+    for index, map_result in zip(indices, reduction.output_maps[result].results, strict=True):
+        if not isinstance(map_result, AffineDimExpr):
+            return None
+        loop_of_dim[list(nest_indices).index(index)] = map_result.position
+    return tuple(loop_of_dim)
+
+
+def _with_pairs(frame: Frame, block: OutputBlock, row_length: int) -> OutputBlock:
+    """Return `block` with columns that are adjacent in pairs if it can load inputs in pairs; else `block` itself."""
+    assert isinstance(block.value, OpResult)
+    columns = next((c for c in COLUMNS if c > 1 and row_length % (LANES * c) == 0), 0)
+    loops_of_block = (block.loop_of_dim[block.dim], block.loop_of_dim[-1])
+    generic = view_of(frame.elements, block.value.op)
+    paired = paired_inputs(frame.elements, generic, loops_of_block) if columns else ()
+    return replace(block, columns=columns, paired_inputs=paired) if paired else block
 
 
 def _dim_with_most_reuse(generic: Structured, loop_of_dim: Sequence[int], dims: Sequence[Index]) -> int:
@@ -274,7 +300,7 @@ def _reduce(
     ]
     reduction_indices: dict[int, Index] = {}  # reduced loop -> its index in the step that is emitted
 
-    def step(inner: Builder, carried: list[SSAValue]) -> list[SSAValue]:
+    def emit_step(inner: Builder, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit one step of all points of a block."""
         results = []
         for indices, value in zip(loop_indices, carried, strict=True):
@@ -282,24 +308,30 @@ def _reduce(
             results += body_at(elements, inner, generic, step_indices, [value])
         return results
 
-    def level(inner: Builder, depth: int, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit the loop of reduction dimension `depth`, and return the carried values after it."""
+    def emit_loops(inner: Builder, depth: int, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit the loops over the reduced dimensions from `depth` on, and return the carried values after them."""
         if depth == len(generic.reduced_loops):
-            return step(inner, carried)
+            return emit_step(inner, carried)
         dim = generic.reduced_loops[depth]
-        size = sizes[dim]
-        unroll = 1
-        # Only the innermost loop is unrolled, by a factor that divides its size.
-        if depth == len(generic.reduced_loops) - 1 and isinstance(size, int):
-            unroll = next((u for u in (8, 4, 2) if size % u == 0 and size > u and u * len(points) <= UNROLLED), 1)
+        is_innermost = depth == len(generic.reduced_loops) - 1
+        unroll = _unroll_factor(sizes[dim], len(points)) if is_innermost else 1
 
         def body(deeper: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
-            """Emit the unrolled steps of a loop level."""
+            """Emit the unrolled steps of the loop at `depth`."""
             for unrolled_step in range(unroll):
                 reduction_indices[dim] = deeper.plus(index, unrolled_step)
-                values = level(deeper, depth + 1, values)
+                values = emit_loops(deeper, depth + 1, values)
             return values
 
-        return inner.loop(0, size, carried, body, step=unroll)
+        return inner.loop(0, sizes[dim], carried, body, step=unroll)
 
-    return level(build, 0, initial)
+    return emit_loops(build, 0, initial)
+
+
+def _unroll_factor(size: Index, points: int) -> int:
+    """Return how many iterations of a loop over `size` steps of `points` points are emitted at a time; it divides
+    `size`.
+    """
+    if not isinstance(size, int):
+        return 1
+    return next((u for u in (8, 4, 2) if size % u == 0 and size > u and u * points <= UNROLLED), 1)
