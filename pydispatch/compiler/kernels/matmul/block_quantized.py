@@ -14,7 +14,7 @@ from typing import cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, TensorType, bf16, f16, f32, i8
-from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
@@ -170,6 +170,21 @@ def block_quantized_of(contraction: Contraction) -> BlockQuantized | None:
     return None
 
 
+def _split_last(
+    body: _Body, value: SSAValue, kind: type[Operation], dims: tuple[int, int, int]
+) -> tuple[SSAValue, float | PerBlock | None]:
+    """Return the operands of the operation that computes `value` if it is of the class `kind`; else (`value`, None).
+
+    The second operand is a constant, or a tensor with an element for each index of `dims` (panel, block, column). If it
+    is neither, the operation is not split.
+    """
+    if not isinstance(value.owner, kind):
+        return value, None
+    inner, operand = value.owner.operands
+    term = body.term(operand, dims)
+    return (value, None) if term is None else (inner, term)
+
+
 def _match(contraction: Contraction, weights: Factor, row_factor: Factor) -> BlockQuantized | None:
     """Match ((u - zero) * scale + offset) in the code of the factor `weights`, from the outermost operation inwards.
 
@@ -185,24 +200,14 @@ def _match(contraction: Contraction, weights: Factor, row_factor: Factor) -> Blo
     if contraction.element_of(weights).type != (i4 if has_halves else i8):
         return None
     panel, block, _, column, *_ = dims
-    terms: dict[str, PerBlock | None] = {"offset": None, "scale": None}
-    value = weights.value
-    zero: float | PerBlock = 0.0
-    # Each of these operations may be missing.
-    for kind, key in ((arith.AddfOp, "offset"), (arith.MulfOp, "scale"), (arith.SubfOp, "zero")):
-        if isinstance(value.owner, kind):
-            value, operand = value.owner.operands
-            term = body.term(operand, (panel, block, column))
-            if term is None:
-                return None
-            if key == "zero":
-                if isinstance(term, float) and not is_zero_point(term):
-                    return None
-                zero = term
-            elif isinstance(term, float):  # a scale or offset is a tensor
-                return None
-            else:
-                terms[key] = term
+    # Each of these operations may be missing; the next one is then at the same value.
+    value, offset = _split_last(body, weights.value, arith.AddfOp, (panel, block, column))
+    value, scale = _split_last(body, value, arith.MulfOp, (panel, block, column))
+    value, zero = _split_last(body, value, arith.SubfOp, (panel, block, column))
+    if isinstance(offset, float) or isinstance(scale, float):  # a scale or offset is a tensor
+        return None
+    if isinstance(zero, float) and not is_zero_point(zero):
+        return None
     if not body.is_unsigned_integer(value) or any(generic.extents[d] is None for d in dims):
         return None
     if set(generic.reduced_loops) != set(dims) - {panel, column}:  # all other loops are K
@@ -213,9 +218,9 @@ def _match(contraction: Contraction, weights: Factor, row_factor: Factor) -> Blo
         argument=argument,
         dims=dims,
         bits=4 if has_halves else 8,
-        zero=zero,
-        scale=terms["scale"],
-        offset=terms["offset"],
+        zero=0.0 if zero is None else zero,
+        scale=scale,
+        offset=offset,
     )
     has_known_sizes = match.width in WIDTHS and match.steps_per_block <= LONGEST_BLOCK
     return match if has_known_sizes and _loops_number_steps(match) else None

@@ -88,12 +88,30 @@ def _divide_into_stages(loop: scf.ForOp, stages: int, invocations: int) -> None:
     ]
     if not reads:
         return
-    before = Builder(Block(), loop)
-    for stage in range(stages - 1):
-        _begin_copies(before, loop, reads, before.plus(loop.lb, before.times(loop.step, stage)), slot=stage)
-        _commit(before, invocations, pending=stages)  # waits for no group: there are at most stages - 1 so far
-    _insert_before(before.block, loop)
+    _begin_first_copies(loop, reads, stages, invocations)
+    _begin_copies_ahead(loop, reads, stages, invocations)
+    for read in reads:
+        allocation = read.op.tile.owner
+        assert isinstance(allocation, memref.AllocOp)
+        erase_op(read.op)
+        if allocation.results[0].first_use is None:
+            erase_op(allocation)
 
+
+def _begin_first_copies(loop: scf.ForOp, reads: Sequence[_Read], stages: int, invocations: int) -> None:
+    """Insert, before the loop, copies of the tiles of the first stages - 1 iterations, one group for each iteration."""
+    build = Builder(Block(), loop)
+    for stage in range(stages - 1):
+        _begin_copies(build, loop, reads, build.plus(loop.lb, build.times(loop.step, stage)), slot=stage)
+        _commit(build, invocations, pending=stages)  # waits for no group: there are at most stages - 1 so far
+    _insert_before(build.block, loop)
+
+
+def _begin_copies_ahead(loop: scf.ForOp, reads: Sequence[_Read], stages: int, invocations: int) -> None:
+    """Insert, at the first read of an iteration, copies for the iteration stages - 1 later, and the wait for its own.
+
+    Uses of a tile then read the memory of the iteration, one of the `stages` slots of its read.
+    """
     variable, first_read = loop.body.block.args[0], reads[0].op
     build = Builder(Block(), first_read)
     iteration = build.quotient(build.minus(variable, loop.lb), loop.step)
@@ -107,12 +125,6 @@ def _divide_into_stages(loop: scf.ForOp, stages: int, invocations: int) -> None:
         for use in read.uses:
             use.operation.operands[use.index] = of_iteration
     _insert_before(build.block, first_read)
-    for read in reads:
-        allocation = read.op.tile.owner
-        assert isinstance(allocation, memref.AllocOp)
-        erase_op(read.op)
-        if allocation.results[0].first_use is None:
-            erase_op(allocation)
 
 
 def _elements_per_copy(loop: scf.ForOp, op: ReadTileOp) -> int | None:

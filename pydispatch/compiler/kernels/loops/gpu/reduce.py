@@ -11,7 +11,7 @@ from math import prod
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
@@ -77,11 +77,7 @@ def distributed_reduction(
         for o, m in zip(generic.outputs, generic.output_maps, strict=True)
     ]
     is_sum = are_sums(elements, generic)  # of floats, for each result
-    static_inner_extents = [n for n in extents[1:] if isinstance(n, int)]
-    # Float sums are cut into blocks of about `BLOCK_STEPS` steps, which bounds the rounding error.
-    steps_per_block = 0  # of the outermost reduced loop; without blocks, 0
-    if any(is_sum) and len(static_inner_extents) == len(extents) - 1:
-        steps_per_block = max(1, BLOCK_STEPS // max(1, prod(static_inner_extents)))
+    steps_per_block = _steps_per_block(extents) if any(is_sum) else 0
     if not steps_per_block or (isinstance(extents[0], int) and extents[0] <= steps_per_block):
         return _parallel(elements, build, generic, indices, sizes, (0, extents[0]), initial)
 
@@ -96,6 +92,17 @@ def distributed_reduction(
         )
 
     return build.loop(0, extents[0], initial, block, step=steps_per_block, index_below=extents[0])
+
+
+def _steps_per_block(extents: Sequence[Index]) -> int:
+    """Return the iterations of the outermost reduced loop in a block of a float sum: about `BLOCK_STEPS` steps in all.
+
+    Return 0, for no blocks, if an inner loop has a dynamic size. `extents` has the size of each reduced loop.
+    """
+    static_inner_extents = [n for n in extents[1:] if isinstance(n, int)]
+    if len(static_inner_extents) < len(extents) - 1:
+        return 0
+    return max(1, BLOCK_STEPS // max(1, prod(static_inner_extents)))
 
 
 def _parallel(
@@ -121,22 +128,35 @@ def _parallel(
         point[dim] = inner.assume_counts_to(argument, sizes[dim])
     accumulators = [block.insert_arg(value.type, len(block.args)) for value in initial]
     results = body_at(elements, inner, generic, point, accumulators)
-    values, regions = [], []
-    for result, accumulator in zip(results, accumulators, strict=True):
-        assert isinstance(result, OpResult)
-        combine = result.op  # see `combiners`; the `scf.reduce` combines instead of the body
-        values.append(next(o for o in combine.operands if o is not accumulator))
-        regions.append(_combiner(combine, accumulator.type))
-        erase_op(combine, safe_erase=False)
-    for accumulator in reversed(accumulators):
-        block.erase_arg(accumulator, safe_erase=False)
-    inner.add(scf.ReduceOp(values, regions))
+    inner.add(_split_combinations(block, results, accumulators))
     zero, one = build.index(0), build.index(1)
     low = [build.value(outermost[0]), *[zero] * (len(generic.reduced_loops) - 1)]
     high = [build.value(s) for s in (outermost[1], *(sizes[dim] for dim in generic.reduced_loops[1:]))]
     loop = scf.ParallelOp(low, high, [one] * len(low), Region(block), initial)
     build.add(loop)
     return list(loop.results)
+
+
+def _split_combinations(
+    block: Block, results: Sequence[SSAValue], accumulators: Sequence[BlockArgument]
+) -> scf.ReduceOp:
+    """Remove the combining operation of each result from a body, and return the `scf.reduce` that combines instead.
+
+    Args:
+        block: The body, whose arguments `accumulators` are removed, too.
+        results: Values of the combining operations, see `combiners`.
+        accumulators: The operand of each of them that has the result of earlier steps.
+    """
+    values, regions = [], []
+    for result, accumulator in zip(results, accumulators, strict=True):
+        assert isinstance(result, OpResult)
+        combine = result.op
+        values.append(next(o for o in combine.operands if o is not accumulator))
+        regions.append(_combiner(combine, accumulator.type))
+        erase_op(combine, safe_erase=False)
+    for accumulator in reversed(accumulators):
+        block.erase_arg(accumulator, safe_erase=False)
+    return scf.ReduceOp(values, regions)
 
 
 def _combiner(op: Operation, type_: Attribute) -> Region:

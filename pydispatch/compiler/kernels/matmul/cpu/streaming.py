@@ -95,9 +95,6 @@ def _waits_for_memory(level: Level, problem: Problem) -> bool:
 def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
     """Return the register block, the wide tiles and the chunks of a few steps of K with which B is streamed.
 
-    The register block is chosen first. Then tiles are chosen that have all rows of A and at least a page of columns;
-    they are halved if there are few workgroups. The number of steps of a chunk is chosen last.
-
     tiles: the tiles of the schedule without streaming. Their block is used for one or two rows of A.
     """
     assert problem.m is not None and problem.n is not None and problem.k is not None
@@ -112,19 +109,30 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
         nr = problem.n
     elif problem.m > 2:
         mr, nr = _streaming_block(level, problem.m, problem.n, problem.sum_bytes, has_long_chunks)
+    mt, nt = _streaming_tile(level, problem, problem.n, mr, nr)
+    choices = LONG_STREAMING_STEPS if has_long_chunks else STREAMING_STEPS
+    steps = next((steps for steps in choices if problem.k % steps == 0), choices[0])
+    return Tiles(mr=mr, nr=nr, mt=mt, nt=nt, kc=steps)
+
+
+def _streaming_tile(level: Level, problem: Problem, n: int, mr: int, nr: int) -> tuple[int, int]:
+    """Return the rows and columns (mt, nt) of the tile of a workgroup, in blocks of mr x nr, for n columns of B.
+
+    It begins with all rows of A and at least a page of columns, and is halved if there are few workgroups.
+    """
     # A kernel for a range of row counts has tiles for the largest one.
-    rows = problem.max_rows if problem.is_skinny_variant and problem.max_rows is not None else problem.m
+    rows = problem.max_rows if problem.is_skinny_variant and problem.max_rows is not None else problem.m or 0
     limit = WORKGROUP_LIMITS[0]  # the limit of small tiles: enough workgroups, or few multiplications in each
     page_columns = level.model.page // problem.sum_bytes
     column_tiles = max(1, limit.workgroups // max(1, problem.outer))  # for enough workgroups
     # At least a page of columns, even if there are fewer workgroups then: narrower rows of B are read more slowly.
-    most_columns = max(ceil_quotient(problem.n, column_tiles), page_columns)
-    columns = ceil_quotient(problem.n, ceil_quotient(problem.n, most_columns))  # tiles are about equally wide
+    most_columns = max(ceil_quotient(n, column_tiles), page_columns)
+    columns = ceil_quotient(n, ceil_quotient(n, most_columns))  # tiles are about equally wide
     mt, nt = mr * ceil_quotient(rows, mr), nr * ceil_quotient(columns, nr)
     # Rows are halved first: narrow tiles read parts of the rows of B, which memory delivers more slowly.
     while (
-        problem.outer * ceil_quotient(rows, mt) * ceil_quotient(problem.n, nt) < limit.workgroups
-        and mt * nt * problem.k > limit.multiplications
+        problem.outer * ceil_quotient(rows, mt) * ceil_quotient(n, nt) < limit.workgroups
+        and mt * nt * (problem.k or 0) > limit.multiplications
     ):
         if mt > max(TILE_ROWS, mr):
             mt = mr * ceil_quotient(ceil_quotient(mt, 2), mr)
@@ -132,9 +140,7 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
             nt = nr * ceil_quotient(ceil_quotient(nt, 2), nr)
         else:
             break
-    choices = LONG_STREAMING_STEPS if has_long_chunks else STREAMING_STEPS
-    steps = next((steps for steps in choices if problem.k % steps == 0), choices[0])
-    return Tiles(mr=mr, nr=nr, mt=mt, nt=nt, kc=steps)
+    return mt, nt
 
 
 def streaming_prefetch_distance(level: Level, problem: Problem, steps: int) -> int:

@@ -154,13 +154,9 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
     table = TENSOR_TILES if form == "tensor" else TILES_64 if bits == 64 else TILES_32
     tile = tile or choose_tile(table, height, width, prod(sizes[d] or 1 for d in outer))
     left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)
-    if form == "tensor" and min(left.vector_width, right.vector_width) == 1:  # scalar loads take many registers
-        are_both_scalar = max(left.vector_width, right.vector_width) == 1
-        most_elements = LARGEST_SCALAR_TILE.height * LARGEST_SCALAR_TILE.width
-        if are_both_scalar and tile.height * tile.width > most_elements:
-            tile = LARGEST_SCALAR_TILE
-        tile = replace(tile, depth=tile.depth // 2, block_columns=min(tile.block_columns, MAX_SCALAR_COLUMNS))
-        left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)  # for the new tile
+    if form == "tensor" and min(left.vector_width, right.vector_width) == 1:
+        tile = _tile_of_scalar_loads(tile, are_both_scalar=left.vector_width == right.vector_width)
+        left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)
     return Plan(
         contraction=contraction,
         tile=tile,
@@ -172,6 +168,14 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
         outer=outer,
         steps=steps,
     )
+
+
+def _tile_of_scalar_loads(tile: Tile, are_both_scalar: bool) -> Tile:
+    """Return a smaller tile for tensor cores if A, B or both are loaded element by element: it takes many registers."""
+    most_elements = LARGEST_SCALAR_TILE.height * LARGEST_SCALAR_TILE.width
+    if are_both_scalar and tile.height * tile.width > most_elements:
+        tile = LARGEST_SCALAR_TILE
+    return replace(tile, depth=tile.depth // 2, block_columns=min(tile.block_columns, MAX_SCALAR_COLUMNS))
 
 
 def _size(sizes: Sequence[int | None], dims: Sequence[int]) -> int | None:

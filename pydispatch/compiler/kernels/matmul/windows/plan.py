@@ -82,25 +82,37 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
         return None
     unrolled = _unrolled(generic.reduced_loops, sizes)
     steps = max(1, prod(sizes[d] or 0 for d in unrolled))  # unrolled loops have known sizes
-    most_positions = 1 if positions is None else max(1, min(MAX_BLOCK_POSITIONS, MAX_BLOCK_STEPS // steps))
-    position_count = 1 if positions is None else sizes[positions]
-    block_positions = most_positions if position_count is None else max(1, min(most_positions, position_count))
     element_bytes = max(bits_of(tensor_type(v).element_type) // 8 for v in (*generic.op.results, *frame.returned))
-    chunk = max(64, WEIGHTS_BYTES // (element_bytes * steps) // 64 * 64)  # whole vectors, of any width
-    if channel_count is not None and channel_count <= 2 * chunk:  # rather one chunk than a second one that is short
-        chunk = max(1, channel_count)
-    outer = tuple(d for d in dims if d not in (channels, positions))
-    loops = tuple(d for d in generic.reduced_loops if d not in unrolled)
     return WindowPlan(
         generic=generic,
         channels=channels,
         positions=positions,
-        outer=outer,
+        outer=tuple(d for d in dims if d not in (channels, positions)),
         unrolled=unrolled,
-        loops=loops,
-        block_positions=block_positions,
-        chunk=chunk,
+        loops=tuple(d for d in generic.reduced_loops if d not in unrolled),
+        block_positions=_positions_of_block(1 if positions is None else sizes[positions], steps),
+        chunk=_channels_of_chunk(channel_count, element_bytes * steps),
     )
+
+
+def _positions_of_block(count: int | None, steps: int) -> int:
+    """Return how many of `count` positions a block has; their `steps` unrolled steps bound its code.
+
+    `count` is None if it is unknown.
+    """
+    most = max(1, min(MAX_BLOCK_POSITIONS, MAX_BLOCK_STEPS // steps))
+    return most if count is None else max(1, min(most, count))
+
+
+def _channels_of_chunk(count: int | None, bytes_per_channel: int) -> int:
+    """Return how many of `count` channels a chunk has, so that the weights of its unrolled steps stay in the cache.
+
+    `count` is None if it is unknown. `bytes_per_channel` is the size of these weights for one channel.
+    """
+    chunk = max(64, WEIGHTS_BYTES // bytes_per_channel // 64 * 64)  # whole vectors, of any width
+    if count is not None and count <= 2 * chunk:  # rather one chunk than a second one that is short
+        return max(1, count)
+    return chunk
 
 
 def _unrolled(loops: Sequence[int], sizes: Sequence[int | None]) -> tuple[int, ...]:
