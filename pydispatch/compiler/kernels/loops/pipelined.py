@@ -115,18 +115,10 @@ def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | N
     if not isinstance(value, OpResult) or not isinstance(other, OpResult) or value.op is other.op:
         return None
     generic, host = view_of(elements, value.op), view_of(elements, other.op)
-    # One loop can run the steps of both.
-    if len(value.op.results) != 1 or len(generic.reduced_loops) != 1 or len(host.reduced_loops) != 1:
-        return None
-    if loop_sizes(elements, generic)[generic.reduced_loops[0]] != loop_sizes(elements, host)[host.reduced_loops[0]]:
-        return None
-    terminator = generic.block.last_op
-    assert terminator is not None
-    combiner = terminator.operands[0].owner  # combines the accumulator, the last argument, with the value of a step
-    if not isinstance(combiner, Operation) or generic.block.args[-1] not in combiner.operands:
+    if len(value.op.results) != 1 or not _have_equal_loop(elements, generic, host):
         return None
     # The first row of a workgroup is reduced in another loop than the others, and must have the same bits.
-    if info_of(combiner).grouping is not Grouping.EXACT:
+    if not _has_same_bits_in_any_grouping(generic):
         return None
     # Inputs that are computed would be computed again for the next row.
     if not all(_is_argument(v) for v in generic.inputs) or len(list(generic.block.ops)) > MOST_BODY_OPERATIONS:
@@ -135,6 +127,24 @@ def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | N
     if not any(is_costly(stored) for stored in nest.row_storage):
         return None
     return PipelinedReduction(elements=elements, value=value, dims=nest_dims, host=host.op)
+
+
+def _have_equal_loop(elements: Elements, generic: Structured, host: Structured) -> bool:
+    """Return whether two reductions have one reduced loop each, of the same size: one loop can run both."""
+    if len(generic.reduced_loops) != 1 or len(host.reduced_loops) != 1:
+        return False
+    own_size, host_size = (loop_sizes(elements, g)[g.reduced_loops[0]] for g in (generic, host))
+    return own_size == host_size
+
+
+def _has_same_bits_in_any_grouping(generic: Structured) -> bool:
+    """Return whether the operation that combines the accumulator with a step's value is exact, such as a maximum."""
+    terminator = generic.block.last_op
+    assert terminator is not None
+    combiner, accumulator = terminator.operands[0].owner, generic.block.args[-1]
+    if not isinstance(combiner, Operation) or accumulator not in combiner.operands:
+        return False
+    return info_of(combiner).grouping is Grouping.EXACT
 
 
 def _is_argument(value: SSAValue) -> bool:

@@ -92,7 +92,37 @@ def gathered_pages(value: SSAValue) -> GatheredPages | None:
     if gather is None or gather.name != "tensor.extract":
         return None
     source, page_number, *indices = gather.operands
-    page_expression, page_shape = expression.of(page_number), shape_of(source)[1:]
+    page = expression.of(page_number)
+    strides = _strides_in_page(expression, indices, shape, shape_of(source)[1:])
+    if strides is None or sorted(strides) != list(range(axis + 1, len(shape))):
+        return None
+    if any(page.depends_on(d) for d in strides) or shape[axis + 1] < MIN_PAGE_ROWS:
+        return None
+    strides_of_axes = (*[0] * axis, *(strides[d] for d in range(axis + 1, len(shape))))
+    return GatheredPages(
+        page=page,
+        source=source,
+        operations=(*operations, reshape),
+        axis=axis,
+        rows=shape[axis + 1],
+        strides=strides_of_axes,
+    )
+
+
+def _strides_in_page(
+    expression: Expression, indices: Sequence[SSAValue], shape: Sequence[int], page_shape: Sequence[int]
+) -> dict[int, int] | None:
+    """Return dimension -> distance in a page between its neighbours, in elements, for each that indexes the page.
+
+    A gather of `source[page, j, i]` with pages of 16x64 has the strides {i: 1, j: 64}. Return None if an index is no
+    dimension of the same size, or if a dimension indexes a page twice.
+
+    Args:
+        expression: The gathered element.
+        indices: Its indices in the page.
+        shape: Sizes of the dimensions.
+        page_shape: Shape of a page.
+    """
     strides: dict[int, int] = {}
     for position, index in enumerate(indices):
         dim = expression.dim_of_index(index)
@@ -101,19 +131,7 @@ def gathered_pages(value: SSAValue) -> GatheredPages | None:
         if dim is None or page_shape[position] != shape[dim] or dim in strides:
             return None
         strides[dim] = prod(page_shape[position + 1 :])
-    if sorted(strides) != list(range(axis + 1, len(shape))):
-        return None
-    if any(page_expression.depends_on(d) for d in strides) or shape[axis + 1] < MIN_PAGE_ROWS:
-        return None
-    strides_of_axes = (*[0] * axis, *(strides[d] for d in range(axis + 1, len(shape))))
-    return GatheredPages(
-        page=page_expression,
-        source=source,
-        operations=(*operations, reshape),
-        axis=axis,
-        rows=shape[axis + 1],
-        strides=strides_of_axes,
-    )
+    return strides
 
 
 def _merged_dim(reshape: Operation) -> int | None:

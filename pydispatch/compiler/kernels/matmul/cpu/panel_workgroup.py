@@ -68,46 +68,58 @@ class PanelWorkgroup(ABC):
         panels; each panel has a buffer for its sums. If K is a single chunk, each panel is finished before the next
         one begins, and all panels use the same memory for their sums.
         """
-        match, sizes = self.match, self.sizes
-        first = build.times(panel_group, sizes.panels)
-        end = build.plus(first, sizes.panels)
-        if match.panels % sizes.panels != 0:  # the last group has fewer panels
-            end = build.least(end, match.panels)
-
-        def over_panels(build: Builder, body: Callable[[Builder, Index, Index], None]) -> None:
-            """Emit the loop over the panels; `body` gets a panel, and the index of its first sum in the totals."""
-
-            def panel(inner: Builder, p: Index, carried: list[SSAValue]) -> list[SSAValue]:
-                """Emit `body` for panel `p`."""
-                # Each panel clears the buffer of totals, and reads it at its end: no load of it may be hoisted.
-                panel_of_workgroup = 0 if has_one_chunk else inner.minus(p, first)
-                body(inner.without_load_motion(), p, inner.times(panel_of_workgroup, sizes.padded_rows * match.width))
-                return []
-
-            build.loop(first, end, [], panel, index_below=match.panels)
-
-        has_one_chunk = sizes.blocks == match.blocks
-        if has_one_chunk:
+        panels = self._panels_of_group(build, panel_group)
+        if self._has_one_chunk:
             self._convert_rows(build, 0)
 
-            def whole(inner: Builder, panel: Index, total: Index) -> None:
+            def emit_panel(inner: Builder, panel: Index, total: Index) -> None:
                 """Emit the sums and results of a panel."""
                 self._clear(inner, total)
                 self._multiply(inner, panel, 0, total)
                 self._finish(inner, panel, total)
 
-            over_panels(build, whole)
+            self._for_each_panel(build, panels, emit_panel)
             return
 
-        def chunk(inner: Builder, block: Index) -> None:
+        def emit_chunk(inner: Builder, block: Index) -> None:
             """Emit the products of the chunk from `block` on."""
             pinned = inner.without_load_motion()
             self._convert_rows(pinned, block)
-            over_panels(pinned, lambda b, panel, total: self._multiply(b, panel, block, total))
+            self._for_each_panel(pinned, panels, lambda b, panel, total: self._multiply(b, panel, block, total))
 
-        over_panels(build, lambda b, _, total: self._clear(b, total))
-        emit_loop(build, match.blocks, sizes.blocks, chunk)
-        over_panels(build, self._finish)
+        self._for_each_panel(build, panels, lambda b, _, total: self._clear(b, total))
+        emit_loop(build, self.match.blocks, self.sizes.blocks, emit_chunk)
+        self._for_each_panel(build, panels, self._finish)
+
+    @property
+    def _has_one_chunk(self) -> bool:
+        """Whether all of K is one chunk."""
+        return self.sizes.blocks == self.match.blocks
+
+    def _panels_of_group(self, build: Builder, panel_group: Index) -> tuple[Index, Index]:
+        """Return the first panel of a group, and the exclusive end of its panels; the last group may have fewer."""
+        first = build.times(panel_group, self.sizes.panels)
+        end = build.plus(first, self.sizes.panels)
+        return first, end if self.match.panels % self.sizes.panels == 0 else build.least(end, self.match.panels)
+
+    def _for_each_panel(
+        self, build: Builder, panels: tuple[Index, Index], body: Callable[[Builder, Index, Index], None]
+    ) -> None:
+        """Emit a loop over panels, from the first one of `panels` up to its exclusive end.
+
+        `body` emits the code for a panel, from a builder, the panel, and the index of its first sum in the totals.
+        """
+        first, end = panels
+
+        def iteration(inner: Builder, panel: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit `body` for one panel."""
+            panel_of_workgroup = 0 if self._has_one_chunk else inner.minus(panel, first)
+            first_total = inner.times(panel_of_workgroup, self.sizes.padded_rows * self.match.width)
+            # Each panel clears the buffer of totals, and reads it at its end: no load of it may be hoisted.
+            body(inner.without_load_motion(), panel, first_total)
+            return []
+
+        build.loop(first, end, [], iteration, index_below=self.match.panels)
 
     def _clear(self, build: Builder, first_total: Index) -> None:
         """Emit the stores of 0 to the sums of a panel."""

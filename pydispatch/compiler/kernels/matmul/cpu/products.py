@@ -117,16 +117,12 @@ class Products:
         plan, contraction = self.nest.plan, self.nest.plan.contraction
         if plan.pages is None or contraction.n is None:
             return
-        (dim,) = contraction.b.coordinates[plan.pages.axis].dims
+        (dim,) = contraction.b.coordinates[plan.pages.axis].dims  # K or N, of which an index is a row of a page
         steps, width = region.extent(contraction.k), plan.schedule.nr
         if not isinstance(steps, int):  # a prefetched block has static sizes
             return
         shape, contiguous = ([width, steps], contraction.k) if dim == contraction.n else ([steps, width], contraction.n)
-        elements_of_row = self.nest.sizes[contiguous]
-        if not isinstance(elements_of_row, int):
-            return
-        element_bytes = plan.problem.b.element_bytes or plan.problem.sum_bytes  # 0: as a packed element
-        if plan.pages.rows * elements_of_row * element_bytes > MAX_PREFETCH_DISTANCE_BYTES:
+        if not self._pays_prefetching_pages(plan.pages.rows, self.nest.sizes[contiguous]):
             return
         columns = {contraction.n: block.column}
         first_of_next_page = build.plus(region.first(dim), plan.pages.rows)
@@ -142,6 +138,14 @@ class Products:
 
         has_next = build.less(build.plus(first_of_next_page, block_offset), self.nest.end(dim))
         build.when(has_next, emit)
+
+    def _pays_prefetching_pages(self, rows: int, elements_of_row: Index) -> bool:
+        """Return whether pages of so many rows have a known size, of at most `MAX_PREFETCH_DISTANCE_BYTES`."""
+        problem = self.nest.plan.problem
+        if not isinstance(elements_of_row, int):
+            return False
+        element_bytes = problem.b.element_bytes or problem.sum_bytes  # 0: as a packed element
+        return rows * elements_of_row * element_bytes <= MAX_PREFETCH_DISTANCE_BYTES
 
     def emit_factors(
         self,

@@ -144,25 +144,35 @@ def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
     varies_initially = bool(image_dims & _initial_dims(generic))  # the initial values, within an image
     if len(window_inputs) != 1 or varies_initially:
         return None
-    reads_input = bool(generic.block.args[window_inputs[0]].uses)
-    if not reads_input:
-        return None
-    axes = _axes(generic, window_inputs[0], (vertical, horizontal), static_sizes)
-    if axes is None:
-        return None
-    bits = bits_of(tensor_type(generic.inputs[window_inputs[0]]).element_type)
-    if bits < 8:  # elements of an image would share bytes
+    (input_,) = window_inputs
+    is_read = bool(generic.block.args[input_].uses)
+    axes = _axes(generic, input_, (vertical, horizontal), static_sizes)
+    bits = bits_of(tensor_type(generic.inputs[input_]).element_type)
+    if not is_read or axes is None or bits < 8:  # elements of fewer bits would share bytes
         return None
     element_bytes = max(bits, *(bits_of(tensor_type(v).element_type) for v in generic.op.results)) // 8
-    row_shifts, column_shifts = (axis.largest_shift_by_phase for axis in axes)  # with an entry for each phase
-    image_count = len(row_shifts) * len(column_shifts)
-    row_bytes = (axes[1].position_count + max(column_shifts.values())) * element_bytes * image_count  # in all images
-    most_rows = max(1, PACKED_BYTES // row_bytes - max(row_shifts.values()))
-    tile_count = ceil_quotient(axes[0].position_count, most_rows)
-    rows = ceil_quotient(axes[0].position_count, tile_count)  # tiles of about equal height
     return ImagePlan(
-        generic=generic, sizes=tuple(static_sizes), input=window_inputs[0], axes=axes, outer=tuple(outer), rows=rows
+        generic=generic,
+        sizes=tuple(static_sizes),
+        input=input_,
+        axes=axes,
+        outer=tuple(outer),
+        rows=_rows_of_tile(axes, element_bytes),
     )
+
+
+def _rows_of_tile(axes: tuple[Axis, Axis], element_bytes: int) -> int:
+    """Return the rows of a tile, so that its packed images have at most `PACKED_BYTES`; tiles are about equally high.
+
+    There is a packed image for each pair of a vertical and a horizontal phase.
+    """
+    vertical, horizontal = axes
+    row_shifts, column_shifts = vertical.largest_shift_by_phase, horizontal.largest_shift_by_phase
+    image_count = len(row_shifts) * len(column_shifts)
+    row_bytes = (horizontal.position_count + max(column_shifts.values())) * element_bytes * image_count  # in all images
+    most_rows = max(1, PACKED_BYTES // row_bytes - max(row_shifts.values()))
+    tile_count = ceil_quotient(vertical.position_count, most_rows)
+    return ceil_quotient(vertical.position_count, tile_count)
 
 
 def _initial_dims(generic: Structured) -> set[int]:
