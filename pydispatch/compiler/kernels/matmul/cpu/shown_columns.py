@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 from xdsl.dialects import arith
@@ -11,6 +12,8 @@ from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.matmul.column_end import Limits
+from pydispatch.compiler.kernels.matmul.cpu.nest import End
+from pydispatch.compiler.kernels.matmul.cpu.row_tiles import WorkgroupRows
 from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.conditions import both
@@ -20,54 +23,106 @@ COLUMN_UNIT = 64
 columns do not change which columns share a partial sum."""
 
 
-def last_shown(
-    frame: Frame, build: Builder, limits: Limits, point: Sequence[Index], begin: Index, end: Index, columns: int
-) -> Index:
-    """Emit the end of the unit with the last column in [begin, end) that the masks in memory show; `begin` if there is
-    none.
+def visible_end(
+    frame: Frame, scores: Sequence[int], limits: Limits, rows: WorkgroupRows, unit: int, block_columns: int
+) -> End | None:
+    """Emit the end of the columns that are visible to at least one row of a workgroup, rounded up to whole units.
 
-    Columns are the keys of an attention, rows its queries; a mask shows a column to a row if it lets its score count. A
-    unit is `COLUMN_UNIT` columns, which begin at a multiple of it. The loop visits all units, since its bounds are
-    constants, and reads the masks only in units that overlap [begin, end).
+    Columns are the keys of an attention, rows its queries; a mask shows a column to a row if it lets its score count.
+    Return None where all columns are visited.
 
     Args:
         frame: The kernel function.
-        build: Receives the code.
+        scores: Shape of the scores, whose last dimension is the columns.
+        limits: The masks that hide columns: computed bounds, and masks that are stored in memory.
+        rows: The rows of the workgroup.
+        unit: Columns that are visited or skipped as a whole.
+        block_columns: Columns of a register block of the product that computes the scores.
+    """
+    build, columns = frame.build, rows.tiles.columns
+    has_one_unit = unit >= columns
+    has_wider_blocks = block_columns > unit  # a register block would compute columns beyond the end
+    if not limits or has_one_unit or has_wider_blocks:
+        return None
+
+    def end_up_to_row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        """Return the end of the columns that a row or a later one needs; `i` counts rows backwards from the last one.
+
+        `carried` has the end of the columns that the later rows need.
+        """
+        row = inner.minus(inner.minus(rows.span.extent, 1), i)
+        point = rows.indices(inner, row, rank=len(scores))
+        (end_of_later_rows,) = carried
+        end_of_row = limits.end(frame.elements, inner, point, columns)
+        if limits.stored:  # masks in memory are read only beyond the columns that a later row needs anyway
+            search = _MaskSearch(frame, limits, point, begin=end_of_later_rows, end=end_of_row, columns=columns)
+            end_of_row = search.emit(inner)
+        return [inner.value(inner.most(end_of_later_rows, end_of_row))]
+
+    # At least one column is visited: a row without visible columns is computed from hidden ones. The loop begins with
+    # the last row: in causal attention it sees most columns, and the masks of earlier rows need not be read then.
+    row_count, most_rows = rows.span.extent, rows.tiles.rows  # the first may be dynamic
+    (end,) = build.loop(0, row_count, [build.index(1)], end_up_to_row, index_below=most_rows)
+    end = build.assume_below(end, columns + 1)
+    return End(build.least(build.times(build.ceil_quotient(end, unit), unit), columns), unit)
+
+
+@dataclass(frozen=True)
+class _MaskSearch:
+    """Search for the last column of a row that the masks in memory show, in units of `COLUMN_UNIT` columns.
+
+    The loop visits all units, since its bounds are constants, and reads the masks only in units that overlap
+    [begin, end).
+
+    Attributes:
+        frame: The kernel function.
         limits: The masks, of which those in memory (`limits.stored`) are read.
         point: Indices of an element of the row in the scores; the last one, its column, is not used.
         begin: The first column that is checked.
         end: The end of the columns that are checked.
         columns: Number of all columns, a constant.
     """
-    units = ceil_quotient(columns, COLUMN_UNIT)
 
-    def unit(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        """Return the end of the unit `units - 1 - i` if it is in the range and has a shown column; else `carried`.
+    frame: Frame
+    limits: Limits
+    point: Sequence[Index]
+    begin: Index
+    end: Index
+    columns: int
 
-        `carried` is what later units have returned: `begin` as long as none of them has a shown column.
+    def emit(self, build: Builder) -> Index:
+        """Emit the end of the unit with the last shown column, but at most `end`; `begin` if no column is shown."""
+        units = ceil_quotient(self.columns, COLUMN_UNIT)
+
+        def search_unit(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Search the unit `units - 1 - i`: the last unit is the first one that is searched."""
+            return [self._search_unit(inner, inner.minus(units - 1, i), *carried)]
+
+        (last_end,) = build.loop(0, units, [build.value(self.begin)], search_unit)
+        return build.least(last_end, build.most(self.end, self.begin))  # the unit may reach past `end`
+
+    def _search_unit(self, build: Builder, unit: Index, later_end: SSAValue) -> SSAValue:
+        """Return the end of a unit if it is in the range and has a shown column; else `later_end`.
+
+        `later_end` is what later units have returned: `begin` as long as none of them has a shown column.
         """
-        first = inner.times(inner.minus(units - 1, i), COLUMN_UNIT)
-        stop = inner.least(inner.plus(first, COLUMN_UNIT), columns)
-
-        def is_shown(innermost: Builder, column: Index) -> SSAValue:
-            """Return whether all masks show a column to the row."""
-            shown = [mask.emit(frame.elements, innermost, [*point[:-1], column]) for mask in limits.stored]
-            return reduce(lambda a, b: innermost.add(arith.AndIOp(a, b)), shown)
-
-        # Masks are read from the last unit on, until a unit has a shown column.
-        not_found = inner.value(begin)
-        (later_end,) = carried
-        overlaps_range = both(inner, inner.less(first, end), inner.less(begin, stop))
-        is_needed = both(inner, overlaps_range, inner.add(arith.CmpiOp(later_end, not_found, "eq")))
-        shown_end = inner.choose(
+        first = build.times(unit, COLUMN_UNIT)
+        stop = build.least(build.plus(first, COLUMN_UNIT), self.columns)
+        not_found = build.value(self.begin)
+        overlaps_range = both(build, build.less(first, self.end), build.less(self.begin, stop))
+        is_needed = both(build, overlaps_range, build.add(arith.CmpiOp(later_end, not_found, "eq")))
+        return build.choose(
             is_needed,
-            lambda b: b.add(arith.SelectOp(is_any_column(b, first, stop, is_shown), b.value(stop), not_found)),
+            lambda b: b.add(
+                arith.SelectOp(is_any_column(b, first, stop, self._is_shown), b.value(stop), not_found),
+            ),
             lambda b: later_end,
         )
-        return [shown_end]
 
-    (last_end,) = build.loop(0, units, [build.value(begin)], unit)
-    return build.least(last_end, build.most(end, begin))  # the unit may reach past `end`
+    def _is_shown(self, build: Builder, column: Index) -> SSAValue:
+        """Return whether all masks show a column to the row, an i1."""
+        shown = [mask.emit(self.frame.elements, build, [*self.point[:-1], column]) for mask in self.limits.stored]
+        return reduce(lambda a, b: build.add(arith.AndIOp(a, b)), shown)
 
 
 def is_any_column(build: Builder, first: Index, stop: Index, is_true: Callable[[Builder, Index], SSAValue]) -> SSAValue:

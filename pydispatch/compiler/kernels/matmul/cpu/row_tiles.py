@@ -1,0 +1,110 @@
+"""Division of the rows of two chained contractions among workgroups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from pydispatch.compiler.kernels.matmul.chain import Chain
+from pydispatch.compiler.kernels.matmul.cpu.nest import Span
+from pydispatch.compiler.kernels.matmul.cpu.plan import Plan
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil_quotient
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.tensors import tensor_type
+from pydispatch.ir.values import shape_of
+
+MAX_ROWS_BYTES = 128 << 10
+"""Maximum size of the rows of a workgroup: half of a small second-level cache, which also has packed operands."""
+
+MIN_WORKGROUPS = 8
+"""Minimum number of workgroups of a kernel, if the rows have so many register blocks, which are not cut."""
+
+
+@dataclass(frozen=True)
+class RowTiles:
+    """The division of the rows of two chained contractions among workgroups.
+
+    Attributes:
+        axis: The dimension of `Chain.rows` that is M in both products; None where there is a single row.
+        row_count: Size of that dimension.
+        columns: Elements of a row.
+        outer: Sizes of the outer dimensions of `Chain.rows`: all but the rows and columns.
+        block: Rows of the higher register block of both products, at most `row_count`.
+        rows: Rows of a workgroup: a multiple of `block`, or all. The last workgroup may have fewer.
+        stride: Elements from one row to the next in workgroup memory.
+    """
+
+    axis: int | None
+    row_count: int
+    columns: int
+    outer: tuple[int, ...]
+    block: int
+    rows: int
+    stride: int
+
+    @staticmethod
+    def of(chain: Chain, first: Plan, second: Plan, level: Level) -> RowTiles:
+        """Return the division with most rows within `MAX_ROWS_BYTES` that leaves `MIN_WORKGROUPS` workgroups if
+        possible.
+
+        Args:
+            chain: The chain.
+            first: Plan of its first product.
+            second: Plan of its second product.
+            level: The CPU. Rows whose length is a multiple of 256 bytes are padded by a vector: they would compete for
+                the same sets of its cache.
+        """
+        shape, m = shape_of(chain.rows), chain.second.m
+        axis = None if m is None else chain.second_loops.index(m)
+        count, columns = 1 if axis is None else shape[axis], shape[-1]
+        outer = tuple(shape[d] for d in chain.outer)
+        size = 8 if str(tensor_type(chain.rows).element_type) == "f64" else 4
+        stride = columns + (level.vector // size if columns * size % 256 == 0 else 0)
+        block = min(max(first.schedule.mr, second.schedule.mr), count)
+        blocks = max(1, MAX_ROWS_BYTES // (size * stride * block))
+        while blocks > 1 and prod(outer) * ceil_quotient(count, blocks * block) < MIN_WORKGROUPS:
+            blocks -= 1
+        return RowTiles(
+            axis=axis,
+            row_count=count,
+            columns=columns,
+            outer=outer,
+            block=block,
+            rows=min(count, blocks * block),
+            stride=stride,
+        )
+
+    @property
+    def workgroups(self) -> int:
+        """Number of workgroups."""
+        return prod(self.outer) * ceil_quotient(self.row_count, self.rows)
+
+
+@dataclass(frozen=True)
+class WorkgroupRows:
+    """Rows of a chain that one workgroup computes.
+
+    Attributes:
+        tiles: The division of all rows among workgroups.
+        outer_dims: The outer dimensions of the rows, `Chain.outer`.
+        outer: Index of each outer dimension.
+        span: The rows, along `tiles.axis`.
+    """
+
+    tiles: RowTiles
+    outer_dims: Sequence[int]
+    outer: tuple[Index, ...]
+    span: Span
+
+    def indices(self, build: Builder, row: Index, rank: int) -> list[Index]:
+        """Return the indices of a row in a tensor of `rank` dimensions, with 0 for its column.
+
+        `row` is counted from the first row of the workgroup.
+        """
+        indices: list[Index] = [0] * rank
+        for dim, index in zip(self.outer_dims, self.outer, strict=True):
+            indices[dim] = index
+        if self.tiles.axis is not None:
+            indices[self.tiles.axis] = build.plus(self.span.first, row)
+        return indices
