@@ -45,6 +45,10 @@ class Target:
     buffer: SSAValue
     offset: Index
 
+    def element(self, build: Builder, i: Index, j: Index, width: int) -> Index:
+        """Return the index in `buffer` of the sum in row `i` and column `j` of a block of `width` columns."""
+        return build.plus(self.offset, build.plus(build.times(i, width), j))
+
 
 @dataclass(frozen=True)
 class Products:

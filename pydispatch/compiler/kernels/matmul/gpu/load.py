@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 from xdsl.dialects import arith, memref, scf, tensor
@@ -213,40 +214,43 @@ class Staging:
             location: The tile of the workgroup, of which the outer indices are read.
             sizes: Sizes of all loop dimensions.
         """
-        operand, steps = self.operand, self.plan.steps
-        row_count, step_count = collapsed_size(build, sizes, operand.dims), collapsed_size(build, sizes, steps)
-
-        def load_run(inner: Builder, run: Run) -> None:
-            """Emit the loads of one run, `vector_width` elements along K or along the rows, into private memory."""
-            row_length, step_length = (
-                (1, operand.vector_width) if operand.is_k_contiguous else (operand.vector_width, 1)
-            )
-            # Rows beyond the end repeat the last ones; only steps beyond the end must not count.
-            row_run, _ = self._clamped_run(
-                inner, block=tile, extent=self.extent, run_in_block=run.row_run, length=row_length, size=row_count
-            )
-            step_run, exists = self._clamped_run(
-                inner,
-                block=iteration,
-                extent=self.tile.depth,
-                run_in_block=run.step_run,
-                length=step_length,
-                size=step_count,
-            )
-            points: list[list[Index]] = []
-            for i in range(operand.vector_width):
-                row_of_element = row_run if operand.is_k_contiguous else inner.linear(row_run, operand.vector_width, i)
-                step_of_element = (
-                    inner.linear(step_run, operand.vector_width, i) if operand.is_k_contiguous else step_run
-                )
-                indices = dict(location.outer)
-                for dims, index in ((operand.dims, row_of_element), (steps, step_of_element)):
-                    indices.update(zip(dims, inner.split(index, [sizes[d] for d in dims]), strict=True))
-                points.append(self._coordinates(inner, indices))
-            self._store_private(inner, run, points, exists)
-
         pinned = build.without_load_motion()  # loads stay in the iteration that prefetches them
-        self._for_each_run(pinned, invocation, load_run)
+        self._for_each_run(pinned, invocation, partial(self._load_run, tile, iteration, location, sizes))
+
+    def _load_run(
+        self, tile: Index, iteration: Index, location: Location, sizes: Sequence[Index], build: Builder, run: Run
+    ) -> None:
+        """Emit the loads of one run, `vector_width` elements along K or along the rows, into private memory.
+
+        Rows beyond the end repeat the last ones; only steps beyond the end must not count. The first parameters are
+        those of `load`.
+        """
+        operand, steps, width = self.operand, self.plan.steps, self.operand.vector_width
+        row_count, step_count = collapsed_size(build, sizes, operand.dims), collapsed_size(build, sizes, steps)
+        row_length, step_length = (1, width) if operand.is_k_contiguous else (width, 1)
+        row_run, _ = self._clamped_run(
+            build, block=tile, extent=self.extent, run_in_block=run.row_run, length=row_length, size=row_count
+        )
+        step_run, exists = self._clamped_run(
+            build,
+            block=iteration,
+            extent=self.tile.depth,
+            run_in_block=run.step_run,
+            length=step_length,
+            size=step_count,
+        )
+        points: list[list[Index]] = []
+        for i in range(width):
+            row, step = (
+                (row_run, build.linear(step_run, width, i))
+                if operand.is_k_contiguous
+                else (build.linear(row_run, width, i), step_run)
+            )
+            indices = dict(location.outer)
+            for dims, index in ((operand.dims, row), (steps, step)):
+                indices.update(zip(dims, build.split(index, [sizes[d] for d in dims]), strict=True))
+            points.append(self._coordinates(build, indices))
+        self._store_private(build, run, points, exists)
 
     def _store_private(self, build: Builder, run: Run, points: Sequence[list[Index]], exists: SSAValue | bool) -> None:
         """Emit stores of the elements of a run into private memory.
