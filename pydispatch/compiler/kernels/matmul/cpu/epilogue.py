@@ -14,7 +14,6 @@ from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.transpose_blocks import (
-    MIN_TRANSPOSED_SIDE,
     SIDE,
     StridedBlock,
     transpose_block,
@@ -22,6 +21,7 @@ from pydispatch.compiler.kernels.loops.transpose_blocks import (
 from pydispatch.compiler.kernels.matmul.cpu.factor_sums import FactorSums
 from pydispatch.compiler.kernels.matmul.cpu.nest import Block, Nest, Region
 from pydispatch.compiler.kernels.matmul.cpu.outputs import Output
+from pydispatch.compiler.kernels.matmul.cpu.packing import MIN_TRANSPOSED_SIDE
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan
 from pydispatch.compiler.kernels.matmul.cpu.products import Target
 from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient
