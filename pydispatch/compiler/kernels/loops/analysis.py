@@ -251,22 +251,14 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
     expensive value that several loops read goes to workgroup memory, or to the row of an unused result.
     """
     trial = emit_trial(frame, nest, depth=nest.outer_rank)
-    elements, dims = trial.elements, trial.dims
     results = {value for value, _ in nest.stores}
-    builders_of_value: dict[SSAValue, list[Builder]] = {}
-    for value, builder, indices in elements.computed_elements:
-        if not isinstance(value, OpResult) or len(indices) != len(dims) or builder.depth <= nest.outer_rank:
-            continue
-        row = trial.indices[: nest.outer_rank]
-        if covers(builder, row, indices, dims):  # the loops of the builder visit all elements of the row
-            builders_of_value.setdefault(value, []).append(builder)
     storage: dict[SSAValue, SSAValue | None] = {}
     unused_results = [v for v, _ in nest.stores]
     row_elements = 1  # of a row; -1 if a size is dynamic
-    for size in dims[nest.outer_rank :]:
+    for size in trial.dims[nest.outer_rank :]:
         row_elements = row_elements * size if isinstance(size, int) and row_elements >= 0 else -1
     innermost_loop = trial.levels[-1]  # stores the results; the other builders belong to reductions
-    for value, builders in builders_of_value.items():
+    for value, builders in _loops_over_row(trial, nest).items():
         first_is_reduction = builders[0] is not innermost_loop
         if not first_is_reduction:
             continue
@@ -284,6 +276,18 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
                 storage[value] = fitting[0]  # in the row of another result, which is written later
                 unused_results.remove(fitting[0])
     return storage
+
+
+def _loops_over_row(trial: Trial, nest: LoopNest) -> dict[OpResult, list[Builder]]:
+    """Return, for each value that loops of a trial compute for a whole row, the bodies of these loops in order."""
+    row = trial.indices[: nest.outer_rank]
+    bodies: dict[OpResult, list[Builder]] = {}
+    for value, builder, indices in trial.elements.computed_elements:
+        if not isinstance(value, OpResult) or len(indices) != len(trial.dims) or builder.depth <= nest.outer_rank:
+            continue
+        if covers(builder, row, indices, trial.dims):  # the loops of the builder visit all elements of the row
+            bodies.setdefault(value, []).append(builder)
+    return bodies
 
 
 def _element(value: SSAValue) -> Attribute:

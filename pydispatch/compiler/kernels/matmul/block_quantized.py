@@ -181,8 +181,8 @@ def _split_last(
     if not isinstance(value.owner, kind):
         return value, None
     inner, operand = value.owner.operands
-    term = body.term(operand, dims)
-    return (value, None) if term is None else (inner, term)
+    parameter = body.parameter(operand, dims)
+    return (value, None) if parameter is None else (inner, parameter)
 
 
 def _match(contraction: Contraction, weights: Factor, row_factor: Factor) -> BlockQuantized | None:
@@ -262,7 +262,7 @@ class _Body:
     contraction: Contraction
     weights: Factor
 
-    def term(self, value: SSAValue, dims: tuple[int, int, int]) -> float | PerBlock | None:
+    def parameter(self, value: SSAValue, dims: tuple[int, int, int]) -> float | PerBlock | None:
         """Return a zero point, scale or offset as a constant or a tensor; None for another value.
 
         dims: loops over panels, blocks and columns, which index the tensor; one without blocks has the outer two.

@@ -230,7 +230,8 @@ class _BlockProducts(PanelWorkgroup):
         """Emit the addition of one row of a register block to the totals.
 
         It is `total += offset * row_sum + (product - zero * row_sum) * scale`, without the terms that this product
-        lacks. Products and sums of integers are multiplied by the unit of the block: the value of the integer 1.
+        lacks (a zero point or an offset). Products and sums of integers are multiplied by the unit of the block: the
+        value of the integer 1.
 
         Args:
             build: Receives the code.
@@ -278,7 +279,7 @@ class _BlockProducts(PanelWorkgroup):
 
         def value_of(per_block: PerBlock) -> SSAValue:
             """Return the zero point, scale or offset in `per_block` of this column and block of K."""
-            return self._term(build, per_block, position.panel, position.block, column_of_panel)
+            return self._load_parameter(build, per_block, position.panel, position.block, column_of_panel)
 
         product = self._product_value(build, row, column, block_of_row)
         # Where there are digits, `zero_terms` have subtracted a constant zero point already.

@@ -55,25 +55,21 @@ class FactorSums:
 
     @staticmethod
     def cleared(frame: Frame, products: Products, build: Builder) -> FactorSums:
-        """Allocate the sums that the offsets need, and emit code that sets them to zero."""
-        plan, elements = products.nest.plan, frame.elements
-        arithmetic, schedule = plan.arithmetic, plan.schedule
+        """Allocate the sums that the offsets need, and emit code that sets them to zero.
 
-        def filled(initial: IntegerAttr, count: int) -> SSAValue:
-            """Return a new buffer of `count` elements of the type and value of `initial`."""
-            buffer = elements.fresh(initial.type, count)
-            value = build.pure(arith.ConstantOp(initial))
-            build.parallel(0, count, lambda b, i: elements.store(b, value, buffer, [i]))
-            return buffer
-
+        Sums of B's columns are the product of a row of ones, in place of A, and B. Sums of A's rows are the product of
+        A and LANES columns of ones, in place of B.
+        """
+        plan = products.nest.plan
+        arithmetic, schedule, contraction = plan.arithmetic, plan.schedule, plan.contraction
+        zero = IntegerAttr(0, i32)
         # A workgroup's tile has mt rows of A and nt columns of B.
-        sums_of_columns = filled(IntegerAttr(0, i32), schedule.nt) if arithmetic.a_offset else None
-        sums_of_rows = filled(IntegerAttr(0, i32), schedule.mt * LANES) if arithmetic.b_offset else None
-        # Sums of B's columns are the product of a row of ones, in place of A, and B. Sums of A's rows are the product
-        # of A and LANES columns of ones, in place of B. Both matrices of ones are views of one small buffer, which has
-        # `plan.group` steps of K, for one instruction, of LANES columns. Strides of 0 repeat it along rows and steps.
-        ones = filled(IntegerAttr(1, i8), plan.group * LANES)
-        a, b, n = plan.contraction.a, plan.contraction.b, plan.contraction.n
+        sums_of_columns = _filled(frame, build, zero, schedule.nt) if arithmetic.a_offset else None
+        sums_of_rows = _filled(frame, build, zero, schedule.mt * LANES) if arithmetic.b_offset else None
+        # Both matrices of ones are views of one small buffer, which has `plan.group` steps of K, for one instruction,
+        # of LANES columns. Strides of 0 repeat it along rows and steps.
+        ones = _filled(frame, build, IntegerAttr(1, i8), plan.group * LANES)
+        a, b, n = contraction.a, contraction.b, contraction.n
         ones_a = OperandView(a, ones, strides=(0,) * len(a.coordinates), is_ones=True)
         strides_b = tuple(int(n is not None and c.coefficient(n) != 0) for c in b.coordinates)  # 1 along the columns
         ones_b = OperandView(b, ones, strides=strides_b, is_ones=True)
@@ -134,6 +130,15 @@ class FactorSums:
             count = build.pure(arith.IndexCastOp(build.value(steps), i32))
             total = _plus_product(build, total, count, arithmetic.a_offset * arithmetic.b_offset)
         return total
+
+
+def _filled(frame: Frame, build: Builder, initial: IntegerAttr, count: int) -> SSAValue:
+    """Return a new buffer of `count` elements of the type and value of `initial`."""
+    elements = frame.elements
+    buffer = elements.fresh(initial.type, count)
+    value = build.pure(arith.ConstantOp(initial))
+    build.parallel(0, count, lambda b, i: elements.store(b, value, buffer, [i]))
+    return buffer
 
 
 def _load(build: Builder, buffer: SSAValue, index: Index) -> SSAValue:

@@ -143,7 +143,9 @@ class PanelWorkgroup(ABC):
         )
         return view_as(build, buffer, start, [match.groups, columns, group], [match.width * group, group, 1])
 
-    def _term(self, build: Builder, per_block: PerBlock, panel: Index, block: Index, column: Index) -> SSAValue:
+    def _load_parameter(
+        self, build: Builder, per_block: PerBlock, panel: Index, block: Index, column: Index
+    ) -> SSAValue:
         """Emit the load of a zero point, scale or offset, as f32: the element of `per_block` for a column of a panel,
         and for the block of K if `per_block` has an element for each block.
         """

@@ -44,8 +44,8 @@ class Rows:
     """Rows of A in workgroup memory, as f32 or as integers, and the sums of their blocks.
 
     A row has blocks of adjacent steps of K. An element of a block is `unit` of the block times an integer of 1 to 3
-    signed bytes, its digits: d0 + 2^8 d1 + 2^16 d2. Products with weights multiply digits; the sums give the terms of
-    the weights' zero points and offsets.
+    signed bytes, its digits: d0 + 2^8 d1 + 2^16 d2. Products with weights multiply digits; zero points
+    and offsets of the weights are multiplied by the sums.
 
     Attributes:
         copy: Buffer of f32 elements, [row][step of K].

@@ -50,13 +50,13 @@ class UnpackedProducts(PanelWorkgroup):
         return self.frame.elements.fresh(f32, self.conversion.steps * self.sizes.columns)
 
     @cached_property
-    def _terms(self) -> SSAValue:
+    def _parameters(self) -> SSAValue:
         """Buffer of the zero points, scales and offsets of the columns of a register block."""
-        return self.frame.elements.fresh(f32, self._term_count * self.sizes.columns)
+        return self.frame.elements.fresh(f32, self._parameter_count * self.sizes.columns)
 
     @property
-    def _term_count(self) -> int:
-        """Number of terms of a column: the zero point, the scale and, if there is one, the offset."""
+    def _parameter_count(self) -> int:
+        """Number of parameters of a column: the zero point, the scale and, if there is one, the offset."""
         return 2 if self.match.offset is None else 3
 
     def _convert_rows(self, build: Builder, first_block: Index) -> None:
@@ -89,21 +89,21 @@ class UnpackedProducts(PanelWorkgroup):
     def _unpack(self, build: Builder, panel: Index, first_block: Index, block_of_chunk: Index, column: Index) -> None:
         """Emit the conversion of the weights of a block of K to f32, for the columns of a register block."""
         match, width, block = self.match, self.sizes.columns, build.plus(first_block, block_of_chunk)
-        terms = [match.zero, 1.0 if match.scale is None else match.scale, match.offset][: self._term_count]
+        parameters = [match.zero, 1.0 if match.scale is None else match.scale, match.offset][: self._parameter_count]
 
-        def terms_of_column(inner: Builder, j: Index) -> None:
-            """Store the terms of column `j` of the register block."""
-            for row, term in enumerate(terms):
-                if isinstance(term, PerBlock):
-                    value = self._term(inner, term, panel, block, inner.plus(column, j))
+        def parameters_of_column(inner: Builder, j: Index) -> None:
+            """Store the parameters of column `j` of the register block."""
+            for row, parameter in enumerate(parameters):
+                if isinstance(parameter, PerBlock):
+                    value = self._load_parameter(inner, parameter, panel, block, inner.plus(column, j))
                 else:
-                    assert term is not None
-                    value = f32_constant(inner, term)
-                self.frame.elements.store(inner, value, self._terms, [inner.plus(j, row * width)])
+                    assert parameter is not None
+                    value = f32_constant(inner, parameter)
+                self.frame.elements.store(inner, value, self._parameters, [inner.plus(j, row * width)])
 
-        build.parallel(0, width, terms_of_column)
+        build.parallel(0, width, parameters_of_column)
         weights = self.weights(build, panel, block, column, width)
         target_offset = build.times(block_of_chunk, match.steps_per_block * width)
         target = view_as(build, self._b, target_offset, [match.steps_per_block, width], [width, 1])
-        terms_view = view_as(build, self._terms, 0, [self._term_count, width], [width, 1])
-        build.add(UnpackOp(operands=[weights, target, [terms_view]]))
+        parameters_view = view_as(build, self._parameters, 0, [self._parameter_count, width], [width, 1])
+        build.add(UnpackOp(operands=[weights, target, [parameters_view]]))

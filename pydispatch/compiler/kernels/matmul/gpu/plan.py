@@ -274,68 +274,67 @@ def _operands(
         sizes: Sizes of all loop dimensions; None where dynamic.
     """
     assert contraction.m is not None and contraction.n is not None
-    left = _operand(
-        elements,
-        contraction,
-        factor=replace(contraction.a, value=values[0]),
-        dims=dims[0],
-        extent=tile.height,
-        tile=tile,
-        sizes=sizes,
-        last_dim=contraction.m,
-    )
-    right = _operand(
-        elements,
-        contraction,
-        factor=replace(contraction.b, value=values[1]),
-        dims=dims[1],
-        extent=tile.width,
-        tile=tile,
-        sizes=sizes,
-        last_dim=contraction.n,
-    )
+    factors = (replace(contraction.a, value=values[0]), replace(contraction.b, value=values[1]))
+    rows_of_a = _Staged(factors[0], dims[0], last_dim=contraction.m, extent=tile.height)
+    columns_of_b = _Staged(factors[1], dims[1], last_dim=contraction.n, extent=tile.width)
+    left, right = (_operand(elements, contraction, staged, tile, sizes) for staged in (rows_of_a, columns_of_b))
     return left, right
 
 
-def _operand(
-    elements: Elements,
-    contraction: Contraction,
-    factor: Factor,
-    dims: tuple[int, ...],
-    extent: int,
-    tile: Tile,
-    sizes: Sequence[int | None],
-    last_dim: int,
-) -> Operand:
-    """Return a factor as an operand, with the widest vector load that is legal, of at most 16 bytes.
+class _Staged(NamedTuple):
+    """A factor whose tile is staged in workgroup memory.
 
-    A vector load needs aligned rows in memory. Its width must divide the extent of the tile along the vector, and must
-    leave loads for all invocations. Vectors are along K, or along `last_dim`, the last of `dims`. `extent` is the
-    number of rows of A, or of columns of B, in the tile. Other parameters are as in `_operands`, for one operand.
+    Attributes:
+        factor: The factor, A or B.
+        dims: The dimensions that are collapsed into its rows, or the columns of B.
+        last_dim: The last of `dims`: M or N.
+        extent: Rows of A, or columns of B, in the tile.
     """
-    value = contraction.tensor_of(factor)
+
+    factor: Factor
+    dims: tuple[int, ...]
+    last_dim: int
+    extent: int
+
+
+def _operand(
+    elements: Elements, contraction: Contraction, staged: _Staged, tile: Tile, sizes: Sequence[int | None]
+) -> Operand:
+    """Return a factor as an operand, with the widest vector load that is legal, along K or along `staged.last_dim`.
+
+    Other parameters are as in `_operands`.
+    """
+    factor = staged.factor
     has_rows_of_k = factor.is_last(contraction.k) and factor.coordinates[-1].is_identity(contraction.k)
-    is_along_k = has_rows_of_k or not factor.is_last(last_dim)  # also if neither dimension is contiguous
-    dim, length = (contraction.k, tile.depth) if is_along_k else (last_dim, extent)
+    is_along_k = has_rows_of_k or not factor.is_last(staged.last_dim)  # also if neither dimension is contiguous
+    dim, length = (contraction.k, tile.depth) if is_along_k else (staged.last_dim, staged.extent)
+    value = contraction.tensor_of(factor)
     vector_width = 1
     if isinstance(value.type, TensorType) and _contiguous_argument(elements, value) is not None and factor.is_last(dim):
-        bits = max(8, bit_width(value.type.element_type) or LARGEST_LOAD_BITS)  # no vector loads of unknown widths
         row_length = value.type.get_shape()[-1]
         # The dimension is static, and reads each row of the tensor from its first element to its last.
         has_whole_rows = factor.coordinates[-1].is_identity(dim) and sizes[dim] == row_length > 0
-        vector_width = next(
-            (
-                width
-                for width in (16, 8, 4, 2)
-                if width * bits <= LARGEST_LOAD_BITS
-                and has_whole_rows
-                and row_length % width == 0
-                and extent * tile.depth // width >= tile.invocations
-                and length % width == 0
-            ),
-            1,
-        )
-    return Operand(factor=factor, dims=dims, vector_width=vector_width, is_k_contiguous=is_along_k)
+        bits = max(8, bit_width(value.type.element_type) or LARGEST_LOAD_BITS)  # no vector loads of unknown widths
+        if has_whole_rows:
+            vector_width = _vector_width(bits, row_length, length, staged.extent * tile.depth, tile.invocations)
+    return Operand(factor=factor, dims=staged.dims, vector_width=vector_width, is_k_contiguous=is_along_k)
+
+
+def _vector_width(bits: int, row_length: int, length: int, tile_elements: int, invocations: int) -> int:
+    """Return the elements of the widest legal vector load, of at most `LARGEST_LOAD_BITS`; 1 for scalar loads.
+
+    Args:
+        bits: Bits of an element.
+        row_length: Elements of a row of the tensor, which must begin at a multiple of the vector's size.
+        length: Elements of the tile along the vector, which must be whole vectors.
+        tile_elements: Elements of the tile, which must be enough vectors for all invocations.
+        invocations: Number of invocations of a workgroup.
+    """
+    for width in (16, 8, 4, 2):
+        has_whole_vectors = row_length % width == 0 and length % width == 0
+        if width * bits <= LARGEST_LOAD_BITS and has_whole_vectors and tile_elements // width >= invocations:
+            return width
+    return 1
 
 
 def _tile_counts(plan: Plan, build: Builder, sizes: Sequence[Index]) -> tuple[list[Index], Index, Index]:
