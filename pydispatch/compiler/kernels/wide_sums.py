@@ -13,7 +13,7 @@ from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, TensorType, f32
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.linalg.ops import GenericOp
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.kernel_ir.words import bit_width
@@ -91,38 +91,49 @@ def _widen_result(op: GenericOp, index: int) -> None:
 
     `_is_narrow_reduction` must hold for the result.
     """
-    block, argument_index = op.body.block, len(op.inputs) + index  # inputs come before outputs
-    narrow = op.results[index].type
-    assert isinstance(narrow, TensorType) and block.last_op is not None
-    combine = cast(OpResult, block.last_op.operands[index]).op
-    narrow_accumulator = block.args[argument_index]
-    wide_accumulator = block.insert_arg(f32, argument_index + 1)
-    added = next(v for v in combine.operands if v is not narrow_accumulator)
-    extended = _extended_term(combine, added)  # may recompute `added`, which is then unused
-    flags = combine.properties.get("fastmath")
-    total = cast("type[arith.FloatingPointLikeBinaryOperation]", type(combine))(
-        wide_accumulator, extended, cast("arith.FastMathFlagsAttr | None", flags)
-    )
-    block.insert_op_before(total, combine)
-    combine.results[0].replace_all_uses_with(total.results[0])
-    erase_op(combine)
-    if isinstance(added, OpResult) and added.op.parent is block and not added.uses.get_length():
-        erase_op(added.op)
-    block.erase_arg(narrow_accumulator)
+    argument_index = len(op.inputs) + index  # inputs come before outputs
+    _widen_accumulator(op.body.block, index, argument_index)
     op.operands[argument_index] = _widened_initial(op, op.operands[argument_index])
     result = op.results[index]
+    narrow = result.type
+    assert isinstance(narrow, TensorType) and op.parent is not None
     result._type = TensorType(f32, narrow.get_shape(), narrow.encoding)
     rounded = arith.TruncFOp(result, narrow)
-    assert op.parent is not None
     op.parent.insert_op_after(rounded, op)
     rounded.result.name_hint = result.name_hint
     result.replace_uses_with_if(rounded.result, lambda use: use.operation is not rounded)
 
 
-def _extended_term(combine: Operation, value: SSAValue) -> SSAValue:
+def _widen_accumulator(body: Block, index: int, argument_index: int) -> None:
+    """Replace an accumulator of a reduction's body, and the operation that combines it with a step, by those of f32.
+
+    Args:
+        body: The body.
+        index: Number of the result.
+        argument_index: Number of the argument of the body that is its accumulator.
+    """
+    assert body.last_op is not None
+    combine = cast(OpResult, body.last_op.operands[index]).op
+    narrow_accumulator = body.args[argument_index]
+    wide_accumulator = body.insert_arg(f32, argument_index + 1)
+    added = next(v for v in combine.operands if v is not narrow_accumulator)
+    extended = _extended_value(combine, added)  # may recompute `added`, which is then unused
+    flags = combine.properties.get("fastmath")
+    total = cast("type[arith.FloatingPointLikeBinaryOperation]", type(combine))(
+        wide_accumulator, extended, cast("arith.FastMathFlagsAttr | None", flags)
+    )
+    body.insert_op_before(total, combine)
+    combine.results[0].replace_all_uses_with(total.results[0])
+    erase_op(combine)
+    if isinstance(added, OpResult) and added.op.parent is body and not added.uses.get_length():
+        erase_op(added.op)
+    body.erase_arg(narrow_accumulator)
+
+
+def _extended_value(combine: Operation, value: SSAValue) -> SSAValue:
     """Return the value that one step combines with the accumulator, extended to f32 before `combine`.
 
-    A term of a sum that is a product is computed again from extended factors, so that it is not rounded.
+    A product that is added to a sum is computed again from extended factors, so that it is not rounded.
     """
     if isinstance(value, OpResult) and isinstance(value.op, arith.MulfOp) and combine.name == "arith.addf":
         factors = [insert_before(arith.ExtFOp(factor, f32), combine) for factor in value.op.operands]

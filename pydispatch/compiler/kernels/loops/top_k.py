@@ -146,6 +146,9 @@ class _Heap:
     An element is a value of each operand of the operation, and its column in the row. The children of the element at
     position i are at 2 * i + 1 and 2 * i + 2; the root, at 0, is the last element in the order of the operation.
 
+    Elements are stored in any order first, and `order` makes a heap of them. `sift_down` then replaces the root, as
+    often as needed. `sort` ends the heap: it leaves the elements in the order of the operation.
+
     Attributes:
         elements: Tensors of the kernel.
         op: The operation.

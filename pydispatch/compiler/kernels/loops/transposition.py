@@ -76,23 +76,32 @@ def transposition_of(
         dims: Sizes of the dimensions of the nest.
         result_bits: Bits of an element of the result that has the longest ones.
     """
-    if len(indices) < 2:  # one dimension has no other to be contiguous along
+    along = _transposed_dim(loads, indices)
+    if along is None:
         return None
-    last_index = indices[-1]
-    # A load is contiguous along the loop that counts its last index.
-    last_counters = [(_counter_of(where[-1]), where[:-1]) for _, where in loads if where]  # (counter, other indices)
-    # Of loads that are contiguous along another loop, only those that depend on the last loop too are transposed.
-    along_counters = [last for last, others in last_counters if last in indices[:-1] and last_index in others]
-    contiguous_count = sum(last is last_index for last, _ in last_counters)
-    if not along_counters or contiguous_count > len(along_counters):
-        return None
-    along = list(indices).index(along_counters[0])  # several such loops are not told apart: the first load decides
     load_bits = max(bits_of(tensor_type(tensor).element_type) for tensor, where in loads if where)
     # A block has several square tiles, one below the other, if the operands have longer elements than the results.
     squares = min(MOST_SQUARES, max(1, load_bits // max(1, result_bits)))
     are_static = all(isinstance(size, int) for size in dims)
     joinable = (d for d in range(len(indices) - 1) if are_static and _are_adjacent(loads, indices, dims, dim=d))
     return Transposition(along=along, first_joined=next(joinable, -1), squares=squares)
+
+
+def _transposed_dim(loads: Sequence[Load], indices: Sequence[Index]) -> int | None:
+    """Return the dimension of the nest along which more loads are contiguous than along the last one; None for none.
+
+    In `r[i, j] = a[j, i]` the load is contiguous along the loop over i, which counts its last index. Only loads that
+    depend on the last loop, too, count for another one.
+    """
+    if len(indices) < 2:  # one dimension has no other to be contiguous along
+        return None
+    last_index = indices[-1]
+    last_counters = [(_counter_of(where[-1]), where[:-1]) for _, where in loads if where]  # (counter, other indices)
+    along_counters = [last for last, others in last_counters if last in indices[:-1] and last_index in others]
+    contiguous_count = sum(last is last_index for last, _ in last_counters)
+    if not along_counters or contiguous_count > len(along_counters):
+        return None
+    return list(indices).index(along_counters[0])  # several such loops are not told apart: the first load decides
 
 
 def _counter_of(index: Index) -> Index:

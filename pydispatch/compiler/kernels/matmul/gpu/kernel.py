@@ -252,11 +252,7 @@ class _Workgroup:
         """
         contraction, elements = self.plan.contraction, self.frame.elements
         pinned = build.without_load_motion()  # loads are not hoisted out of the loop over invocations
-        opaque = pinned.add(RematerializeOp(operands=[build.value(invocation)], result_types=[IndexType()]))
-        invocation = pinned.assume_below(opaque, self.tile.invocations)
-        opaque_id = pinned.add(RematerializeOp(operands=[self.workgroup_id], result_types=[IndexType()]))
-        workgroup_id = pinned.assume_below(opaque_id, workgroups_of(self.plan, pinned, self.sizes))
-        slots = self._slots(pinned, invocation, self._tile_location(pinned, workgroup_id))
+        slots = self._rematerialized_slots(pinned, invocation)
         for position, slot in enumerate(slots):
             total = pinned.add(memref.LoadOp.get(self.sums, [pinned.index(position)]))
             result = converted(pinned, total, contraction.acc)
@@ -274,6 +270,14 @@ class _Workgroup:
         for _, group in groupby(range(len(slots)), key=lambda position: id(slots[position].exists)):
             positions = list(group)
             store(slots[positions[0]].exists, positions)
+
+    def _rematerialized_slots(self, build: Builder, invocation: Index) -> list[Slot]:
+        """Return the slots of an invocation, from indices that are computed anew."""
+        opaque = build.add(RematerializeOp(operands=[build.value(invocation)], result_types=[IndexType()]))
+        invocation = build.assume_below(opaque, self.tile.invocations)
+        opaque_id = build.add(RematerializeOp(operands=[self.workgroup_id], result_types=[IndexType()]))
+        workgroup_id = build.assume_below(opaque_id, workgroups_of(self.plan, build, self.sizes))
+        return self._slots(build, invocation, self._tile_location(build, workgroup_id))
 
     def _store(
         self, build: Builder, values: Sequence[Sequence[SSAValue]], slots: Sequence[Slot], stored: Sequence[int]
@@ -313,14 +317,14 @@ class _Workgroup:
         row = build.plus(row, build.times(build.quotient(lane, layout.across), layout.row_step))
         column = build.plus(column, build.times(build.remainder(lane, layout.across), layout.column_step))
         rows, columns = (collapsed_size(build, self.sizes, operand.dims) for operand in (plan.a, plan.b))
-        row_at = _axis(build, row, location.row, tile.height, rows, neighbours=1)
-        column_at = _axis(build, column, location.column, tile.width, columns, neighbours=layout.column_step)
+        row_axis = _Axis(build, row, location.row, tile.height, rows, neighbours=1)
+        column_axis = _Axis(build, column, location.column, tile.width, columns, neighbours=layout.column_step)
         slots: list[Slot] = []
-        # Slots with the same tests of row and column, which `_axis` returns as the same values, share the conjunction.
+        # Slots with the same tests of row and column, which `_Axis` returns as the same values, share the conjunction.
         conditions: dict[tuple[int, int], SSAValue | bool] = {}
         for row_offset, column_offset in zip(layout.rows, layout.columns, strict=True):
-            row_exists, y = row_at(row_offset)
-            column_exists, x = column_at(column_offset)
+            row_exists, y = row_axis.at(row_offset)
+            column_exists, x = column_axis.at(column_offset)
             key = (id(row_exists), id(column_exists))
             if key not in conditions:
                 conditions[key] = both(build, row_exists, column_exists)
@@ -333,42 +337,57 @@ class _Workgroup:
         return slots
 
 
-def _axis(
-    build: Builder, offset_in_tile: Index, tile: Index, extent: int, size: Index, neighbours: int
-) -> Callable[[int], tuple[SSAValue | bool, Index]]:
-    """Return the rows or columns of an invocation's slots: offset -> (whether it exists, its index or the last one).
+class _Axis:
+    """Rows or columns of the slots of an invocation, with the tests of whether they exist.
 
-    Args:
+    A run is `run_length` adjacent indices, all below the size or all beyond it, so that one test serves them.
+
+    Attributes:
         build: The builder of the invocation's code.
-        offset_in_tile: The invocation's first index in the tile.
-        tile: Index of the tile.
-        extent: Extent of a tile.
+        first: The invocation's first index.
         size: Size of the dimension.
-        neighbours: Number of adjacent indices that one test covers, since they exist together or not at all. If the
-            size is no multiple of it, each index has a test of its own.
+        run_length: Number of indices in a run.
+        is_exact: Whether tiles fill the dimension, so that all indices exist.
+        known_runs: Offset of a run from `first` -> (whether it exists, its first index), for runs that were tested.
     """
-    neighbours = neighbours if isinstance(size, int) and size % neighbours == 0 else 1
-    is_exact = isinstance(size, int) and size % extent == 0
-    first = build.plus(build.times(tile, extent), offset_in_tile)
-    known_runs: dict[int, tuple[SSAValue | bool, Index]] = {}
 
-    def at(offset: int) -> tuple[SSAValue | bool, Index]:
-        """Return whether the index at an offset from `first` is below the size, and the index.
+    def __init__(
+        self, build: Builder, offset_in_tile: Index, tile: Index, extent: int, size: Index, neighbours: int
+    ) -> None:
+        """Begin without tested runs.
 
-        A run is `neighbours` adjacent indices, all below the size or all beyond it, so that one test serves them. For a
-        run beyond the end the indices of the last run are returned: reads at them are in bounds.
+        Args:
+            build: The builder of the invocation's code.
+            offset_in_tile: The invocation's first index in the tile.
+            tile: Index of the tile.
+            extent: Extent of a tile.
+            size: Size of the dimension.
+            neighbours: Length of a run. If the size is no multiple of it, each index has a test of its own.
         """
-        if is_exact:  # tiles fill the dimension
-            return True, build.plus(first, offset)
-        start = offset // neighbours * neighbours  # offset of the run that has the index
-        if start not in known_runs:
-            first_of_run = build.plus(first, start)
-            exists = build.less(first_of_run, build.minus(size, neighbours - 1))  # the run's last index is below size
-            known_runs[start] = exists, build.least(first_of_run, build.minus(size, neighbours))
-        exists, first_of_run = known_runs[start]
-        return exists, build.plus(first_of_run, offset - start)
+        self.build, self.size = build, size
+        self.first = build.plus(build.times(tile, extent), offset_in_tile)
+        self.run_length = neighbours if isinstance(size, int) and size % neighbours == 0 else 1
+        self.is_exact = isinstance(size, int) and size % extent == 0
+        self.known_runs: dict[int, tuple[SSAValue | bool, Index]] = {}
 
-    return at
+    def at(self, offset: int) -> tuple[SSAValue | bool, Index]:
+        """Return whether the index at an offset from `first` exists, and the index.
+
+        For a run beyond the end the indices of the last run are returned: reads at them are in bounds.
+        """
+        if self.is_exact:
+            return True, self.build.plus(self.first, offset)
+        start = offset // self.run_length * self.run_length  # offset of the run that has the index
+        if start not in self.known_runs:
+            self.known_runs[start] = self._test(self.build.plus(self.first, start))
+        exists, first_of_run = self.known_runs[start]
+        return exists, self.build.plus(first_of_run, offset - start)
+
+    def _test(self, first_of_run: Index) -> tuple[SSAValue | bool, Index]:
+        """Return whether a run is below the size, and its first index, or that of the last run if it is not."""
+        build, size = self.build, self.size
+        exists = build.less(first_of_run, build.minus(size, self.run_length - 1))  # the run's last index is below size
+        return exists, build.least(first_of_run, build.minus(size, self.run_length))
 
 
 def _view(build: Builder, staging: Staging, offset: Index, shape: Sequence[int], strides: Sequence[int]) -> SSAValue:
