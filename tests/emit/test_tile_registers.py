@@ -123,7 +123,7 @@ def test_refused_in_a_function_that_is_called() -> None:
     """It would change the registers of the caller."""
     helper = "func.func private @helper() {\n  pyd.configure_tiles 16, 16, 16\n  pyd.release_tiles\n  func.return\n}"
     text = f"{helper}\nfunc.func @kernel() {{\n  func.call @helper() : () -> ()\n  func.return\n}}"
-    with pytest.raises(CompileError, match="configure_tiles in a function that is called"):
+    with pytest.raises(CompileError, match="configure_tiles is in a function that another function calls"):
         load(text, cpu="sapphirerapids", constants=0, bindings=0)
 
 

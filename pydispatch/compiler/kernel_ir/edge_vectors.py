@@ -90,27 +90,7 @@ def _emit_vectors(build: Build, loop: scf.ParallelOp, bounds: list[Bound]) -> No
     invariant = [value for value in dict.fromkeys(conditions_of(block)) if is_defined_outside(value, block)]
     begin, length = range_inside(build, high, bounds, invariant)  # of the invocations for which all comparisons hold
     truth = build.let(arith.ConstantOp(BoolAttr.from_bool(True)))
-
-    def vector(inner: Build, first: SSAValue, is_inside: bool) -> None:
-        """Emit the vector of `LANES` invocations from `first` on; without comparisons with bounds if `is_inside`."""
-        body = Block(arg_types=[INDEX])
-        lanes = inner.inside(body)
-        invocation = lanes.value(lanes.plus(first, body.args[0]))
-        values: dict[SSAValue, SSAValue] = {block.args[-1]: invocation}
-        if is_inside:
-            values.update(dict.fromkeys(invariant, truth))
-        is_whole = is_inside or (isinstance(high, int) and high % LANES == 0)
-        invocations = lanes if is_whole else lanes.when(lanes.compare("slt", invocation, high))
-        *operations, _ = block.ops
-        for op in operations:
-            invocations.insert(op.clone(values))
-        if is_inside:
-            for bound in bounds:
-                values[bound.comparison.result].replace_all_uses_with(truth)
-        if not is_whole:
-            invocations.end()
-        lanes.op(scf.ReduceOp())
-        emit_lanes(inner, LANES, body)
+    conditions = [*(bound.comparison.result for bound in bounds), *invariant]
 
     def step(inner: Build, first: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit the branch between the versions of a vector. The loop carries no values, so that `carried` is empty."""
@@ -118,11 +98,39 @@ def _emit_vectors(build: Build, loop: scf.ParallelOp, bounds: list[Bound]) -> No
         # As unsigned numbers: a vector before `begin` has a negative difference, which is larger than any length.
         condition = inner.compare("ult", difference_of(inner, first, begin), length)
         inner.op(scf.IfOp(condition, [], Region(bodies[0]), Region(bodies[1])))
-        for branch, is_inside in zip(map(inner.inside, bodies), (True, False), strict=True):
-            vector(branch, first, is_inside)
-            branch.end()
+        inside, edge = map(inner.inside, bodies)
+        _emit_vector(inside, loop, first, dict.fromkeys(conditions, truth))
+        inside.end()
+        _emit_vector(edge, loop, first, {})
+        edge.end()
         return []
 
     build.loop(0, high, LANES, (), step)
     loop.detach()
     loop.erase()
+
+
+def _emit_vector(build: Build, loop: scf.ParallelOp, first: SSAValue, decided: dict[SSAValue, SSAValue]) -> None:
+    """Emit the vector of `LANES` invocations of a loop from `first` on.
+
+    `decided` maps conditions of the loop's body to their constants in a vector between the edges of the array; it is
+    empty for a vector that may be at an edge, whose lanes beyond the loop's end take no part.
+    """
+    block, high, is_inside = loop.body.block, known(loop.upperBound[-1]), bool(decided)
+    body = Block(arg_types=[INDEX])
+    lanes = build.inside(body)
+    invocation = lanes.value(lanes.plus(first, body.args[0]))
+    is_whole = is_inside or (isinstance(high, int) and high % LANES == 0)
+    invocations = lanes if is_whole else lanes.when(lanes.compare("slt", invocation, high))
+    # `clone` adds the results of each operation to `values`; conditions that are results are replaced afterwards.
+    values: dict[SSAValue, SSAValue] = {block.args[-1]: invocation, **decided}
+    *operations, _ = block.ops
+    for op in operations:
+        invocations.insert(op.clone(values))
+    for condition, constant in decided.items():
+        if not is_defined_outside(condition, block):
+            values[condition].replace_all_uses_with(constant)
+    if not is_whole:
+        invocations.end()
+    lanes.op(scf.ReduceOp())
+    emit_lanes(build, LANES, body)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
 
-from pydispatch.compiler.match.graph.dag import Mismatch
+from pydispatch.compiler.match.graph.matches import Mismatch
 from pydispatch.errors import Location
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.functions import FUNCTIONS

@@ -94,10 +94,11 @@ def _check_after_dispatch(dispatch: flow.DispatchOp, asserts: list[AssertOp]) ->
 
     asserts: the assertions of the kernel. For each of them the host has one, which fails if the result is its number.
     """
+    # The dispatch with another argument and result: the flag, a tensor with the number, which the kernel updates in
+    # place. It is 0 if no assertion failed.
     none = arith.ConstantOp(IntegerAttr(0, i32))
     type_ = TensorType(i32, _ONE_ELEMENT)
     flag = tensor.SplatOp(none.result, [], type_)
-    # The new last result is the new last argument, the flag, updated in place.
     tied = [*tied_operands(dispatch), len(dispatch.arguments)]
     checked_dispatch = flow.DispatchOp(
         operands=[dispatch.workload, [*dispatch.arguments, flag.result], dispatch.argument_dims, dispatch.result_dims],
@@ -108,6 +109,7 @@ def _check_after_dispatch(dispatch: flow.DispatchOp, asserts: list[AssertOp]) ->
         },
         attributes=dict(dispatch.attributes),
     )
+    # The assertions of the host on the number.
     zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
     code = tensor.ExtractOp(checked_dispatch.results[-1], [zero.result], i32)
     checks: list[Operation] = []
@@ -118,17 +120,17 @@ def _check_after_dispatch(dispatch: flow.DispatchOp, asserts: list[AssertOp]) ->
         for new_op in check:
             set_location(new_op, op)  # the message of a failed call states the line of the kernel's assertion
         checks += check
+    # The replacement of the dispatch, whose results are all but the last one of the new dispatch.
     new = [none, flag, checked_dispatch, zero, code]
     for new_op in new:
         set_location(new_op, dispatch)
-    replaced: Operation = dispatch
-    parent = replaced.parent
+    parent = dispatch.parent
     assert parent is not None
-    parent.insert_ops_before([*new, *checks], replaced)
+    parent.insert_ops_before([*new, *checks], dispatch)
     for old, result in zip(dispatch.results, checked_dispatch.results, strict=False):
         result.name_hint = old.name_hint
         old.replace_all_uses_with(result)
-    erase_op(replaced)
+    erase_op(dispatch)
 
 
 def _properties_without_tied_operands(dispatch: flow.DispatchOp) -> dict[str, Attribute]:

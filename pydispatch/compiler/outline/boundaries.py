@@ -45,28 +45,28 @@ def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operatio
         jumps: The jumps of the host function, as `jumps_of` returns them.
     """
     producers: dict[flow.DispatchOp, Operation | None] = {}
-    seen: set[SSAValue] = set()
-    # Values to visit, each with the last operation of its path that is more than a view. Those selected by control flow
-    # are visited after the others, the nearest first.
-    straight: list[tuple[SSAValue, Operation | None]] = [(v, None) for v in dispatch.operands]
-    chosen: deque[tuple[SSAValue, Operation]] = deque()
-    choices = 0  # producers selected by control flow so far
-    while straight or (chosen and choices < MOST_CHOICES):
-        value, last_step = straight.pop() if straight else chosen.popleft()
-        if value in seen:
+    visited: set[SSAValue] = set()
+    # Values to visit, each with the last operation of its path that is more than a view. Values selected by control
+    # flow are visited after the others, the nearest first.
+    pending: list[tuple[SSAValue, Operation | None]] = [(v, None) for v in dispatch.operands]
+    pending_choices: deque[tuple[SSAValue, Operation]] = deque()
+    choice_count = 0  # producers selected by control flow so far
+    while pending or (pending_choices and choice_count < MOST_CHOICES):
+        value, last_step = pending.pop() if pending else pending_choices.popleft()
+        if value in visited:
             continue
-        seen.add(value)
+        visited.add(value)
         if isinstance(value.owner, flow.DispatchOp):
             is_new = value.owner not in producers
-            choices += is_new and last_step is not None and _is_control_flow(last_step)
+            choice_count += is_new and last_step is not None and _is_control_flow(last_step)
             producers.setdefault(value.owner, last_step)
             continue
         for source, computed_by in _sources(value, jumps):
             step = last_step or computed_by
             if step is not None and _is_control_flow(step):
-                chosen.append((source, step))
+                pending_choices.append((source, step))
             else:
-                straight.append((source, step))
+                pending.append((source, step))
     return producers
 
 
@@ -79,8 +79,8 @@ def _sources(value: SSAValue, jumps: Jumps) -> Iterable[tuple[SSAValue, Operatio
     """Yield the values from which `value` is or may be computed, each with the operation that computes it, None for a
     view.
 
-    Carried values of a loop are the last of its operands, of the arguments of its blocks, of the values that blocks
-    yield, and of its results. So such a value is found at one position in all these lists, counted from their ends.
+    A loop has its carried values at the end of each of these lists: its operands, the arguments of its blocks, the
+    values that its blocks yield, and its results. In all lists, a carried value has the same position from the end.
     """
     if isinstance(value, OpResult):
         op, from_end = value.op, len(value.op.results) - value.index

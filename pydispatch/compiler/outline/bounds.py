@@ -31,7 +31,8 @@ Number = int | SSAValue
 class Bounds:
     """Emitter of the bounds checks of one operation; they are inserted before it.
 
-    Arithmetic on integers that are known at compile time is folded; otherwise operations are emitted.
+    `check_bounds` creates an emitter for each operation. Arithmetic on integers that are known at compile time is
+    folded; otherwise operations are emitted.
 
     Args:
         op: The operation.

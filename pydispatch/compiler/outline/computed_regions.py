@@ -121,31 +121,40 @@ def _give_own_destination(value: SSAValue, members: set[Operation], block: Block
         block: Block that contains them.
         first: The operation before which the barrier is inserted.
     """
-    # Walk from the result back through the insertions, each of which updates the result of the one before.
-    updated = value  # the tensor that `first_insertion` updates
-    first_insertion: Operation | None = None  # the last one that the walk reaches
-    destination = 0  # index of the operand of `first_insertion` that is `updated`
-    while isinstance(updated.owner, Operation) and updated.owner in members:
-        operand = destination_operand(updated.owner)
-        if operand is None:
-            break
-        first_insertion, destination, updated = updated.owner, operand, updated.owner.operands[operand]
-    if first_insertion is None:
+    insertion = _first_insertion(value, members)
+    if insertion is None:
         return
+    operand = destination_operand(insertion)
+    assert operand is not None
+    updated = insertion.operands[operand]
     if isinstance(updated.owner, Operation) and updated.owner in members:
         if updated.owner.name != "tensor.empty":
             raise CompileError(
                 f"a result of this dispatch is inserted into what '{updated.owner.name}' makes in every workgroup",
-                location_of(first_insertion),
+                location_of(insertion),
                 "insert into a tensor.empty, or into a tensor from outside of the dispatch",
             )
         return
     is_also_read = sum(1 for use in updated.uses if use.operation in members) > 1  # one use is the insertion
     if is_also_read:
         barrier = scalars.OptimizationBarrierOp(operands=[[updated]], result_types=[[updated.type]])
-        set_location(barrier, first_insertion)
+        set_location(barrier, insertion)
         block.insert_op_before(barrier, first)
-        first_insertion.operands[destination] = barrier.results[0]
+        insertion.operands[operand] = barrier.results[0]
+
+
+def _first_insertion(value: SSAValue, members: set[Operation]) -> Operation | None:
+    """Return the first of the insertions in `members` that compute `value`, each from the result of the one before.
+
+    Return None if no insertion computes it.
+    """
+    insertion: Operation | None = None
+    while isinstance(value.owner, Operation) and value.owner in members:
+        operand = destination_operand(value.owner)
+        if operand is None:
+            break
+        insertion, value = value.owner, value.owner.operands[operand]
+    return insertion
 
 
 def _inline_region(region: Operation) -> list[Operation]:
@@ -184,7 +193,8 @@ def _as_region(op: flow.DispatchWorkgroupsOp) -> flow.DispatchRegionOp:
 class _RegionBuilder:
     """Converter of one `flow.dispatch.workgroups` to a `flow.dispatch.region`, whose body has the same operations.
 
-    A load from an argument becomes a slice of the tensor, a store to an argument an insertion into it.
+    A load from an argument becomes a slice of the tensor, a store to an argument an insertion into it. `_as_region`
+    creates a converter and calls `region` once.
 
     op: the `flow.dispatch.workgroups`.
     """

@@ -82,18 +82,22 @@ class _Contract:
         name = self.source.sym_name.data + SUFFIX
         types = [a.type for a in self.scalars], [IndexType() for _ in results]
         contract = func.FuncOp(name, types, Region(self.block))
-        if len(self.kernel.layout.bindings) > MOST_BINDINGS:
+        contract.attributes[CONTRACT] = UnitAttr()
+        contract.attributes[WRITTEN] = self._written_mask()
+        set_location(contract, self.source)
+        return contract
+
+    def _written_mask(self) -> IntegerAttr:
+        """Return the mask with bit i set if the kernel writes binding i; raise CompileError for too many bindings."""
+        bindings = self.kernel.layout.bindings
+        if len(bindings) > MOST_BINDINGS:
             raise CompileError(
-                f"one operation with {len(self.kernel.layout.bindings)} tensors; {MOST_BINDINGS} are supported",
+                f"one operation with {len(bindings)} tensors; {MOST_BINDINGS} are supported",
                 location_of(self.source),
                 "join tensors, or compute the results one by one",
             )
-        written = sum(1 << i for i, b in enumerate(self.kernel.layout.bindings) if not b.read_only)
-        contract.attributes[CONTRACT] = UnitAttr()
-        # Bit 63 of the mask is the sign of the attribute's i64.
-        contract.attributes[WRITTEN] = IntegerAttr(written - (1 << 64) if written >> 63 else written, i64)
-        set_location(contract, self.source)
-        return contract
+        mask = sum(1 << i for i, binding in enumerate(bindings) if not binding.read_only)
+        return IntegerAttr(mask - (1 << 64) if mask >> 63 else mask, i64)  # bit 63 is the sign of the attribute's i64
 
     def _put(self, op: Operation) -> SSAValue | None:
         """Append an operation to the contract, and return its first result, if it has one."""
@@ -201,10 +205,14 @@ class _Contract:
         if static_count == 0:  # no byte is accessed, wherever the view begins
             return self._number(0)
         bits = dtype_bits(dtype_of(type_.element_type, location_of(op)))
+        return self._offset(op, mapping, self._byte_count(static_count, dynamic_count, bits))
+
+    def _byte_count(self, static_count: int, dynamic_count: SSAValue | None, bits: int) -> SSAValue:
+        """Return the bytes of static_count * dynamic_count elements of `bits` bits; None counts as 1."""
         # Of less than 8 bits, only elements of 2 and 4 share a byte in memory.
         element_bytes, elements_per_byte = max(1, -(-bits // 8)), 8 // bits if bits in (2, 4) else 1
         if dynamic_count is None:
-            return self._offset(op, mapping, self._number(-(-static_count // elements_per_byte) * element_bytes))
+            return self._number(-(-static_count // elements_per_byte) * element_bytes)
         byte_count = dynamic_count
         if static_count != 1:
             byte_count = self._value(arith.MuliOp(dynamic_count, self._number(static_count)))
@@ -212,7 +220,7 @@ class _Contract:
             byte_count = self._value(arith.CeilDivUIOp(byte_count, self._number(elements_per_byte)))
         elif element_bytes > 1:
             byte_count = self._value(arith.MuliOp(byte_count, self._number(element_bytes)))
-        return self._offset(op, mapping, byte_count)
+        return byte_count
 
     def _offset(
         self, op: hal.InterfaceBindingSubspanOp, mapping: dict[SSAValue, SSAValue], size: SSAValue

@@ -196,7 +196,7 @@ def _selected_variants(op: hal.ExecutableOp, selection: Selection) -> list[Opera
 
     Raises CompileError if the executable has no variant for the targets that the caller named.
     """
-    kept: list[Operation] = []
+    selected: list[Operation] = []
     names: list[str] = []  # targets of all variants, for the message
     formats = {(t.backend, t.format) for t in selection.targets}
     for variant in op.body.block.ops:
@@ -211,25 +211,30 @@ def _selected_variants(op: hal.ExecutableOp, selection: Selection) -> list[Opera
         levels = [target]  # the target for each CPU level
         if selection.levels or selection.features:
             levels = apply_levels(target, selection.levels, selection.features)
-        for level in levels:
-            copy = variant.clone()
-            copy.properties["target"] = level
-            if level != target:
-                name = f"{variant.sym_name.data}_{variant_name(level)}"
-                copy.properties["sym_name"] = StringAttr(name)
-            for inner in copy.body.block.ops:
-                if isinstance(inner, ModuleOp):
-                    lower_common(inner)
-                    lower_tiles(inner, level)
-                    lower_subgroups(inner, level)
-            kept.append(copy)
-    if not kept:
+        selected += [_variant_for(variant, target, level) for level in levels]
+    if not selected:
         raise CompileError(
             f"executable '@{op.sym_name.data}' has no variant for the chosen targets",
             location_of(op),
             f"wanted {', '.join(str(t) for t in selection.targets)}; it has {', '.join(names) or 'none'}",
         )
-    return kept
+    return selected
+
+
+def _variant_for(
+    variant: hal.ExecutableVariantOp, target: hal.ExecutableTargetAttr, level: hal.ExecutableTargetAttr
+) -> Operation:
+    """Return a copy of a hand-written variant, in kernel IR, for `level`: its own `target`, or a CPU level of that."""
+    copy = variant.clone()
+    copy.properties["target"] = level
+    if level != target:
+        copy.properties["sym_name"] = StringAttr(f"{variant.sym_name.data}_{variant_name(level)}")
+    for inner in copy.body.block.ops:
+        if isinstance(inner, ModuleOp):
+            lower_common(inner)
+            lower_tiles(inner, level)
+            lower_subgroups(inner, level)
+    return copy
 
 
 def _hand_written(op: Operation, selection: Selection, target: hal.ExecutableTargetAttr) -> list[Operation]:
@@ -347,17 +352,17 @@ def _generated(op: flow.ExecutableOp, target: hal.ExecutableTargetAttr) -> list[
     body: list[Operation] = []
     kernels: list[Operation] = []
     for ordinal, export in enumerate(exports):
-        kernel = lower(functions[symbol_name(export)], target)
+        function = functions[symbol_name(export)]
+        kernel = lower(function, target)
         # The grid that the program states, or the kernel's own.
         count = _grid_with_device(export.count, export) if export.count.blocks else kernel.count
         new_export = make_export(export, ordinal, kernel.layout, count)
         if kernel.tiles and not export.count.blocks:
             new_export.attributes[TILES] = ArrayAttr([IntegerAttr(size, i64) for size in kernel.tiles])
-        flops = None if FLOPS in new_export.attributes else count_flops(functions[symbol_name(export)])
+        flops = None if FLOPS in new_export.attributes else count_flops(function)
         if flops is not None:
             new_export.attributes[FLOPS] = flops
-        body.append(new_export)
-        body.append(contract_of(functions[symbol_name(export)], kernel))
+        body += [new_export, contract_of(function, kernel)]
         kernels += [*kernel.globals, kernel.function]
     inner = ModuleOp(kernels)
     set_location(inner, op)

@@ -85,6 +85,8 @@ def _narrow_element_types(source: func.FuncOp) -> set[Attribute]:
 class _FlopCounter:
     """Counter of the arithmetic operations of a dispatch function.
 
+    A caller creates a counter, calls `add` for each operation of the function, and then reads `total` and `types`.
+
     Attributes:
         source: The dispatch function.
         total: The count as a polynomial of sizes.

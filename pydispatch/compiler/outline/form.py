@@ -6,7 +6,7 @@ contiguous copies, constants and read-backs of tensors remain in host code (see 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp
@@ -77,16 +77,8 @@ def form_dispatches(
         open_regions(function)
     outline_regions(module, [(symbol_name(function), function) for function in hosts])
     reports: list[FusionReport] = []
-    initializers = 0
     known_executables = KnownExecutables()  # of all functions, which share equal ones
-    for op in list(module.body.block.ops) if functions is None else functions:
-        if op.name == "util.initializer" and op.regions and op.regions[0].blocks:
-            name = f"initializer_{initializers}"
-            initializers += 1
-        elif op.name in FUNCTIONS and op.regions[0].blocks:
-            name = symbol_name(op)
-        else:
-            continue
+    for name, op in _named_bodies(list(module.body.block.ops) if functions is None else functions):
         former = Former(
             function=op, name=name, legality=legality, known_executables=known_executables, reassociate=reassociate,
             patches=patches, shares=shares,
@@ -96,6 +88,17 @@ def form_dispatches(
             module.body.block.insert_op_before(executable, op)
         reports.append(former.report)
     return reports
+
+
+def _named_bodies(ops: Iterable[Operation]) -> Iterator[tuple[str, Operation]]:
+    """Yield each function and initializer with a body, after the name from which its dispatches are named."""
+    initializers = 0
+    for op in ops:
+        if op.name == "util.initializer" and op.regions and op.regions[0].blocks:
+            yield f"initializer_{initializers}", op
+            initializers += 1
+        elif op.name in FUNCTIONS and op.regions[0].blocks:
+            yield symbol_name(op), op
 
 
 @dataclass

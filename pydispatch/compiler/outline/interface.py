@@ -48,14 +48,25 @@ def lower_interface(function: func.FuncOp, written: Collection[int] | None) -> L
             location_of(function),
             "an export names a function with a body, whose control flow is scf",
         )
-    block = function.body.block
-    constants = bindings = 0  # 32-bit words of the scalar arguments, and number of bindings, so far
-    ordinals: dict[object, int] = {}  # argument → number of the binding
+    constants = _load_scalars(function)
+    bindings = [argument for argument in function.body.block.args if isinstance(argument.type, stream.BindingType)]
+    ordinals: dict[object, int] = {argument: ordinal for ordinal, argument in enumerate(bindings)}
+    layout = Layout(
+        constants, tuple(Binding(read_only=written is not None and i not in written) for i in range(len(bindings)))
+    )
+    for op in list(walk(function)):
+        if isinstance(op, stream.BindingSubspanOp):
+            _subspan(op, ordinals, layout)
+    _erase_arguments(function)
+    return layout
+
+
+def _load_scalars(function: func.FuncOp) -> int:
+    """Replace the uses of scalar arguments by loads of push constants; return the number of 32-bit words of these."""
+    block, constants = function.body.block, 0
     first = block.first_op
-    for argument in list(block.args):
+    for argument in block.args:
         if isinstance(argument.type, stream.BindingType):
-            ordinals[argument] = bindings
-            bindings += 1
             continue
         words = words_of(argument.type, location_of(function))
         load = hal.InterfaceConstantLoadOp.create(
@@ -67,12 +78,12 @@ def lower_interface(function: func.FuncOp, written: Collection[int] | None) -> L
         assert first is not None
         block.insert_op_before(load, first)
         argument.replace_all_uses_with(load.results[0])
-    layout = Layout(
-        constants, tuple(Binding(read_only=written is not None and i not in written) for i in range(bindings))
-    )
-    for op in list(walk(function)):
-        if isinstance(op, stream.BindingSubspanOp):
-            _subspan(op, ordinals, layout)
+    return constants
+
+
+def _erase_arguments(function: func.FuncOp) -> None:
+    """Erase the arguments of a kernel, which have been replaced; raise CompileError if a binding is still used."""
+    block = function.body.block
     for argument in reversed(list(block.args)):
         if list(argument.uses):
             user = next(iter(argument.uses)).operation
@@ -81,7 +92,6 @@ def lower_interface(function: func.FuncOp, written: Collection[int] | None) -> L
         block.erase_arg(argument)
     function.properties["function_type"] = FunctionType.from_lists([], [])
     function.properties.pop("arg_attrs", None)
-    return layout
 
 
 def lower_common(module: ModuleOp) -> None:

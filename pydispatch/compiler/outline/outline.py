@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import (
@@ -33,10 +34,25 @@ from pydispatch.ir.dialects.flow import tensors
 from pydispatch.ir.values import shape_of
 
 
+class _HostValues(NamedTuple):
+    """Sizes that a dispatch passes, as values of the host function.
+
+    Attributes:
+        sizes: Sizes that are arguments of the dispatch function.
+        argument_dims: Dynamic sizes of its tensors, by tensor and axis.
+        result_dims: Dynamic sizes of its results, by result and axis.
+    """
+
+    sizes: list[SSAValue]
+    argument_dims: list[SSAValue]
+    result_dims: list[SSAValue]
+
+
 class Outline:
     """Builder that moves one group of operations from the host function into an executable with a dispatch function.
 
-    The arguments of the function are `tensors`, then `scalars`, then `size_arguments`.
+    A caller creates a builder for each group, and calls `build` once. The arguments of the function are `tensors`, then
+    `scalars`, then `size_arguments`. A term is a size as a constant or a symbol, which equal sizes share.
 
     Attributes:
         tensors: Tensors that the group reads from outside.
@@ -58,6 +74,7 @@ class Outline:
         """
         self.group, self.name, self.sizes, self.grid = list(group), name, sizes, grid
         self.last = self.group[-1]
+        # The values from outside, and those that are used outside.
         inside = set(self.group)
         nested = {inner for op in self.group for region in op.regions for inner in walk(region)}
         blocks = {b for op in self.group for inner in walk(op) for r in inner.regions for b in r.blocks}
@@ -84,6 +101,7 @@ class Outline:
 
         outer: all values that the group reads from outside, in the order of their first use.
         """
+        # The dynamic sizes of the group's tensors.
         self.dims: dict[SSAValue, list[Term]] = {}
         size_arguments: dict[Term, None] = {}
         for value in (*self.tensors, *self.outputs):
@@ -91,6 +109,7 @@ class Outline:
             self.dims[value] = [t for t, n in zip(terms, shape_of(value), strict=True) if n < 0]
         for tensor in self.tensors:
             size_arguments.update(dict.fromkeys(t for t in self.dims[tensor] if not isinstance(t, int)))
+        # The indices that are such sizes, or that decide sizes of tensors within the group.
         size_values = {v for op in self.group for v in size_operands(op)}
         self.term_of_index: dict[SSAValue, Term] = {}
         self.scalars: list[SSAValue] = []
@@ -141,7 +160,7 @@ class Outline:
         return executable
 
     def _function(self) -> func.FuncOp:
-        """Return the dispatch function: its arguments are the tensors, the scalars and the sizes it needs."""
+        """Move the group into a new function, and return it; its arguments are tensors, scalars and sizes."""
         types = [*(v.type for v in (*self.tensors, *self.scalars)), *(IndexType() for _ in self.size_arguments)]
         body = Block(arg_types=types)
         mapping: dict[SSAValue, SSAValue] = {}
@@ -162,6 +181,7 @@ class Outline:
                 sizes[term] = put(arith.ConstantOp.from_int_and_width(term, IndexType()))
             return sizes[term]
 
+        # Map host values to the arguments, tensors with their dynamic sizes, and indices to sizes.
         for value, argument in zip((*self.tensors, *self.scalars), body.args, strict=False):
             argument.name_hint = value.name_hint
             mapping[value] = argument
@@ -173,42 +193,43 @@ class Outline:
                 )
         for value, term in self.term_of_index.items():
             mapping[value] = size(term)
+        # Move the operations of the group, which read the mapped values.
         for op in self.group:
             op.detach()
             for inner in walk(op):
                 inner.operands = [mapping.get(v, v) for v in inner._operands]
             body.add_op(op)
-        put_return = func.ReturnOp(*self.outputs)
-        set_location(put_return, self.last)
-        body.add_op(put_return)
+        end = func.ReturnOp(*self.outputs)
+        set_location(end, self.last)
+        body.add_op(end)
         name = export_name(self.name, self.group, self.outputs)
         function = func.FuncOp(name, (types, [o.type for o in self.outputs]), Region(body))
-        function.attributes["sizes"] = IntegerAttr(len(self.size_arguments), i64)  # an index before them is a scalar
+        # The number of trailing arguments that are sizes: an index argument before them is a scalar.
+        function.attributes["sizes"] = IntegerAttr(len(self.size_arguments), i64)
         if self.grid is not None:
             function.attributes[GRID] = UnitAttr()
         return function
 
-    def _host_values(self) -> tuple[list[SSAValue], list[SSAValue], list[SSAValue]]:
-        """Return three lists of host values: the sizes that are arguments of the dispatch function, the dynamic sizes
-        of its tensors, and the dynamic sizes of its results.
-        """
+    def _host_values(self) -> _HostValues:
+        """Emit the sizes that the dispatch passes before the last operation of the group, where it is inserted."""
 
-        def host(terms: Sequence[Term]) -> list[SSAValue]:
-            """Emit sizes before the last operation of the group, where the dispatch is inserted."""
-            return [self.sizes.value(t, self.last) for t in terms]
+        def values(terms: Sequence[Term]) -> list[SSAValue]:
+            """Return sizes as values of the host function."""
+            return [self.sizes.value(term, self.last) for term in terms]
 
-        sizes = host(self.size_arguments)
-        argument_dims = [d for t in self.tensors for d in host(self.dims[t])]
-        return sizes, argument_dims, [d for o in self.outputs for d in host(self.dims[o])]
+        return _HostValues(
+            sizes=values(self.size_arguments),
+            argument_dims=[d for tensor in self.tensors for d in values(self.dims[tensor])],
+            result_dims=[d for output in self.outputs for d in values(self.dims[output])],
+        )
 
-    def _dispatch(
-        self, function: func.FuncOp, host: tuple[list[SSAValue], list[SSAValue], list[SSAValue]]
-    ) -> flow.DispatchOp:
-        """Return the dispatch of the function. host: the values that `_host_values` returns."""
-        sizes, argument_dims, result_dims = host
-        workload = sizes if self.grid is None else self.grid.workload
+    def _dispatch(self, function: func.FuncOp, host: _HostValues) -> flow.DispatchOp:
+        """Return the dispatch of the function, with the sizes of `host`."""
+        workload = host.sizes if self.grid is None else self.grid.workload
         dispatch = flow.DispatchOp(
-            operands=[workload, [*self.tensors, *self.scalars, *sizes], argument_dims, result_dims],
+            operands=[
+                workload, [*self.tensors, *self.scalars, *host.sizes], host.argument_dims, host.result_dims
+            ],
             result_types=[[o.type for o in self.outputs]],
             properties={"entry_points": ArrayAttr([SymbolRefAttr(self.name, [function.sym_name.data])])},
         )  # fmt: skip

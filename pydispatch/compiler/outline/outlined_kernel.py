@@ -38,9 +38,9 @@ DERIVED_COUNTS = (
 class OutlinedKernel(KernelBody):
     """Base of the builders that move the body of one dispatch region, written by the user, into an executable.
 
-    Results that are tied to no operand are the last bindings.
-
-    Methods append to `block`: first to the body of the kernel, then (in `count`) to the region of its grid.
+    A caller creates a builder and calls `outline` once. That calls `build`, which subclasses implement, and `count`.
+    Both append operations to `block`: `build` to the body of the kernel, `count` to the region of its grid. Results
+    that are tied to no operand are the last bindings of the kernel.
 
     Args:
         op: The region.
@@ -73,6 +73,7 @@ class OutlinedKernel(KernelBody):
 
     def outline(self) -> stream.ExecutableOp:
         """Replace the operation by a dispatch, and return the executable that it calls."""
+        # The kernel and its grid.
         draft = self.build()  # a dispatch without workload, which `count` may add to
         self.source = self.op  # location of the operations that are added from here on
         self.add(func.ReturnOp())
@@ -80,6 +81,7 @@ class OutlinedKernel(KernelBody):
         assert first is not None
         self.kernel.insert_ops_before(self.head, first)
         count = self.count()  # completes the workload
+        # The dispatch, which replaces the region.
         dispatch = flow.DispatchOp(
             operands=[self.workload, draft.arguments, draft.argument_dims, draft.result_dims],
             result_types=[[r.type for r in draft.results]],
@@ -130,36 +132,46 @@ class OutlinedKernel(KernelBody):
         Values of the host that the grid uses are appended to the workload. A dispatch that states no grid has one
         workgroup. Raises CompileError if it reads its workgroup id, or if grid and workload do not fit.
         """
-        region = cast(flow.DispatchRegionOp, self.op).count
-        self.block = block = Block(arg_types=[IndexType()] * len(self.workload))
-        if not region.blocks or any(op.name in DERIVED_COUNTS for op in region.block.ops):
-            if any(op.name in IDS for op in walk(self.body)):
-                raise CompileError(
-                    f"'{self.op.name}' asks for its workgroup id but has no grid", location_of(self.op),
-                    "give it one: count(%size: index) -> (index, index, index) { ... flow.return %x, %y, %z : ... }",
-                )  # fmt: skip
-            one = self.index(1)
-            self.add(stream.ReturnOp(operands=[[one, one, one]]))
-            return Region(block)
-        own = region.block
-        if len(own.args) != len(self.workload):
+        grid = cast(flow.DispatchRegionOp, self.op).count
+        self.block = Block(arg_types=[IndexType()] * len(self.workload))
+        if not grid.blocks or any(op.name in DERIVED_COUNTS for op in grid.block.ops):
+            self._return_one_workgroup()
+        else:
+            self._copy_grid(grid.block)
+        return Region(self.block)
+
+    def _return_one_workgroup(self) -> None:
+        """Append the return of 1, 1, 1 to the grid region; raise CompileError if the kernel reads its workgroup id."""
+        if any(op.name in IDS for op in walk(self.body)):
             raise CompileError(
-                f"the grid of '{self.op.name}' takes {len(own.args)} values, its workload has {len(self.workload)}",
+                f"'{self.op.name}' asks for its workgroup id but has no grid", location_of(self.op),
+                "give it one: count(%size: index) -> (index, index, index) { ... flow.return %x, %y, %z : ... }",
+            )  # fmt: skip
+        one = self.index(1)
+        self.add(stream.ReturnOp(operands=[[one, one, one]]))
+
+    def _copy_grid(self, grid: Block) -> None:
+        """Append copies of the operations of the grid that the user states to the grid region of the export.
+
+        Raises CompileError if it does not have an argument for each value of the workload.
+        """
+        if len(grid.args) != len(self.workload):
+            raise CompileError(
+                f"the grid of '{self.op.name}' takes {len(grid.args)} values, its workload has {len(self.workload)}",
                 location_of(self.op), "the workload stands in brackets: flow.dispatch.region[%size] -> ...",
             )  # fmt: skip
-        mapping: dict[SSAValue, SSAValue] = dict(zip(own.args, block.args, strict=True))
-        for op in own.ops:
+        mapping: dict[SSAValue, SSAValue] = dict(zip(grid.args, self.block.args, strict=True))
+        for op in grid.ops:
             self.source = op
             for value in op.operands:
                 if value not in mapping:
-                    mapping[value] = self._host_value_in_grid(value, block)
+                    mapping[value] = self._host_value_in_grid(value, self.block)
             if op.next_op is None:
                 self.add(stream.ReturnOp(operands=[[mapping[v] for v in op.operands]]))
             else:
                 copy = op.clone(mapping)
                 self.add(copy)
                 mapping.update(zip(op.results, copy.results, strict=True))
-        return Region(block)
 
     def _host_value_in_grid(self, value: SSAValue, block: Block) -> SSAValue:
         """Return a value of the host inside the grid region: a copy of a constant, else an argument for an entry of the

@@ -178,22 +178,7 @@ class RegionKernel(OutlinedKernel):
         end = block.last_op
         assert end is not None
         roots = [base_of(v) for v in end.operands]  # the tensors that the results overwrite
-        dims = iter(self.region.result_dims)
-        tied: list[int] = []  # for each result, the index of the operand that it overwrites, or -1
-        dynamic_sizes = [[next(dims) for n in _shape(r) if n < 0] for r in self.region.results]
-        for index, (root, value) in enumerate(zip(roots, end.operands, strict=True)):
-            self.source = end
-            if root in roots[:index]:
-                raise self.error(f"results {roots.index(root)} and {index} are the same tensor overwritten")
-            if value.type != self.region.results[index].type:
-                raise self.error(f"result {index} is {value.type}, declared is {self.region.results[index].type}")
-            tied.append(self._tie(root))
-        fresh = [i for i, t in enumerate(tied) if t < 0]  # results that are new tensors
-        for offset in range(len(fresh)):
-            self.kernel.insert_arg(stream.BindingType(), len(self.arguments) + offset)
-        for index, root in enumerate(roots):
-            if tied[index] < 0:
-                self._open_result(root, fresh.index(index), dynamic_sizes[index])
+        tied = self._open_results(end, roots)
         self.translate(list(block.ops)[:-1])
         for value, root in zip(end.operands, roots, strict=True):
             # A result that no operation overwrites, and that the body computes, can only be a slice.
@@ -208,6 +193,33 @@ class RegionKernel(OutlinedKernel):
             result_types=[[r.type for r in self.region.results]],
             properties={"entry_points": ArrayAttr([]), **properties},
         )
+
+    def _open_results(self, end: Operation, roots: Sequence[SSAValue]) -> list[int]:
+        """Emit the memrefs of the results; return, for each, the index of the operand that it overwrites, or -1.
+
+        Args:
+            end: Terminator of the region.
+            roots: For each of its operands, the tensor that the result overwrites.
+
+        Raises:
+            CompileError: Results share a tensor, or differ from the declared types.
+        """
+        tied: list[int] = []
+        for index, (root, value) in enumerate(zip(roots, end.operands, strict=True)):
+            self.source = end
+            if root in roots[:index]:
+                raise self.error(f"results {roots.index(root)} and {index} are the same tensor overwritten")
+            if value.type != self.region.results[index].type:
+                raise self.error(f"result {index} is {value.type}, declared is {self.region.results[index].type}")
+            tied.append(self._tie(root))
+        new_results = [i for i, operand in enumerate(tied) if operand < 0]
+        for offset in range(len(new_results)):
+            self.kernel.insert_arg(stream.BindingType(), len(self.arguments) + offset)
+        dims = iter(self.region.result_dims)
+        dynamic_sizes = [[next(dims) for n in _shape(r) if n < 0] for r in self.region.results]
+        for offset, index in enumerate(new_results):
+            self._open_result(roots[index], offset, dynamic_sizes[index])
+        return tied
 
     def _is_empty(self, value: SSAValue) -> bool:
         """Return whether an operation that creates an empty tensor computes the value."""

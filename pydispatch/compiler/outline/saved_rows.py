@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import TensorType, i64
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue, Use
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue, Use
 from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.analysis.in_place import BARRIER, destination_operand
@@ -190,14 +190,9 @@ def _hoist_positions(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequenc
         rows: The rows whose positions are needed.
         updates: The updates of the global.
     """
-    block, needed = load.parent, set[Operation]()
+    block = load.parent
     assert block is not None
-    pending = [value for one in rows for value in one.inputs]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, OpResult) and value.op.parent is block and value.op not in needed:
-            needed.add(value.op)
-            pending += inputs_of(value.op)
+    needed = _producers_in(block, [value for one in rows for value in one.inputs])
     to_move: list[Operation] = []
     stored: set[str] = set()  # globals that are stored between the load and `op`: their loads cannot move before it
     op = load.next_op
@@ -218,6 +213,17 @@ def _hoist_positions(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequenc
             block.insert_op_after(op, last)
         last = op
     return last.next_op
+
+
+def _producers_in(block: Block, values: Sequence[SSAValue]) -> set[Operation]:
+    """Return the operations of a block that compute values, directly or as inputs of other such operations."""
+    producers, pending = set[Operation](), list(values)
+    while pending:
+        value = pending.pop()
+        if isinstance(value, OpResult) and value.op.parent is block and value.op not in producers:
+            producers.add(value.op)
+            pending += inputs_of(value.op)
+    return producers
 
 
 def _save(load: GlobalLoadOp, following: Operation, type_: TensorType[Attribute], rows: Sequence[_Rows]) -> None:
@@ -248,6 +254,7 @@ def _positions(build: Build, rows: _Rows, type_: TensorType[Attribute]) -> SSAVa
     """
     sizes = shape_of(type_)[: rows.depth]
     rank = len(rows.batch)
+    # The body of the loops over the batch: the row index, or -1 if the row is not `inside`.
     body = LoopBody([i64])
     coordinates, inside = rows.coordinates(body, [body.add(IndexOp(d)) for d in range(rank)])
     row = body.index(0)
@@ -257,6 +264,7 @@ def _positions(build: Build, rows: _Rows, type_: TensorType[Attribute]) -> SSAVa
         row = body.plus(body.times(row, body.index(size)), coordinate)
     assert inside is not None
     row_index = body.cast(body.select(inside, row, body.index(-1)), i64, unsigned=False)
+    # The loops, with an empty tensor as their output.
     dynamic = [build.dim(rows.inputs[0], d) for d, size in enumerate(rows.batch) if size == DYNAMIC]
     empty = build.empty(TensorType(i64, rows.batch), dynamic)
     structure = Structure((AffineMap.identity(rank),), parallel=(True,) * rank)
@@ -277,6 +285,7 @@ def _old_rows(
     # The dimensions that a position states become one, in which row indices count.
     groups = [list(range(rows.depth)), *([d] for d in range(rows.depth, len(shape)))]
     source = build.collapse(whole, flat, groups) if rows.depth > 1 else whole
+    # The body of the loops over batch and row: the element of `source` at the row's index, limited to valid ones.
     rank = len(batch) + len(shape) - rows.depth
     body = LoopBody([i64, element])
     row = body.maximum(body.as_index(body.block.args[0]), body.index(0))

@@ -41,10 +41,9 @@ from pydispatch.ir.dialects import iree_codegen
 class KernelBody(ABC):
     """Translator of the body of one dispatch region to kernel code; subclasses provide the bindings.
 
-    The kernel has no tensors: a tensor of the body becomes a memref, a view of a binding, wherever it is used. Scalars
-    are copied.
-
-    block: the block of the kernel to which operations are added.
+    A subclass calls `translate` once, with the operations of the body; it appends operations to `block`, a block of the
+    kernel. The kernel has no tensors: a tensor of the body becomes a memref, a view of a binding, wherever it is used
+    (`to_read`, `to_write`). Scalars are copied (`scalar`).
     """
 
     def __init__(self, block: Block) -> None:
@@ -233,8 +232,7 @@ class KernelBody(ABC):
     def to_write(self, value: SSAValue) -> SSAValue:
         """Return the memref that an operation overwrites if the tensor is its destination.
 
-        An empty tensor is the memory that it is finally stored in. A slice must be written back to where it was taken
-        from; raises CompileError otherwise, and for tensors that other operations compute.
+        Raises CompileError for tensors that other operations than slices and empty tensors compute.
         """
         if self.is_outer(value):
             return self.binding_to_write(value)
@@ -244,30 +242,42 @@ class KernelBody(ABC):
             return self.to_write(owner.operands[1])
         if isinstance(owner, iree_codegen.UkernelGenericOp):
             return self.to_write(destination_of(value))
-        final_write = final_write_of(value)
         if owner.name == "tensor.empty":
-            if final_write is None or final_write.name in ("flow.return", "util.return"):
-                return self.binding_to_write(value)
-            if final_write.name in STORES:
-                whole_memory = self.target(final_write)
-            else:  # the memory of the tensor that an insertion updates
-                whole_memory = self.to_write(final_write.operands[1])
-            return self.view(whole_memory, final_write)
+            return self._memory_of_empty(value)
         if owner.name == "tensor.extract_slice" or owner.name in LOADS:
-            whole = owner.operands[0]
-            is_written_back = (
-                final_write is not None
-                and final_write.name in (*STORES, "tensor.insert_slice")
-                and slice_of(final_write) == slice_of(owner)
-                and base_of(final_write.operands[1]) is base_of(whole)
-            )
-            if not is_written_back:
-                raise self.error(
-                    "what is written here is not put back where it was taken from",
-                    "insert the result into the same slice of the same tensor, or write into a tensor.empty",
-                )
-            return self.view(self.target(owner) if owner.name in LOADS else self.to_write(whole), owner)
+            return self._memory_of_slice(value, owner)
         raise self.error(f"'{owner.name}' gives a tensor that cannot be written here")
+
+    def _memory_of_empty(self, value: SSAValue) -> SSAValue:
+        """Return the memref in which an empty tensor is finally stored: a result, or a slice of another memref."""
+        final_write = final_write_of(value)
+        if final_write is None or final_write.name in ("flow.return", "util.return"):
+            return self.binding_to_write(value)
+        if final_write.name in STORES:
+            whole_memory = self.target(final_write)
+        else:  # the memory of the tensor that an insertion updates
+            whole_memory = self.to_write(final_write.operands[1])
+        return self.view(whole_memory, final_write)
+
+    def _memory_of_slice(self, value: SSAValue, extraction: Operation) -> SSAValue:
+        """Return the memref of an extracted or loaded slice, which operations overwrite in place.
+
+        Raises CompileError unless the slice is written back to where it was taken from.
+        """
+        whole, final_write = extraction.operands[0], final_write_of(value)
+        is_written_back = (
+            final_write is not None
+            and final_write.name in (*STORES, "tensor.insert_slice")
+            and slice_of(final_write) == slice_of(extraction)
+            and base_of(final_write.operands[1]) is base_of(whole)
+        )
+        if not is_written_back:
+            raise self.error(
+                "what is written here is not put back where it was taken from",
+                "insert the result into the same slice of the same tensor, or write into a tensor.empty",
+            )
+        whole_memory = self.target(extraction) if extraction.name in LOADS else self.to_write(whole)
+        return self.view(whole_memory, extraction)
 
     def view(self, base: SSAValue, op: Operation) -> SSAValue:
         """Emit a view of the memref `base`: the slice that `op` (extract_slice, insert_slice, load or store) states.

@@ -1,14 +1,14 @@
-"""Emission of one LLVM function: its values, blocks and alias scopes, and the loops around the current operation."""
+"""Emission of one LLVM function: its values, blocks and memory accesses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from pydispatch.compiler.emit.llvm.alias_scopes import AliasScopes
 from pydispatch.compiler.emit.llvm.body import Body, Phi, as_index
 from pydispatch.compiler.emit.llvm.line_table import LineTable
 from pydispatch.compiler.emit.llvm.module import ModuleWriter
@@ -32,29 +32,11 @@ Leave = Callable[[Operation], None]
 """Function that emits the code at the end of a region, from the region's terminator."""
 
 
-class _AliasScope(NamedTuple):
-    """Metadata nodes of the alias scope of a storage.
-
-    Attributes:
-        scope: The scope itself.
-        own: Node that lists the scope alone.
-        others: Node that lists the scopes of all other storages, which _close_scopes() fills in.
-        own_and_block: Node that lists the scope and the scope of register blocks; -1 until an access needs it.
-        others_and_block: Node that lists the scopes of all other storages and the scope of register blocks; -1 until
-            an access needs it.
-    """
-
-    scope: int
-    own: int
-    others: int
-    own_and_block: int = -1
-    others_and_block: int = -1
-
-
 class FunctionEmitter:
     """Emitter of one LLVM function: an export, which is called once per workgroup, or a helper.
 
-    Lowerings read operands with `get`, `index` and `memref`, append instructions to `body`, and `define` results.
+    `emit_module` creates an emitter for each function, and calls `run` once. That calls a lowering for each operation:
+    it reads operands with `get`, `index` and `memref`, appends instructions to `body`, and `define`s results.
 
     Attributes:
         module: The module that the function belongs to.
@@ -88,9 +70,7 @@ class FunctionEmitter:
         self._labels: dict[Block, str] = {}  # labels of blocks that were branched to or begun
         # Block → (label of a predecessor, values it passes), until the block is begun.
         self._edges: dict[Block, list[tuple[str, list[str]]]] = {}
-        self._scopes: dict[str, _AliasScope] = {}  # by storage
-        self._domain = -1  # metadata node of the domain of all scopes of storages; -1 before there is one
-        self._block_scope = -1  # metadata node of the scope of all register blocks; -1 before there is one
+        self._alias_scopes = AliasScopes(module)
         self._lines = LineTable(module, function) if MARKS_LINES in function.attributes else None
         self.bindings = bindings_of(ops_by_name(function))
         width = attribute(function, "pyd.index_width")  # signed bits: indices of 32 bits are below 2^31
@@ -187,13 +167,8 @@ class FunctionEmitter:
         """
         if memref.root is None or memref.root == "stack":
             return ""
-        if memref.root not in self._scopes:
-            self._open_scope(memref.root)
-        if block is None:
-            own_scopes, other_scopes = self._scopes[memref.root].own, self._scopes[memref.root].others
-        else:
-            own_scopes, other_scopes = self._block_scopes(memref.root, block)
-        text = f", !alias.scope !{own_scopes}, !noalias !{other_scopes}"
+        lists = self._alias_scopes.lists(memref.root, block)
+        text = f", !alias.scope !{lists.own}, !noalias !{lists.others}"
         if memref.read_only:
             text += f", !invariant.load !{self.once('empty', lambda: str(self.module.metadata('!{}')))}"
         if shared:
@@ -204,44 +179,6 @@ class FunctionEmitter:
             node = "!{" + ", ".join(f"!{group}" for group in self.groups) + "}"
             text += f", !llvm.access.group !{self.once(node, lambda: str(self.module.metadata(node)))}"
         return text
-
-    def _open_scope(self, root: str) -> None:
-        """Create the alias scope of a storage (`MemRef.root`), with nodes that list itself and all other scopes."""
-        if self._domain < 0:
-            self._domain = self.module.metadata()
-            self.module.set_metadata(self._domain, f"distinct !{{!{self._domain}}}")
-        scope = self.module.metadata()
-        self.module.set_metadata(scope, f"distinct !{{!{scope}, !{self._domain}}}")
-        self._scopes[root] = _AliasScope(
-            scope, own=self.module.metadata(f"!{{!{scope}}}"), others=self.module.metadata()
-        )
-
-    def _block_scopes(self, root: str, block: bool) -> tuple[int, int]:
-        """Return the metadata nodes of the scopes of an access, and of the scopes that it does not alias.
-
-        Register blocks have one scope, in a separate domain: accesses that do not name this scope may alias blocks.
-        `block` is whether the access is to a block, not to an operand.
-        """
-        if self._block_scope < 0:
-            domain, self._block_scope = self.module.metadata(), self.module.metadata()
-            self.module.set_metadata(domain, f"distinct !{{!{domain}}}")
-            self.module.set_metadata(self._block_scope, f"distinct !{{!{self._block_scope}, !{domain}}}")
-        nodes = self._scopes[root]
-        if nodes.own_and_block < 0:
-            own_and_block = self.module.metadata(f"!{{!{nodes.scope}, !{self._block_scope}}}")
-            others_and_block = self.module.metadata()  # _close_scopes() fills it in, when all storages are known
-            nodes = nodes._replace(own_and_block=own_and_block, others_and_block=others_and_block)
-            self._scopes[root] = nodes
-        return (nodes.own_and_block, nodes.others) if block else (nodes.own, nodes.others_and_block)
-
-    def _close_scopes(self) -> None:
-        """Fill in the metadata nodes of the scopes that each storage does not alias, once all storages are known."""
-        for root, nodes in self._scopes.items():
-            apart = [f"!{others.scope}" for other, others in self._scopes.items() if other != root]
-            self.module.set_metadata(nodes.others, "!{" + ", ".join(apart) + "}")
-            if nodes.others_and_block >= 0:  # a register block was computed from this storage, or into it
-                with_block = [*apart, f"!{self._block_scope}"]
-                self.module.set_metadata(nodes.others_and_block, "!{" + ", ".join(with_block) + "}")
 
     # The function
 
@@ -257,7 +194,7 @@ class FunctionEmitter:
         self.body.start("start")
         self.region(self.function.body, self._leave_function)
         self.body.entry.append("  br label %start")
-        self._close_scopes()
+        self._alias_scopes.close()
         if self.exported:
             header = self.platform.export_header(self.name)
         else:
@@ -350,7 +287,7 @@ class FunctionEmitter:
         return phis
 
     def flat(self, values: Sequence[SSAValue]) -> list[str]:
-        """Return the LLVM operands of all values in order; a memref has several: pointers and its dynamic numbers."""
+        """Return the LLVM operands of all values in order; a memref has several: pointers and dynamic sizes."""
         return [part for value in values for part in flatten(self.values[value], value.type)]
 
     def edge(self, phis: Sequence[Phi], operands: Sequence[SSAValue]) -> None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pydispatch.compiler.emit.shaders.values import Index, known
+
 LIMIT = 65_000
 """Iterations of an invocation that lavapipe never cuts short, somewhat below its limit."""
 ALLOWED_ITERATIONS = 40_000
@@ -78,3 +80,29 @@ class Iterations:
         needed = -(-count * self._runs // ALLOWED_ITERATIONS)  # with so many copies, ALLOWED_ITERATIONS remain
         needed_power, most_for_count = 1 << (needed - 1).bit_length(), 1 << (count.bit_length() - 1)
         return min(needed_power, most_for_count, MOST_COPIES)
+
+    def unroll_factor(self, bounds: tuple[Index, Index, Index], carries_values: bool, most: int | None) -> int:
+        """Return how often to write the body of a counted loop at the current position; 1 if it is not unrolled.
+
+        Args:
+            bounds: First counter, end (exclusive), and step.
+            carries_values: Whether the loop has loop-carried values.
+            most: At most so many iterations; None if unknown.
+        """
+        lower, upper, _ = bounds
+        if most is not None and known(upper):
+            return self.copies(most)
+        # A loop of unknown length is unrolled only if each invocation runs all its iterations, as a sum over a dynamic
+        # size does. A loop without carried values, or with a runtime lower bound, may be distributed to invocations.
+        runs_all_iterations = known(lower) and lower >= 0 and carries_values and self.is_outside_loops
+        if not runs_all_iterations:
+            return 1
+        return UNKNOWN_COPIES if most is None else self.copies(most)
+
+
+def iteration_count(bounds: tuple[Index, Index, Index]) -> int | None:
+    """Return the number of iterations of a loop from its first counter, end (exclusive), and step; None if unknown."""
+    lower, upper, step = bounds
+    if known(lower) and known(upper) and known(step) and step > 0:
+        return max(0, -(-(upper - lower) // step))
+    return None

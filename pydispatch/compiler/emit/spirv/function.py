@@ -9,7 +9,7 @@ from typing import Any
 from xdsl.dialects.builtin import Float32Type, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from pydispatch.compiler.emit.shaders.iterations import UNKNOWN_COPIES
+from pydispatch.compiler.emit.shaders.iterations import iteration_count
 from pydispatch.compiler.emit.shaders.values import is_native_float, known, passed_index_count
 from pydispatch.compiler.emit.spirv.index import BlockArithmetic
 from pydispatch.compiler.emit.spirv.kernels import Kernels
@@ -148,23 +148,31 @@ class FunctionEmitter(BlockArithmetic):
         """Emit a counted loop, see `ShaderFunction.loop`.
 
         It is unrolled if it has many iterations, since some devices end an invocation's loops after a number of
-        iterations (`Iterations`). A loop of unknown length is unrolled only outside other loops, and only if one
-        invocation runs all of it. An unrolled loop runs `copies` iterations at a time up to the last full group; a
-        second loop runs the remaining ones.
+        iterations (`Iterations`).
+        """
+        count = iteration_count(bounds)
+        most_iterations = most_iterations if count is None else count
+        if known(bounds[2]) and not is_unsigned:
+            copies = self.iterations.unroll_factor(bounds, bool(carried), most_iterations)
+            if copies > 1:
+                return self._unrolled_loop(bounds, carried, body, width, copies, most_iterations)
+        with self.iterations.inside(most_iterations):
+            return self.plain_loop(bounds, carried, body, width, is_unsigned)
+
+    def _unrolled_loop(
+        self,
+        bounds: tuple[Index, Index, Index],
+        carried: Sequence[tuple[Id, Id]],
+        body: Callable[[Id, list[Id]], list[Id]],
+        width: int,
+        copies: int,
+        most_iterations: int | None,
+    ) -> list[Id]:
+        """Emit a loop that runs `copies` iterations at a time, and then one over the remaining iterations.
+
+        Other parameters, and the result, are those of `loop`. Counters are compared with their sign.
         """
         lower, upper, step = bounds
-        if known(lower) and known(upper) and known(step) and step > 0:
-            most_iterations = max(0, -(-(upper - lower) // step))
-        copies = 1
-        if known(step) and not is_unsigned:
-            if most_iterations is not None and known(upper):
-                copies = self.iterations.copies(most_iterations)
-            elif known(lower) and lower >= 0 and carried and self.iterations.is_outside_loops:
-                # It starts at a constant, so that every invocation runs all of it, as a sum over a dynamic size does.
-                copies = UNKNOWN_COPIES if most_iterations is None else self.iterations.copies(most_iterations)
-        if copies == 1 or not known(step):  # the second part only narrows the type of `step`
-            with self.iterations.inside(most_iterations):
-                return self.plain_loop(bounds, carried, body, width, is_unsigned)
         kind = self.m.int(width)
         last: Index  # end (exclusive) of the unrolled loop: from counters below it, `copies` iterations are left
         if known(upper):
@@ -185,10 +193,11 @@ class FunctionEmitter(BlockArithmetic):
         first = lower if isinstance(lower, Id) else self.m.integer(lower, width)
         with self.iterations.inside(None if most_iterations is None else most_iterations // copies):
             unrolled = (lower, last, copies * step)
-            *values, reached = self.plain_loop(unrolled, [*carried, (kind, first)], unrolled_body, width, is_unsigned)
+            with_counter = [*carried, (kind, first)]
+            *values, reached = self.plain_loop(unrolled, with_counter, unrolled_body, width, is_unsigned=False)
         remaining = list(zip((type_ for type_, _ in carried), values, strict=True))
         with self.iterations.inside(copies - 1):
-            return self.plain_loop((reached, upper, step), remaining, body, width, is_unsigned)
+            return self.plain_loop((reached, upper, step), remaining, body, width, is_unsigned=False)
 
     def plain_loop(
         self,
@@ -221,15 +230,19 @@ class FunctionEmitter(BlockArithmetic):
         head_label, test_label, body_label, continue_label, merge_label = (module.id() for _ in range(5))
         counter, next_counter = module.id(), module.id()
         phis = [module.id() for _ in carried]
+        # The header: phis of the counter and the carried values. Their values from the loop are known at its end.
         code.branch(head_label)
         code.start(head_label)
-        phi_position = code.phi_position()  # the phis need values of the loop's end: they are inserted below
+        phi_position = code.phi_position()
         code.do("LoopMerge", merge_label, continue_label, 0)
+        # The test of the counter.
         code.branch(test_label)
         code.start(test_label)
         code.branch_if(code.let(less, module.bool(), counter, last), body_label, merge_label)
+        # The body.
         code.start(body_label)
         results = body(counter, phis)
+        # The increment of the counter, and the phis, whose incoming values are now known.
         code.branch(continue_label)
         code.start(continue_label)
         code.lines += encode("IAdd", type_, next_counter, counter, stride)

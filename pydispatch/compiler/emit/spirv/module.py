@@ -77,9 +77,9 @@ class Module:
         return cached
 
     def keys(self) -> dict[int, Any]:
-        """Return a dict from the id of each type, constant and table to the key that it was declared for, as of `once`.
+        """Return the inverse of the cache of `once`: id of a type, constant or table -> the key of its declaration.
 
-        That of GLSL.std.450 is "glsl".
+        The key of the instruction set GLSL.std.450 is "glsl".
         """
         keys: dict[int, Any] = {type_id: key for key, type_id in self._ids.items()}
         if self._glsl is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
-from pydispatch.compiler.emit.shaders.iterations import UNKNOWN_COPIES
+from pydispatch.compiler.emit.shaders.iterations import iteration_count
 from pydispatch.compiler.emit.shaders.values import known, passed_index_count
 from pydispatch.compiler.emit.wgsl.statements import StatementEmitter
 from pydispatch.compiler.emit.wgsl.words import Literal, Name, as_unsigned, integer, two_words
@@ -147,17 +147,17 @@ class FunctionEmitter(StatementEmitter):
         """
         results = [self.var(type_) for type_ in types]
 
-        def way(make: Callable[[], list[Name]]) -> None:
-            """Emit a branch that assigns its results to the variables."""
+        def emit_branch(emit: Callable[[], list[Name]]) -> None:
+            """Emit a branch, `then` or `other`, which assigns its results to the variables."""
             with self.scope():
-                for result, value in zip(results, make(), strict=True):
+                for result, value in zip(results, emit(), strict=True):
                     self.do(f"{result} = {value};")
 
         self.do(f"if {condition} {{")
-        way(then)
+        emit_branch(then)
         before_else = len(self.lines)
         self.do("} else {")
-        way(other)
+        emit_branch(other)
         if len(self.lines) == before_else + 1:  # the branch is empty
             self.lines.pop()
         self.do("}")
@@ -193,10 +193,7 @@ class FunctionEmitter(StatementEmitter):
         is_unsigned: bool = False,
         most_iterations: int | None = None,
     ) -> list[Name]:
-        """Emit a counted loop, perhaps unrolled, and return the carried values after it.
-
-        An unrolled loop runs `copies` iterations per step up to the last full group, followed by a loop over the rest.
-        A loop of unknown length is unrolled only outside other loops, and if an invocation runs all of it.
+        """Emit a counted loop, unrolled if it has many iterations (`Iterations`), and return its final values.
 
         Args:
             bounds: First counter, end (exclusive), and step.
@@ -206,22 +203,28 @@ class FunctionEmitter(StatementEmitter):
             is_unsigned: Whether counters are compared without sign.
             most_iterations: At most so many iterations; None if unknown.
         """
+        count = iteration_count(bounds)
+        most_iterations = most_iterations if count is None else count
+        if known(bounds[2]) and not is_unsigned and width == 32:
+            copies = self.iterations.unroll_factor(bounds, bool(carried), most_iterations)
+            if copies > 1:
+                return self._unrolled_loop(bounds, carried, body, copies, most_iterations)
+        with self.iterations.inside(most_iterations):
+            return self._loop(bounds, carried, body, width, is_unsigned)
+
+    def _unrolled_loop(
+        self,
+        bounds: tuple[Index, Index, Index],
+        carried: Sequence[tuple[str, Name]],
+        body: Callable[[Name, list[Name]], list[Name]],
+        copies: int,
+        most_iterations: int | None,
+    ) -> list[Name]:
+        """Emit a loop that runs `copies` iterations at a time, and then one over the remaining iterations.
+
+        The counter is an i32. Other parameters, and the result, are those of `loop`.
+        """
         lower, upper, step = bounds
-        if known(lower) and known(upper) and known(step) and step > 0:  # type: ignore[operator]
-            most_iterations = max(0, -(-(upper - lower) // step))  # type: ignore[operator]
-        copies = 1
-        if type(step) is int and not is_unsigned and width == 32:
-            has_known_end = most_iterations is not None and known(upper)
-            # Each invocation runs all iterations of a loop with carried values; other loops may be distributed.
-            runs_all = bool(carried) and self.iterations.is_outside_loops
-            may_unroll_unknown = type(lower) is int and lower >= 0 and runs_all
-            if has_known_end or (may_unroll_unknown and most_iterations is not None):
-                copies = self.iterations.copies(most_iterations)
-            elif may_unroll_unknown:
-                copies = UNKNOWN_COPIES
-        if copies == 1:
-            with self.iterations.inside(most_iterations):
-                return self._loop(bounds, carried, body, width, is_unsigned)
         assert isinstance(step, int)
         last: Index  # end (exclusive) of the unrolled loop: from counters below it, `copies` iterations are left
         if type(upper) is int:
@@ -242,11 +245,12 @@ class FunctionEmitter(StatementEmitter):
 
         with self.iterations.inside(None if most_iterations is None else most_iterations // copies):
             start = ("i32", lower if isinstance(lower, Name) else integer(lower))
-            final = self._loop((lower, last, copies * step), [*carried, start], unrolled_body, width, is_unsigned)
+            unrolled = (lower, last, copies * step)
+            final = self._loop(unrolled, [*carried, start], unrolled_body, width=32, unsigned=False)
         *values, reached = final
         remaining = list(zip((type_ for type_, _ in carried), values, strict=True))
         with self.iterations.inside(copies - 1):
-            return self._loop((reached, upper, step), remaining, body, width, is_unsigned)
+            return self._loop((reached, upper, step), remaining, body, width=32, unsigned=False)
 
     def _loop(
         self,

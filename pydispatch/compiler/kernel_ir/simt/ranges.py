@@ -191,36 +191,53 @@ def _rounds(
     if type(total) is int and total <= invocations:
         return values if total <= 0 else _at_most_one(build, own_index, total, invocations, values, body)
     if type(total) is int and total % invocations == 0:
-
-        def one_round(inner: Build, round_: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
-            """Insert iteration round_ * invocations + own_index."""
-            return body(inner, inner.plus(inner.times(round_, invocations), own_index), values, may_move=True)
-
-        return build.loop(0, total // invocations, 1, values, one_round)
+        return _whole_rounds(build, own_index, total // invocations, invocations, values, body)
     start: Index = 0  # the first iteration after the main loop
-    per_iteration = unroll * invocations  # iterations of all invocations in one of the main loop
+    per_step = unroll * invocations  # iterations of all invocations in one step of the main loop
     is_power_of_2 = invocations & (invocations - 1) == 0
-    if unroll > 1 and is_power_of_2 and not (type(total) is int and total < per_iteration):
-
-        def several(inner: Build, base: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
-            """Insert `unroll` iterations without a test in between, from base + own_index on, `invocations` apart."""
-            first = inner.plus(base, own_index)
-            for round_ in range(unroll):  # the body is cloned each time: `one` emits it again
-                values = body(inner, inner.plus(first, round_ * invocations), values, may_move=False)
-            return values
-
+    if unroll > 1 and is_power_of_2 and not (type(total) is int and total < per_step):
         if type(total) is int:
-            start = total // per_iteration * per_iteration
-        else:  # rounded down to a multiple of `per_iteration`, a power of two here
-            start = build.binary(arith.AndIOp, build.most(total, 0), -per_iteration)
-        values = build.loop(0, start, per_iteration, values, several)
+            start = total // per_step * per_step
+        else:  # rounded down to a multiple of `per_step`, a power of two here
+            start = build.binary(arith.AndIOp, build.most(total, 0), -per_step)
+        values = _unrolled_rounds(build, own_index, start, invocations, unroll, values, body)
     most = -(-(total - start) // invocations) if type(total) is int and type(start) is int else None
 
-    def one(inner: Build, iteration: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
+    def remaining(inner: Build, iteration: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
         """Insert one of the iterations after the main loop."""
         return body(inner, iteration, values, may_move=True)
 
-    return build.loop(build.plus(start, own_index), total, invocations, values, one, most=most)
+    return build.loop(build.plus(start, own_index), total, invocations, values, remaining, most=most)
+
+
+def _whole_rounds(
+    build: Build, own_index: SSAValue, rounds: int, invocations: int, values: list[SSAValue], body: Body
+) -> list[SSAValue]:
+    """Insert a loop over `rounds` rounds in which all invocations have work; return the carried values."""
+
+    def one_round(inner: Build, round_: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
+        """Insert iteration round_ * invocations + own_index."""
+        return body(inner, inner.plus(inner.times(round_, invocations), own_index), values, may_move=True)
+
+    return build.loop(0, rounds, 1, values, one_round)
+
+
+def _unrolled_rounds(
+    build: Build, own_index: SSAValue, end: Index, invocations: int, unroll: int, values: list[SSAValue], body: Body
+) -> list[SSAValue]:
+    """Insert a loop over the iterations below `end`, a multiple of unroll * invocations, `unroll` rounds in a step.
+
+    Return the carried values.
+    """
+
+    def several_rounds(inner: Build, base: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
+        """Insert `unroll` iterations without a test in between, from base + own_index on, `invocations` apart."""
+        first = inner.plus(base, own_index)
+        for round_ in range(unroll):  # the body is cloned each time, because `_rounds` inserts it once more
+            values = body(inner, inner.plus(first, round_ * invocations), values, may_move=False)
+        return values
+
+    return build.loop(0, end, unroll * invocations, values, several_rounds)
 
 
 def _at_most_one(

@@ -78,6 +78,9 @@ class LoopState:
 class Workgroup:
     """Rewriter of one entry point from workgroup code into invocation code.
 
+    A caller creates it and calls `run` once. That calls a rule for each operation of uniform code, the code outside
+    parallel loops; rules call the other methods.
+
     Attributes:
         function: The entry point.
         ops: Its operations by name.
@@ -288,7 +291,7 @@ class Workgroup:
         for block in region.blocks:
             self.hazards.record(everything, by=SEVERAL_INVOCATIONS)
             self._block(block)
-            # The block may be reached again while other invocations still read the scratch memory that it writes.
+            # The block may run again while other invocations still read the scratch memory that it writes.
             allocations: set[Key] = {array.owner for array in self.scratch.values()}
             self._protect_scratch(block, allocations)
         self.hazards.record(everything, by=SEVERAL_INVOCATIONS)
@@ -376,7 +379,7 @@ class Workgroup:
     def _restore_passed_barriers(self, flags: list[bool]) -> None:
         """Set `has_passed_barrier` of the enclosing loops, outermost first, to its values before a branch or loop.
 
-        A barrier in that may not have run.
+        A barrier in the branch or loop may not have run.
         """
         for loop, had_passed_barrier in zip(self.loops, flags, strict=True):
             loop.has_passed_barrier = had_passed_barrier

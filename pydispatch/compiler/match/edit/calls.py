@@ -139,35 +139,39 @@ def call_in_place(
     """
     type = function.properties.get("function_type")
     assert isinstance(type, FunctionType)
-    takes, gives = type.inputs.data, type.outputs.data
-    note = f"@{name} is ({', '.join(map(str, takes))}) -> ({', '.join(map(str, gives))})"
-    if len(takes) != len(inputs) or len(gives) != len(outputs):
+    parameter_types, result_types = type.inputs.data, type.outputs.data
+    note = f"@{name} is ({', '.join(map(str, parameter_types))}) -> ({', '.join(map(str, result_types))})"
+    if len(parameter_types) != len(inputs) or len(result_types) != len(outputs):
         raise CompileError(
-            f"@{name} takes {len(takes)} and gives {len(gives)} value(s), the match has {len(inputs)} input(s) and "
-            f"{len(outputs)} output(s)", location_of(spec), note,
+            f"@{name} takes {len(parameter_types)} and gives {len(result_types)} value(s), the match has "
+            f"{len(inputs)} input(s) and {len(outputs)} output(s)", location_of(spec), note,
         )  # fmt: skip
 
     def refusal_of(what: str) -> Callable[[str], Exception]:
         """Return a function that builds the error for `what`, such as "result 0", from the reason."""
         return lambda text: CompileError(f"{what} of @{name}: {text}", location_of(spec), note)
 
+    # The call, with casts of its arguments before it.
     _check_order(inputs, at, spec)
-    uses_of_outputs = [list(o.uses) for o in outputs]  # without those by the casts of arguments, inserted below
+    uses_of_outputs = [list(output.uses) for output in outputs]  # before the casts below add uses
     arguments = [
-        at.cast(v, t, refusal_of(f"argument {i}"), casts) for i, (v, t) in enumerate(zip(inputs, takes, strict=True))
+        at.cast(value, parameter_type, refusal_of(f"argument {i}"), casts)
+        for i, (value, parameter_type) in enumerate(zip(inputs, parameter_types, strict=True))
     ]
     if with_func:
-        call: Operation = func.CallOp(name, arguments, list(gives))
+        call: Operation = func.CallOp(name, arguments, list(result_types))
     else:
-        call = util.CallOp(operands=[arguments], result_types=[list(gives)], properties={"callee": SymbolRefAttr(name)})
+        properties = {"callee": SymbolRefAttr(name)}
+        call = util.CallOp(operands=[arguments], result_types=[list(result_types)], properties=properties)
     at.add(call)
+    # The uses of the outputs, with casts of its results after it.
     for i, (old, new, uses) in enumerate(zip(outputs, call.results, uses_of_outputs, strict=True)):
         new.name_hint = old.name_hint
         if not uses:
             continue
-        back = at.cast(new, old.type, refusal_of(f"result {i}"), casts)
+        replacement = at.cast(new, old.type, refusal_of(f"result {i}"), casts)
         for use in uses:
-            use.operation.operands[use.index] = back
+            use.operation.operands[use.index] = replacement
     check_uses(call, spec)
     return call
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.dialects.linalg.ops import GenericOp
@@ -12,6 +11,7 @@ from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.match.graph.broadcasts import reads_equal_elements
 from pydispatch.compiler.match.graph.facts import cast_problem
+from pydispatch.compiler.match.graph.matches import Match, Mismatch
 from pydispatch.compiler.match.graph.nodes import Node, difference_text, type_text
 from pydispatch.compiler.match.graph.view import GraphView, source_of
 from pydispatch.ir.affine_maps import dims_in
@@ -24,48 +24,6 @@ _PATH_KEYS = 48
 """Maximum number of keys of a pattern's path: more of them tell patterns apart that begin alike, but take memory."""
 _STEPS = 100_000
 """Maximum number of compared nodes: n nested commutative operations have 2**n orders of operands."""
-
-
-@dataclass(frozen=True)
-class Mismatch:
-    """Reason why a pattern did not match.
-
-    Attributes:
-        depth: Number of operations of the pattern that matched before the failure.
-        reason: Why the comparison failed, for messages.
-        op: Operation of the program with which it failed, or that reads the argument with which it failed; None if
-            there is neither.
-    """
-
-    depth: int
-    reason: str
-    op: Operation | None = None
-
-    def is_other_root_operation(self, root: Operation) -> bool:
-        """Return whether the reason is that `root` itself is another operation than the root of the pattern."""
-        # Reasons of other kinds begin with the operand or attribute in which the operations differ.
-        return self.depth == 0 and self.op is root and self.reason.startswith("expected")
-
-
-@dataclass
-class Match:
-    """Match of a pattern in a program.
-
-    Attributes:
-        root: Operation that the root of the pattern matched.
-        inputs: Value of the program for each input of the pattern; None for an input that the pattern only overwrites,
-            if the program has none.
-        outputs: Value of the program for each output of the pattern.
-        ops: The matched operations, without constants.
-        computed: Value of the program for each value that the pattern computes; without those that the program computes
-            inside of a named operation.
-    """
-
-    root: Operation
-    inputs: list[SSAValue | None]
-    outputs: list[SSAValue]
-    ops: set[Operation] = field(default_factory=set)
-    computed: dict[SSAValue, SSAValue] = field(default_factory=dict)
 
 
 class DagPattern:
@@ -178,6 +136,9 @@ class DagPattern:
 class _Search:
     """Comparison of the operations of a pattern with an operation of a program and its producers.
 
+    Names with `mine` are of the pattern, names with `theirs` of the program. A caller creates a search, calls `compare`
+    with the root of each, and then reads `inputs`, `ops` and `computed`, or `best`, why it failed.
+
     Args:
         pattern: The pattern.
         view: Nodes of the program.
@@ -240,6 +201,7 @@ class _Search:
                 root.
             user: The operation of the program that reads `theirs`; None for the root.
         """
+        # An input of the pattern, which matches any value, or an operation of which only the name is compared.
         leaf = self.pattern.leaf(mine)
         if leaf is not None:
             return self.bind(leaf, theirs, where, user)
@@ -255,21 +217,25 @@ class _Search:
         if theirs_node.reads is None and self._reads_all(mine_node, theirs_node):
             self.pairs.append((mine_node, theirs_node))
             return self.compare(mine_node.children[0], theirs, where, user)
+        # Two operations, with their operands.
         if (mine_node, theirs_node) in self.agreed:
             return True
         if not self.alike(mine_node, theirs_node, where, op) or not self.children(mine_node, theirs_node):
             return False
+        self._record_match(mine_node, theirs_node)
+        return True
+
+    def _record_match(self, mine: Node, theirs: Node) -> None:
+        """Record that a node of the pattern and one of the program match."""
         # `unread` are initial contents that are overwritten: they bind the inputs that nothing else has bound.
-        for i, out in enumerate(mine_node.unread):
+        for i, out in enumerate(mine.unread):
             unread_leaf = self.pattern.leaf(out)
             if unread_leaf is not None and unread_leaf not in self.bound:
-                have = theirs_node.unread
-                self._set(unread_leaf, have[i] if i < len(have) else ABSENT)
-        self.agreed.add((mine_node, theirs_node))
-        self.pairs.append((mine_node, theirs_node))
-        if theirs_node.op is not None and not theirs_node.is_constant:
-            self.ops.add(theirs_node.op)
-        return True
+                self._set(unread_leaf, theirs.unread[i] if i < len(theirs.unread) else ABSENT)
+        self.agreed.add((mine, theirs))
+        self.pairs.append((mine, theirs))
+        if theirs.op is not None and not theirs.is_constant:
+            self.ops.add(theirs.op)
 
     def alike(self, mine: Node, theirs: Node, where: str, op: Operation | None) -> bool:
         """Return whether two nodes compute the same function of their operands, and their types fit.
@@ -324,23 +290,27 @@ class _Search:
         orders = [list(theirs.children)]
         if mine.commutative:
             orders.append(orders[0][::-1])
-        mark, pair_count, depth = len(self.trail), len(self.pairs), self.depth
+        trail_length, pair_count, depth = len(self.trail), len(self.pairs), self.depth
         for order in orders:
             if all(
                 self.compare(a, b, f"operand {i} of {mine.label}", theirs.op)
                 for i, (a, b) in enumerate(zip(mine.children, order, strict=True))
             ):
                 return True
-            while len(self.trail) > mark:
-                leaf, before = self.trail.pop()
-                if before is None:
-                    del self.bound[leaf]
-                else:
-                    self.bound[leaf] = before
-            del self.pairs[pair_count:]
-            self.depth = depth
-            self.agreed.clear()  # some pairs may have matched only under the bindings that are undone
+            self._undo(trail_length, pair_count, depth)
         return False
+
+    def _undo(self, trail_length: int, pair_count: int, depth: int) -> None:
+        """Undo the bindings and matches that were added since `trail` and `pairs` had these lengths."""
+        while len(self.trail) > trail_length:
+            leaf, before = self.trail.pop()
+            if before is None:
+                del self.bound[leaf]
+            else:
+                self.bound[leaf] = before
+        del self.pairs[pair_count:]
+        self.depth = depth
+        self.agreed.clear()  # some pairs may have matched only under the bindings that are undone
 
     def bind(self, leaf: int, theirs: SSAValue | Node, where: str, user: Operation | None) -> bool:
         """Bind an input of the pattern to a value of the program; return whether that is possible.
@@ -369,7 +339,7 @@ class _Search:
         if problem is not None:
             return self.fail(problem, where, user)
         before = self.bound.get(leaf)
-        # Where it is ABSENT, the input was so far only an initial value that is not read.
+        # An input that is ABSENT was so far only an initial value that is not read.
         if before is None or isinstance(before, str):
             self._set(leaf, theirs)
         elif source_of(before) is not source_of(theirs):

@@ -99,6 +99,11 @@ def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
         named = _nodes_of_named(op, view)
         if named is not None:
             return named
+    return _plain_nodes(op)
+
+
+def _plain_nodes(op: Operation) -> list[Node]:
+    """Create a node for each result of an operation that has no normal form: it matches operations of its own name."""
     key, commutes, swapped = operation_key(op)  # swapped: `a < b` has the key of `b > a`
     captured: list[SSAValue] = []
     regions = tuple(expressions.region_key(op, captured)) if op.regions else ()
@@ -157,30 +162,15 @@ def _nodes_of_named(op: Operation, view: GraphView) -> list[Node] | None:
     """
     from pydispatch.compiler.normalize import normalize
 
-    outer = Block(arg_types=[o.type for o in op.operands])  # the body of the scratch function
-    mapping: dict[SSAValue, SSAValue] = dict(zip(op.operands, outer.args, strict=True))
-    for inner in walk(op):
-        for v in inner.operands:
-            if v not in mapping and not (isinstance(v.owner, Operation | Block) and _inside(v, op)):
-                mapping[v] = outer.insert_arg(v.type, len(outer.args))
-    back = {a: v for v, a in mapping.items()}  # argument of the scratch function -> value of the program
-    # An operand that is passed twice has two arguments. `mapping` has one of them; here, both lead to the operand.
-    for operand, argument in zip(op.operands, outer.args, strict=False):  # values that regions read are further args
-        back[argument] = operand
-    copy = op.clone(dict(mapping))
-    for i in range(len(op.operands)):
-        copy.operands[i] = outer.args[i]
-    outer.add_op(copy)
-    outer.add_op(ReturnOp(*copy.results))
-    function = FuncOp("scratch", FunctionType.from_lists([a.type for a in outer.args], [r.type for r in op.results]),
-                      Region(outer))  # fmt: skip
+    scratch, back = _scratch_function(op)
     try:
-        normalize(ModuleOp([function]))
+        normalize(ModuleOp([scratch]))
     except (CompileError, NotImplementedError):
         return None
-    last = outer.last_op
+    body = scratch.body.block
+    last = body.last_op
     assert last is not None
-    if any(inner.name == op.name for inner in outer.ops):  # only checked, or kept as it is
+    if any(inner.name == op.name for inner in body.ops):  # only checked, or kept as it is
         return None
     inside = GraphView()
     nodes: list[Node] = []
@@ -194,6 +184,31 @@ def _nodes_of_named(op: Operation, view: GraphView) -> list[Node] | None:
         moved.unread = [o for o in getattr(op, "outputs", ()) if not _reads(moved, o)]  # initial contents, overwritten
         nodes.append(moved)
     return nodes
+
+
+def _scratch_function(op: Operation) -> tuple[FuncOp, dict[SSAValue, SSAValue]]:
+    """Return a function with a copy of an operation, whose results it returns, and the values of its arguments.
+
+    The function has an argument for each operand, and for each value from outside that the regions of `op` read. The
+    values are a dict from an argument to the value of the program that it stands for.
+    """
+    body = Block(arg_types=[o.type for o in op.operands])
+    argument_of: dict[SSAValue, SSAValue] = dict(zip(op.operands, body.args, strict=True))
+    for inner in walk(op):
+        for v in inner.operands:
+            if v not in argument_of and not (isinstance(v.owner, Operation | Block) and _inside(v, op)):
+                argument_of[v] = body.insert_arg(v.type, len(body.args))
+    values = {argument: value for value, argument in argument_of.items()}
+    # An operand that is passed twice has two arguments. `argument_of` has one of them; both stand for the operand.
+    for operand, argument in zip(op.operands, body.args, strict=False):  # values that regions read are further args
+        values[argument] = operand
+    copy = op.clone(dict(argument_of))
+    for i in range(len(op.operands)):
+        copy.operands[i] = body.args[i]
+    body.add_op(copy)
+    body.add_op(ReturnOp(*copy.results))
+    type_ = FunctionType.from_lists([a.type for a in body.args], [r.type for r in op.results])
+    return FuncOp("scratch", type_, Region(body)), values
 
 
 def _reads(node: Node, value: SSAValue) -> bool:

@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from pydispatch.compiler.match.edit import cleanup
-from pydispatch.compiler.match.graph.dag import Mismatch
 from pydispatch.compiler.match.graph.expressions import intern_id
+from pydispatch.compiler.match.graph.matches import Mismatch
 from pydispatch.compiler.match.graph.tree import Tree
 from pydispatch.compiler.match.graph.view import source_of
 from pydispatch.compiler.match.pdl.match import PdlPattern, canonical_name

@@ -10,9 +10,9 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.match.graph import expressions
-from pydispatch.compiler.match.graph.dag import Mismatch
 from pydispatch.compiler.match.graph.expressions import intern_id
 from pydispatch.compiler.match.graph.facts import cast_problem
+from pydispatch.compiler.match.graph.matches import Mismatch
 from pydispatch.compiler.match.graph.same import is_spelling_of
 from pydispatch.compiler.match.graph.view import source_of
 from pydispatch.compiler.match.pdl.native import CONSTRAINTS

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import (
@@ -58,34 +59,19 @@ def rewrite_as_dispatch(arguments: Sequence[Any], anchor: Operation, program: Mo
     _, name, inputs, replaced, sizes, others = arguments
     if not isinstance(name, StringAttr):
         raise CompileError(f"the name of the function is a string, got {name}", location_of(spec))
-    for value in (*inputs, *others):
-        if not isinstance(value.type, TensorType | IntegerType | AnyFloat):
-            raise CompileError(f"'{name.data}' cannot be given a {value.type}", location_of(spec),
-                               "operands are tensors, integers and floats; cast an index to i32 or i64")  # fmt: skip
-    _check_replaced(replaced, name.data, spec)
     operands = [*inputs, *others]
-    tensors = [v for v in operands if isinstance(v.type, TensorType)]
-    scalars = [v for v in operands if not isinstance(v.type, TensorType)]
+    _check_operands(operands, name.data, spec)
+    _check_replaced(replaced, name.data, spec)
     executable = _executable(name.data, [v.type for v in inputs], [v.type for v in replaced],
                              [v.type for v in others], program, anchor)  # fmt: skip
-
-    def add(op: Operation) -> SSAValue:
-        """Insert an operation before the anchor, and return its first result."""
-        set_location(op, anchor)
-        anchor.parent.insert_op_before(op, anchor)  # type: ignore[union-attr]
-        return op.results[0]
-
-    dims = []
-    for tensor in tensors:
-        for d, size in enumerate(tensor.type.get_shape()):
-            if size == DYNAMIC:
-                dims.append(add(DimOp(tensor, add(ConstantOp.from_int_and_width(d, IndexType())))))
+    tensors = [v for v in operands if isinstance(v.type, TensorType)]
+    scalars = [v for v in operands if not isinstance(v.type, TensorType)]
     dispatch = flow.DispatchOp(
-        operands=[[], [*tensors, *scalars], dims, _result_dims(replaced, sizes, spec)],
+        operands=[[], [*tensors, *scalars], _dynamic_dims(tensors, anchor), _result_dims(replaced, sizes, spec)],
         result_types=[[v.type for v in replaced]],
         properties={"entry_points": ArrayAttr([SymbolRefAttr(executable, [f"{name.data}_entry_point"])])},
     )
-    add(dispatch)
+    _insert_before(dispatch, anchor)
     for old, new in zip(replaced, dispatch.results, strict=True):
         new.name_hint = old.name_hint
         for use in list(old.uses):
@@ -93,6 +79,33 @@ def rewrite_as_dispatch(arguments: Sequence[Any], anchor: Operation, program: Mo
             if use.operation is not dispatch and not _is_before(use.operation, dispatch):
                 use.operation.operands[use.index] = new
     return [dispatch]
+
+
+def _insert_before(op: Operation, anchor: Operation) -> SSAValue:
+    """Insert an operation before `anchor`, with its source location, and return the first result."""
+    set_location(op, anchor)
+    anchor.parent.insert_op_before(op, anchor)  # type: ignore[union-attr]
+    return op.results[0]
+
+
+def _dynamic_dims(tensors: Sequence[SSAValue], anchor: Operation) -> list[SSAValue]:
+    """Return the dynamic sizes of tensors, by tensor and dimension, computed by operations inserted before `anchor`."""
+    dims = []
+    for tensor in tensors:
+        assert isinstance(tensor.type, TensorType)
+        for axis, size in enumerate(tensor.type.get_shape()):
+            if size == DYNAMIC:
+                index = _insert_before(ConstantOp.from_int_and_width(axis, IndexType()), anchor)
+                dims.append(_insert_before(DimOp(tensor, index), anchor))
+    return dims
+
+
+def _check_operands(operands: Sequence[SSAValue], name: str, spec: Operation) -> None:
+    """Raise CompileError unless each operand of the function `name` is a tensor, an integer or a float."""
+    for value in operands:
+        if not isinstance(value.type, TensorType | IntegerType | AnyFloat):
+            raise CompileError(f"'{name}' cannot be given a {value.type}", location_of(spec),
+                               "operands are tensors, integers and floats; cast an index to i32 or i64")  # fmt: skip
 
 
 def _check_replaced(replaced: Sequence[SSAValue], name: str, spec: Operation) -> None:
@@ -134,9 +147,6 @@ def _executable(
     """Return the name of the executable that calls the function; create the executable if the program does not have
     it.
 
-    The bindings and constants of the executable have the order of the dispatch: tensor operands, results, scalars. The
-    arguments of the call have the order of the pattern: inputs, results, other operands.
-
     Args:
         function: Name of the external function.
         inputs: Types of the inputs.
@@ -151,51 +161,9 @@ def _executable(
         return name
     from pydispatch import ir
 
-    tensors = [t for t in (*inputs, *results, *others) if isinstance(t, TensorType)]
-    scalars = [t for t in (*inputs, *others) if not isinstance(t, TensorType)]
-    bindings = [f"%b{i}: !stream.binding" for i in range(len(tensors))]
-    arguments = [*bindings, *(f"%s{i}: {t}" for i, t in enumerate(scalars))]
-    lines, call, signature = [], [], []  # operations before the call; its arguments; their types
-    input_count = len(tensors) - len(results)
-    input_bindings, result_bindings = iter(range(input_count)), iter(range(input_count, len(tensors)))
-    scalar_numbers = iter(range(len(scalars)))
-
-    def pass_on(type: Attribute, binding: int | None) -> None:
-        """Append an argument to the call: the memref of a binding with offset 0, or, without one, the next scalar."""
-        if isinstance(type, TensorType):
-            lines.append(f"%m{binding} = stream.binding.subspan %b{binding}[%c0] : !stream.binding -> "
-                         f"memref<{type.element_type}>")  # fmt: skip
-            call.append(f"%m{binding}, %c0")
-            signature.append(f"memref<{type.element_type}>, index")
-        else:
-            call.append(f"%s{next(scalar_numbers)}")
-            signature.append(str(type))
-
-    for type in inputs:
-        pass_on(type, next(input_bindings) if isinstance(type, TensorType) else None)
-    for type in results:
-        pass_on(type, next(result_bindings))
-    for type in others:
-        pass_on(type, next(input_bindings) if isinstance(type, TensorType) else None)
-    body = "\n        ".join(lines)
-    # llvm.bareptr: a memref is passed as its address alone.
-    text = f"""
-  stream.executable private @"{name}" {{
-    stream.executable.export public @{function}_entry_point workgroups() -> (index, index, index) {{
-      %c1 = arith.constant 1 : index
-      stream.return %c1, %c1, %c1 : index, index, index
-    }}
-    builtin.module {{
-      func.func private @{function}({", ".join(signature)}) attributes {{llvm.bareptr = [true]}}
-      func.func @{function}_entry_point({", ".join(arguments)}) {{
-        %c0 = arith.constant 0 : index
-        {body}
-        func.call @{function}({", ".join(call)}) : ({", ".join(signature)}) -> ()
-        return
-      }}
-    }}
-  }}"""
-    executable = ir.parse(text, f"<{function}>").body.block.first_op
+    executable = ir.parse(
+        _executable_text(name, function, inputs, results, others), f"<{function}>"
+    ).body.block.first_op
     assert executable is not None
     copy = clone(executable)
     for inner in walk(copy):
@@ -204,6 +172,81 @@ def _executable(
     assert first is not None
     program.body.block.insert_op_before(copy, first)
     return name
+
+
+class _Call(NamedTuple):
+    """Call of an external function in an executable, as MLIR text.
+
+    Attributes:
+        lines: Operations before the call, which create memrefs of bindings.
+        arguments: Arguments of the call; a memref is followed by its offset, 0.
+        types: Type of each argument.
+    """
+
+    lines: list[str]
+    arguments: list[str]
+    types: list[str]
+
+
+def _executable_text(
+    name: str, function: str, inputs: Sequence[Attribute], results: Sequence[Attribute], others: Sequence[Attribute]
+) -> str:
+    """Return the text of an executable `name` that calls an external function; see `_executable` for the parameters.
+
+    The bindings and constants of the executable have the order of the dispatch: tensor operands, results, scalars.
+    """
+    operands = (*inputs, *others)
+    binding_count = sum(isinstance(type, TensorType) for type in operands) + len(results)
+    scalars = [type for type in operands if not isinstance(type, TensorType)]
+    bindings = [f"%b{i}: !stream.binding" for i in range(binding_count)]
+    parameters = [*bindings, *(f"%s{i}: {type}" for i, type in enumerate(scalars))]
+    call = _call_of(inputs, results, others)
+    body = "\n        ".join(call.lines)
+    types = ", ".join(call.types)
+    # llvm.bareptr: a memref is passed as its address alone.
+    return f"""
+  stream.executable private @"{name}" {{
+    stream.executable.export public @{function}_entry_point workgroups() -> (index, index, index) {{
+      %c1 = arith.constant 1 : index
+      stream.return %c1, %c1, %c1 : index, index, index
+    }}
+    builtin.module {{
+      func.func private @{function}({types}) attributes {{llvm.bareptr = [true]}}
+      func.func @{function}_entry_point({", ".join(parameters)}) {{
+        %c0 = arith.constant 0 : index
+        {body}
+        func.call @{function}({", ".join(call.arguments)}) : ({types}) -> ()
+        return
+      }}
+    }}
+  }}"""
+
+
+def _call_of(inputs: Sequence[Attribute], results: Sequence[Attribute], others: Sequence[Attribute]) -> _Call:
+    """Return the call of the external function, from the types of its arguments in the order of the pattern.
+
+    That is inputs, results, other operands. Their bindings %b0, %b1, ... are in another order: those of tensor operands
+    precede those of results. Scalars are %s0, %s1, ...
+    """
+    operand_count = sum(isinstance(type, TensorType) for type in (*inputs, *others))
+    operand_bindings, result_bindings = itertools.count(), itertools.count(operand_count)
+    scalar_numbers = itertools.count()
+    call = _Call([], [], [])
+    arguments: list[tuple[Attribute, Iterator[int]]] = []  # (type, numbers of the bindings that it takes its own from)
+    arguments += [(type, operand_bindings) for type in inputs]
+    arguments += [(type, result_bindings) for type in results]
+    arguments += [(type, operand_bindings) for type in others]
+    for type, numbers in arguments:
+        if isinstance(type, TensorType):
+            binding = next(numbers)
+            call.lines.append(f"%m{binding} = stream.binding.subspan %b{binding}[%c0] : !stream.binding -> "
+                              f"memref<{type.element_type}>")  # fmt: skip
+            call.arguments.append(f"%m{binding}, %c0")
+            call.types.append(f"memref<{type.element_type}>, index")
+        else:
+            call.arguments.append(f"%s{next(scalar_numbers)}")
+            call.types.append(str(type))
+    return call
 
 
 REWRITES: dict[str, Callable[[Sequence[Any], Operation, ModuleOp, Operation], list[Any]]] = {

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from pydispatch.compiler.match.edit import cleanup
-from pydispatch.compiler.match.graph.dag import Match, Mismatch
+from pydispatch.compiler.match.graph.matches import Match, Mismatch
 from pydispatch.compiler.match.graph.tree import Tree
 from pydispatch.compiler.match.graph.view import GraphView
 from pydispatch.compiler.match.python.match import Compiled, MatchInfo, compile_pattern, user_function_error

@@ -25,28 +25,14 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignatur
     if parameters or types of the kernel do not fit.
     """
     lowered = kernel.lowered()  # its body reads %a_... of each parameter and defines %r_... of each output
-    inputs, outputs = dict(signature.inputs), dict(signature.outputs)
+    outputs = dict(signature.outputs)
     if "out" in outputs and "out0" in dict(lowered.arguments):  # the kernel numbers its only output
         outputs = {"out0": outputs["out"]}
     # A kernel may call an output by another name that the signature allows: its parameters then have that name.
     outputs = _as_called(outputs, signature, [parameter for parameter, _ in lowered.arguments])
-    known = ", ".join([*inputs, *outputs, *signature.aliases])
     lines = signature.size_lines()
-    names: dict[str, str] = {}  # output → the value that the function returns for it
     for parameter, type in lowered.arguments:
-        pattern_name = parameter if parameter in outputs else signature.name_of(parameter)
-        declared = outputs.get(pattern_name, inputs.get(pattern_name))
-        if declared is None:
-            raise CompileError(
-                f"pattern '{name}': kernel '{kernel.name}' has a parameter '{parameter}', the pattern {known}",
-                note="call the kernel's parameters like the inputs of the pattern, and 'out', or 'out0', 'out1', ...",
-            )
-        value = f"%in_{pattern_name}"
-        if parameter in outputs:
-            value = f"%empty_{parameter}"
-            sizes = ", ".join(f"%size_{size}" for size in declared.shape or () if not isinstance(size, int))
-            lines.append(f"{value} = tensor.empty({sizes}) : {declared.mlir}")
-        lines += _converted(name, kernel, parameter, value, declared, type)
+        lines += _argument_lines(name, kernel, signature, outputs, parameter, type)
     missing = next((output for output in outputs if output not in dict(lowered.results)), None)
     if missing is not None:
         raise CompileError(
@@ -55,17 +41,54 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignatur
         )
     lines += lowered.body
     types = dict(lowered.results)
+    returned: list[str] = []  # the value of each output
     for output, declared in outputs.items():
-        names[output] = f"%r_{output}"
-        if types[output] != declared.mlir:
-            names[output] = f"%result_{output}"
-            lines.append(f"{names[output]} = tensor.cast %r_{output} : {types[output]} to {declared.mlir}")
+        if types[output] == declared.mlir:
+            returned.append(f"%r_{output}")
+        else:
+            returned.append(f"%result_{output}")
+            lines.append(f"%result_{output} = tensor.cast %r_{output} : {types[output]} to {declared.mlir}")
     arguments = ", ".join(f"%{'size' if signature.is_size(n) else 'in'}_{n}: {t.mlir}" for n, t in signature.inputs)
     result_types = ", ".join(type.mlir for type in outputs.values())
-    body = "\n  ".join([*lines, f"util.return {', '.join(names.values())} : {result_types}"])
+    body = "\n  ".join([*lines, f"util.return {', '.join(returned)} : {result_types}"])
     function = f"util.func private @NAME({arguments}) -> ({result_types}) {{\n  {body}\n}}\n"
     text = "\n".join([*lowered.executable, function])
     return GeneratedText(text.replace(EXECUTABLE, "@NAME_kernel"))
+
+
+def _argument_lines(
+    name: str,
+    kernel: KernelSource,
+    signature: MatchSignature,
+    outputs: dict[str, TensorType],
+    parameter: str,
+    type: str,
+) -> list[str]:
+    """Return the operations that define %a_..., the value of a kernel's parameter: an input or an empty output.
+
+    Args:
+        name: Name of the pattern, for errors.
+        kernel: The kernel, for errors.
+        signature: The pattern's inputs and the other names by which a kernel may call them.
+        outputs: Name of an output in the kernel -> its type in the pattern.
+        parameter: Name of the parameter.
+        type: Its type in the kernel, as text.
+    """
+    inputs = dict(signature.inputs)
+    pattern_name = parameter if parameter in outputs else signature.name_of(parameter)
+    declared = outputs.get(pattern_name, inputs.get(pattern_name))
+    if declared is None:
+        known = ", ".join([*inputs, *outputs, *signature.aliases])
+        raise CompileError(
+            f"pattern '{name}': kernel '{kernel.name}' has a parameter '{parameter}', the pattern {known}",
+            note="call the kernel's parameters like the inputs of the pattern, and 'out', or 'out0', 'out1', ...",
+        )
+    if parameter not in outputs:
+        return _converted(name, kernel, parameter, f"%in_{pattern_name}", declared, type)
+    empty = f"%empty_{parameter}"
+    sizes = ", ".join(f"%size_{size}" for size in declared.shape or () if not isinstance(size, int))
+    lines = [f"{empty} = tensor.empty({sizes}) : {declared.mlir}"]
+    return [*lines, *_converted(name, kernel, parameter, empty, declared, type)]
 
 
 def _as_called(

@@ -11,7 +11,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from pydispatch.compiler.match.graph import facts
 from pydispatch.compiler.match.graph.dag import DagPattern as Dag
-from pydispatch.compiler.match.graph.dag import Match, Mismatch
+from pydispatch.compiler.match.graph.matches import Match, Mismatch
 from pydispatch.compiler.match.graph.view import GraphView
 from pydispatch.compiler.match.python.lower import Lowering
 from pydispatch.compiler.match.python.programs import function_of, root_of

@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.match.edit.calls import Inserter, call_in_place
 from pydispatch.compiler.match.edit.symbols import clone, table_of
-from pydispatch.compiler.match.graph.dag import Match
+from pydispatch.compiler.match.graph.matches import Match
 from pydispatch.compiler.match.python.kernels import dispatch_of_kernel
 from pydispatch.compiler.match.python.lower import Lowering
 from pydispatch.compiler.match.python.match import Compiled, MatchInfo, user_function_error

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.dialects.builtin import TensorType as IrTensor
 from xdsl.ir import SSAValue
 
-from pydispatch.compiler.match.graph.dag import Match
+from pydispatch.compiler.match.graph.matches import Match
 from pydispatch.errors import CompileError
 from pydispatch.ir.dialects.pyd.custom import CustomOp
 from pydispatch.ir.structured import as_structured

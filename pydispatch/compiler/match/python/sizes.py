@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, OpResult
 
-from pydispatch.compiler.match.graph.dag import Match
 from pydispatch.compiler.match.graph.facts import size_identity
+from pydispatch.compiler.match.graph.matches import Match
 from pydispatch.compiler.match.python.program_sizes import ProgramSizes
 from pydispatch.compiler.match.python.same_sizes import Axis, SameSizes
 from pydispatch.errors import CompileError

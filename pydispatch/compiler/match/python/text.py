@@ -84,6 +84,56 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: MatchSignature) -> st
     Raises CompileError if an argument or the tile names an unknown value, or the values do not fit the C parameters.
     """
     values = _values(signature)
+    arguments = _c_arguments(name, kernel, signature, values)
+    sizes = list(signature.sizes)
+    # The export: its bindings, constants, grid, and the call of the C function.
+    # The C function may have the name of the pattern, which the export must not have, too.
+    export = name if name != kernel.symbol else f"{name}_entry"
+    bindings = [n for n, _ in (*signature.tensors, *signature.outputs)]
+    constants = [f"%in_{n}: {t.dtype}" for n, t in signature.scalars] + [f"%size_{s}: index" for s in sizes]
+    entry = ", ".join([*(f"%b_{n}: !stream.binding" for n in bindings), *constants])
+    dtypes = dict((*signature.tensors, *signature.outputs))
+    views = "\n        ".join(
+        f"%m_{n} = stream.binding.subspan %b_{n}[%c0] : !stream.binding -> memref<{dtypes[n].dtype}>" for n in bindings
+    )
+    call = ", ".join(values[a].operand for a in arguments)
+    types = ", ".join(values[a].type for a in arguments)
+    grid = _grid_of_c(name, kernel, signature)
+    workload = ", ".join(f"%size_{s}: index" for s in sizes)
+    # The dispatch of the export.
+    operands = [f"%in_{n}" for n, _ in (*signature.tensors, *signature.scalars)] + [f"%size_{s}" for s in sizes]
+    type = _signature_types(signature, [*(t.dtype for _, t in signature.scalars), *("index" for _ in sizes)])
+    bracket = f"[{', '.join(f'%size_{s}' for s in sizes)}]" if sizes else ""
+    dispatch = f"flow.dispatch @NAME_kernel::@{export}{bracket}({', '.join(operands)}) : {type}"
+    return f"""
+  stream.executable private @NAME_kernel attributes {{
+    hal.executable.objects = [{_object(kernel.source_file())}]
+  }} {{
+    stream.executable.export public @{export} workgroups({workload}) -> (index, index, index) {{
+      {grid.counting}
+      stream.return {grid.extents} : index, index, index
+    }}
+    builtin.module {{
+      func.func private @{kernel.symbol}({types}) attributes {{hal.import.static, llvm.bareptr}}
+      func.func @{export}({entry}) {{
+        %c0 = arith.constant 0 : index
+        %id = stream.dispatch.workgroup.id[0] : index
+        {grid.first}
+        {views}
+        func.call @{kernel.symbol}({call}) : ({types}) -> ()
+        return
+      }}
+    }}
+  }}
+""" + _function(signature, [], dispatch)
+
+
+def _c_arguments(name: str, kernel: CFunction, signature: MatchSignature, values: dict[str, KernelValue]) -> list[str]:
+    """Return the keys in `values` of the arguments of a C function.
+
+    The arguments are those that the user names, else those that the parameters of the function name, else the default
+    ones. Raises CompileError, with the pattern's name `name`, if one is unknown or does not fit its parameter.
+    """
     file = kernel.source_file()
     parameters = parameters_of(file.name, file.data, kernel.symbol)
     arguments = [signature.name_of(argument) for argument in kernel.arguments]
@@ -96,57 +146,37 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: MatchSignature) -> st
                            note=f"there are {', '.join([*values, *signature.aliases])}")  # fmt: skip
     if parameters is not None:
         check_arguments(name, kernel.symbol, parameters, arguments, values, {n for n, _ in signature.outputs})
-    sizes = list(signature.sizes)
-    bindings = [n for n, _ in (*signature.tensors, *signature.outputs)]
-    passed = [f"%in_{n}: {t.dtype}" for n, t in signature.scalars] + [f"%size_{s}: index" for s in sizes]
-    # The function that is called may have the name of the pattern.
-    export = name if name != kernel.symbol else f"{name}_entry"
-    entry = ", ".join([*(f"%b_{n}: !stream.binding" for n in bindings), *passed])
-    call = ", ".join(values[a].operand for a in arguments)
-    types = ", ".join(values[a].type for a in arguments)
-    grid = "%c1, %c1, %c1"  # one workgroup without a tile
-    count = "%c1 = arith.constant 1 : index"
-    first = ""
-    if kernel.tile is not None:
-        size, tile = signature.name_of(kernel.tile[0]), kernel.tile[1]
-        if size not in signature.sizes:
-            raise CompileError(f"pattern '{name}': tile names '{size}', which is no dynamic or named size",
-                               note=f"sizes: {', '.join(sizes) or 'none'}")  # fmt: skip
-        count += f"\n      %x = affine.apply affine_map<()[s0] -> (s0 ceildiv {tile})>()[%size_{size}]"
-        grid = "%x, %c1, %c1"
-        first = f"%first = affine.apply affine_map<()[s0] -> (s0 * {tile})>()[%id]"
-    else:
-        first = "%first = arith.constant 0 : index"
-    dtypes = dict((*signature.tensors, *signature.outputs))
-    views = "\n        ".join(
-        f"%m_{n} = stream.binding.subspan %b_{n}[%c0] : !stream.binding -> memref<{dtypes[n].dtype}>" for n in bindings
-    )
-    workload = ", ".join(f"%size_{s}: index" for s in sizes)
-    operands = [f"%in_{n}" for n, _ in (*signature.tensors, *signature.scalars)] + [f"%size_{s}" for s in sizes]
-    listed = _signature_types(signature, [*(t.dtype for _, t in signature.scalars), *("index" for _ in sizes)])
-    bracket = f"[{', '.join(f'%size_{s}' for s in sizes)}]" if sizes else ""
-    dispatch = f"flow.dispatch @NAME_kernel::@{export}{bracket}({', '.join(operands)}) : {listed}"
-    return f"""
-  stream.executable private @NAME_kernel attributes {{
-    hal.executable.objects = [{_object(file)}]
-  }} {{
-    stream.executable.export public @{export} workgroups({workload}) -> (index, index, index) {{
-      {count}
-      stream.return {grid} : index, index, index
-    }}
-    builtin.module {{
-      func.func private @{kernel.symbol}({types}) attributes {{hal.import.static, llvm.bareptr}}
-      func.func @{export}({entry}) {{
-        %c0 = arith.constant 0 : index
-        %id = stream.dispatch.workgroup.id[0] : index
-        {first}
-        {views}
-        func.call @{kernel.symbol}({call}) : ({types}) -> ()
-        return
-      }}
-    }}
-  }}
-""" + _function(signature, [], dispatch)
+    return arguments
+
+
+class _Grid(NamedTuple):
+    """Workgroups of a dispatch of a C function, as MLIR text.
+
+    Attributes:
+        counting: Operations of the workgroup count region of the export.
+        extents: The three values that this region returns: the numbers of workgroups along x, y and z.
+        first: Operation in the kernel that defines %first, the index of the first element of the workgroup's tile.
+    """
+
+    counting: str
+    extents: str
+    first: str
+
+
+def _grid_of_c(name: str, kernel: CFunction, signature: MatchSignature) -> _Grid:
+    """Return the workgroups that call a C function: one for each of its tiles, or a single one if it has no tile.
+
+    Raises CompileError, with the pattern's name `name`, if the tile names no size.
+    """
+    one = "%c1 = arith.constant 1 : index"
+    if kernel.tile is None:
+        return _Grid(one, "%c1, %c1, %c1", first="%first = arith.constant 0 : index")
+    size, tile = signature.name_of(kernel.tile[0]), kernel.tile[1]
+    if size not in signature.sizes:
+        raise CompileError(f"pattern '{name}': tile names '{size}', which is no dynamic or named size",
+                           note=f"sizes: {', '.join(signature.sizes) or 'none'}")  # fmt: skip
+    counting = f"{one}\n      %x = affine.apply affine_map<()[s0] -> (s0 ceildiv {tile})>()[%size_{size}]"
+    return _Grid(counting, "%x, %c1, %c1", first=f"%first = affine.apply affine_map<()[s0] -> (s0 * {tile})>()[%id]")
 
 
 def _default_arguments(kernel: CFunction, signature: MatchSignature) -> list[str]:
@@ -182,6 +212,40 @@ def dispatch_of_whole(name: str, kernel: WholeKernel, signature: MatchSignature)
     Names of values: %in_x is an input, %size_n a size, %i_n the size as an i32 constant of the kernel, %w_n a size in
     the region of the grid, and %g0 to %g2 the numbers of workgroups.
     """
+    kernel = _with_known_sizes(name, kernel, signature)
+    # Operands of the dispatch: tensors and scalars, then sizes as i32 constants.
+    lines = [f"%i_{s} = arith.index_cast %size_{s} : index to i32" for s in kernel.constants]
+    operands = [f"%in_{n}" for n, _ in (*signature.tensors, *signature.scalars)]
+    operands += [f"%i_{s}" for s in kernel.constants]
+    type = _signature_types(signature, [*(t.dtype for _, t in signature.scalars), *("i32" for _ in kernel.constants)])
+    # Layout of the pipeline: constants are words of 32 bits.
+    words = sum(2 if t.dtype in ("i64", "f64") else 1 for _, t in signature.scalars) + len(kernel.constants)
+    bindings = ["#hal.pipeline.binding<storage_buffer, ReadOnly>" for _ in signature.tensors]
+    bindings += ["#hal.pipeline.binding<storage_buffer>" for _ in signature.outputs]
+    # Workgroup count, computed from all sizes.
+    sizes = list(signature.sizes)
+    workload = ", ".join(f"%w_{s}: index" for s in sizes)
+    bracket = f"[{', '.join(f'%size_{s}' for s in sizes)}]" if sizes else ""
+    count = "\n      ".join(_workgroup_counts(kernel))
+    objects = ", ".join(
+        f'#hal.executable.target<"{_backend_of(format)}", "{format}"> ordinal(0) = [{_object(file)}]'
+        for format, file in kernel.objects()
+    )
+    dispatch = (
+        f'hal.dispatch.extern "{kernel.entry}"{bracket}({", ".join(operands)}) : {type}\n'
+        f"      count(%device: !hal.device{', ' if workload else ''}{workload}) -> (index, index, index) {{\n"
+        f"      {count}\n      hal.return %g0, %g1, %g2 : index, index, index\n      }}\n"
+        f"      layout(#hal.pipeline.layout<constants = {words}, bindings = [{', '.join(bindings)}]>)\n"
+        f"      objects({{{objects}}}){_attributes_of_whole(kernel)}"
+    )
+    return _function(signature, lines, dispatch)
+
+
+def _with_known_sizes(name: str, kernel: WholeKernel, signature: MatchSignature) -> WholeKernel:
+    """Return the kernel with the signature's names of sizes in place of aliases.
+
+    Raises CompileError, with the pattern's name `name`, if the kernel names a size that the signature does not have.
+    """
     kernel = replace(
         kernel, constants=tuple(map(signature.name_of, kernel.constants)),
         workgroups=tuple((signature.name_of(w[0]), w[1]) if isinstance(w, tuple) else w for w in kernel.workgroups),
@@ -190,42 +254,30 @@ def dispatch_of_whole(name: str, kernel: WholeKernel, signature: MatchSignature)
         if size not in signature.sizes:
             raise CompileError(f"pattern '{name}': the kernel {kernel.entry} asks for the size '{size}'",
                                note=f"sizes: {', '.join(signature.sizes) or 'none'}")  # fmt: skip
-    sizes = list(signature.sizes)
-    lines = [f"%i_{s} = arith.index_cast %size_{s} : index to i32" for s in kernel.constants]
-    operands = [f"%in_{n}" for n, _ in (*signature.tensors, *signature.scalars)]
-    operands += [f"%i_{s}" for s in kernel.constants]
-    listed = _signature_types(signature, [*(t.dtype for _, t in signature.scalars), *("i32" for _ in kernel.constants)])
-    # Constants of the layout are words of 32 bits.
-    words = sum(2 if t.dtype in ("i64", "f64") else 1 for _, t in signature.scalars) + len(kernel.constants)
-    bindings = ["#hal.pipeline.binding<storage_buffer, ReadOnly>" for _ in signature.tensors]
-    bindings += ["#hal.pipeline.binding<storage_buffer>" for _ in signature.outputs]
-    grid, count = [], []
+    return kernel
+
+
+def _workgroup_counts(kernel: WholeKernel) -> list[str]:
+    """Return the operations that define %g0, %g1 and %g2, the workgroups along x, y and z, from sizes %w_n."""
+    lines = []
     for i in range(3):
         extent = kernel.workgroups[i] if i < len(kernel.workgroups) else 1
-        grid.append(f"%g{i}")
         if isinstance(extent, int):
-            count.append(f"%g{i} = arith.constant {extent} : index")
+            lines.append(f"%g{i} = arith.constant {extent} : index")
         else:
             size, divisor = extent
-            count.append(f"%g{i} = affine.apply affine_map<()[s0] -> (s0 ceildiv {divisor})>()[%w_{size}]")
-    workload = ", ".join(f"%w_{s}: index" for s in sizes)
-    objects = ", ".join(
-        f'#hal.executable.target<"{_backend_of(format)}", "{format}"> ordinal(0) = [{_object(file)}]'
-        for format, file in kernel.objects()
-    )
-    bracket = f"[{', '.join(f'%size_{s}' for s in sizes)}]" if sizes else ""
+            lines.append(f"%g{i} = affine.apply affine_map<()[s0] -> (s0 ceildiv {divisor})>()[%w_{size}]")
+    return lines
+
+
+def _attributes_of_whole(kernel: WholeKernel) -> str:
+    """Return the attribute dictionary of a dispatch with the workgroup size and parameters that the kernel states.
+
+    Return "" if it states neither.
+    """
     stated = []
     if kernel.workgroup_size is not None:
         stated.append(f"workgroup_size = [{', '.join(f'{n} : index' for n in kernel.workgroup_size)}]")
     if kernel.parameters is not None:
         stated.append(f"{PARAMETERS} = {_strings(kernel.parameters)}")
-    attributes = f" attributes {{{', '.join(stated)}}}" if stated else ""
-    lines_of_count = "\n      ".join(count)
-    dispatch = (
-        f'hal.dispatch.extern "{kernel.entry}"{bracket}({", ".join(operands)}) : {listed}\n'
-        f"      count(%device: !hal.device{', ' if workload else ''}{workload}) -> (index, index, index) {{\n"
-        f"      {lines_of_count}\n      hal.return {', '.join(grid)} : index, index, index\n      }}\n"
-        f"      layout(#hal.pipeline.layout<constants = {words}, bindings = [{', '.join(bindings)}]>)\n"
-        f"      objects({{{objects}}}){attributes}"
-    )
-    return _function(signature, lines, dispatch)
+    return f" attributes {{{', '.join(stated)}}}" if stated else ""

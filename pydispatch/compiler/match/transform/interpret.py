@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from pydispatch.compiler.match.graph.dag import Mismatch
+from pydispatch.compiler.match.graph.matches import Mismatch
 from pydispatch.compiler.match.graph.view import GraphView
 from pydispatch.compiler.match.report import Report
 from pydispatch.errors import CompileError

@@ -14,9 +14,10 @@ from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.match.graph import expressions
-from pydispatch.compiler.match.graph.dag import DagPattern, Mismatch
+from pydispatch.compiler.match.graph.dag import DagPattern
 from pydispatch.compiler.match.graph.expressions import ScalarBody
 from pydispatch.compiler.match.graph.facts import cast_problem, size_of
+from pydispatch.compiler.match.graph.matches import Mismatch
 from pydispatch.compiler.match.transform.interpret import (
     NOTHING_AGREES,
     STRUCTURE_AGREES,

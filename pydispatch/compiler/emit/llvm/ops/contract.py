@@ -6,6 +6,9 @@ The accumulators are phis of one loop over K, so nothing touches memory but the 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr
 from xdsl.ir import Attribute, Operation
@@ -192,88 +195,146 @@ def _along_columns(
     run_all(emitter, lhs, rhs, accumulator, pieces, starts_at_zero, step)
 
 
+@dataclass(frozen=True)
+class _ProductAlongK:
+    """Register block whose vectors are along K: rows of A and columns of B are contiguous.
+
+    Each lane of a vector has a partial sum over K; the lanes are added at the end. _along_k() creates it. Its methods
+    emit products, and return the new sums in the order of the sums they are passed.
+    """
+
+    emitter: FunctionEmitter
+    lhs: MemRef
+    """A [row, k]."""
+    rhs: MemRef
+    """B [k, column]."""
+    rows: int
+    """Rows of A and of the block."""
+    columns: int
+    """Columns of B and of the block."""
+    vector: Piece
+    """Full vector of partial sums."""
+    parts: int
+    """Vectors along K with separate sums, so that multiply-adds do not wait for each other."""
+
+    @property
+    def count(self) -> int:
+        """The number of sums of the block."""
+        return self.rows * self.columns
+
+    def multiply(self, k: Index, unit: Piece, values: list[str]) -> list[str]:
+        """Emit the products of all rows and columns for the `unit.lanes` steps from step `k` on.
+
+        They are added to the vectors `values` of partial sums, [row][column].
+        """
+        left = [load(self.emitter, self.lhs, unit.type, row, k) for row in range(self.rows)]
+        right = [_widened(self.emitter, self.rhs, unit, k, column) for column in range(self.columns)]
+        pairs = ((i, j) for i in range(self.rows) for j in range(self.columns))
+        return [
+            _multiply_add(self.emitter, unit, left[i], right[j], acc) for (i, j), acc in zip(pairs, values, strict=True)
+        ]
+
+    def multiply_block(self, block: Index, values: list[str]) -> list[str]:
+        """Emit the products of block `block` of steps of K: `parts` vectors, each with its own sums.
+
+        `values` are the sums [part][row][column].
+        """
+        body, lanes = self.emitter.body, self.vector.lanes
+        sums_of_step: list[str] = []
+        for part in range(self.parts):
+            k = body.plus(body.times(block, lanes * self.parts), part * lanes)
+            sums_of_part = values[part * self.count : (part + 1) * self.count]
+            sums_of_step += self.multiply(k, self.vector, sums_of_part)
+        return sums_of_step
+
+    def multiply_vector(self, index: Index, values: list[str]) -> list[str]:
+        """Emit the products of vector `index` of steps of K, counted from step 0; `values` are [row][column]."""
+        return self.multiply(self.emitter.body.times(index, self.vector.lanes), self.vector, values)
+
+
 def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, starts_at_zero: bool) -> None:
     """Emit a block whose vectors are along K, in which rows of A and columns of B are contiguous.
 
-    Each lane has a partial sum over K; the lanes are added at the end. Steps of K are processed in blocks of `parts`
-    vectors with separate sums, so that multiply-adds do not wait for each other; the rest in single vectors, and then
-    in single steps. Carried values are vectors in the order [part][row][column].
+    Three loops follow each other: over blocks of several vectors of steps of K, over the vectors that are in no whole
+    block, and over the single steps that are in no whole vector.
     """
     rows, columns = accumulator.sizes
     assert isinstance(rows, int) and isinstance(columns, int)
-    element = scalar(accumulator.element)
     lanes = max(1, vector_bits(emitter) // bit_width(accumulator.element))
-    piece = Piece(first=0, lanes=lanes, element=accumulator.element)
+    vector = Piece(first=0, lanes=lanes, element=accumulator.element)
+    product = _ProductAlongK(emitter, lhs, rhs, rows, columns, vector, parts=unrolling(rows * columns))
     size = lhs.sizes[1] if isinstance(lhs.sizes[1], int) else rhs.sizes[0]
-    parts = unrolling(rows * columns)
-    step_size = lanes * parts
-    zero = "zeroinitializer"
 
-    def products(k: Index, unit: Piece, values: list[str]) -> list[str]:
-        """Emit the products of all rows and columns for `unit.lanes` steps from step `k` on, added to `values`.
-
-        `values` are vectors of partial sums, [row][column]; return the new ones.
-        """
-        left = [load(emitter, lhs, unit.type, row, k) for row in range(rows)]
-        right = [_widened(emitter, rhs, unit, k, column) for column in range(columns)]
-        pairs = ((i, j) for i in range(rows) for j in range(columns))
-        return [_multiply_add(emitter, unit, left[i], right[j], acc) for (i, j), acc in zip(pairs, values, strict=True)]
-
-    def step(block: Index, values: list[str]) -> list[str]:
-        """Emit the block of steps with the index `block`: `parts` vectors, each added to its own part of `values`.
-
-        Part p multiplies the steps p * lanes to (p + 1) * lanes of the block, and has rows * columns sums.
-        """
-        sums_of_step: list[str] = []
-        for part in range(parts):
-            k = emitter.body.plus(emitter.body.times(block, step_size), part * lanes)
-            sums_of_step += products(k, unit=piece, values=values[part * rows * columns : (part + 1) * rows * columns])
-        return sums_of_step
-
-    blocks: Index = size // step_size if isinstance(size, int) else emitter.body.let(f"udiv i64 {size}, {step_size}")
-    count = rows * columns  # sums of one part
-    sums = run_steps(emitter, blocks, [piece.type] * (count * parts), [zero] * (count * parts), unroll=1, step=step)
+    # Whole blocks, with separate sums for each vector of a block.
+    count, parts = product.count, product.parts
+    blocks = _divided(emitter, size, lanes * parts)
+    types, zeros = [vector.type] * (count * parts), ["zeroinitializer"] * (count * parts)
+    sums = run_steps(emitter, blocks, types, zeros, unroll=1, step=product.multiply_block)
     while len(sums) > count:  # add the upper half of the parts to the lower one, until one part is left
         half = len(sums) // 2
         sums = [
-            _sum(emitter, piece.type, x, y, accumulator.element) for x, y in zip(sums[:half], sums[half:], strict=True)
+            _sum(emitter, vector.type, x, y, accumulator.element) for x, y in zip(sums[:half], sums[half:], strict=True)
         ]
 
-    def vectors_left(block: Index, values: list[str]) -> list[str]:
-        """Emit the products of the vector of steps with the index `block`, counted from step 0, added to `values`."""
-        return products(emitter.body.times(block, lanes), piece, values)
-
-    covered = emitter.body.times(blocks, parts)  # vectors of steps in whole blocks
-    all_vectors: Index = size // lanes if isinstance(size, int) else emitter.body.let(f"udiv i64 {size}, {lanes}")
+    # Whole vectors after the last block.
+    covered = emitter.body.times(blocks, parts)
+    all_vectors = _divided(emitter, size, lanes)
     if parts > 1 and covered != all_vectors:
-        sums = loop(emitter, covered, all_vectors, [piece.type] * count, sums, unroll=1, step=vectors_left)
-    totals = _sums_of_lanes(emitter, piece, sums)
-    tail = emitter.body.times(all_vectors, lanes)  # the first step that is in no whole vector
+        types = [vector.type] * count
+        sums = loop(emitter, covered, all_vectors, types, sums, unroll=1, step=product.multiply_vector)
+    totals = _sums_of_lanes(emitter, vector, sums)
+
+    # Single steps after the last whole vector.
+    tail = emitter.body.times(all_vectors, lanes)
     if tail != size:
-        lane = Piece(first=0, lanes=1, element=accumulator.element)
-        lane_sums = [emitter.body.let(f"insertelement {lane.type} poison, {element} {v}, i64 0") for v in totals]
-        lane_sums = loop(
-            emitter,
-            tail,
-            size,
-            [lane.type] * count,
-            lane_sums,
-            unroll=1,
-            step=lambda k, values: products(k, lane, values),
-        )
-        totals = [emitter.body.let(f"extractelement {lane.type} {v}, i64 0") for v in lane_sums]
+        totals = _add_single_steps(product, tail, size, totals)
+    _store_totals(emitter, accumulator, totals, starts_at_zero)
+
+
+def _divided(emitter: FunctionEmitter, size: Index, divisor: int) -> Index:
+    """Return the quotient of a size and a constant, rounded down; emit the division if the size is dynamic."""
+    return size // divisor if isinstance(size, int) else emitter.body.let(f"udiv i64 {size}, {divisor}")
+
+
+def _add_single_steps(product: _ProductAlongK, low: Index, high: Index, totals: list[str]) -> list[str]:
+    """Emit a loop that adds the products of the steps low <= k < high of K to the scalars `totals`, [row][column]."""
+    emitter, element = product.emitter, product.vector.element
+    lane = Piece(first=0, lanes=1, element=element)  # `load` and `_multiply_add` take vectors
+    sums = [emitter.body.let(f"insertelement {lane.type} poison, {scalar(element)} {v}, i64 0") for v in totals]
+    types = [lane.type] * product.count
+    sums = loop(emitter, low, high, types, sums, unroll=1, step=lambda k, values: product.multiply(k, lane, values))
+    return [emitter.body.let(f"extractelement {lane.type} {v}, i64 0") for v in sums]
+
+
+def _store_totals(emitter: FunctionEmitter, accumulator: MemRef, totals: list[str], starts_at_zero: bool) -> None:
+    """Emit the stores of the scalars `totals`, [row][column], into C; without `starts_at_zero`, add the values of C."""
+    columns = accumulator.sizes[1]
+    assert isinstance(columns, int)
+    element = scalar(accumulator.element)
     for index, total in enumerate(totals):
-        place = address(emitter, accumulator, index // columns, index % columns)
+        pointer = address(emitter, accumulator, index // columns, index % columns)
         attributes = f"align {alignment(accumulator.element)}{emitter.access_metadata(accumulator, block=True)}"
         if not starts_at_zero:
-            old_total = emitter.body.let(f"load {element}, ptr {place}, {attributes}")
+            old_total = emitter.body.let(f"load {element}, ptr {pointer}, {attributes}")
             total = _sum(emitter, element, old_total, total, accumulator.element)
-        emitter.body.emit(f"store {element} {total}, ptr {place}, {attributes}")
+        emitter.body.emit(f"store {element} {total}, ptr {pointer}, {attributes}")
 
 
 def _sum(emitter: FunctionEmitter, type_: str, lhs: str, rhs: str, element: Attribute) -> str:
     """Emit the sum of two values of the LLVM type `type_`, and return its name; `element` is their element type."""
     return emitter.body.let(f"{'fadd' if is_float(element) else 'add'} {type_} {lhs}, {rhs}")
+
+
+class _FoldedVector(NamedTuple):
+    """Vector that holds partial sums of several of the vectors whose lanes are added.
+
+    Attributes:
+        value: Name of the vector.
+        owners: The summed vectors, as indices, in the order of their lanes; each has equally many adjacent lanes.
+    """
+
+    value: str
+    owners: list[int]
 
 
 def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) -> list[str]:
@@ -282,39 +343,52 @@ def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) ->
     The upper half of a vector is added to the lower half until one lane is left. Two vectors share an addition of
     halves, with the same bits as separate additions. For vectors x and y of four lanes, the first addition computes the
     vector x0+x2, x1+x3, y0+y2, y1+y3. A second addition, of the halves of this vector, computes the sum of x in one
-    lane and the sum of y in another. After the first addition `owners` is [x, y], and each has `width` 2 lanes.
+    lane and the sum of y in another.
     """
-    element, lanes = piece.element, piece.lanes
+    lanes = piece.lanes
     if len(values) > lanes:
         return _sums_of_lanes(emitter, piece, values[:lanes]) + _sums_of_lanes(emitter, piece, values[lanes:])
-    # (vector, positions in `values` of the vectors whose partial sums it holds, each in `width` adjacent lanes).
-    count = 1 << (len(values) - 1).bit_length()
-    vectors = [(value, [index]) for index, value in enumerate(values + ["poison"] * (count - len(values)))]
-    width = lanes
+    count = 1 << (len(values) - 1).bit_length()  # a power of two, so that all vectors have a partner
+    padded = values + ["poison"] * (count - len(values))
+    vectors = [_FoldedVector(value, [index]) for index, value in enumerate(padded)]
+    width = lanes  # adjacent lanes of a vector with partial sums of one owner
     while width > 1:
-        # The result takes lanes from both vectors block by block: shuffles within 16 bytes are the inexpensive ones.
-        half, lanes_of_16_bytes = width // 2, 128 // bit_width(element)
-        block = lanes_of_16_bytes if width <= lanes_of_16_bytes else lanes
-        pairs = list(zip(vectors[::2], vectors[1::2], strict=True)) if len(vectors) > 1 else [tuple(vectors)]
-        type_, vectors = f"<{lanes} x {scalar(element)}>", []
-        for pair in pairs:
-            # For each lane of the result: the lane of the pair with the lower of its two terms.
-            # For each `half` lanes of the result: the position in `values` that they belong to.
-            low_lanes, owners = list[int](), list[int]()
-            for start in range(0, lanes, block):
-                for index, (_, owned) in enumerate(pair):
-                    for lane in range(start, min(start + block, lanes), width):
-                        low_lanes += range(index * lanes + lane, index * lanes + lane + half)
-                        owners.append(owned[lane // width])
-            x, y = (
-                shuffled(emitter, type_, pair[0][0], pair[-1][0], [lane + by for lane in low_lanes]) for by in (0, half)
-            )
-            next_lanes = len(low_lanes)
-            vectors.append((_sum(emitter, f"<{next_lanes} x {scalar(element)}>", x, y, element), owners))
-        lanes, width = next_lanes, half
-    (total, owners), type_ = vectors[0], f"<{lanes} x {scalar(element)}>"
-    lane_of_value = (owners.index(index) for index in range(len(values)))
-    return [emitter.body.let(f"extractelement {type_} {total}, i64 {lane}") for lane in lane_of_value]
+        pairs = list(zip(vectors[::2], vectors[1::2], strict=True)) if len(vectors) > 1 else [(vectors[0],)]
+        vectors = [_add_halves(emitter, pair, lanes, width, piece.element) for pair in pairs]
+        lanes, width = len(vectors[0].owners) * width // 2, width // 2
+    total, type_ = vectors[0], f"<{lanes} x {scalar(piece.element)}>"
+    lane_of_value = (total.owners.index(index) for index in range(len(values)))
+    return [emitter.body.let(f"extractelement {type_} {total.value}, i64 {lane}") for lane in lane_of_value]
+
+
+def _add_halves(
+    emitter: FunctionEmitter, operands: tuple[_FoldedVector, ...], lanes: int, width: int, element: Attribute
+) -> _FoldedVector:
+    """Emit the addition of the halves of each owner's lanes, and return the vector of the sums.
+
+    Args:
+        emitter: The function's emitter.
+        operands: One or two vectors of `lanes` lanes. The sums of both are in one vector.
+        lanes: Lanes of each operand.
+        width: Lanes of an owner in an operand; it has half as many in the result.
+        element: Type of a lane.
+    """
+    # The result takes lanes from both vectors block by block, because shuffles within 16 bytes are inexpensive.
+    half, lanes_of_16_bytes = width // 2, 128 // bit_width(element)
+    block = lanes_of_16_bytes if width <= lanes_of_16_bytes else lanes
+    # For each lane of the result: the lane of the lower half that it adds, counted through both operands.
+    low_lanes, owners = list[int](), list[int]()
+    for start in range(0, lanes, block):
+        for index, operand in enumerate(operands):
+            for lane in range(start, min(start + block, lanes), width):
+                low_lanes += range(index * lanes + lane, index * lanes + lane + half)
+                owners.append(operand.owners[lane // width])
+    type_ = f"<{lanes} x {scalar(element)}>"
+    x, y = (
+        shuffled(emitter, type_, operands[0].value, operands[-1].value, [lane + offset for lane in low_lanes])
+        for offset in (0, half)
+    )
+    return _FoldedVector(_sum(emitter, f"<{len(low_lanes)} x {scalar(element)}>", x, y, element), owners)
 
 
 ROWS: dict[str, Lowering] = {"pyd.contract": _contract}

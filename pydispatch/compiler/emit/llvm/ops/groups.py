@@ -4,6 +4,7 @@ where there is one."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter
@@ -191,74 +192,108 @@ def _byte_product_intrinsic(emitter: FunctionEmitter, lanes: int, unsigned: Unsi
 # Products of 2x8 and 8x2 bytes
 
 
+@dataclass(frozen=True)
+class _MatrixProduct:
+    """Product of a register block of bytes, by instructions that multiply 2x8 by 8x2 bytes.
+
+    An instruction adds to a tile: a vector with 2x2 sums of C, row-major. A last row or column without a neighbour is
+    paired with itself.
+    """
+
+    emitter: FunctionEmitter
+    lhs: MemRef
+    """A [M, K..., MATRIX_GROUP]."""
+    rhs: MemRef
+    """B [K..., N, MATRIX_GROUP]."""
+    rows: int
+    """Size of M."""
+    columns: int
+    """Size of N."""
+    intrinsic: str
+    """LLVM's name of the instruction."""
+    is_transposed: bool
+    """Whether tiles are column-major: usmmla takes its unsigned factor first, which is then B."""
+
+    @property
+    def tiles(self) -> list[tuple[int, int]]:
+        """The first row and column of each tile, row by row."""
+        return [(row, column) for row in range(0, self.rows, 2) for column in range(0, self.columns, 2)]
+
+    @property
+    def tiles_along_longer_side(self) -> list[tuple[int, int]]:
+        """The tiles in the order of their products.
+
+        The outer loop of this order is over the longer side of the block: each of its pairs of rows (or columns) is
+        loaded once, and dead after its tiles. The fewer pairs of the shorter side stay in registers.
+        """
+        is_wide = -(-self.columns // 2) > -(-self.rows // 2)
+        return sorted(self.tiles, key=_column_first) if is_wide else self.tiles
+
+    def step(self, k: tuple[Index, ...], values: list[str]) -> list[str]:
+        """Emit the products of the group `k` of K, added to the sums `values` of each of `tiles`; return the new sums.
+
+        Each pair of rows and columns is loaded once.
+        """
+        row_pairs, column_pairs, new_sums = dict[int, str](), dict[int, str](), dict[tuple[int, int], str]()
+        old_sums = dict(zip(self.tiles, values, strict=True))
+        for row, column in self.tiles_along_longer_side:
+            a = row_pairs[row] = row_pairs.get(row) or self._load_rows(k, row)
+            b = column_pairs[column] = column_pairs.get(column) or self._load_columns(k, column)
+            left, right = (b, a) if self.is_transposed else (a, b)
+            operands = ((TILE_TYPE, old_sums[row, column]), (PAIR_TYPE, left), (PAIR_TYPE, right))
+            new_sums[row, column] = self.emitter.intrinsic(self.intrinsic, TILE_TYPE, *operands)
+        return [new_sums[tile] for tile in self.tiles]
+
+    def _load_rows(self, k: tuple[Index, ...], row: int) -> str:
+        """Emit the loads of the bytes of group `k` of rows `row` and `row + 1` of A; return the vector with both."""
+        first, second = (
+            load(self.emitter, self.lhs, GROUP_TYPE, index, *k, 0) for index in (row, min(row + 1, self.rows - 1))
+        )
+        return self._concatenate(first, second)
+
+    def _load_columns(self, k: tuple[Index, ...], column: int) -> str:
+        """Emit the load of the bytes of group `k` of columns `column` and `column + 1` of B; return the vector."""
+        if column + 1 < self.columns:
+            return load(self.emitter, self.rhs, PAIR_TYPE, *k, column, 0)  # the columns of a group are adjacent
+        last_column = load(self.emitter, self.rhs, GROUP_TYPE, *k, column, 0)
+        return self._concatenate(last_column, last_column)
+
+    def _concatenate(self, first: str, second: str) -> str:
+        """Emit the vector of two rows or columns of 8 bytes each, and return its name."""
+        lanes = ", ".join(f"i32 {lane}" for lane in range(2 * MATRIX_GROUP))
+        operands = f"{GROUP_TYPE} {first}, {GROUP_TYPE} {second}"
+        return self.emitter.body.let(f"shufflevector {operands}, <{2 * MATRIX_GROUP} x i32> <{lanes}>")
+
+
+def _column_first(tile: tuple[int, int]) -> tuple[int, int]:
+    """Return the (column, row) of a tile (row, column): the key that sorts tiles column by column."""
+    row, column = tile
+    return column, row
+
+
 def _multiply_matrices(
     emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, starts_at_zero: bool, unsigned: Unsigned
 ) -> None:
     """Emit `accumulator += lhs @ rhs` by instructions that multiply two rows by two columns over eight steps of K.
 
-    An instruction computes a 2x2 tile of sums, row-major. usmmla takes its unsigned factor first; where that is B, the
-    tile is transposed. An odd last row or column is paired with itself. Parameters are those of `multiply_groups`.
+    Parameters are those of `multiply_groups`.
 
-    `pieces` are the vectors of a row of C. Sums are loaded and stored as one vector for each row and piece, and carried
-    around the loops over K as one vector for each tile; `_matrices_of` and `_rows_of` convert between the two.
+    Sums are loaded and stored as one vector for each row and piece (a vector of a row of C). Around the loops over K,
+    they are carried as one vector for each 2x2 tile. `_matrices_of` and `_rows_of` convert between the two.
     """
     if emitter.platform.arch != "aarch64" or "i8mm" not in emitter.platform.features:
         raise emitter.error("pyd.contract multiplies groups of eight bytes only for aarch64 with i8mm")
     rows, columns = block_of(emitter, accumulator)
     pieces = pieces_of(emitter, columns, accumulator.element)
-    is_transposed = unsigned.rhs and not unsigned.lhs
     signs = "us" if unsigned.lhs != unsigned.rhs else "u" if unsigned.lhs else "s"
-    name = f"llvm.aarch64.neon.{signs}mmla.v4i32.v16i8"
-
-    def joined(first: str, second: str) -> str:
-        """Concatenate two rows or columns of 8 bytes."""
-        lanes = ", ".join(f"i32 {lane}" for lane in range(2 * MATRIX_GROUP))
-        operands = f"{GROUP_TYPE} {first}, {GROUP_TYPE} {second}"
-        return emitter.body.let(f"shufflevector {operands}, <{2 * MATRIX_GROUP} x i32> <{lanes}>")
-
-    def row_pair(k: tuple[Index, ...], row: int) -> str:
-        """Load the bytes of group `k` of rows `row` and `row + 1` of A; a last row without a neighbour is repeated."""
-        row_indices = row, min(row + 1, rows - 1)
-        return joined(*(load(emitter, lhs, GROUP_TYPE, row_index, *k, 0) for row_index in row_indices))
-
-    def column_pair(k: tuple[Index, ...], column: int) -> str:
-        """Load the bytes of group `k` of columns `column` and `column + 1` of B; a last column without a neighbour is
-        repeated.
-        """
-        if column + 1 < columns:
-            return load(emitter, rhs, PAIR_TYPE, *k, column, 0)  # B[k, column, 0] on: both columns are adjacent
-        last_column = load(emitter, rhs, GROUP_TYPE, *k, column, 0)
-        return joined(last_column, last_column)
-
-    row_starts, column_starts = range(0, rows, 2), range(0, columns, 2)
-    tiles = [(row, column) for row in row_starts for column in column_starts]
-    # The outer loop of this order is over the longer side: each of its pairs is loaded once, and dead after its tiles.
-    # The pairs of the shorter side stay in registers.
-    order = sorted(tiles, key=lambda tile: tile[::-1]) if len(row_starts) < len(column_starts) else tiles
-
-    def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
-        """Emit the step of K at the indices `k`: to the sums of each tile, add the product of its two rows and its two
-        columns.
-
-        values: the sums of each of `tiles`, as vectors. Return the new ones, in the same order; instructions are
-        emitted in `order`, for which each pair of rows and columns is loaded once.
-        """
-        row_pairs, column_pairs, new_sums = dict[int, str](), dict[int, str](), dict[tuple[int, int], str]()
-        old_sums = dict(zip(tiles, values, strict=True))
-        for row, column in order:
-            a = row_pairs[row] = row_pairs.get(row) or row_pair(k, row)
-            b = column_pairs[column] = column_pairs.get(column) or column_pair(k, column)
-            left, right = (b, a) if is_transposed else (a, b)  # usmmla takes the unsigned factor first
-            factors = ((PAIR_TYPE, left), (PAIR_TYPE, right))
-            new_sums[row, column] = emitter.intrinsic(name, TILE_TYPE, (TILE_TYPE, old_sums[row, column]), *factors)
-        return [new_sums[tile] for tile in tiles]
-
-    start = ["zeroinitializer"] * len(tiles)
+    intrinsic = f"llvm.aarch64.neon.{signs}mmla.v4i32.v16i8"
+    is_transposed = unsigned.rhs and not unsigned.lhs
+    product = _MatrixProduct(emitter, lhs, rhs, rows, columns, intrinsic, is_transposed)
+    start = ["zeroinitializer"] * len(product.tiles)
     if not starts_at_zero:
-        start = _matrices_of(
-            emitter, initial(emitter, accumulator, rows, pieces, starts_at_zero), pieces, is_transposed
-        )
-    sums = loop_over_k(emitter, lhs, rhs, accumulator, [TILE_TYPE] * len(tiles), start, step)
+        by_row = initial(emitter, accumulator, rows, pieces, starts_at_zero)
+        start = _matrices_of(emitter, by_row, pieces, is_transposed)
+    sums = loop_over_k(emitter, lhs, rhs, accumulator, [TILE_TYPE] * len(start), start, product.step)
     write(emitter, accumulator, rows, pieces, _rows_of(emitter, sums, rows, pieces, is_transposed))
 
 

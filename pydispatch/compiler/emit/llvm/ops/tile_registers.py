@@ -7,7 +7,7 @@ bytes along K lie side by side in a row, as the groups of `pyd.contract` do.
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from xdsl.ir import Operation
 
@@ -73,6 +73,89 @@ def holds_block(emitter: FunctionEmitter, shape: Shape, lhs: MemRef, rhs: MemRef
     )
 
 
+@dataclass(frozen=True)
+class _TileProduct:
+    """Product of one register block, whose sums C stay in matrix registers during the loops over K.
+
+    multiply_tiles() creates it, and calls load_sums(), loop_over_k() and store_sums(), in this order.
+    """
+
+    emitter: FunctionEmitter
+    lhs: MemRef
+    """A [row, groups..., byte]."""
+    rhs: MemRef
+    """B [groups..., column, byte]."""
+    accumulator: MemRef
+    """C [row, column]."""
+    row_tiles: range
+    """Indices of the tiles of C along its rows, SIDE rows each."""
+    column_tiles: range
+    """Indices of the tiles of C along its columns, SIDE columns each."""
+    group_counts: tuple[Index, ...]
+    """Number of groups along each dimension of K."""
+    steps: int
+    """Groups of the last dimension of K that one instruction multiplies."""
+    instruction: str
+    """Name of the instruction that multiplies two registers, without "llvm.x86."."""
+
+    @property
+    def registers_of_sums(self) -> dict[tuple[int, int], int]:
+        """Tile of C, as (index along the rows, index along the columns) -> number of the register with its sums."""
+        return {(i, j): SUMS + 2 * i + j for i in self.row_tiles for j in self.column_tiles}
+
+    def load_sums(self, starts_at_zero: bool) -> None:
+        """Emit the clearing of the registers of the sums (`starts_at_zero`), or the loads of C into them."""
+        if starts_at_zero:
+            for register in self.registers_of_sums.values():
+                _call(self.emitter, "tilezero", register)
+        else:
+            self._move_sums("tileloadd64")
+
+    def store_sums(self) -> None:
+        """Emit the stores of the sums into C."""
+        self._move_sums("tilestored64")
+
+    def _move_sums(self, intrinsic: str) -> None:
+        """Emit the loads or stores of all registers of sums, from or to their tiles of C; see `_move_tile`."""
+        for (i, j), register in self.registers_of_sums.items():
+            row_stride = self.accumulator.strides[0]
+            _move_tile(self.emitter, intrinsic, register, self.accumulator, (SIDE * i, SIDE * j), row_stride)
+
+    def loop_over_k(self, iterations: Index, indices: tuple[Index, ...] = ()) -> None:
+        """Emit the loop over the dimension of K after those of `indices`, with the loops of later dimensions in it.
+
+        The innermost loop has `iterations`, each of which multiplies `steps` groups.
+        """
+        is_innermost = len(indices) == len(self.group_counts) - 1
+
+        def step(index: Index, values: list[str]) -> list[str]:
+            """Emit an iteration. There are no loop-carried `values`, because the sums are in matrix registers."""
+            if is_innermost:
+                self._multiply((*indices, self.emitter.body.times(index, self.steps)))
+            else:
+                self.loop_over_k(iterations, (*indices, index))
+            return values
+
+        run_steps(
+            self.emitter,
+            iterations if is_innermost else self.group_counts[len(indices)],
+            types=[],
+            initial=[],
+            unroll=2 if is_innermost else 1,
+            step=step,
+        )
+
+    def _multiply(self, indices: tuple[Index, ...]) -> None:
+        """Emit the products of `steps` groups of K, which start at `indices`, and their addition to the sums."""
+        lhs, rhs = self.lhs, self.rhs
+        for i in self.row_tiles:  # the rows of these registers are rows of A
+            _move_tile(self.emitter, "tileloadd64", OF_A + i, lhs, (SIDE * i, *indices, 0), lhs.strides[0])
+        for j in self.column_tiles:  # the rows of these registers are groups of K
+            _move_tile(self.emitter, "tileloadd64", OF_B + j, rhs, (*indices, SIDE * j, 0), rhs.strides[-3])
+        for (i, j), register in self.registers_of_sums.items():
+            _call(self.emitter, self.instruction, register, OF_A + i, OF_B + j)
+
+
 def multiply_tiles(
     emitter: FunctionEmitter,
     lhs: MemRef,
@@ -96,66 +179,22 @@ def multiply_tiles(
     """
     rows, columns = block_of(emitter, accumulator)
     row_tiles, column_tiles = (range(-(-size // SIDE)) for size in (rows, columns))
-    register_of_tile = {(i, j): SUMS + 2 * i + j for i in row_tiles for j in column_tiles}
-    for (i, j), register in register_of_tile.items():
-        if starts_at_zero:
-            _call(emitter, "tilezero", register)
-        else:
-            _move_tile(emitter, "tileloadd64", register, accumulator, (SIDE * i, SIDE * j), accumulator.strides[0])
-    dims = len(rhs.sizes) - 2  # dimensions of K; a size may be static in one operand only
-    sizes = [x if isinstance(x, int) else y for x, y in zip(lhs.sizes[1 : dims + 1], rhs.sizes[:dims], strict=True)]
-    size = sizes[-1]
-    # Iterations of the innermost loop, of `steps` groups each.
-    count: Index = size // steps if isinstance(size, int) else emitter.body.let(f"udiv i64 {size}, {steps}")
-
-    product = BYTES[unsigned] if bit_width(rhs.element) == 8 else "tdpbf16ps"
-
-    def multiply(indices: tuple[Index, ...]) -> None:
-        """Emit the loads of `steps` groups of K of A and B, and the products, which are added to the sums.
-
-        `indices` are the indices of the first of these groups along each dimension of K. The rows of a register are
-        rows of A, and groups of B.
-        """
-        for i in row_tiles:
-            _move_tile(emitter, "tileloadd64", OF_A + i, lhs, (SIDE * i, *indices, 0), lhs.strides[0])
-        for j in column_tiles:
-            _move_tile(emitter, "tileloadd64", OF_B + j, rhs, (*indices, SIDE * j, 0), rhs.strides[-3])
-        for (i, j), register in register_of_tile.items():
-            _call(emitter, product, register, OF_A + i, OF_B + j)
-
-    def level(indices: tuple[Index, ...]) -> None:
-        """Emit the loop over the dimension of K after those of `indices`."""
-        is_last = len(indices) == dims - 1
-
-        def step(index: Index, values: list[str]) -> list[str]:
-            """Emit one iteration: the products of the innermost loop, or the loop of the next dimension.
-
-            Sums are in matrix registers, so that loops carry no values.
-            """
-            if is_last:
-                multiply((*indices, emitter.body.times(index, steps)))
-            else:
-                level((*indices, index))
-            return values
-
-        run_steps(
-            emitter,
-            count if is_last else sizes[len(indices)],
-            types=[],
-            initial=[],
-            unroll=2 if is_last else 1,
-            step=step,
-        )
-
-    level(())
-    for (i, j), register in register_of_tile.items():
-        _move_tile(emitter, "tilestored64", register, accumulator, (SIDE * i, SIDE * j), accumulator.strides[0])
-    covered = emitter.body.times(count, steps)
-    return (
-        None
-        if covered == size
-        else (_slice_from(emitter, lhs, dims, covered), _slice_from(emitter, rhs, dims - 1, covered))
+    dims = len(rhs.sizes) - 2  # number of dimensions of K
+    # A size may be static in one operand only.
+    group_counts = tuple(
+        x if isinstance(x, int) else y for x, y in zip(lhs.sizes[1 : dims + 1], rhs.sizes[:dims], strict=True)
     )
+    instruction = BYTES[unsigned] if bit_width(rhs.element) == 8 else "tdpbf16ps"
+    product = _TileProduct(emitter, lhs, rhs, accumulator, row_tiles, column_tiles, group_counts, steps, instruction)
+    product.load_sums(starts_at_zero)
+    size = group_counts[-1]
+    iterations: Index = size // steps if isinstance(size, int) else emitter.body.let(f"udiv i64 {size}, {steps}")
+    product.loop_over_k(iterations)
+    product.store_sums()
+    covered = emitter.body.times(iterations, steps)  # groups of the last dimension that are multiplied
+    if covered == size:
+        return None
+    return _slice_from(emitter, lhs, dims, covered), _slice_from(emitter, rhs, dims - 1, covered)
 
 
 def _slice_from(emitter: FunctionEmitter, memref: MemRef, dim: int, start: Index) -> MemRef:
@@ -192,7 +231,7 @@ def _configure(emitter: FunctionEmitter, op: Operation) -> None:
         return  # products are computed in vector registers
     if not emitter.exported:
         raise emitter.error(
-            "pyd.configure_tiles in a function that is called", "put it into the function of the dispatch"
+            "pyd.configure_tiles is in a function that another function calls", "move it into the dispatched function"
         )
     assert isinstance(op, ConfigureTilesOp)
     text = "".join(f"\\{byte:02X}" for byte in configuration(*op.shape))
@@ -205,7 +244,8 @@ def _configure(emitter: FunctionEmitter, op: Operation) -> None:
 def configuration(rows: int, columns: int, steps: int) -> bytes:
     """Return the 64 bytes that `ldtilecfg` reads for blocks of rows x columns and `steps` groups of K.
 
-    They are the palette 1, the bytes of a row of each register, and its rows.
+    Byte 0 is the palette, 1. Bytes 16 to 47 are the bytes of a row of each of 16 registers, as u16; bytes 48 to 63 are
+    the number of rows of each. Unused registers have 0 in both.
     """
     # Rows, and columns, of the tiles of the block: the last ones may be smaller.
     heights = [min(SIDE, rows - at) for at in range(0, rows, SIDE)]
@@ -221,7 +261,7 @@ def configuration(rows: int, columns: int, steps: int) -> bytes:
 
 
 def _release(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `pyd.release_tiles`."""
+    """Lower `pyd.release_tiles` to `tilerelease`; to no code on a CPU without matrix registers."""
     if "amx-tile" in emitter.platform.features:
         _call(emitter, "tilerelease")
 

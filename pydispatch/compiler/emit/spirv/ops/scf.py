@@ -30,26 +30,29 @@ def _repeat(emitter: FunctionEmitter, op: Operation) -> None:
     initial, entry_label = emitter.parts(op.operands), code.label
     head_label, test_label, body_label, continue_label, merge_label = (module.id() for _ in range(5))
     phis = [module.id() for _ in types]
+    # The header, whose phis of the carried values are inserted below, when the next values are known.
     code.branch(head_label)
     code.start(head_label)
     phi_position = code.phi_position()
     code.do("LoopMerge", merge_label, continue_label, 0)
+    # The condition.
     code.branch(test_label)
     code.start(test_label)
     emitter.define_from_parts(arguments, phis, roots)
 
-    def condition(end: Operation) -> None:
-        """Lower `scf.condition`: pass its values on to the body and to the results, and branch.
+    def branch_on_condition(end: Operation) -> None:
+        """Lower `scf.condition`, the terminator `end`: pass its values on to the body and to the results, and branch.
 
         Its first operand is the condition, the others are the values.
         """
-        # The values are the same on both ways out, and the condition's block dominates both.
+        # No phis are needed: the block of the condition dominates both the body and the code after the loop.
         for argument, result, operand in zip(after.blocks[0].args, op.results, end.operands[1:], strict=True):
             emitter.define(argument, emitter.values[operand])
             emitter.define(result, emitter.values[operand])
         code.branch_if(emitter.get(end.operands[0]), body_label, merge_label)
 
-    emitter.region(before, condition)
+    emitter.region(before, branch_on_condition)
+    # The body.
     code.start(body_label)
     next_values = emitter.yielded(after, list(roots) if roots else None)
     code.branch(continue_label)

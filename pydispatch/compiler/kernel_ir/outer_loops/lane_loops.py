@@ -1,0 +1,172 @@
+"""Parallel loops over the lanes of a strip, and the memory through which they pass values on to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+
+from pydispatch.compiler.kernel_ir.build import INDEX, TRUTH, Build, Index
+from pydispatch.compiler.kernel_ir.kernel import WHOLE_VECTORS
+from pydispatch.compiler.kernel_ir.outer_loops.lanes import LANES, Lanes
+from pydispatch.ir.core.walk import is_inside, walk
+
+Copies = dict[SSAValue, SSAValue]
+"""Value of the original loop → its value in the emitted code, in one lane or for all lanes."""
+Stores = Sequence[tuple[SSAValue, SSAValue]]
+"""Values of the original loop, and for each the memory of its lanes."""
+
+
+class LaneLoops:
+    """Emitter of parallel loops over the lanes of a strip; the base of `Strip`, which emits the code around them.
+
+    A value that a loop computes and later code reads is stored in memory with an element for each lane.
+
+    Attributes:
+        lanes: The analysis of the original loop.
+        copies: Copies of values that are the same for all lanes.
+        value_in_lane_0: For each value that grows by 1 from lane to lane, its value in lane 0 of the strip.
+        memory_of: For each other varying value that is used outside of the loop over lanes that computes it, its
+            memory.
+        width: Lanes that code is emitted for at present, at most `lanes.width`.
+    """
+
+    def __init__(self, lanes: Lanes, first: Index, copies: Copies, width: Index) -> None:
+        """Begin without memory. `first` is the iteration of lane 0; for the others see the attributes."""
+        self.lanes = lanes
+        self.copies = copies
+        self.value_in_lane_0: dict[SSAValue, Index] = {lanes.lane: first}
+        self.memory_of: Copies = {}
+        self.width = width
+
+    def memory(self, build: Build, type_: Attribute) -> SSAValue:
+        """Allocate an element of this type for each lane on the stack, at the entry, and return the memref."""
+        allocation = memref.AllocaOp.get(type_, shape=[self.lanes.width])
+        allocation.location = build.origin.location
+        build.entry.insert(allocation)
+        return allocation.results[0]
+
+    def over_lanes(
+        self, build: Build, operations: Sequence[Operation], *, stores: Stores = (), consumer: Operation | None = None
+    ) -> None:
+        """Emit a loop over the lanes with operations of one block. Results that are used after it are stored, too.
+
+        Args:
+            build: The builder.
+            operations: The operations, in order; none if there are only stores.
+            stores: Values that are stored at the end of an iteration, and the memory of each.
+            consumer: The operation that reads the stored values from their memories, such as the terminator of the
+                block; None if there is none. That it uses a result is no reason to store the result once more.
+        """
+        for op in operations:
+            for result in op.results:
+                if result not in self.memory_of and self._is_used_elsewhere(result, operations, consumer):
+                    self.memory_of[result] = self.memory(build, result.type)
+        stores_of_results = [
+            (result, self.memory_of[result]) for op in operations for result in op.results if result in self.memory_of
+        ]
+        if not operations and not stores:
+            return
+
+        def body(inner: Build, lane: SSAValue, copies: Copies) -> None:
+            """Execute the operations in one lane, and store the values that are read elsewhere."""
+            self.clone(inner, operations, lane, copies)
+            values = [
+                (self.resolve(inner, value, lane, copies), memory) for value, memory in (*stores_of_results, *stores)
+            ]
+            for value, memory in values:
+                inner.op(memref.StoreOp.get(value, memory, [lane]))
+
+        self.loop_over_lanes(build, body)
+
+    def _is_used_elsewhere(self, value: SSAValue, operations: Sequence[Operation], consumer: Operation | None) -> bool:
+        """Return whether a value is used outside of `operations`, which are of one block, and of `consumer`."""
+        block = operations[0].parent
+        assert block is not None
+        for use in value.uses:
+            user: Operation | None = use.operation
+            if user is consumer:
+                continue
+            while user is not None and user.parent is not block:  # the operation of `block` that contains the user
+                user = user.parent_op()
+            if user not in operations:
+                return True
+        return False
+
+    def loop_over_lanes(self, build: Build, body: Callable[[Build, SSAValue, Copies], None]) -> None:
+        """Emit a parallel loop over the lanes; `body` emits one iteration from a builder, the lane, and the map from
+        values of the original loop to their values in this lane.
+        """
+        block = Block(arg_types=[INDEX])
+        inner = build.inside(block)
+        body(inner, block.args[0], self.copies_of(inner, block.args[0]))
+        inner.op(scf.ReduceOp())
+        self._parallel(build, block, initial=())
+
+    def _parallel(self, build: Build, body: Block, *, initial: Sequence[SSAValue]) -> Operation:
+        """Emit a parallel loop over the lanes, and return it; `initial` has the initial value of each reduction."""
+        lower, upper, step = ([build.value(index)] for index in (0, self.width, 1))
+        loop = build.op(scf.ParallelOp(lower, upper, step, Region(body), initial))
+        if self.width == LANES:
+            loop.attributes[WHOLE_VECTORS] = UnitAttr()
+        return loop
+
+    def any_lane(self, build: Build, body: Callable[[Build, SSAValue, Copies], SSAValue]) -> SSAValue:
+        """Emit a loop over the lanes, and return whether `body` holds for one of them, an i1."""
+        block, combine = Block(arg_types=[INDEX]), Block(arg_types=[TRUTH, TRUTH])
+        inner, combined = build.inside(block), build.inside(combine)
+        value = body(inner, block.args[0], self.copies_of(inner, block.args[0]))
+        either = combined.let(arith.OrIOp(combine.args[0], combine.args[1]))
+        combined.op(scf.ReduceReturnOp(either))
+        inner.op(scf.ReduceOp([value], [Region(combine)]))
+        (result,) = self._parallel(build, block, initial=[build.entry.constant(0, TRUTH)]).results
+        return result
+
+    def copies_of(self, build: Build, lane: SSAValue) -> Copies:
+        """Return the copies of values that are equal in all lanes, or that are `lane` plus their value in lane 0."""
+        lane_values = {value: build.value(build.plus(first, lane)) for value, first in self.value_in_lane_0.items()}
+        return {**self.copies, **lane_values}
+
+    def clone(self, build: Build, operations: Sequence[Operation], lane: SSAValue, copies: Copies) -> None:
+        """Emit clones of operations for one lane; operands that are in memory are loaded.
+
+        `copies` maps values of the original loop to their values in this lane: loads and clones are added to it.
+        """
+        for op in operations:
+            for inner in (op, *inner_operations(op)):
+                for operand in inner.operands:
+                    self.resolve(build, operand, lane, copies, op)
+            build.insert(op.clone(copies))
+
+    def resolve(
+        self, build: Build, value: SSAValue, lane: SSAValue, copies: Copies, user: Operation | None = None
+    ) -> SSAValue:
+        """Return the copy of a value in the iteration of a lane: computed, loaded from memory, or rematerialized.
+
+        `user` is the operation whose operand it is, if that is cloned with its regions: a value that these define is
+        returned as it is.
+        """
+        if value in copies:
+            return copies[value]
+        if value in self.memory_of:
+            copies[value] = build.let(memref.LoadOp.get(self.memory_of[value], [lane]))
+        elif isinstance(value, OpResult) and self.lanes.is_rematerialized(value) and not _defines(user, value):
+            for inner in (value.op, *inner_operations(value.op)):
+                for operand in inner.operands:
+                    self.resolve(build, operand, lane, copies, value.op)
+            build.insert(value.op.clone(copies))  # adds the clone's results to `copies`
+        return copies.get(value, value)
+
+
+def inner_operations(op: Operation) -> Iterator[Operation]:
+    """Yield all operations in the regions of an operation, also nested ones."""
+    return (child for region in op.regions for block in region.blocks for child in walk(block))
+
+
+def _defines(user: Operation | None, value: SSAValue) -> bool:
+    """Return whether a value is the result of an operation in a region of `user`; False without a user."""
+    if user is None or not isinstance(value, OpResult):
+        return False
+    return any(is_inside(value.op, block) for region in user.regions for block in region.blocks)

@@ -1,0 +1,49 @@
+"""Results of the comparison of a pattern with a program: a match, or the reason why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.ir import Operation, SSAValue
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """Reason why a pattern did not match.
+
+    Attributes:
+        depth: Number of operations of the pattern that matched before the failure.
+        reason: Why the comparison failed, for messages.
+        op: Operation of the program with which it failed, or that reads the argument with which it failed; None if
+            there is neither.
+    """
+
+    depth: int
+    reason: str
+    op: Operation | None = None
+
+    def is_other_root_operation(self, root: Operation) -> bool:
+        """Return whether the reason is that `root` itself is another operation than the root of the pattern."""
+        # Reasons of other kinds begin with the operand or attribute in which the operations differ.
+        return self.depth == 0 and self.op is root and self.reason.startswith("expected")
+
+
+@dataclass
+class Match:
+    """Match of a pattern in a program.
+
+    Attributes:
+        root: Operation that the root of the pattern matched.
+        inputs: Value of the program for each input of the pattern; None for an input that the pattern only overwrites,
+            if the program has none.
+        outputs: Value of the program for each output of the pattern.
+        ops: The matched operations, without constants.
+        computed: Value of the program for each value that the pattern computes; without those that the program computes
+            inside of a named operation.
+    """
+
+    root: Operation
+    inputs: list[SSAValue | None]
+    outputs: list[SSAValue]
+    ops: set[Operation] = field(default_factory=set)
+    computed: dict[SSAValue, SSAValue] = field(default_factory=dict)
