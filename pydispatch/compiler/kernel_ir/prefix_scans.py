@@ -22,7 +22,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType, StringAttr
@@ -102,6 +102,7 @@ def _find_scan(loop: scf.ForOp, read_only: frozenset[SSAValue]) -> Scan | None:
     block = loop.body.block
     if len(loop.results) != 1 or not counts_indices(loop) or known(loop.step) != 1 or _is_short(loop):
         return None
+    # The operation that combines the running value with an element, and computes the next running value.
     running, *operations, terminator = block.args[1], *block.ops
     result = terminator.operands[0]
     combination = next((op for op in operations if result in op.results and op.name in KINDS), None)
@@ -109,6 +110,43 @@ def _find_scan(loop: scf.ForOp, read_only: frozenset[SSAValue]) -> Scan | None:
     if combination is None or not is_scan or not _fits_vectors(running.type):
         return None
     (element,) = (operand for operand in combination.operands if operand is not running)
+    parts = _parts_around(combination, operations, result)
+    if parts is None:
+        return None
+    # The accesses: one store, which follows or is independent of all loads.
+    loads = [op for op in parts.inputs if isinstance(op, memref.LoadOp)]
+    stores = [op for op in parts.outputs if isinstance(op, memref.StoreOp)]
+    accesses: list[Access] = [*loads, *stores]
+    if len(stores) != 1 or stores[0].value not in parts.dependent:
+        return None  # a sum whose values are not stored, which LLVM vectorizes; loads may follow the store
+    if not all(_is_contiguous(access, block) for access in accesses):
+        return None
+    if not all(_are_independent(stores[0], load, read_only) for load in loads):
+        return None
+    return Scan(combination.name, element, result, parts.inputs, parts.addresses, parts.outputs)
+
+
+class _Parts(NamedTuple):
+    """Operations of a loop before and after the combination of a scan.
+
+    Attributes:
+        inputs: Operations before it: they compute its element.
+        addresses: Those of `inputs` that depend on no load.
+        outputs: Operations after it: they depend on its result, or store.
+        dependent: Its result, and the results of `outputs`.
+    """
+
+    inputs: list[Operation]
+    addresses: list[Operation]
+    outputs: list[Operation]
+    dependent: set[SSAValue]
+
+
+def _parts_around(combination: Operation, operations: Sequence[Operation], result: SSAValue) -> _Parts | None:
+    """Divide the operations of a loop's body into those before and those after a combination with this `result`.
+
+    Return None if they cannot be separated: an operation has effects, or loads after the combination.
+    """
     inputs, outputs, loaded, dependent = list[Operation](), list[Operation](), set[SSAValue](), {result}
     for op in operations:
         is_store, is_load = isinstance(op, memref.StoreOp), isinstance(op, memref.LoadOp)
@@ -124,17 +162,8 @@ def _find_scan(loop: scf.ForOp, read_only: frozenset[SSAValue]) -> Scan | None:
             inputs.append(op)
             if is_load or not loaded.isdisjoint(op.operands):
                 loaded.update(op.results)
-    loads = [op for op in inputs if isinstance(op, memref.LoadOp)]
-    stores = [op for op in outputs if isinstance(op, memref.StoreOp)]
-    accesses: list[Access] = [*loads, *stores]
-    if len(stores) != 1 or stores[0].value not in dependent:
-        return None  # a sum whose values are not stored, which LLVM vectorizes; loads may follow the store
-    if not all(_is_contiguous(access, block) for access in accesses):
-        return None
-    if not all(_are_independent(stores[0], load, read_only) for load in loads):
-        return None
     addresses = [op for op in inputs if loaded.isdisjoint(op.results)]
-    return Scan(combination.name, element, result, inputs, addresses, outputs)
+    return _Parts(inputs, addresses, outputs, dependent)
 
 
 def _is_short(loop: scf.ForOp) -> bool:

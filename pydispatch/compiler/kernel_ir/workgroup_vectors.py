@@ -20,13 +20,10 @@ of 128, take 0.36 of the time in the second-level cache, 0.65 from memory (Intel
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from math import prod
-from typing import TypeAlias, cast
+from typing import NamedTuple, cast
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import AnyFloat, BoolAttr, IndexType, IntegerAttr, IntegerType, MemRefType, NoneAttr
+from xdsl.dialects.builtin import AnyFloat, BoolAttr, IntegerAttr, IntegerType, MemRefType, NoneAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
@@ -41,10 +38,10 @@ from pydispatch.compiler.kernel_ir.bounds import (
 from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, known
 from pydispatch.compiler.kernel_ir.kernel import WHOLE_VECTORS
 from pydispatch.compiler.kernel_ir.prefix_scans import MOST_STACK_BYTES, stack_bytes
-from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
 from pydispatch.compiler.kernel_ir.storage import is_workgroup
 from pydispatch.compiler.kernel_ir.types import bit_width
 from pydispatch.compiler.kernel_ir.vector_loops import LANES, allocated_on_stack, emit_lanes
+from pydispatch.compiler.kernel_ir.workgroup_phases import Access, Phase, WorkgroupArray, executed, start_of
 from pydispatch.ir.core.walk import is_defined_outside, walk
 from pydispatch.ir.dialects.pyd.splice import SpliceOp
 
@@ -52,65 +49,11 @@ MOST_LINES = 32
 """Maximum number of vectors of an array that is kept in registers: AVX-512 has as many registers. More vectors would be
 stored on the stack."""
 
-_LARGEST = 1 << 16
-"""Constants of at least this absolute value are not analysed. Sums of smaller ones do not wrap around, whatever the
-type of indices."""
-
 MOST_OPERATIONS = 1024
 """Maximum number of operations that are emitted for all vectors of all loops; LLVM takes long for more."""
 
-Access: TypeAlias = memref.LoadOp | memref.StoreOp
 _WORD_BITS = 32
 """Width of the elements of arrays in bits: `LANES` elements fill the widest vector."""
-
-
-@dataclass(frozen=True)
-class WorkgroupArray:
-    """Array of workgroup memory that a kernel accesses, as the pass analyzes it.
-
-    Attributes:
-        allocation: The operation that allocates it.
-        shape: Its sizes, the last of which is a multiple of `LANES`.
-        element: Type of its elements.
-        lines: The stack arrays that replace its vectors, in the order of memory: each has `LANES` elements.
-    """
-
-    allocation: memref.AllocOp
-    shape: tuple[int, ...]
-    element: Attribute
-    lines: list[SSAValue] = field(default_factory=list)
-
-    @property
-    def memory(self) -> SSAValue:
-        """The memref."""
-        return self.allocation.memref
-
-    @property
-    def line_count(self) -> int:
-        """Number of vectors in the array."""
-        return prod(self.shape) // LANES
-
-
-@dataclass(frozen=True)
-class Phase:
-    """Phase of a kernel: one of the loops over the invocations of a workgroup that barriers divide it into.
-
-    Attributes:
-        loop: The loop, which counts from 0 by 1.
-        invocations: Maximum number of invocations, a multiple of `LANES`.
-    """
-
-    loop: scf.ParallelOp
-    invocations: int
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the loop is known to have all of the invocations."""
-        return known(self.loop.upperBound[0]) == self.invocations
-
-    def vectors(self) -> range:
-        """Return the first invocation of each vector of `LANES` invocations."""
-        return range(0, self.invocations, LANES)
 
 
 def keep_arrays_in_registers(function: FuncOp) -> None:
@@ -124,6 +67,7 @@ def keep_arrays_in_registers(function: FuncOp) -> None:
     arrays = [array for array in map(_array_of, allocations) if array is not None]
     if not arrays:
         return
+    # The arrays whose accesses allow it, and the phases that access them.
     entry = Entry(function)
     phases = {loop: phase for loop in list(entry.block.ops) if (phase := _phase_of(loop)) is not None}
     fitting, used = dict[SSAValue, WorkgroupArray](), set[Phase]()
@@ -133,11 +77,13 @@ def keep_arrays_in_registers(function: FuncOp) -> None:
         if len(users_in_order) == len(users) and _fits(array, users_in_order):
             fitting[array.memory] = array
             used.update(users_in_order)
+    # The stack that their vectors, and the vectors that loads splice from two of them, take.
     lines = sum(array.line_count for array in fitting.values())
     loads = sum(isinstance(use.operation, memref.LoadOp) for memory in fitting for use in memory.uses)
     line_bytes = LANES * _WORD_BITS // 8
     if lines > MOST_LINES or stack_bytes(function) + (lines + loads) * line_bytes > MOST_STACK_BYTES:
         return
+    # The replacement.
     for array in fitting.values():
         build = Build.before(entry, array.allocation)
         array.lines.extend(allocated_on_stack(build, array.element, LANES) for _ in range(array.line_count))
@@ -183,71 +129,6 @@ def _phase_of(loop: Operation) -> Phase | None:
     return Phase(loop, most) if all(map(is_plain, walk(loop.body.block))) else None
 
 
-def _linear(value: SSAValue, lane: SSAValue) -> tuple[int, int] | None:
-    """Return (slope, start) if a value is slope * lane + start with constants, else None."""
-    if value is lane:
-        return 1, 0
-    constant = known(value)
-    if isinstance(constant, int):
-        return 0, constant
-    op = value.owner
-    if isinstance(op, arith.IndexCastOp):
-        inner = _linear(op.input, lane)
-        return inner if inner is not None and inner[0] == 0 else None
-    if not isinstance(op, arith.AddiOp | arith.SubiOp):
-        return None
-    left, right = (_linear(operand, lane) for operand in op.operands)
-    if left is None or right is None:
-        return None
-    sign = 1 if isinstance(op, arith.AddiOp) else -1
-    slope, start = left[0] + sign * right[0], left[1] + sign * right[1]
-    wraps = abs(start) >= _LARGEST or (slope != 0 and not isinstance(value.type, IndexType))
-    return None if wraps else (slope, start)
-
-
-_TESTS = {
-    "eq": int.__eq__, "ne": int.__ne__, "slt": int.__lt__, "sle": int.__le__, "sgt": int.__gt__, "sge": int.__ge__,
-}  # fmt: skip
-"""Predicate of a signed comparison -> function of two integers."""
-
-
-def _decide(condition: SSAValue, lane: SSAValue, first: int, truths: set[SSAValue]) -> bool | None:
-    """Return the value of a condition in all invocations from `first` to `first + LANES - 1`; None if it is not known.
-
-    `truths` are values that are true.
-    """
-    if condition in truths:
-        return True
-    op = condition.owner
-    if isinstance(op, arith.AndIOp):
-        sides = [_decide(operand, lane, first, truths) for operand in op.operands]
-        return False if False in sides else None if None in sides else True
-    if not isinstance(op, arith.CmpiOp):
-        return None
-    test = _TESTS.get(INT_PREDICATES[op.predicate.value.data])
-    left, right = _linear(op.lhs, lane), _linear(op.rhs, lane)
-    if test is None or left is None or right is None:
-        return None
-    lanes = range(first, first + LANES)
-    results = {bool(test(left[0] * at + left[1], right[0] * at + right[1])) for at in lanes}
-    return results.pop() if len(results) == 1 else None
-
-
-def _executed(block: Block, lane: SSAValue, first: int, truths: set[SSAValue]) -> Iterator[Operation]:
-    """Yield the operations that the vector of invocations from `first` on executes, without decided branches.
-
-    A branch that is not decided is yielded as a whole.
-    """
-    for op in block.ops:
-        decided = _decide(op.cond, lane, first, truths) if isinstance(op, scf.IfOp) else None
-        if isinstance(op, scf.IfOp) and decided is not None:
-            region = op.true_region if decided else op.false_region
-            if region.blocks:
-                yield from _executed(region.block, lane, first, truths)
-        else:
-            yield op
-
-
 def _fits(array: WorkgroupArray, phases: list[Phase]) -> bool:
     """Return whether all accesses of an array are of vectors at constant positions, and one load overlaps two lines.
 
@@ -257,14 +138,14 @@ def _fits(array: WorkgroupArray, phases: list[Phase]) -> bool:
     for phase in phases:
         lane = phase.loop.body.block.args[0]
         for first in phase.vectors():
-            for op in _executed(phase.loop.body.block, lane, first, set()):
+            for op in executed(phase.loop.body.block, lane, first, set()):
                 inner_operations = list(walk(op))
                 operations += len(inner_operations)
                 accesses = [inner for inner in inner_operations if isinstance(inner, Access)]
                 for access in accesses:
                     if access.memref is not array.memory:
                         continue
-                    start = _start(array, access, lane, first)
+                    start = start_of(array, access, lane, first)
                     is_store = isinstance(access, memref.StoreOp)
                     is_shifted = start is None or start % LANES != 0
                     # In a branch that is not decided, only some lanes may execute the access.
@@ -274,25 +155,26 @@ def _fits(array: WorkgroupArray, phases: list[Phase]) -> bool:
     return overlaps and operations <= MOST_OPERATIONS
 
 
-def _start(array: WorkgroupArray, access: Access, lane: SSAValue, first: int) -> int | None:
-    """Return the element of an array that invocation `first` accesses, in the order of memory.
+class _Vector(NamedTuple):
+    """Vector of invocations that is being emitted.
 
-    Return None unless `LANES` invocations access consecutive elements of a row from there on.
+    Attributes:
+        first: Its first invocation.
+        lane: Counter of the loop over its lanes.
+        truths: Values that are true in all lanes -> the constant.
+        values: Value of the original loop -> its value in the loop over lanes; grows as operations are emitted.
     """
-    row = 0
-    *outer, column = (_linear(index, lane) for index in access.indices)
-    for size, linear in zip(array.shape, outer, strict=False):
-        if linear is None or linear[0] != 0 or not 0 <= linear[1] < size:
-            return None
-        row = row * size + linear[1]
-    columns = array.shape[-1]
-    if column is None or column[0] != 1 or not 0 <= column[1] + first <= columns - LANES:
-        return None
-    return row * columns + column[1] + first
+
+    first: int
+    lane: SSAValue
+    truths: dict[SSAValue, SSAValue]
+    values: dict[SSAValue, SSAValue]
 
 
 class _PhaseEmitter:
     """Emitter of a loop over invocations as loops over the lanes of its vectors, one after another.
+
+    A caller creates it and calls `emit` once. A line is `LANES` adjacent elements of an array: a vector register.
 
     Attributes:
         phase: The loop.
@@ -340,48 +222,62 @@ class _PhaseEmitter:
             self._emit_vector(build, first, dict.fromkeys(truths, truth) if truth else {}, high)
 
     def _emit_vector(self, build: Build, first: int, truths: dict[SSAValue, SSAValue], high: Index | None) -> None:
-        """Emit the vector of invocations from `first` on. truths: values that are true -> the constant."""
+        """Emit the vector of invocations from `first` on.
+
+        Args:
+            build: Inserts before the loop over the vector's lanes.
+            first: First invocation.
+            truths: Values that are true -> the constant.
+            high: The number of invocations, if lanes from it on take no part; None if all take part.
+        """
         body = Block(arg_types=[INDEX])
         lanes = build.inside(body)
         invocation = lanes.value(lanes.plus(body.args[0], first))
-        values: dict[SSAValue, SSAValue] = {**truths, self._lane: invocation}
-        operations = list(_executed(self.phase.loop.body.block, self._lane, first, set(truths)))
-
-        def emit(inner: Build, op: Operation) -> None:
-            """Emit an operation, with lines instead of the arrays."""
-            if isinstance(op, Access) and op.memref in self.arrays:
-                line = self._line(build, op, first)
-                if isinstance(op, memref.StoreOp):
-                    inner.op(memref.StoreOp.get(values.get(op.value, op.value), line, [body.args[0]]))
-                else:
-                    values[op.res] = inner.let(memref.LoadOp.get(line, [body.args[0]]))
-            elif isinstance(op, scf.YieldOp):  # the end of a branch that is taken
-                branch = op.parent_op()
-                assert branch is not None
-                for result, value in zip(branch.results, op.operands, strict=True):
-                    values[result] = values.get(value, value)
-            elif not isinstance(op, scf.ReduceOp) and truths.keys().isdisjoint(op.results):
-                inner.insert(op.clone(values))
-
+        vector = _Vector(first, body.args[0], truths, {**truths, self._lane: invocation})
+        operations = list(executed(self.phase.loop.body.block, self._lane, first, set(truths)))
         guarded = operations
         if high is not None:  # all lanes load lines, so that these loads have no masks; there are no stores
             is_line_load = [isinstance(op, memref.LoadOp) and op.memref in self.arrays for op in operations]
             for op, is_first in zip(operations, is_line_load, strict=True):
                 if is_first:
-                    emit(lanes, op)
+                    self._emit_operation(build, lanes, op, vector)
             guarded = [op for op, is_first in zip(operations, is_line_load, strict=True) if not is_first]
         inner = lanes if high is None else lanes.when(lanes.compare("slt", invocation, high))
         for op in guarded:
-            emit(inner, op)
+            self._emit_operation(build, inner, op, vector)
         if high is not None:
             inner.end()
         lanes.op(scf.ReduceOp())
         emit_lanes(build, LANES, body)
 
+    def _emit_operation(self, build: Build, inner: Build, op: Operation, vector: _Vector) -> None:
+        """Emit an operation in the loop over a vector's lanes, with lines instead of the arrays.
+
+        Args:
+            build: Inserts before that loop.
+            inner: Inserts in its body.
+            op: The operation.
+            vector: The vector.
+        """
+        values = vector.values
+        if isinstance(op, Access) and op.memref in self.arrays:
+            line = self._line(build, op, vector.first)
+            if isinstance(op, memref.StoreOp):
+                inner.op(memref.StoreOp.get(values.get(op.value, op.value), line, [vector.lane]))
+            else:
+                values[op.res] = inner.let(memref.LoadOp.get(line, [vector.lane]))
+        elif isinstance(op, scf.YieldOp):  # the end of a branch that is taken
+            branch = op.parent_op()
+            assert branch is not None
+            for result, value in zip(branch.results, op.operands, strict=True):
+                values[result] = values.get(value, value)
+        elif not isinstance(op, scf.ReduceOp) and vector.truths.keys().isdisjoint(op.results):
+            inner.insert(op.clone(values))
+
     def _line(self, build: Build, access: Access, first: int) -> SSAValue:
         """Return the line that the invocations from `first` on access, and emit its elements if they are of two."""
         array = self.arrays[access.memref]
-        start = _start(array, access, self._lane, first)
+        start = start_of(array, access, self._lane, first)
         assert start is not None
         index, shift = divmod(start, LANES)
         if shift == 0:

@@ -74,28 +74,34 @@ class Atomics(Memory[E, V]):
         address = self.atomic_address(emitter, memref, index, max(bits, 32))
         old_word = None  # the whole word before the update; None until an instruction has returned it
         if bits >= 32 and _is_on_words(kind, element, bits):
-            word = self.to_bits(emitter, emitter.get(op.operands[0]), element)
-            old_word = self.atomic_update(emitter, kind, memref, address, bits, word)
-
-        def old_element(word: V) -> V:
-            """Return the element in a word."""
-            return self.from_word(emitter, word, element, bits, shift)
-
-        def new_word(word: V) -> V:
-            """Return the word after the operation, in which the bits of other elements are unchanged."""
-            # The new element, by the body of the operation; `bits` and `shift` are those of the element in its word.
-            new = combined(emitter, emitter.table, op, element, old_element(word))
-            if is_integer(element) and bit_width(element) < emitter.width(element):  # cut off the register's upper bits
-                new = self.wrap(emitter, new, bits=bit_width(element), width=emitter.width(element))
-            part = self.to_word(emitter, new, element, bits, shift)
-            if bits >= 32:
-                return part
-            other_bits = self.arithmetic(emitter, "and", 32, word, self.mask_of_others(emitter, bits, shift))
-            return self.arithmetic(emitter, "or", 32, other_bits, part)
-
+            operand = self.to_bits(emitter, emitter.get(op.operands[0]), element)
+            old_word = self.atomic_update(emitter, kind, memref, address, bits, operand)
         if old_word is None:
-            old_word = self.exchange(emitter, memref, address, max(bits, 32), new_word)
-        emitter.define(op.results[0], old_element(old_word))
+            old_word = self.exchange(
+                emitter, memref, address, max(bits, 32), lambda word: self._updated(emitter, op, word, bits, shift)
+            )
+        emitter.define(op.results[0], self.from_word(emitter, old_word, element, bits, shift))
+
+    def _updated(self, emitter: E, op: Operation, word: V, bits: int, shift: Index) -> V:
+        """Emit the word after an atomic update of the element in it; the bits of other elements are unchanged.
+
+        Args:
+            emitter: The function's emitter.
+            op: The atomic update, whose body computes the new element.
+            word: The word before the update.
+            bits: Width of the element in memory.
+            shift: Bits of the word before the element.
+        """
+        element = emitter.memref(op.operands[1]).element
+        old_element = self.from_word(emitter, word, element, bits, shift)
+        new = combined(emitter, emitter.table, op, element, old_element)
+        if is_integer(element) and bit_width(element) < emitter.width(element):  # cut off the register's upper bits
+            new = self.wrap(emitter, new, bits=bit_width(element), width=emitter.width(element))
+        part = self.to_word(emitter, new, element, bits, shift)
+        if bits >= 32:
+            return part
+        other_bits = self.arithmetic(emitter, "and", 32, word, self.mask_of_others(emitter, bits, shift))
+        return self.arithmetic(emitter, "or", 32, other_bits, part)
 
     def rows(self) -> dict[str, Callable[[E, Operation], None]]:
         """Return the lowerings by operation."""

@@ -76,6 +76,7 @@ def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict
         tables: Constant tables that the definition reads, by symbol.
         name: Name of the function to write.
     """
+    # The body of the function, whose parameters are a0, a1, ...
     definitions = Definitions(ModuleOp([]))  # a definition calls no functions, but it may read constant tables
     definitions.memref_globals = tables
     module = Module()
@@ -93,6 +94,7 @@ def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict
         results.extend(inner.get(operand) for operand in end.operands)
 
     inner.region(function.body, leave)
+    # The text of the function, and of the structure of its results.
     types = [inner.type(typed.type) for typed in op.results]
     fields = tuple(f"r{position}" for position in range(len(results))) if len(results) > 1 else ()
     result_type = types[0]

@@ -198,35 +198,17 @@ def _toward_zero(kind: type[Operation], is_signed: bool, is_quotient: bool) -> R
 
 
 def _rounded(up: bool, is_signed: bool) -> Rule:
-    """Return the rule of a quotient that rounds up, or else down.
-
-    The quotient that rounds toward zero is corrected by 1 if the division is inexact and the exact quotient is on the
-    other side of zero: -7 / 2 is -3 toward zero and -4 rounded down. x / 0 = 0.
-    """
-    quotient_kind, remainder_kind = (arith.DivSIOp, arith.RemSIOp) if is_signed else (arith.DivUIOp, arith.RemUIOp)
+    """Return the rule of a quotient that rounds up, or else down; x / 0 = 0."""
 
     def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
         """Expand a division that rounds up or down."""
         lhs, rhs = operands_of(op)
-
-        def divided(divisor: SSAValue) -> SSAValue:
-            """Insert the division, rounded up or down, by a divisor that is neither 0 nor, where signed, -1."""
-            quotient = builder.unguarded(quotient_kind, lhs, divisor)
-            remainder = builder.unguarded(remainder_kind, lhs, divisor)
-            needs_correction = builder.test("ne", remainder, 0)
-            if is_signed:
-                # A remainder has the sign of the dividend, so that the xor of remainder and divisor has the sign of the
-                # exact quotient. Rounding toward zero rounds a negative quotient up, and a positive one down.
-                signs = builder.op(arith.XOrIOp, remainder, divisor)
-                was_rounded_other_way = builder.test("sge" if up else "slt", signs, 0)
-                needs_correction = builder.truth(arith.AndIOp, needs_correction, was_rounded_other_way)
-            return builder.op(arith.AddiOp if up else arith.SubiOp, quotient, builder.widened(needs_correction))
-
         divisor, at_minus_one = known(rhs), partial(builder.negated, lhs)
         if divisor == 0:
             return [builder.number(0)]
         if is_signed and _is_minus_one(divisor, target, rhs.type):
             return [at_minus_one()]
+        divided = partial(_divide_rounded, builder, lhs, up=up, is_signed=is_signed)
         if type(divisor) is int:  # known() returns an int for a constant, and else `rhs` itself
             return [divided(rhs)]
         zero = builder.number(0)
@@ -235,6 +217,25 @@ def _rounded(up: bool, is_signed: bool) -> Rule:
         ]  # fmt: skip
 
     return rule
+
+
+def _divide_rounded(builder: _Builder, lhs: SSAValue, divisor: SSAValue, *, up: bool, is_signed: bool) -> SSAValue:
+    """Insert a division, rounded up or else down, by a divisor that is neither 0 nor, where signed, -1.
+
+    The quotient that rounds toward zero is corrected by 1 if the division is inexact and the exact quotient is on the
+    other side of zero: -7 / 2 is -3 toward zero and -4 rounded down.
+    """
+    quotient_kind, remainder_kind = (arith.DivSIOp, arith.RemSIOp) if is_signed else (arith.DivUIOp, arith.RemUIOp)
+    quotient = builder.unguarded(quotient_kind, lhs, divisor)
+    remainder = builder.unguarded(remainder_kind, lhs, divisor)
+    needs_correction = builder.test("ne", remainder, 0)
+    if is_signed:
+        # A remainder has the sign of the dividend, so that the xor of remainder and divisor has the sign of the exact
+        # quotient. Rounding toward zero rounds a negative quotient up, and a positive one down.
+        signs = builder.op(arith.XOrIOp, remainder, divisor)
+        was_rounded_other_way = builder.test("sge" if up else "slt", signs, 0)
+        needs_correction = builder.truth(arith.AndIOp, needs_correction, was_rounded_other_way)
+    return builder.op(arith.AddiOp if up else arith.SubiOp, quotient, builder.widened(needs_correction))
 
 
 # Shifts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pydispatch.compiler.kernel_ir.math.control_flow import repeated
-from pydispatch.compiler.kernel_ir.math.formats import INFINITY, NAN, format_of
+from pydispatch.compiler.kernel_ir.math.formats import INFINITY, NAN, Format, format_of
 from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose
 
 STEPS = 4
@@ -19,17 +19,8 @@ def remainder(x: Number, y: Number) -> Number:
     It is NaN for an infinite x and for y = 0, and x for an infinite y.
     """
     format = format_of(x)
-    width, fraction = format.width, format.fraction
-    room = width - fraction - 1  # digits that a remainder, which has `fraction` + 1, can be shifted by in a word
-
-    def parts(value: Number) -> tuple[Word, Word]:
-        """Return the digits of a float's magnitude as an integer, and its exponent: 1 for subnormal numbers, too."""
-        bits = value.magnitude().bits()
-        exponent, digits = bits >> fraction, bits & (1 << fraction) - 1
-        subnormal = exponent.equals(0)
-        return choose(subnormal, digits, digits | 1 << fraction), choose(subnormal, 1, exponent)
-
-    (dividend, dividend_exponent), (divisor, divisor_exponent) = parts(x), parts(y)
+    room = format.width - format.fraction - 1  # digits that a remainder, of `fraction` + 1, can be shifted by in a word
+    (dividend, dividend_exponent), (divisor, divisor_exponent) = _digits_and_exponent(x), _digits_and_exponent(y)
     divisor = choose(divisor.equals(0), 1, divisor)  # nothing divides by 0: y = 0 gives NaN below
 
     def step(rest: Word, digits_left: Word) -> tuple[Word, Word]:
@@ -50,19 +41,37 @@ def remainder(x: Number, y: Number) -> Number:
     digits_left = dividend_exponent - divisor_exponent
     rest, digits_left = step(dividend % divisor, choose(digits_left < 0, 0, digits_left))
     # The largest quotient has a digit for each exponent, and for each digit of the fraction of a subnormal divisor.
-    most_digits = (1 << (width - 1 - fraction)) + fraction
+    most_digits = (1 << (format.width - 1 - format.fraction)) + format.fraction
     most_iterations = -(-most_digits // (STEPS * room))
     rest, _ = repeated((rest, digits_left), lambda carried: carried[1] > 0, steps, most_iterations)
-    # The remainder is rest * 2^unit_exponent, a multiple of the divisor's last place. The bits of a normal number are
-    # the bits of the float `rest` with unit_exponent added to its exponent field.
-    rest_bits, unit_exponent = rest.to_float().bits(), divisor_exponent - (format.bias + fraction)
-    # The bits of a subnormal number are its multiple of the smallest one, 2^(1 - bias - fraction). Where the shift is
-    # more than `fraction`, the number is normal or 0.
-    subnormal_shift = divisor_exponent - 1
+    magnitude = _scaled(rest, divisor_exponent, format)
+    remainder_or_x = choose(x.magnitude() < y.magnitude(), x.magnitude(), magnitude).with_sign_of(x)
+    gives_nan = y.equals(0.0) | x.magnitude().equals(INFINITY) | x.is_nan() | y.is_nan()
+    return choose(gives_nan, NAN, remainder_or_x)
+
+
+def _digits_and_exponent(value: Number) -> tuple[Word, Word]:
+    """Return the digits of a float's magnitude as an integer, and its exponent: 1 for subnormal numbers, too."""
+    fraction = format_of(value).fraction
+    bits = value.magnitude().bits()
+    exponent, digits = bits >> fraction, bits & (1 << fraction) - 1
+    subnormal = exponent.equals(0)
+    return choose(subnormal, digits, digits | 1 << fraction), choose(subnormal, 1, exponent)
+
+
+def _scaled(rest: Word, exponent: Word, format: Format) -> Number:
+    """Return the float that is `rest` times the last place of numbers with this exponent field, 1 for subnormal ones.
+
+    The product is exact: `rest` has at most `fraction` + 1 digits.
+    """
+    fraction = format.fraction
+    # The last place is 2^unit_exponent. The bits of a normal product are the bits of the float `rest` with
+    # unit_exponent added to its exponent field.
+    rest_bits, unit_exponent = rest.to_float().bits(), exponent - (format.bias + fraction)
+    # The bits of a subnormal product are its multiple of the smallest number, 2^(1 - bias - fraction). Where the shift
+    # is more than `fraction`, the product is normal or 0.
+    subnormal_shift = exponent - 1
     subnormal = rest << choose(subnormal_shift > fraction, fraction, subnormal_shift)
     exponent_field = (rest_bits >> fraction) + unit_exponent
     is_subnormal = (exponent_field <= 0) | rest.equals(0)
-    remainder_ = choose(is_subnormal, subnormal, rest_bits + (unit_exponent << fraction)).as_float()
-    remainder_or_x = choose(x.magnitude() < y.magnitude(), x.magnitude(), remainder_).with_sign_of(x)
-    gives_nan = y.equals(0.0) | x.magnitude().equals(INFINITY) | x.is_nan() | y.is_nan()
-    return choose(gives_nan, NAN, remainder_or_x)
+    return choose(is_subnormal, subnormal, rest_bits + (unit_exponent << fraction)).as_float()

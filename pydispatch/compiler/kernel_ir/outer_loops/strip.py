@@ -17,28 +17,21 @@ class Strip(LaneLoops):
     """Emitter of the body of a parallel loop for a strip: a block of consecutive iterations, its lanes.
 
     Sequential loops of the body are emitted once, around parallel loops over the lanes. A caller creates a `Strip`, and
-    calls `block` once, with the body of the parallel loop.
-
-    Attributes:
-        loop: The parallel loop.
+    calls `emit_block` once, with the body of the parallel loop.
     """
 
-    def __init__(
-        self, loop: scf.ParallelOp, lanes: Lanes, first: Index, copies: Copies, width: Index | None = None
-    ) -> None:
+    def __init__(self, lanes: Lanes, first: Index, copies: Copies, width: Index | None = None) -> None:
         """Create the emitter of the strip whose lane 0 is iteration `first`.
 
         Args:
-            loop: The loop.
-            lanes: The analysis of the loop.
+            lanes: The analysis of the parallel loop.
             first: Iteration of lane 0.
             copies: Copies of the values from outside of the strip, such as counters of outer loops.
             width: Lanes of the strip; None for `lanes.width`. It may be a value if `lanes.is_streamed`.
         """
         super().__init__(lanes, first, copies, lanes.width if width is None else width)
-        self.loop = loop
 
-    def block(self, build: Build, block: Block, stores: Stores) -> None:
+    def emit_block(self, build: Build, block: Block, stores: Stores) -> None:
         """Emit the operations of a block of the original loop for all lanes, and at its end the stores `stores`.
 
         Operations between two sequential loops share one loop over lanes. The terminator is not emitted: its operands
@@ -94,7 +87,7 @@ class Strip(LaneLoops):
         def body(inner: Build, at: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
             """Emit one iteration for all lanes."""
             self.copies[counter] = at  # the counter is the same for all lanes
-            self.block(inner, op.body.block, stores)
+            self.emit_block(inner, op.body.block, stores)
             return ()
 
         lower, upper, step = (known(self.copies.get(bound, bound)) for bound in (op.lb, op.ub, op.step))
@@ -124,7 +117,7 @@ class Strip(LaneLoops):
         for start in starts:
             self.value_in_lane_0[op.body.block.args[0]] = start
             self.width = min(self.lanes.width, upper - start)  # lanes that take part
-            self.block(build, op.body.block, stores)
+            self.emit_block(build, op.body.block, stores)
         self.width = self.lanes.width
 
     def _hoist(self, build: Build, loads: Sequence[memref.LoadOp]) -> None:
@@ -178,7 +171,7 @@ class Strip(LaneLoops):
             terminator = region.block.last_op
             assert terminator is not None
             results = [self.memory_of[result] for result in op.results]
-            self.block(build, region.block, stores=list(zip(terminator.operands, results, strict=True)))
+            self.emit_block(build, region.block, stores=list(zip(terminator.operands, results, strict=True)))
 
     def _choose(
         self, build: Build, condition: SSAValue, then: Callable[[Build], None], other: Callable[[Build], None]

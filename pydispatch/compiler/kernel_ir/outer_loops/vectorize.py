@@ -27,8 +27,9 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from pydispatch.compiler.kernel_ir.bindings import read_only_memrefs
 from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, known
 from pydispatch.compiler.kernel_ir.kernel import UNROLLED
+from pydispatch.compiler.kernel_ir.outer_loops.lane_loops import Copies
 from pydispatch.compiler.kernel_ir.outer_loops.lanes import Lanes
-from pydispatch.compiler.kernel_ir.outer_loops.strip import Copies, Strip
+from pydispatch.compiler.kernel_ir.outer_loops.strip import Strip
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.core.walk import walk
 
@@ -101,7 +102,7 @@ def _strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) ->
 
     def strip(inner: Build, first: Index) -> None:
         """Emit the iterations from `first` on, one for each lane."""
-        Strip(loop, lanes, first, dict(copies)).block(inner, loop.body.block, stores=())
+        Strip(lanes, first, dict(copies)).emit_block(inner, loop.body.block, stores=())
 
     def strip_of_known_end(inner: Build, first: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
         """Emit a strip as an iteration of a loop without carried values."""
@@ -141,7 +142,7 @@ def _streamed_strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: C
         """Emit the strip that begins at iteration `first`."""
         is_whole = isinstance(high, int) and high % lanes.width == 0
         width = lanes.width if is_whole else inner.least(lanes.width, inner.minus(high, first))
-        Strip(loop, lanes, first, dict(copies), width).block(inner, loop.body.block, stores=())
+        Strip(lanes, first, dict(copies), width).emit_block(inner, loop.body.block, stores=())
         return ()
 
     build.loop(0, high, lanes.width, (), strip)

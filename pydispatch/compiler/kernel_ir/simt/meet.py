@@ -8,6 +8,7 @@ workgroup memory by a tree of radix 8. The order of combination depends only on 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, MemRefType
@@ -143,34 +144,54 @@ def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Oper
     keys = {array.owner}  # the key of its storage, see hazards.py
     workgroup.write_scratch(loop, set(keys))  # inserts a barrier if the memory may still be read
     _store_partial(build, value, array, invocation)
-
-    def gathered(inner: Build, first: Index, many: int, apart: int) -> SSAValue:
-        """Insert the combination of `many` elements of `array` at a stride of `apart` from `first` on; return it."""
-        total = _load_partial(inner, array, first, type_)
-        if not is_float(type_) or bit_width(type_) >= 32:
-            for part in range(1, many):
-                position = inner.plus(first, part * apart)
-                total = combined(inner, op, total, _load_partial(inner, array, position, type_))
-            return total
-
-        def step(deep: Build, part: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
-            """Combine the carried value with the partial result `part`, counted from the first one."""
-            position = deep.plus(first, deep.times(part, apart))
-            return [combined(deep, op, carried[0], _load_partial(deep, array, position, type_))]
-
-        # A loop, since each combination of small floats takes about a hundred instructions.
-        return inner.loop(1, many, 1, [total], step)[0]
-
     while count > RADIX and count % RADIX == 0:  # the first `count` elements are partial results
         workgroup.barrier(build)
         count //= RADIX
         inner = build.when(build.compare("slt", invocation, count))
-        _store_partial(inner, gathered(inner, invocation, many=RADIX, apart=count), array, invocation)
+        partials = _Partials(array, type_, invocation, length=RADIX, stride=count)
+        _store_partial(inner, _combine_partials(inner, op, partials), array, invocation)
         inner.end()
     workgroup.barrier(build)
-    total = gathered(build, 0, many=count, apart=1)
+    total = _combine_partials(build, op, _Partials(array, type_, first=0, length=count, stride=1))
     workgroup.hazards.record(Accesses(reads=set(keys)), by=SEVERAL_INVOCATIONS)
     return total
+
+
+class _Partials(NamedTuple):
+    """Partial results in an array that one invocation combines.
+
+    Attributes:
+        array: The array.
+        type: Type of a partial result.
+        first: Index of the first one.
+        length: Number of them.
+        stride: Distance of their indices.
+    """
+
+    array: SSAValue
+    type: Attribute
+    first: Index
+    length: int
+    stride: int
+
+
+def _combine_partials(build: Build, op: Operation, partials: _Partials) -> SSAValue:
+    """Insert the combination of partial results, in order, by copies of the operation `op`; return the result."""
+    array, type_, first, length, stride = partials
+    total = _load_partial(build, array, first, type_)
+    if not is_float(type_) or bit_width(type_) >= 32:
+        for part in range(1, length):
+            position = build.plus(first, part * stride)
+            total = combined(build, op, total, _load_partial(build, array, position, type_))
+        return total
+
+    def step(inner: Build, part: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
+        """Combine the carried value with the partial result `part`, counted from the first one."""
+        position = inner.plus(first, inner.times(part, stride))
+        return [combined(inner, op, carried[0], _load_partial(inner, array, position, type_))]
+
+    # A loop, since each combination of small floats takes about a hundred instructions.
+    return build.loop(1, length, 1, [total], step)[0]
 
 
 def _scratch(workgroup: Workgroup, key: object, type_: Attribute, count: int) -> SSAValue:

@@ -80,8 +80,6 @@ def _store_sums(emitter: FunctionEmitter, memref: MemRef, addresses: Sequence[st
 def _fma(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumulator: MemRef) -> None:
     """Emit the product of a block by multiply-adds; each lane has a small block of sums.
 
-    `run` is the number of adjacent elements that a lane reads by one load, of up to 16 bytes.
-
     Args:
         emitter: Emitter of the function.
         lane: Index of the invocation in its warp.
@@ -99,23 +97,33 @@ def _fma(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumu
     left = _pointer(emitter, lhs, lhs.aligned, _offset(emitter, lhs, row, column=0))
     right = _pointer(emitter, rhs, rhs.aligned, _offset(emitter, rhs, row=0, column=column))
     sum_addresses, sums = _load_sums(emitter, accumulator)
-    # Rows of A and columns of B that a lane reads, as the first of each `run` neighbours, which one load reads.
-    row_runs, column_runs = (sorted({r - r % run for r in offsets}) for offsets in (layout.rows, layout.columns))
     for step in range(depth):
-        # For A and B: offset of a row or column from the lane's first -> its element at this step of K.
-        factors = [
-            {
-                first + i: value
-                for first in starts
-                for i, value in enumerate(
-                    _load_neighbours(emitter, m, base, dim=along, step=step, first=first, run=run)
-                )
-            }
-            for m, base, along, starts in ((lhs, left, 0, row_runs), (rhs, right, 1, column_runs))
-        ]
+        row_factors = _load_factors(emitter, lhs, left, dim=0, step=step, offsets=layout.rows, run=run)
+        column_factors = _load_factors(emitter, rhs, right, dim=1, step=step, offsets=layout.columns, run=run)
         for slot, (i, j) in enumerate(zip(layout.rows, layout.columns, strict=True)):
-            sums[slot] = _multiply_add(emitter, accumulator, factors[0][i], factors[1][j], sums[slot])
+            sums[slot] = _multiply_add(emitter, accumulator, row_factors[i], column_factors[j], sums[slot])
     _store_sums(emitter, accumulator, sum_addresses, sums)
+
+
+def _load_factors(
+    emitter: FunctionEmitter, memref: MemRef, base: str, dim: int, step: int, offsets: Sequence[int], run: int
+) -> dict[int, str]:
+    """Emit the loads of the elements of A or B that a lane multiplies in a step of K, and return them by offset.
+
+    Args:
+        emitter: Emitter of the function.
+        memref: A or B.
+        base: Pointer to the lane's first row (of A) or column (of B).
+        dim: Dimension of the rows or columns in the memref.
+        step: Step of K.
+        offsets: Rows or columns of the lane, counted from its first one.
+        run: Number of adjacent rows or columns that one load reads, of up to 16 bytes.
+    """
+    factors: dict[int, str] = {}
+    for first in sorted({offset - offset % run for offset in offsets}):
+        values = _load_neighbours(emitter, memref, base, dim=dim, step=step, first=first, run=run)
+        factors.update((first + i, value) for i, value in enumerate(values))
+    return factors
 
 
 def _load_neighbours(

@@ -107,25 +107,15 @@ def linked_call(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value],
             f"function '{name}' returns {', '.join(map(str, outputs))}: C returns at most one scalar",
             "pass a memref<...> for it to write its results into",
         )
-    arg_attrs, res_attrs = attribute(callee, "arg_attrs"), attribute(callee, "res_attrs")
-    arguments: list[tuple[str, str, str]] = []  # (LLVM type, extension attribute with a blank or "", operand)
-    # Operand number of each scalar, for its attributes; the parts of a memref have none.
-    scalar_indices = iter([index for index, value in enumerate(operands) if not isinstance(value, MemRef)])
-    for type_, operand, source in c_arguments(emitter, callee, operands):  # source: type in kernel IR of a scalar
-        attrs = _nth(arg_attrs, next(scalar_indices)) if source is not None else None
-        if _as_bits(emitter, source):  # f16 and bf16 are passed as their bits; smaller floats are integers already
-            bits = operand if type_[0] == "i" else emitter.body.let(f"bitcast {type_} {operand} to i16")
-            arguments.append((f"i{bit_width(source)}", "zeroext ", bits))  # type: ignore[arg-type]
-        else:
-            arguments.append((type_, extension(emitter, source, attrs), operand))
+    arguments = _linked_arguments(emitter, callee, operands)
     result = "void"
     if outputs and _as_bits(emitter, outputs[0]):
         result = f"zeroext i{bit_width(outputs[0])}"
     elif outputs:
-        result = extension(emitter, outputs[0], _nth(res_attrs, 0)) + scalar(outputs[0])
-    parameters = ", ".join(f"{type_} {extend}".rstrip() for type_, extend, _ in arguments)
+        result = extension(emitter, outputs[0], _nth(attribute(callee, "res_attrs"), 0)) + scalar(outputs[0])
+    parameters = ", ".join(f"{argument.type} {argument.extension}".rstrip() for argument in arguments)
     emitter.module.declare(name, f"declare hidden {result} @{quoted(name)}({parameters})")
-    operand_list = ", ".join(f"{type_} {extend}{operand}" for type_, extend, operand in arguments)
+    operand_list = ", ".join(f"{argument.type} {argument.extension}{argument.operand}" for argument in arguments)
     call = f"call {result} @{quoted(name)}({operand_list})"
     if not outputs:
         emitter.body.emit(call)
@@ -134,6 +124,36 @@ def linked_call(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value],
     if _as_bits(emitter, outputs[0]) and scalar(outputs[0])[0] != "i":
         value = emitter.body.let(f"bitcast i16 {value} to {scalar(outputs[0])}")
     return [value]
+
+
+class _Argument(NamedTuple):
+    """Argument of a C call in LLVM IR.
+
+    Attributes:
+        type: LLVM type.
+        extension: Attribute that extends a small integer, such as "zeroext ", with a blank at its end; or "".
+        operand: Name of the value.
+    """
+
+    type: str
+    extension: str
+    operand: str
+
+
+def _linked_arguments(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[_Argument]:
+    """Return the arguments of a C call of `callee`: one for each scalar operand, several for a memref."""
+    arg_attrs = attribute(callee, "arg_attrs")
+    arguments: list[_Argument] = []
+    # Operand number of each scalar, for its attributes; the parts of a memref have none.
+    scalar_indices = iter([index for index, value in enumerate(operands) if not isinstance(value, MemRef)])
+    for type_, operand, source in c_arguments(emitter, callee, operands):  # source: type in kernel IR of a scalar
+        attrs = _nth(arg_attrs, next(scalar_indices)) if source is not None else None
+        if source is not None and _as_bits(emitter, source):  # f16 and bf16; smaller floats are integers already
+            bits = operand if type_[0] == "i" else emitter.body.let(f"bitcast {type_} {operand} to i16")
+            arguments.append(_Argument(f"i{bit_width(source)}", "zeroext ", bits))
+        else:
+            arguments.append(_Argument(type_, extension(emitter, source, attrs), operand))
+    return arguments
 
 
 def _as_bits(emitter: FunctionEmitter, type_: Attribute | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import scf
@@ -90,40 +91,57 @@ def _reduce(emitter: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range])
 
     Sequential loops combine values in a fixed order, so that results do not depend on the machine.
     """
-    block = loop.body.blocks[0]
-    reduce_op = block.last_op
+    reduce_op = loop.body.blocks[0].last_op
     if reduce_op is None or len(reduce_op.regions) != len(loop.initVals):
         combined = len(reduce_op.regions) if reduce_op else 0
         raise emitter.error(f"scf.reduce combines {combined} values, the loop carries {len(loop.initVals)}")
     is_long = is_vectorised(emitter, bounds[-1])
-    # For each reduction: the mapping of its floats to integers, which loops carry; None if they carry the value itself.
     orders = [reduction_order(emitter, region) if is_long else None for region in reduce_op.regions]
     types = [scalar(value.type) if order is None else order.integer
              for value, order in zip(loop.initVals, orders, strict=True)]  # fmt: skip
     starts = [emitter.get(value) if order is None else order.integer_of(emitter, emitter.get(value))
               for value, order in zip(loop.initVals, orders, strict=True)]  # fmt: skip
+    reduction = _Reduction(emitter, loop, bounds, orders, types, is_long)
+    for result, value, order in zip(loop.results, reduction.emit_loops(starts), orders, strict=True):
+        emitter.define(result, value if order is None else order.float_of(emitter, value))
 
-    def level(depth: int, carried: list[str]) -> list[str]:
-        """Emit the loop of dimension `depth`, and return the carried values after it."""
-        if depth == len(bounds):
-            return _iteration(emitter, loop, carried, orders)
-        inner_loop = Loop(emitter, bounds[depth])
+
+@dataclass(frozen=True)
+class _Reduction:
+    """Reduction that becomes sequential loops, which carry one value for each of its results."""
+
+    emitter: FunctionEmitter
+    loop: scf.ParallelOp
+    bounds: list[Range]
+    """Range of each dimension, the innermost last."""
+    orders: list[Order | None]
+    """For each result, the order in which loops carry its floats as integers; None if they carry the value itself."""
+    types: list[str]
+    """LLVM type of each carried value."""
+    is_long: bool
+    """Whether LLVM vectorizes the innermost loop, which it must then not unroll."""
+
+    def emit_loops(self, carried: list[str], depth: int = 0) -> list[str]:
+        """Emit the loop of dimension `depth` with the loops inside it; return the carried values after it.
+
+        `carried` are their values before it.
+        """
+        emitter, loop = self.emitter, self.loop
+        if depth == len(self.bounds):
+            return _iteration(emitter, loop, carried, self.orders)
+        inner_loop = Loop(emitter, self.bounds[depth])
         inner_loop.begin()
-        phis = [emitter.body.phi(type_) for type_ in types]
+        phis = [emitter.body.phi(type_) for type_ in self.types]
         for phi, value in zip(phis, carried, strict=True):
             phi.incoming.append((value, inner_loop.before))
         inner_loop.enter()
-        emitter.define(block.args[depth], inner_loop.counter)
-        for phi, value in zip(phis, level(depth + 1, [phi.name for phi in phis]), strict=True):
+        emitter.define(loop.body.blocks[0].args[depth], inner_loop.counter)
+        for phi, value in zip(phis, self.emit_loops([phi.name for phi in phis], depth + 1), strict=True):
             phi.incoming.append((value, emitter.body.label))
-        is_innermost = depth == len(bounds) - 1
-        inner_loop.end(
-            loop_metadata(emitter, loop.results, keep_rolled=is_long and is_innermost, lanes=_lanes(emitter, loop))
-        )
+        is_innermost = depth == len(self.bounds) - 1
+        keep_rolled = self.is_long and is_innermost
+        inner_loop.end(loop_metadata(emitter, loop.results, keep_rolled=keep_rolled, lanes=_lanes(emitter, loop)))
         return [phi.name for phi in phis]
-
-    for result, value, order in zip(loop.results, level(0, starts), orders, strict=True):
-        emitter.define(result, value if order is None else order.float_of(emitter, value))
 
 
 def _iteration(

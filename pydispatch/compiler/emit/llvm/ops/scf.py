@@ -100,6 +100,7 @@ def _for(emitter: FunctionEmitter, op: Operation) -> None:
     loop = Loop(emitter, bounds, scalar(lower.type), "ult" if unsigned else "slt")
     loop.begin()
     emitter.define(block.args[0], loop.counter)
+    # Phis of the carried values.
     phis: list[Phi] = []
     for argument, order, start in zip(block.args[1:], orders, starts, strict=True):
         argument_phis = emitter.join([argument]) if order is None else [emitter.body.phi(order.integer)]
@@ -109,13 +110,9 @@ def _for(emitter: FunctionEmitter, op: Operation) -> None:
             phi.incoming.append((operand, loop.before))
         phis += argument_phis
     results = [emitter.values[argument] for argument in block.args[1:]]  # phis, with the last values after the loop
+    # The body, which passes the values of an iteration on to the next one.
     loop.enter()
-
-    def leave(terminator: Operation) -> None:
-        """Pass the values of an iteration on to the next one."""
-        emitter.edge(phis, terminator.operands)
-
-    emitter.region(op.regions[0], leave)
+    emitter.region(op.regions[0], lambda terminator: emitter.edge(phis, terminator.operands))
     is_unrolled = attribute(op, UNROLLED) is not None
     loop.end(
         loop_metadata(

@@ -17,6 +17,7 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
     strides of a memref. The storage of a memref, its root, is known at compile time and the same in all iterations.
     """
     before, after = op.regions[0], op.regions[1]  # `before` ends in scf.condition, `after` (the body) in scf.yield
+    # Variables of the carried values, with their initial values, and of the results.
     arguments = list(before.blocks[0].args)
     body_arguments = list(after.blocks[0].args)  # the values that scf.condition passes on: also the results
     roots = emitter.roots(op.operands)
@@ -37,6 +38,7 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
             test = emitter.shared_by_workgroup(test, value=None, type_="bool")
         emitter.do(f"if !{test} {{ break; }}")
 
+    # The loop.
     most_iterations = integer(op, MOST_ITERATIONS, default=0) or None  # None: not known
     with emitter.iterations.inside(most_iterations):
         emitter.do("loop {")

@@ -1,0 +1,164 @@
+"""Phases of a kernel between barriers, and the positions in arrays of workgroup memory that their vectors access."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import prod
+from typing import NamedTuple, TypeAlias
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from pydispatch.compiler.kernel_ir.build import known
+from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
+from pydispatch.compiler.kernel_ir.vector_loops import LANES
+
+_LARGEST = 1 << 16
+"""Constants of at least this absolute value are not analysed. Sums of smaller ones do not wrap around, whatever the
+type of indices."""
+
+Access: TypeAlias = memref.LoadOp | memref.StoreOp
+
+
+@dataclass(frozen=True)
+class WorkgroupArray:
+    """Array of workgroup memory that a kernel accesses, as the pass analyzes it.
+
+    Attributes:
+        allocation: The operation that allocates it.
+        shape: Its sizes, the last of which is a multiple of `LANES`.
+        element: Type of its elements.
+        lines: The stack arrays that replace its vectors, in the order of memory: each has `LANES` elements.
+    """
+
+    allocation: memref.AllocOp
+    shape: tuple[int, ...]
+    element: Attribute
+    lines: list[SSAValue] = field(default_factory=list)
+
+    @property
+    def memory(self) -> SSAValue:
+        """The memref."""
+        return self.allocation.memref
+
+    @property
+    def line_count(self) -> int:
+        """Number of vectors in the array."""
+        return prod(self.shape) // LANES
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Phase of a kernel: one of the loops over the invocations of a workgroup that barriers divide it into.
+
+    Attributes:
+        loop: The loop, which counts from 0 by 1.
+        invocations: Maximum number of invocations, a multiple of `LANES`.
+    """
+
+    loop: scf.ParallelOp
+    invocations: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the loop is known to have all of the invocations."""
+        return known(self.loop.upperBound[0]) == self.invocations
+
+    def vectors(self) -> range:
+        """Return the first invocation of each vector of `LANES` invocations."""
+        return range(0, self.invocations, LANES)
+
+
+class Linear(NamedTuple):
+    """Linear function of the number of an invocation: slope * invocation + start."""
+
+    slope: int
+    start: int
+
+    def at(self, invocation: int) -> int:
+        """Return the value for an invocation."""
+        return self.slope * invocation + self.start
+
+
+def linear_of(value: SSAValue, lane: SSAValue) -> Linear | None:
+    """Return a value as a linear function of `lane` with constant coefficients; None if it is none."""
+    if value is lane:
+        return Linear(slope=1, start=0)
+    constant = known(value)
+    if isinstance(constant, int):
+        return Linear(slope=0, start=constant)
+    op = value.owner
+    if isinstance(op, arith.IndexCastOp):
+        inner = linear_of(op.input, lane)
+        return inner if inner is not None and inner.slope == 0 else None
+    if not isinstance(op, arith.AddiOp | arith.SubiOp):
+        return None
+    left, right = (linear_of(operand, lane) for operand in op.operands)
+    if left is None or right is None:
+        return None
+    sign = 1 if isinstance(op, arith.AddiOp) else -1
+    slope, start = left.slope + sign * right.slope, left.start + sign * right.start
+    wraps = abs(start) >= _LARGEST or (slope != 0 and not isinstance(value.type, IndexType))
+    return None if wraps else Linear(slope, start)
+
+
+_TESTS = {
+    "eq": int.__eq__, "ne": int.__ne__, "slt": int.__lt__, "sle": int.__le__, "sgt": int.__gt__, "sge": int.__ge__,
+}  # fmt: skip
+"""Predicate of a signed comparison -> function of two integers."""
+
+
+def decide(condition: SSAValue, lane: SSAValue, first: int, truths: set[SSAValue]) -> bool | None:
+    """Return the value of a condition in all invocations from `first` to `first + LANES - 1`; None if it is not known.
+
+    `truths` are values that are true.
+    """
+    if condition in truths:
+        return True
+    op = condition.owner
+    if isinstance(op, arith.AndIOp):
+        sides = [decide(operand, lane, first, truths) for operand in op.operands]
+        return False if False in sides else None if None in sides else True
+    if not isinstance(op, arith.CmpiOp):
+        return None
+    test = _TESTS.get(INT_PREDICATES[op.predicate.value.data])
+    left, right = linear_of(op.lhs, lane), linear_of(op.rhs, lane)
+    if test is None or left is None or right is None:
+        return None
+    lanes = range(first, first + LANES)
+    results = {bool(test(left.at(invocation), right.at(invocation))) for invocation in lanes}
+    return results.pop() if len(results) == 1 else None
+
+
+def executed(block: Block, lane: SSAValue, first: int, truths: set[SSAValue]) -> Iterator[Operation]:
+    """Yield the operations that the vector of invocations from `first` on executes, without decided branches.
+
+    A branch that is not decided is yielded as a whole.
+    """
+    for op in block.ops:
+        decided = decide(op.cond, lane, first, truths) if isinstance(op, scf.IfOp) else None
+        if isinstance(op, scf.IfOp) and decided is not None:
+            region = op.true_region if decided else op.false_region
+            if region.blocks:
+                yield from executed(region.block, lane, first, truths)
+        else:
+            yield op
+
+
+def start_of(array: WorkgroupArray, access: Access, lane: SSAValue, first: int) -> int | None:
+    """Return the element of an array that invocation `first` accesses, in the order of memory.
+
+    Return None unless `LANES` invocations access consecutive elements of a row from there on.
+    """
+    row = 0
+    *outer, column = (linear_of(index, lane) for index in access.indices)
+    for size, linear in zip(array.shape, outer, strict=False):
+        if linear is None or linear.slope != 0 or not 0 <= linear.start < size:
+            return None
+        row = row * size + linear.start
+    columns = array.shape[-1]
+    if column is None or column.slope != 1 or not 0 <= column.start + first <= columns - LANES:
+        return None
+    return row * columns + column.start + first
