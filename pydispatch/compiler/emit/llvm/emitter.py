@@ -87,28 +87,10 @@ def emit_module(
     writer = ModuleWriter(symbols, platform.fallible, lowerings(subjects))
 
     def emitted(function: FuncOp, exported: bool) -> str:
-        """Return the text of a function, after its operations were expanded and its loops vectorized."""
-        expand(function)
-        # Loop interchange: strided loops are moved outside of the loops over invocations.
-        take_steps_together(
-            function,
-            has_masks=any(feature in platform.features for feature, _ in MASKED_LANES),
-            most_vectors=next((most for feature, most in MOST_VECTORS if feature in platform.features), 1),
-        )
-        if platform.arch != "nvptx64":  # GPUs do not vectorize loops
-            unroll_loops_over_private_arrays(function)
-            lines = vectorize_outer_loops(function)
-            if notes is not None:
-                notes.extend(lines)
-            scan_in_vectors(function)
-            separate_full_loops(function)
-            separate_full_tiles(function)
-            if "avx512f" in platform.features:
-                keep_arrays_in_registers(function)
-            separate_edge_vectors(function)
-        split_index_sets(function)  # parallel loops are split at the edges of conditions on their index
-        # has_word_counts: the machine uses the low 32 bits of a shift count
-        expand_integers(function, TargetIntegers(has_word_counts=platform.has_word_counts))
+        """Return the text of a function, after the passes over it."""
+        lines = _run_passes(function, platform)
+        if notes is not None:
+            notes.extend(lines)
         return FunctionEmitter(writer, platform, function, exported).run()
 
     text = [emitted(_export(writer, name), exported=True) for name in exports]
@@ -116,6 +98,34 @@ def emit_module(
         text.append(emitted(writer.functions[name], exported=False))
     platform.finish(writer)
     return writer.text(text)
+
+
+def _run_passes(function: FuncOp, platform: Platform[FunctionEmitter]) -> list[str]:
+    """Expand the operations of a function and vectorize its loops, in place.
+
+    Return a line for each parallel loop around sequential loops, as `emit_module` describes them.
+    """
+    expand(function)
+    # Loop interchange: strided loops are moved outside of the loops over invocations.
+    take_steps_together(
+        function,
+        has_masks=any(feature in platform.features for feature, _ in MASKED_LANES),
+        most_vectors=next((most for feature, most in MOST_VECTORS if feature in platform.features), 1),
+    )
+    notes: list[str] = []
+    if platform.arch != "nvptx64":  # GPUs do not vectorize loops
+        unroll_loops_over_private_arrays(function)
+        notes = vectorize_outer_loops(function)
+        scan_in_vectors(function)
+        separate_full_loops(function)
+        separate_full_tiles(function)
+        if "avx512f" in platform.features:
+            keep_arrays_in_registers(function)
+        separate_edge_vectors(function)
+    split_index_sets(function)  # parallel loops are split at the edges of conditions on their index
+    # has_word_counts: the machine uses the low 32 bits of a shift count
+    expand_integers(function, TargetIntegers(has_word_counts=platform.has_word_counts))
+    return notes
 
 
 def _export(writer: ModuleWriter, name: str) -> FuncOp:

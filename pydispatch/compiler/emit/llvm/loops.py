@@ -127,13 +127,9 @@ def nest(
         loops.append(loop)
         indices.append(loop.counter)
         if is_parallel and level == innermost:
-            group = emitter.module.metadata("distinct !{}")
-            accesses = emitter.module.metadata(f'!{{!"llvm.loop.parallel_accesses", !{group}}}')
-            metadata = emitter.module.metadata()  # reserved: a loop's node begins with its own number
             is_vector_loop = is_vectorised(emitter, range_, computes_functions)
-            unrolling = [unrolling_forbidden(emitter)] if keep_rolled or is_vector_loop else []
-            nodes = [metadata, accesses, *unrolling, *whole_vectors(emitter, lanes)]
-            emitter.module.set_metadata(metadata, f"distinct !{{{', '.join(f'!{node}' for node in nodes)}}}")
+            group, metadata = _parallel_metadata(emitter, keep_rolled or is_vector_loop, lanes)
+    # The body, and the ends of the loops from the innermost one on.
     if group is not None:
         emitter.groups.append(group)
     body(indices)
@@ -143,6 +139,20 @@ def nest(
         if loop is not loops[-1]:
             metadata = unroll_disabled(emitter) if is_vector_loop else None
         loop.end(metadata)
+
+
+def _parallel_metadata(emitter: FunctionEmitter, is_rolled: bool, lanes: int) -> tuple[int, int]:
+    """Create the access group of a parallel loop and its `!llvm.loop` node, and return the numbers of both nodes.
+
+    `is_rolled` forbids LLVM to unroll the loop; for `lanes` see `nest`.
+    """
+    group = emitter.module.metadata("distinct !{}")
+    accesses = emitter.module.metadata(f'!{{!"llvm.loop.parallel_accesses", !{group}}}')
+    node = emitter.module.metadata()  # reserved: a loop's node begins with its own number
+    unrolling = [unrolling_forbidden(emitter)] if is_rolled else []
+    nodes = [node, accesses, *unrolling, *whole_vectors(emitter, lanes)]
+    emitter.module.set_metadata(node, f"distinct !{{{', '.join(f'!{number}' for number in nodes)}}}")
+    return group, node
 
 
 def unrolling_forbidden(emitter: FunctionEmitter) -> str:

@@ -56,6 +56,7 @@ class Template:
         A copy looks up words by their position in a table: literals, declarations outside functions (`outer`),
         operands, the label of the first block, and own ids of the function, in this order.
         """
+        # The function in a module of its own.
         kernels = Kernels(ModuleOp([]), rows, constants=())
         kernels.memref_globals = tables
         f = FunctionEmitter(kernels, Kernel(function, size=(1, 1, 1), ops=ops_by_name(function)))
@@ -70,6 +71,7 @@ class Template:
 
         f.region(function.body, leave)
         self._iterations = f.iterations.total  # of the function's loops; copy() adds them to those of the entry point
+        # The table.
         outer = _Declarations(f.m)
         literals: dict[int, int] = {}  # literal -> its position in the table
         own_ids: dict[int, int] = {}  # id that the function allocates -> its position among these ids
@@ -84,14 +86,10 @@ class Template:
             outer.record(result)  # does nothing unless it is a constant, which is declared outside the function
         ids = [*outer.ids, *operands, first_label, *own_ids]
         index_of_id = {id_: len(literals) + index for index, id_ in enumerate(ids)}
-
-        def getter(words: list[int]) -> Callable[[Sequence[int]], tuple[int, ...]]:
-            """Return a function from the table of a copy to these words, with their ids and literals taken from it."""
-            positions = [literals[word] if is_literal else index_of_id[word] for word, is_literal in _words(words)]
-            return itemgetter(*positions, 0, 0)  # of two more positions: an itemgetter of one item returns no tuple
-
         self._literals, self._own_count, self._outer = list(literals), len(own_ids), outer.declarations
-        self._lines, self._decorations = getter(f.code.lines), getter(f.m.decorations)
+        # The positions in it of the words of the function.
+        self._lines = _table_getter(f.code.lines, literals, index_of_id)
+        self._decorations = _table_getter(f.m.decorations, literals, index_of_id)
         self._results = [index_of_id[result] for result in results]
         self._last_label = index_of_id[f.code.label]  # the block that is open at the end
 
@@ -123,6 +121,20 @@ def _words(code: list[int]) -> Iterator[tuple[int, bool]]:
         for index in range(count):
             yield code[position + index], index == 0 or index == literal_position
         position += count
+
+
+def _table_getter(
+    words: list[int], literals: dict[int, int], index_of_id: dict[int, int]
+) -> Callable[[Sequence[int]], tuple[int, ...]]:
+    """Return a function from the table of a copy to the words of the copy, and two more at their end.
+
+    Args:
+        words: The words of the template.
+        literals: Literal -> its position in the table.
+        index_of_id: Id -> its position in the table.
+    """
+    positions = [literals[word] if is_literal else index_of_id[word] for word, is_literal in _words(words)]
+    return itemgetter(*positions, 0, 0)  # of two more positions: an itemgetter of one item returns no tuple
 
 
 def _opcode(words: Sequence[int]) -> int:
@@ -178,22 +190,9 @@ class _Declarations:
             return False
         key: Any = self._keys.get(id, ("", ()))
         code = _opcode(words)
-        # Words after the first. Variable: type, id, storage class, initializer. Constant: type, id, value.
-        # ConstantComposite: type, id, elements. TypeInt and TypeFloat: id, width.
-        if code == OP["Variable"]:  # a constant table
-            initializer = words[4]
-            _, array, _, *elements = self._globals[initializer]  # ConstantComposite
-            element = self._globals[elements[0]][1]  # the type of the first element, which is that of all
-            words_of_elements = [self._globals[id_][3:] for id_ in elements]  # an element may have two words
-
-            def table(module: Module, parts: list[Id]) -> Id:
-                """Declare the same table in another module. parts: the types of the array and of an element."""
-                array_type, element_type = parts
-                return module.constant_table(
-                    key, array_type, lambda: [module.constant(element_type, *words) for words in words_of_elements]
-                )
-
-            return self._add(id, table, [array, element])
+        # Words after the first. Constant: type, id, value. TypeInt and TypeFloat: id, width.
+        if code == OP["Variable"]:
+            return self._record_table(id, key, words)
         if code in (OP["TypeInt"], OP["TypeFloat"]):
             width = words[2]
             return self._add(id, lambda m, parts: (m.int if code == OP["TypeInt"] else m.float)(width), parts=())
@@ -206,6 +205,30 @@ class _Declarations:
         if name == "TypePointer":  # its first operand is a storage class, a literal; other types have ids only
             return self._add(id, lambda m, parts: m.type(name, operands[0], *parts), operands[1:])
         return self._add(id, lambda m, parts: m.type(name, *parts), operands)
+
+    def _record_table(self, id: int, key: Any, variable: Sequence[int]) -> bool:
+        """Record a constant table, and return True, the result of `record`.
+
+        Args:
+            id: Id of the variable that holds it.
+            key: Key of its declaration.
+            variable: Words of the variable: after the first, its type, id, storage class and initializer.
+        """
+        initializer = variable[4]
+        _, array, _, *elements = self._globals[
+            initializer
+        ]  # ConstantComposite: after the first word, type, id, elements
+        element = self._globals[elements[0]][1]  # the type of the first element, which is that of all
+        words_of_elements = [self._globals[id_][3:] for id_ in elements]  # an element may have two words
+
+        def table(module: Module, parts: list[Id]) -> Id:
+            """Declare the same table in another module. parts: the types of the array and of an element."""
+            array_type, element_type = parts
+            return module.constant_table(
+                key, array_type, lambda: [module.constant(element_type, *words) for words in words_of_elements]
+            )
+
+        return self._add(id, table, [array, element])
 
     def _add(self, id: int, make: Make, parts: Sequence[int]) -> bool:
         """Record that `make` declares an id, after the declarations of `parts`, the ids that it refers to.

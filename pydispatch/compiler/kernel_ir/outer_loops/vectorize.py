@@ -120,18 +120,24 @@ def _strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) ->
             strip(build, first=0)
         else:
             build.loop(0, end, width, (), strip_of_known_end)
-        if end == high:
-            return
-    else:
-        # Strips that begin before `end_of_starts` are whole. The loop returns where the first one that is not begins.
-        end_of_starts = build.minus(high, width - 1)
-        (end,) = build.loop(0, end_of_starts, width, [build.value(0)], strip_of_unknown_end)
+        if end != high:
+            _remaining_iterations(build, loop, lanes, copies, end)
+        return
+    # Strips that begin before `end_of_starts` are whole. The loop returns where the first one that is not begins.
+    end_of_starts = build.minus(high, width - 1)
+    (end,) = build.loop(0, end_of_starts, width, [build.value(0)], strip_of_unknown_end)
+    _remaining_iterations(build, loop, lanes, copies, end)
+
+
+def _remaining_iterations(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies, start: Index) -> None:
+    """Emit the iterations of the last axis from `start` on as a parallel loop; for `copies` see `_strips`."""
     block = Block(arg_types=[INDEX])
-    body_of_remaining = build.inside(block)
+    body = build.inside(block)
     values = {**copies, lanes.lane: block.args[0]}
     for op in loop.body.block.ops:
-        body_of_remaining.insert(op.clone(values))
-    build.op(scf.ParallelOp([build.value(end)], [build.value(high)], [build.value(1)], Region(block)))
+        body.insert(op.clone(values))
+    high = known(loop.upperBound[-1])
+    build.op(scf.ParallelOp([build.value(start)], [build.value(high)], [build.value(1)], Region(block)))
 
 
 def _streamed_strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) -> None:

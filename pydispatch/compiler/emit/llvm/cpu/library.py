@@ -34,10 +34,12 @@ def library(
         pages: For each export, the local memory that its code reserves, in units of 4096 bytes.
         functions: For each export, the symbol of its function, without sigil and quotes.
     """
+    # The header: version, name, and two unused fields.
     header = "@pyd.header"
     yield _string("@pyd.name", executable)
     fields = f"{{ i32 {VERSION}, ptr @pyd.name, i32 0, i32 0 }}"
     yield header, f"{header} = private constant {{ i32, ptr, i32, i32 }} {fields}"
+    # The names of imports; the names, functions and attributes of exports.
     symbols = [f"@pyd.import.{index}" for index in range(len(imports))]
     for name, entry in zip(symbols, imports, strict=True):
         yield _string(name, entry.marked_symbol)
@@ -49,6 +51,7 @@ def library(
     yield _table("@pyd.functions", [f"@{quoted(function)}" for function in functions])
     rows = ", ".join(f"{ATTRS} {_attrs(export, own)}" for export, own in zip(exports, pages, strict=True))
     yield "@pyd.attrs", f"@pyd.attrs = private constant [{len(exports)} x {ATTRS}] [{rows}]"
+    # The library, with null for optional tables, and its query function, which returns null for an older caller.
     null = "ptr", "null"
     export_table = _struct(
         count=("i32", len(exports)), ptrs=("ptr", "@pyd.functions"), attrs=("ptr", "@pyd.attrs"), params=null,
