@@ -52,6 +52,7 @@ def import_symbol(
     Raises:
         CompileError: The spec has no such symbol, or the program has its own.
     """
+    # The symbol may be a copy already, or must be in the spec and not in the program.
     if name in imported and imported[name].parent is not None:
         return imported[name]
     if name not in source:
@@ -67,6 +68,7 @@ def import_symbol(
                 "rename the one in the spec, or write 'if undefined' to use the one of the program",
             )  # fmt: skip
         erase_op(known[name], safe_erase=False)
+    # The copy, and those of the symbols that it references.
     copy = clone(source[name])
     first = program.body.block.first_op
     if first is None:

@@ -19,25 +19,33 @@ def generic_nodes(op: GenericOp) -> list[Node]:
     """Create the nodes of a generic: one for each scalar operation if it is elementwise, else one for the whole."""
     generic = structured(op)
     block = generic.block
-    out_args = block.args[len(generic.inputs) :]
-    # Outputs must be overwritten, and a region would need nodes of its own.
-    elementwise = (
+    last = block.last_op
+    assert last is not None
+    if not _is_elementwise(generic):
+        return _whole_nodes(op, generic)
+    scalars: dict[SSAValue, SSAValue | Node] = {}
+    return [
+        _scalar_root(generic, value, result, scalars) for result, value in zip(op.results, last.operands, strict=True)
+    ]
+
+
+def _is_elementwise(generic: Structured) -> bool:
+    """Return whether a generic overwrites its outputs with a scalar computation for each element, without regions."""
+    return (
         all(kind == "parallel" for kind in generic.iterators)
         and all(is_identity(m) for m in generic.output_maps)
-        and not any(list(a.uses) for a in out_args)
-        and not any(inner.regions for inner in block.ops)
+        and not any(list(a.uses) for a in generic.block.args[len(generic.inputs) :])
+        and not any(inner.regions for inner in generic.block.ops)  # a region would need nodes of its own
     )
-    if elementwise:
-        last = block.last_op
-        assert last is not None
-        scalars: dict[SSAValue, SSAValue | Node] = {}
-        nodes: list[Node] = []
-        for result, value in zip(op.results, last.operands, strict=True):
-            nodes.append(_scalar_root(generic, value, result, scalars))
-        return nodes
+
+
+def _whole_nodes(op: GenericOp, generic: Structured) -> list[Node]:
+    """Create a node for each result of a generic `op`, whose key is its loops, its maps and its body."""
+    block = generic.block
     body = ScalarBody(block)
     yields = body.yields()
     # Outputs whose initial contents the body reads, such as those of a sum, and outputs that are only overwritten.
+    out_args = block.args[len(generic.inputs) :]
     read = [o for o, a in zip(generic.outputs, out_args, strict=True) if list(a.uses)]
     unread = [o for o, a in zip(generic.outputs, out_args, strict=True) if not list(a.uses)]
     last = block.last_op
@@ -117,6 +125,7 @@ def _scalar_child(
     """
     inner, op = value.owner, generic.op
     assert isinstance(type, TensorType)
+    # An element of an operand, or a value that the body captures.
     if inner is generic.body:
         index = generic.block.args.index(value)
         operand = generic.operands[index]
@@ -126,6 +135,7 @@ def _scalar_child(
         return read_through(operand, map, type, op)
     if not isinstance(inner, Operation) or inner.parent is not generic.body:  # captured from outside
         return value
+    # A constant, or another operation of the body.
     wide = TensorType(value.type, type.get_shape())
     if inner.name == "arith.constant":
         attribute = inner.properties.get("value")

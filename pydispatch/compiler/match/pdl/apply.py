@@ -45,14 +45,28 @@ def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
     patterns = [PdlPattern(op, i) for i, op in enumerate(o for o in walk(spec) if isinstance(o, pdl.PatternOp))]
     if not patterns:
         raise CompileError("the spec has no pdl.pattern", location_of(spec) or location_of(spec.body.block.first_op))
-    tree: Tree[PdlPattern] = Tree()
     for pattern in patterns:
         report.declare(pattern.name)
+    _apply_until_stable(patterns, program, report)
+    # Most mismatches were found by the tree, which reports none: only a further sweep explains them.
+    for pattern in [p for p in patterns if p.name in report.unmatched][:MOST_EXPLAINED]:
+        for op in walk(program):
+            match = pattern.match(op)
+            if isinstance(match, Mismatch):
+                report.miss(pattern.name, op, match)
+
+
+def _apply_until_stable(patterns: Sequence[PdlPattern], program: ModuleOp, report: Report) -> None:
+    """Apply patterns in sweeps over the program until a sweep changes nothing.
+
+    Raises CompileError, for the pattern that matched last, if the sweeps or the growth of the program exceed a limit.
+    """
+    tree: Tree[PdlPattern] = Tree()  # finds the few patterns that an operation may match
+    for pattern in patterns:
         tree.add(pattern.path(), pattern)
     # Kind and attributes of an operation -> positions of the patterns that mismatch in these: they do so at all
     # operations that are equal in them.
     refused: dict[Hashable, set[int]] = {}
-    # A program that patterns grow beyond this would be matched forever.
     max_operations = GROWTH * max(SMALL_PROGRAM, sum(1 for _ in walk(program)))
     for _ in range(SWEEPS):
         changed = False
@@ -60,16 +74,9 @@ def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
             if op.parent is not None and _inside(op, program):  # not erased since the walk
                 changed = _apply_at(op, tree, program, report, refused) or changed
         if not changed:
-            break
+            return
         cleanup.eliminate_dead(program)
-    else:
-        raise _endless_error(patterns, report, f"{SWEEPS} rounds")
-    # Most mismatches were found by the tree, which reports none: only a further sweep explains them.
-    for pattern in [p for p in patterns if p.name in report.unmatched][:MOST_EXPLAINED]:
-        for op in walk(program):
-            match = pattern.match(op)
-            if isinstance(match, Mismatch):
-                report.miss(pattern.name, op, match)
+    raise _endless_error(patterns, report, f"{SWEEPS} rounds")
 
 
 def _bounded_walk(

@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.dialects import pdl
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, ModuleOp, i1, i32
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation
+from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, OpDef
 
 from pydispatch.compiler.match.pdl.match import Bound, PdlPattern, constant_of
 from pydispatch.compiler.match.pdl.native import REWRITES
@@ -114,17 +114,7 @@ def _operation(self: Rewriting, op: pdl.OperationOp) -> None:
     }
     properties: dict[str, Attribute] = {}
     if issubclass(kind, IRDLOperation):
-        definition = kind.get_irdl_definition()
-        properties = {k: attributes.pop(k) for k in list(attributes) if k in definition.properties}
-        for key, prop in definition.properties.items():
-            default = getattr(prop, "default_value", None)
-            if key not in properties and default is not None:
-                properties[key] = default
-        states_segments = any(isinstance(o, AttrSizedOperandSegments) for o in definition.options)
-        has_inputs_and_outputs = states_segments and len(definition.operands) == 2  # as operations of linalg
-        if has_inputs_and_outputs and "operandSegmentSizes" not in properties:
-            outputs = len(types)  # one output for each result
-            properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [len(operands) - outputs, outputs])
+        properties = _take_properties(kind.get_irdl_definition(), attributes, len(operands), output_count=len(types))
     created = kind.create(operands=operands, result_types=types, properties=properties, attributes=attributes)
     set_location(created, self.root)
     self.insertion_point.parent.insert_op_before(created, self.insertion_point)  # type: ignore[union-attr]
@@ -134,6 +124,27 @@ def _operation(self: Rewriting, op: pdl.OperationOp) -> None:
         text = (str(error).strip().splitlines() or ["it does not verify"])[0]
         raise CompileError(f"the pattern makes a bad '{name}': {text}", location_of(op)) from None
     self.bindings[op.op] = created
+
+
+def _take_properties(
+    definition: OpDef, attributes: dict[str, Attribute], operand_count: int, output_count: int
+) -> dict[str, Attribute]:
+    """Remove the properties of an operation from `attributes`, and return them, with defaults for absent ones.
+
+    An operation with two groups of operands is taken to have inputs and outputs, as those of linalg: unless stated, the
+    last `output_count` of its operands are the outputs.
+    """
+    properties = {k: attributes.pop(k) for k in list(attributes) if k in definition.properties}
+    for key, prop in definition.properties.items():
+        default = getattr(prop, "default_value", None)
+        if key not in properties and default is not None:
+            properties[key] = default
+    states_segments = any(isinstance(o, AttrSizedOperandSegments) for o in definition.options)
+    has_inputs_and_outputs = states_segments and len(definition.operands) == 2
+    if has_inputs_and_outputs and "operandSegmentSizes" not in properties:
+        sizes = [operand_count - output_count, output_count]
+        properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)
+    return properties
 
 
 def _inferred(self: Rewriting, op: pdl.OperationOp, name: str, operands: list[SSAValue]) -> list[Attribute]:

@@ -48,9 +48,18 @@ def apply_patterns(
 ) -> None:  # fmt: skip
     """Match the patterns in `module`, report the matches, and replace them by their kernels.
 
-    Raises CompileError for a kernel that does not fit its match. targets: the formats that the program is compiled for,
-    for predicates and generators. replace: False to report only. decide: selects the matches to replace; None for all.
+    Args:
+        patterns: The patterns.
+        module: The program, which is changed in place.
+        report: Receives the matches, and the near misses of patterns without a match.
+        targets: The formats that the program is compiled for, for predicates and generators.
+        replace: Whether to replace matches; otherwise they are only reported.
+        decide: Selects the matches to replace; None for all.
+
+    Raises:
+        CompileError: A kernel does not fit its match.
     """
+    # The matches, of which no two share operations.
     compiled = [compile_pattern(p, i) for i, p in enumerate(patterns)]
     view = GraphView()
     ops = [op for function in module.body.block.ops if function.name in FUNCTIONS for op in walk(function)]
@@ -60,6 +69,7 @@ def apply_patterns(
         accepted = _decided(accepted, replacer, decide)
     for compiled_pattern, match, chosen in accepted:
         report.match(compiled_pattern.name, match.root, replacer.describe(chosen))
+    # The reasons of patterns without a match.
     unmatched = set(report.unmatched)
     graphs = [c for c in compiled if c.dag is not None]  # only patterns matched as graphs can explain a mismatch
     for compiled_pattern in [c for c in graphs if c.name in unmatched][:MOST_EXPLAINED]:

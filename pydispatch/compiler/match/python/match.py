@@ -15,7 +15,7 @@ from pydispatch.compiler.match.graph.matches import Match, Mismatch
 from pydispatch.compiler.match.graph.view import GraphView
 from pydispatch.compiler.match.python.lower import Lowering
 from pydispatch.compiler.match.python.programs import function_of, root_of
-from pydispatch.compiler.match.python.sizes import disagreement, to_compare
+from pydispatch.compiler.match.python.sizes import axes_to_compare, disagreement
 from pydispatch.errors import CompileError, InvalidArgumentError
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.structured import as_structured
@@ -37,14 +37,14 @@ class Compiled:
         outputs: For each output of the pattern, its index among the root's results.
         name: Name of the pattern.
         compare: (name of a size, the axes that have it) where types and operations do not make these sizes equal: a
-            match must be checked, see `to_compare`.
+            match must be checked, see `axes_to_compare`.
     """
 
     def __init__(self, pattern: Pattern, order: int, dag: Dag | None, outputs: list[int]) -> None:
         """Determine which sizes a match must be checked for. For the arguments see the attributes of the class."""
         self.pattern, self.order, self.dag, self.outputs = pattern, order, dag, outputs
         self.name = pattern.name
-        self.compare = to_compare(pattern, None if dag is None else dag.block)
+        self.compare = axes_to_compare(pattern, None if dag is None else dag.block)
 
     def match(self, op: Operation, view: GraphView) -> Match | Mismatch:
         """Match the pattern with its root at `op`; return the match or the reason for the mismatch."""
@@ -123,12 +123,17 @@ def compile_pattern(pattern: Pattern, order: int) -> Compiled:
     """
     if pattern.match_op is not None:
         return Compiled(pattern, order, dag=None, outputs=[])
-    from pydispatch import ir
-
     if pattern.program is not None:
         block = function_of(pattern).body.block
         root, results = root_of(pattern, block)
         return Compiled(pattern, order, _dag(pattern, block, root), results)
+    return _compile_traced(pattern, order)
+
+
+def _compile_traced(pattern: Pattern, order: int) -> Compiled:
+    """Compile a pattern whose function was traced: its operations become the text of a function, which is parsed."""
+    from pydispatch import ir
+
     lowering = Lowering(pattern.inputs)
     names = [lowering.value(v) for v in pattern.outputs]  # %v3, or %v3#1 for result 1 of several
     roots = {n.partition("#")[0] for n in names}

@@ -165,11 +165,13 @@ class Replacer:
             return known[self.known[key]]
         from pydispatch import ir
 
+        # A name that is not in the program.
         plain = ascii_names(f"@{name}").removeprefix("@")
         unique, n = plain, 1
         while unique in known or f"{unique}_kernel" in known:
             unique, n = f"{plain}_{n}", n + 1
         self.known[key] = unique
+        # The functions of the text, before all others of the program.
         # str.replace returns a plain str; a GeneratedText must remain one.
         source = type(text)(ascii_names(text.replace("@NAME", f"@{unique}")))
         parsed = ir.parse(source, f"<pattern {name}>")

@@ -25,15 +25,12 @@ CompareAxis = tuple["int | OpResult", int]
 """(index of an input, or value that the pattern computes, axis)."""
 
 
-def to_compare(pattern: Pattern, block: Block | None) -> list[tuple[str, list[CompareAxis]]]:
+def axes_to_compare(pattern: Pattern, block: Block | None) -> list[tuple[str, list[CompareAxis]]]:
     """Return, for each size name, the axes whose sizes the matcher must compare.
 
     Several axes may have one name, as n in `x: f32['n']` and `y: f32['n']`. Some of them have equal sizes in every
     program that matches, because an operation of the pattern such as `x + y` requires it. Of each class of such axes
     the list has one. A name with a single class is omitted.
-
-    A pattern that is a program may also repeat the elements of a tensor n times, for a size n. The axis of the result
-    is then compared with the axes named n. Raise CompileError if n is not the size of a parameter.
 
     block: the operations of the pattern, which are needed if it is a program.
     """
@@ -41,15 +38,7 @@ def to_compare(pattern: Pattern, block: Block | None) -> list[tuple[str, list[Co
     repeated: dict[str, list[CompareAxis]] = {}
     if pattern.program is not None:
         assert block is not None
-        for value, axis, argument in ProgramSizes(block, same).repeated():
-            name = _name_of_size(pattern, argument)
-            if name is None:
-                raise CompileError(
-                    f"pattern '{pattern.name}' repeats elements as often as a size that it computes",
-                    location_of(value.op),
-                    "repeat them as often as a size of a parameter that has a name, as in f32['n']",
-                )
-            repeated.setdefault(name, []).append((value, axis))
+        repeated = _repeated_axes(pattern, ProgramSizes(block, same))
     else:
         known: dict[Value, Sequence[Axis]] = {}
         for traced in pattern.outputs:
@@ -61,6 +50,24 @@ def to_compare(pattern: Pattern, block: Block | None) -> list[tuple[str, list[Co
                 classes.setdefault(size, {}).setdefault(same.find((i, axis)), (i, axis))
     groups = {name: [*axes.values(), *repeated.get(name, ())] for name, axes in classes.items()}
     return [(name, axes) for name, axes in groups.items() if len(axes) > 1]
+
+
+def _repeated_axes(pattern: Pattern, sizes: ProgramSizes) -> dict[str, list[CompareAxis]]:
+    """Return, by size name n, the axes along which a pattern that is a program repeats elements n times.
+
+    Raises CompileError if n is not the size of a parameter.
+    """
+    repeated: dict[str, list[CompareAxis]] = {}
+    for value, axis, argument in sizes.repeated():
+        name = _name_of_size(pattern, argument)
+        if name is None:
+            raise CompileError(
+                f"pattern '{pattern.name}' repeats elements as often as a size that it computes",
+                location_of(value.op),
+                "repeat them as often as a size of a parameter that has a name, as in f32['n']",
+            )
+        repeated.setdefault(name, []).append((value, axis))
+    return repeated
 
 
 def _name_of_size(pattern: Pattern, axis: Axis | None) -> str | None:
@@ -75,7 +82,7 @@ def _name_of_size(pattern: Pattern, axis: Axis | None) -> str | None:
 def disagreement(pattern: Pattern, compare: Sequence[tuple[str, list[CompareAxis]]], match: Match) -> str | None:
     """Return None if sizes of the same name are equal in the match, else the reason why not.
 
-    compare: the axes to compare, from `to_compare`.
+    compare: the axes to compare, from `axes_to_compare`.
     """
     for name, axes in compare:
         first: tuple[object, str] | None = None

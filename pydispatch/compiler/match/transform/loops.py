@@ -72,13 +72,7 @@ def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
     matchers = [run.sequence(op, m) for m in op.matchers.data]
     actions = [run.sequence(op, a) for a in op.actions.data]
     for matcher, action in zip(matchers, actions, strict=True):
-        yielded_types, taken_types = list(matcher.function_type.outputs.data), list(action.function_type.inputs.data)
-        if yielded_types != taken_types:
-            run.fail(
-                action, f"the matcher @{matcher.sym_name.data} gives ({', '.join(map(str, yielded_types))}), its "
-                f"action @{action.sym_name.data} takes ({', '.join(map(str, taken_types))})",
-                "let the action take exactly what the matcher yields",
-            )  # fmt: skip
+        _check_action(run, matcher, action)
         run.report.declare(f"@{matcher.sym_name.data}")
     index = MatcherIndex(run, matchers)
     extras = [env[v] for v in op.operands[1:]]  # further handles, which matchers take and may yield to their actions
@@ -105,6 +99,17 @@ def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
     report_near_misses(run, matchers, run.ops(op, env), index)
     env[op.results[0]] = env[op.operands[0]]
     env.update(zip(op.results[1:], gathered, strict=True))
+
+
+def _check_action(run: Interpreter, matcher: Any, action: Any) -> None:
+    """Raise an error unless an action takes the types that its matcher yields."""
+    yielded_types, taken_types = list(matcher.function_type.outputs.data), list(action.function_type.inputs.data)
+    if yielded_types != taken_types:
+        run.fail(
+            action, f"the matcher @{matcher.sym_name.data} gives ({', '.join(map(str, yielded_types))}), its "
+            f"action @{action.sym_name.data} takes ({', '.join(map(str, taken_types))})",
+            "let the action take exactly what the matcher yields",
+        )  # fmt: skip
 
 
 def _run_matcher(run: Interpreter, matcher: Any, op: Operation, extras: list[list[Any]]) -> list[list[Any]] | None:
