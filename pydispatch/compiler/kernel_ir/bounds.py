@@ -132,6 +132,7 @@ def range_inside(build: Build, high: Index, bounds: list[Bound], invariant: list
         bounds: Conditions that compare the invocation plus a start with a limit.
         invariant: Conditions that are the same for all invocations.
     """
+    # The invocations from `first` on and before `stop`, by the edge of each bound, and rounded inward to whole vectors.
     first: Index = 0
     stop = high
     for bound in bounds:
@@ -145,6 +146,7 @@ def range_inside(build: Build, high: Index, bounds: list[Bound], invariant: list
         begin = build.most(build.least(begin, high), 0)
         begin = build.times(build.divide(build.plus(begin, LANES - 1), LANES)[0], LANES)
     end = build.times(build.divide(end, LANES)[0], LANES)
+    # The tests: there are such invocations, and each bound holds for the first and last one without wrap-around.
     last = build.minus(end, 1)
     tests = [*invariant, build.compare("slt", begin, end)]
     for bound in bounds:

@@ -110,19 +110,29 @@ def _split_at_selection(build: Build, loop: scf.ParallelOp) -> scf.ParallelOp | 
         # The condition is slope * counter + start >= 0: it holds from -start on if slope is 1, up to start if -1. The
         # second part begins at `edge`.
         edge = -distance.start if distance.slope > 0 else distance.start + 1
-        if edge - low < FEWEST or high - edge < FEWEST:
-            continue
-        condition_index = list(block.ops).index(condition)  # finds its copy in the clone
-        second_part = loop.clone()
-        build.op(second_part)
-        # Operands of a loop of one axis are its lower bound, upper bound and step.
-        loop.operands[1] = second_part.operands[0] = build.value(edge)
-        _fold_condition(build, condition, holds=distance.slope < 0)
-        cloned_condition = list(second_part.body.block.ops)[condition_index]
-        assert isinstance(cloned_condition, arith.CmpiOp)
-        _fold_condition(build, cloned_condition, holds=distance.slope > 0)
-        return second_part
+        if edge - low >= FEWEST and high - edge >= FEWEST:
+            return _split_at(build, loop, edge, condition, holds_after=distance.slope > 0)
     return None
+
+
+def _split_at(
+    build: Build, loop: scf.ParallelOp, edge: int, condition: arith.CmpiOp, holds_after: bool
+) -> scf.ParallelOp:
+    """Split a loop into the iterations before `edge`, which `loop` becomes, and those from it on, which are returned.
+
+    `condition` is a comparison in the body. It holds either before or after the edge (`holds_after`), so that it
+    becomes a constant in each part.
+    """
+    condition_index = list(loop.body.block.ops).index(condition)  # finds its copy in the clone
+    second_part = loop.clone()
+    build.op(second_part)
+    # Operands of a loop of one axis are its lower bound, upper bound and step.
+    loop.operands[1] = second_part.operands[0] = build.value(edge)
+    _fold_condition(build, condition, holds=not holds_after)
+    cloned_condition = list(second_part.body.block.ops)[condition_index]
+    assert isinstance(cloned_condition, arith.CmpiOp)
+    _fold_condition(build, cloned_condition, holds=holds_after)
+    return second_part
 
 
 def _has_load(region: Region) -> bool:

@@ -153,8 +153,8 @@ def _subview(build: Build, op: Operation) -> list[SSAValue]:
 def _kept_dimensions(op: Operation, sizes: Sequence[Index], strides: Sequence[Index]) -> list[int]:
     """Return the dimensions of the source that remain in a subview, whose result may lack dimensions of size 1.
 
-    Dimensions of size 1 are dropped such that the sizes and strides of the remaining ones match the result type. Raises
-    CompileError if they cannot match.
+    Dimensions of size 1 are dropped such that the sizes and strides of the remaining ones match the result type: of
+    sizes [1, 4, 1] for a result of sizes [4, 1], dimensions 1 and 2 remain. Raises CompileError if they cannot match.
 
     Args:
         op: The subview.
@@ -220,7 +220,7 @@ def _expand_shape(build: Build, op: Operation) -> list[SSAValue]:
             strides[i] = stride
             if position < len(group) - 1:  # no dimension of the group uses a stride after the outermost one
                 stride = build.times(stride, size)
-    known_sizes = tuple(size for size in sizes if size is not None)
+    known_sizes = tuple(size for size in sizes if size is not None)  # all: this only narrows the type
     return _cast_to_result_type(build, op, Strided(source.storage, source.offset, known_sizes, tuple(strides)))
 
 

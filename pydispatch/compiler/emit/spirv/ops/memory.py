@@ -140,13 +140,18 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         Elements of workgroup and private memory are as wide as registers, except a bool, which is stored as an i32.
         Elements of bindings have their own width, and are sign-extended.
         """
+        if memref.root.kind == "binding":
+            return self._load_from_binding(emitter, memref, index)
+        element = memref.element
+        stored_type = _stored_type(emitter, element, memref.root.key)
+        value = emitter.code.let("Load", stored_type, _variable_pointer(emitter, memref, index))
+        if memref.root.key in emitter.exchanged_floats:  # atomic updates exchange them as integers
+            return self.from_bits(emitter, value, element)
+        return self.resized(emitter, value, from_width=32, to_width=1) if emitter.width(element) == 1 else value
+
+    def _load_from_binding(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Id:
+        """Load an element of a binding, and return its register; see `load_element`."""
         element, module, let = memref.element, emitter.m, emitter.code.let
-        if memref.root.kind != "binding":
-            stored_type = _stored_type(emitter, element, memref.root.key)
-            value = let("Load", stored_type, _variable_pointer(emitter, memref, index))
-            if memref.root.key in emitter.exchanged_floats:  # atomic updates exchange them as integers
-                return self.from_bits(emitter, value, element)
-            return self.resized(emitter, value, from_width=32, to_width=1) if emitter.width(element) == 1 else value
         if (plain := _plain_access(emitter, memref)) is not None:  # the frequent case: AccessChain and Load, as words
             type_, pointer, variable, zero = plain
             offset, at, loaded = emitter.index_value(index), module.id(), module.id()
@@ -163,15 +168,19 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
 
     def store_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Id) -> None:
         """Store a register as an element; see `load_element`."""
-        element, module, let = memref.element, emitter.m, emitter.code.let
-        width = emitter.width(element)
-        if memref.root.kind != "binding":
-            if width == 1:
-                value = let("Select", module.int(32), value, module.integer(1), module.integer(0))
-            if memref.root.key in emitter.exchanged_floats:
-                value = self.to_bits(emitter, value, element)
-            emitter.code.do("Store", _variable_pointer(emitter, memref, index), value)
+        if memref.root.kind == "binding":
+            self._store_to_binding(emitter, memref, index, value)
             return
+        element, module = memref.element, emitter.m
+        if emitter.width(element) == 1:
+            value = emitter.code.let("Select", module.int(32), value, module.integer(1), module.integer(0))
+        if memref.root.key in emitter.exchanged_floats:
+            value = self.to_bits(emitter, value, element)
+        emitter.code.do("Store", _variable_pointer(emitter, memref, index), value)
+
+    def _store_to_binding(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Id) -> None:
+        """Store a register as an element of a binding; see `load_element`."""
+        element, module, let = memref.element, emitter.m, emitter.code.let
         if (plain := _plain_access(emitter, memref)) is not None:  # AccessChain and Store, as words
             _, pointer, variable, zero = plain
             offset, at = emitter.index_value(index), module.id()
@@ -181,7 +190,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         pointer = _buffer_pointer(emitter, memref.root, unit, index)
         if bit_width(element) < unit.bits < 32:
             value = self.to_word(emitter, value, element, unit.bits, shift=0)
-        if unit.bits != width:  # small integers are cut; an index is cut or sign-extended
+        if unit.bits != emitter.width(element):  # small integers are cut; an index is cut or sign-extended
             value = let("UConvert" if unit.bits < 32 else "SConvert", unit.type(module), value)
         emitter.code.do("Store", pointer, value)
 
@@ -252,10 +261,12 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         initial, entry_label = code.let("AtomicLoad", word, address, scope, relaxed), code.label
         head_label, body_label, continue_label, merge_label = (module.id() for _ in range(4))
         seen = module.id()
+        # The header, with the phi of the value that was read last.
         code.branch(head_label)
         code.start(head_label)
         phi_position = code.phi_position()
         code.do("LoopMerge", merge_label, continue_label, 0)
+        # The exchange, which is done if no other invocation has changed the value since.
         code.branch(body_label)
         code.start(body_label)
         exchanged = code.let("AtomicCompareExchange", word, address, scope, relaxed, relaxed, new(seen), seen)

@@ -8,7 +8,7 @@ of the buffer stands in the declaration. Every invocation of the workgroup makes
 from __future__ import annotations
 
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.emit.shaders.calls import callee_of, check_buffer, check_call
 from pydispatch.compiler.emit.shaders.memory import element_index
@@ -23,39 +23,43 @@ from pydispatch.link.wgsl.link import Import, available_line, import_line
 
 
 def _call(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower a call of an external function, which linking adds to the module.
-
-    A buffer is passed as the u32 offset of its first element, in elements; its variable is named in the declaration of
-    the function. A scalar is passed as its register, but an f16 as its bits in an i32.
-    """
+    """Lower a call of an external function, which linking adds to the module."""
     callee = callee_of(emitter, op)
     name = bare_symbol(callee)
     outputs = callee.function_type.outputs.data
     check_call(emitter, op, callee, name, "WGSL")
-    types: list[str] = []
-    arguments: list[str] = []
     buffers: list[tuple[str, bool]] = []  # (variable, whether the function may write it) of each buffer
+    passed: list[tuple[str, str]] = []  # (type, expression) of each argument
     for operand in op.operands:
         value = emitter.values[operand]
         if isinstance(value, MemRef):
             buffers.append(_buffer(emitter, name, value))
-            offset = emitter.index_value(element_index(emitter, value, [0] * len(value.strides)))
-            types.append("u32")
-            arguments.append(f"{offset}.x" if emitter.index_width == 64 else as_unsigned(offset))
-        else:
-            types.append("i32" if emitter.is_f16(operand.type) else emitter.type(operand.type))
-            arguments.append(str(emitter.to_bits(emitter.get(operand), operand.type)))
+        passed.append(_passed(emitter, operand))
     result = "" if not outputs else "i32" if emitter.is_f16(outputs[0]) else emitter.type(outputs[0])
-    function_name = _declared(emitter, name, tuple(types), result, tuple(buffers))
+    function_name = _declared(emitter, name, tuple(type_ for type_, _ in passed), result, tuple(buffers))
     emitter.iterations.mark_unknown()  # the function may have loops
-    call = f"{function_name}({', '.join(arguments)})"
-    if outputs:
-        returned = emitter.let(call)
-        if result == "i32" and not isinstance(outputs[0], IndexType):  # the upper bits of narrower types are undefined
-            returned = REGISTERS.wrap(emitter, returned, bits=bit_width(outputs[0]), width=32)
-        emitter.define(op.results[0], emitter.from_bits(returned, outputs[0]))
-    else:
+    call = f"{function_name}({', '.join(argument for _, argument in passed)})"
+    if not outputs:
         emitter.do(f"{call};")
+        return
+    returned = emitter.let(call)
+    if result == "i32" and not isinstance(outputs[0], IndexType):  # the upper bits of narrower types are undefined
+        returned = REGISTERS.wrap(emitter, returned, bits=bit_width(outputs[0]), width=32)
+    emitter.define(op.results[0], emitter.from_bits(returned, outputs[0]))
+
+
+def _passed(emitter: FunctionEmitter, operand: SSAValue) -> tuple[str, str]:
+    """Return the WGSL type and the expression by which an operand is passed to an external function.
+
+    A buffer is passed as the u32 offset of its first element, in elements; its variable is named in the declaration of
+    the function. A scalar is passed as its register, but an f16 as its bits in an i32.
+    """
+    value = emitter.values[operand]
+    if isinstance(value, MemRef):
+        offset = emitter.index_value(element_index(emitter, value, [0] * len(value.strides)))
+        return "u32", f"{offset}.x" if emitter.index_width == 64 else as_unsigned(offset)
+    type_ = "i32" if emitter.is_f16(operand.type) else emitter.type(operand.type)
+    return type_, str(emitter.to_bits(emitter.get(operand), operand.type))
 
 
 def _available(emitter: FunctionEmitter, op: Operation) -> None:
