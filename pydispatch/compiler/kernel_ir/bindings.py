@@ -47,7 +47,7 @@ def bindings_of(ops: Ops) -> dict[int, BindingFacts]:
         except CompileError as error:
             raise CompileError(error.message, location_of(op), error.note) from None
         binding.alignment = max(binding.alignment, integer(op, "alignment", default=1), natural)
-        binding.read_only &= _read_only(op)
+        binding.read_only &= _has_read_only_flag(op)
     return facts
 
 
@@ -59,7 +59,7 @@ def read_only_memrefs(function: FuncOp) -> frozenset[SSAValue]:
     return frozenset(op.results[0] for op in subspans if facts[integer(op, "binding")].read_only)
 
 
-def _read_only(op: Operation) -> bool:
+def _has_read_only_flag(op: Operation) -> bool:
     """Return whether a subspan has the flag that its binding is only read."""
     flags = attribute(op, "flags")
     return flags is not None and isinstance(flags, ArrayAttr) and any(map(_says_read_only, flags.data))

@@ -45,7 +45,7 @@ class Bound:
 
 
 def is_plain(op: Operation) -> bool:
-    """Return whether an operation is a load, a store, a branch, a terminator or pure."""
+    """Return whether an operation is a load, a store, a branch, a terminator or pure, so that copies of it may run."""
     if isinstance(op, memref.LoadOp | memref.StoreOp | scf.IfOp | scf.YieldOp | scf.ReduceOp):
         return isinstance(op, scf.IfOp) or not op.regions
     return not op.regions and (info_of(op).is_pure or op.name == _WORKGROUP_ID)

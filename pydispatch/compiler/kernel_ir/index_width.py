@@ -63,10 +63,10 @@ def _is_large_constant(op: Operation) -> bool:
 
 def _compares_wide(comparison: Operation) -> bool:
     """Return whether both operands of a comparison are indices made of integers of more than 32 bits."""
-    return all(map(_was_wide, comparison.operands))
+    return all(map(_is_cast_from_wide, comparison.operands))
 
 
-def _was_wide(value: SSAValue) -> bool:
+def _is_cast_from_wide(value: SSAValue) -> bool:
     """Return whether an index was converted from an integer of more than 32 bits."""
     cast = value.owner
     return isinstance(cast, Operation) and cast.name in CASTS and _is_wide(cast.operands[0].type)

@@ -66,7 +66,7 @@ class Target:
 
     @property
     def arch(self) -> str:
-        """x86_64, aarch64 or riscv64 for an embedded ELF."""
+        """Architecture of an embedded ELF, such as x86_64; the format itself for other formats."""
         return ARCHITECTURES.get(self.format.removeprefix("embedded-elf-"), self.format)
 
 

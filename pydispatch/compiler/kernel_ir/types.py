@@ -75,7 +75,7 @@ def small_float(type_: Attribute) -> str | None:
 
 def is_integer(type_: Attribute) -> bool:
     """Return whether a type is a signless integer or index."""
-    # By their exact types: isinstance of such classes asks their metaclass wherever the answer is no.
+    # Exact types are compared, because `isinstance` with a class of xDSL calls a slow metaclass method if it is False.
     kind = type(type_)
     return kind is IndexType or (kind is IntegerType and type_.signedness.data == Signedness.SIGNLESS)  # type: ignore[attr-defined]
 

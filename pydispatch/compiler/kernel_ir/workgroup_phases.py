@@ -40,7 +40,7 @@ class WorkgroupArray:
 
     @property
     def memory(self) -> SSAValue:
-        """The memref."""
+        """The memref that the array is accessed through."""
         return self.allocation.memref
 
     @property
@@ -71,8 +71,8 @@ class Phase:
         return range(0, self.invocations, LANES)
 
 
-class Linear(NamedTuple):
-    """Linear function of the number of an invocation: slope * invocation + start."""
+class LinearIndex(NamedTuple):
+    """Index that is a linear function of the invocation: slope * invocation + start."""
 
     slope: int
     start: int
@@ -82,13 +82,13 @@ class Linear(NamedTuple):
         return self.slope * invocation + self.start
 
 
-def linear_of(value: SSAValue, lane: SSAValue) -> Linear | None:
+def linear_of(value: SSAValue, lane: SSAValue) -> LinearIndex | None:
     """Return a value as a linear function of `lane` with constant coefficients; None if it is none."""
     if value is lane:
-        return Linear(slope=1, start=0)
+        return LinearIndex(slope=1, start=0)
     constant = known(value)
     if isinstance(constant, int):
-        return Linear(slope=0, start=constant)
+        return LinearIndex(slope=0, start=constant)
     op = value.owner
     if isinstance(op, arith.IndexCastOp):
         inner = linear_of(op.input, lane)
@@ -101,7 +101,7 @@ def linear_of(value: SSAValue, lane: SSAValue) -> Linear | None:
     sign = 1 if isinstance(op, arith.AddiOp) else -1
     slope, start = left.slope + sign * right.slope, left.start + sign * right.start
     wraps = abs(start) >= _LARGEST or (slope != 0 and not isinstance(value.type, IndexType))
-    return None if wraps else Linear(slope, start)
+    return None if wraps else LinearIndex(slope, start)
 
 
 _TESTS = {

@@ -216,7 +216,13 @@ class _PhaseEmitter:
         loop.erase()
 
     def _emit_vectors(self, build: Build, truths: set[SSAValue], high: Index | None) -> None:
-        """Emit all vectors. truths: values that are true. high: the number of invocations; None for all."""
+        """Emit all vectors of the phase.
+
+        Args:
+            build: Receives the loops over lanes.
+            truths: Values of the loop that are true in all invocations.
+            high: The number of invocations, if lanes from it on take no part; None if all take part.
+        """
         truth = build.let(arith.ConstantOp(BoolAttr.from_bool(True))) if truths else None
         for first in self.phase.vectors():
             self._emit_vector(build, first, dict.fromkeys(truths, truth) if truth else {}, high)

@@ -18,7 +18,7 @@ OUTSIDE = "the module"
 
 
 def place_of(op: Operation | None) -> str:
-    """Return the source location of an operation as `file:line:column`, or the part of it that is known."""
+    """Return the source location of an operation as text: `file:line:column`, or as much as is known."""
     location = None if op is None else location_of(op)
     return str(location) if location is not None else "an unknown place"
 

@@ -85,7 +85,7 @@ class _SampledConstant:
 
 
 def _hashed_by_sample(value: Attribute) -> Hashable:
-    """Return an attribute as a part of a key."""
+    """Return an attribute as part of a key; a large constant is wrapped, so that few of its bytes are hashed."""
     if isinstance(value, DenseIntOrFPElementsAttr) and len(value.data.data) >= _SAMPLED_BYTES:
         return _SampledConstant(value)
     return value

@@ -57,7 +57,7 @@ class FusionReport:
                 self._refused.setdefault((dispatch_of[edge.producer], dispatch_of[edge.consumer]), []).append(boundary)
 
     def outlined(self, dispatch: flow.DispatchOp) -> None:
-        """Record the dispatch that the next group has become."""
+        """Record that the first of the pending groups of operations has become `dispatch`."""
         self.dispatches.append(DispatchEntry(*_names_of(dispatch), self._pending.pop(0)))
         self._formed.append(dispatch)
 

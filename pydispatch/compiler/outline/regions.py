@@ -126,7 +126,7 @@ class RegionKernel(OutlinedKernel):
         return self.scalar(self.host_dims(value)[dynamic.index(axis)])
 
     def target(self, op: Operation) -> SSAValue:
-        """Raise the error for a load or store of a binding, which such a region does not have."""
+        """Raise CompileError: a `flow.dispatch.region` has no loads and stores of bindings."""
         raise self.error(f"'{op.name}' belongs into flow.dispatch.workgroups")
 
     def binding_to_read(self, value: SSAValue) -> SSAValue:
@@ -306,12 +306,12 @@ class WorkgroupsKernel(OutlinedKernel):
 
     def binding_to_read(self, value: SSAValue) -> SSAValue:
         """Raise CompileError: only results of dispatch.tensor.load are read."""
-        raise self.error("a tensor is read that no load gave")
+        raise self.error("a tensor is read that is no result of dispatch.tensor.load")
 
     def binding_to_write(self, value: SSAValue) -> SSAValue:
         """Raise CompileError: only dispatch.tensor.store writes."""
         raise self.error("a tensor is written that is not stored", "store the result with dispatch.tensor.store")
 
     def outer_dim(self, value: SSAValue, axis: int) -> SSAValue:
-        """Raise CompileError: no tensor is of the host (`is_outer`)."""
+        """Raise CompileError: the body uses no tensors of the host (`is_outer`)."""
         raise self.error("the size of this tensor is not known inside the dispatch")

@@ -86,7 +86,9 @@ class KernelBody(ABC):
         Raises CompileError if the kernel has not computed it yet.
         """
         if value not in self.mapping:
-            raise self.error("the place of a result depends on a value that is computed after this operation")
+            raise self.error(
+                "the slice that a result is stored in depends on a value that is computed after this operation"
+            )
         return self.mapping[value]
 
     # -- writing

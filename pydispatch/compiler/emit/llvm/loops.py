@@ -116,9 +116,9 @@ def nest(
     indices: list[str] = []
     group = metadata = None
     is_vector_loop = False
-    innermost = next((i for i in reversed(range(len(bounds))) if not _single(bounds[i])), None)
+    innermost = next((i for i in reversed(range(len(bounds))) if not _has_one_step(bounds[i])), None)
     for level, range_ in enumerate(bounds):
-        if _single(range_):
+        if _has_one_step(range_):
             indices.append(str(range_[0]))
             continue
         loop = Loop(emitter, range_)
@@ -260,7 +260,7 @@ def _count(range_: Range) -> int:
     return 0
 
 
-def _single(range_: Range) -> bool:
+def _has_one_step(range_: Range) -> bool:
     """Return whether a range is known to have exactly one step."""
     lower, upper, step = (as_index(part) for part in range_)
     known = isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int)

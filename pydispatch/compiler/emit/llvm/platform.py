@@ -116,7 +116,7 @@ class Platform(ABC, Generic[F]):
         return "true"
 
     def knows(self, intrinsic: str) -> bool:
-        """Return whether LLVM has code for an intrinsic such as `llvm.exp2.f32`; it would end the process otherwise."""
+        """Return whether LLVM has code for an intrinsic such as `llvm.exp2.f32`; it ends the process for others."""
         return True
 
     def math_call(self, name: str) -> str:

@@ -54,7 +54,7 @@ class Iterations:
         self.total = None
 
     def add(self, count: int | None) -> None:
-        """Add the loop iterations of code emitted at the current position; None for an unknown count."""
+        """Add the loop iterations of one run of the code at the current position; None for an unknown count."""
         known = self._runs is not None and count is not None and self.total is not None
         self.total = self.total + self._runs * count if known else None  # type: ignore[operator]
 

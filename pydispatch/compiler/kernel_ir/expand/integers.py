@@ -270,18 +270,18 @@ def _shift(kind: type[Operation]) -> Rule:
 # Integers of one bit. As signed numbers, their values are 0 and -1.
 
 
-def _as(kind: type[Operation]) -> Rule:
+def _replaced_by(kind: type[Operation]) -> Rule:
     """Return the rule that replaces an operation on one bit by `kind`, which is equal there: `addi` by `xori`."""
     return lambda builder, op, target: [builder.op(kind, *operands_of(op))]
 
 
-def _except(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
+def _and_not(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
     """Expand to `lhs and not rhs`: on one bit, a remainder or a shift is `lhs` where `rhs` is 0, else 0."""
     lhs, rhs = operands_of(op)
     return [builder.both(lhs, builder.inverted(rhs))]
 
 
-def _first(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
+def _first_operand(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
     """Expand to the first operand: the absolute value of one bit is the bit itself."""
     return [operands_of(op)[0]]
 
@@ -332,13 +332,13 @@ RULES: dict[str, Rule] = {
 }
 """Name of an operation on integers of two bits or more → function that expands it."""
 TRUTH_RULES: dict[str, Rule] = {
-    **dict.fromkeys(("arith.addi", "arith.subi"), _as(arith.XOrIOp)),
-    **dict.fromkeys(("arith.muli", "arith.minui", "arith.maxsi"), _as(arith.AndIOp)),
-    **dict.fromkeys(("arith.maxui", "arith.minsi"), _as(arith.OrIOp)),
-    **dict.fromkeys(("arith.divsi", "arith.divui", "arith.floordivsi"), _as(arith.AndIOp)),
-    **dict.fromkeys(("arith.ceildivsi", "arith.ceildivui"), _as(arith.AndIOp)),
-    **dict.fromkeys(("arith.remsi", "arith.remui", "arith.shli", "arith.shrui"), _except),
-    **dict.fromkeys(("arith.shrsi", "math.absi", "math.ctpop"), _first),
+    **dict.fromkeys(("arith.addi", "arith.subi"), _replaced_by(arith.XOrIOp)),
+    **dict.fromkeys(("arith.muli", "arith.minui", "arith.maxsi"), _replaced_by(arith.AndIOp)),
+    **dict.fromkeys(("arith.maxui", "arith.minsi"), _replaced_by(arith.OrIOp)),
+    **dict.fromkeys(("arith.divsi", "arith.divui", "arith.floordivsi"), _replaced_by(arith.AndIOp)),
+    **dict.fromkeys(("arith.ceildivsi", "arith.ceildivui"), _replaced_by(arith.AndIOp)),
+    **dict.fromkeys(("arith.remsi", "arith.remui", "arith.shli", "arith.shrui"), _and_not),
+    **dict.fromkeys(("arith.shrsi", "math.absi", "math.ctpop"), _first_operand),
     **dict.fromkeys(("math.ctlz", "math.cttz"), _inverted),
     **dict.fromkeys(("arith.mulsi_extended", "arith.mului_extended"), _wide_product),
     "arith.addui_extended": _with_carry,

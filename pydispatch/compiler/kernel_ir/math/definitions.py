@@ -218,14 +218,14 @@ def _in_single(body: Body, op: Operation) -> list[SSAValue]:
 
 
 _SIGNS: dict[str, Callable[..., Word]] = {
-    "arith.negf": lambda x: x ^ _sign(x),
-    "math.absf": lambda x: x & _sign(x) - 1,
-    "math.copysign": lambda x, y: x & _sign(x) - 1 | y & _sign(x),
+    "arith.negf": lambda x: x ^ _sign_mask(x),
+    "math.absf": lambda x: x & _sign_mask(x) - 1,
+    "math.copysign": lambda x, y: x & _sign_mask(x) - 1 | y & _sign_mask(x),
 }
 """Operations that depend on the sign bit alone, on the bits of floats of 16 bits and more."""
 
 
-def _sign(bits: Word) -> int:
+def _sign_mask(bits: Word) -> int:
     """Return the mask of the sign bit of a float with these bits."""
     return 1 << bits.width - 1
 

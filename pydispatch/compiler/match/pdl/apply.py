@@ -71,7 +71,7 @@ def _apply_until_stable(patterns: Sequence[PdlPattern], program: ModuleOp, repor
     for _ in range(SWEEPS):
         changed = False
         for op in _bounded_walk(program, max_operations, patterns, report):
-            if op.parent is not None and _inside(op, program):  # not erased since the walk
+            if op.parent is not None and _is_attached(op, program):  # not erased since the walk
                 changed = _apply_at(op, tree, program, report, refused) or changed
         if not changed:
             return
@@ -102,7 +102,7 @@ def _endless_error(patterns: Sequence[PdlPattern], report: Report, when: str) ->
     return CompileError(f"{last} still matches after {when}", location_of(culprit), note)
 
 
-def _inside(op: Operation, program: ModuleOp) -> bool:
+def _is_attached(op: Operation, program: ModuleOp) -> bool:
     """Return whether `op` is still in the program: no rewrite has erased it or one around it."""
     return program.is_ancestor(op)
 

@@ -66,12 +66,12 @@ def _object(file: SourceFile) -> str:
 
 
 def _strings(value: Any) -> str:
-    """Return a string attribute, or an array of them."""
+    """Return a string, or an array of strings, as an attribute in MLIR text."""
     return _text(value) if isinstance(value, str) else f"[{', '.join(map(_strings, value))}]"
 
 
 def _text(text: str) -> str:
-    """Return a string attribute."""
+    """Return a string as an attribute in MLIR text: quoted, with escapes."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

@@ -88,13 +88,13 @@ def _function(run: Interpreter, op: Any, env: Env) -> Operation:
 
 
 def _dce(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `apply_dce`: erase unused operations. The view stays: no other operation reads these."""
+    """Execute `apply_dce`: erase unused operations. `run.view` stays valid: nothing reads the erased ones."""
     for target in run.ops(op, env):
         cleanup.eliminate_dead(target)
 
 
 def _cse(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `apply_cse`. The view is recreated: it caches nodes of operations whose operands were replaced."""
+    """Execute `apply_cse`. `run.view` is recreated, because it caches nodes of operations whose operands change."""
     for target in run.ops(op, env):
         cleanup.eliminate_common(target)
     run.view = GraphView()

@@ -33,7 +33,7 @@ _LOCAL = frozenset(
 
 
 def _is_local(matcher: Any) -> bool:
-    """Return whether a matcher, whose only parameter is then its root, inspects only the root and nothing around it."""
+    """Return whether a matcher inspects only its root, its only parameter, and no operations around it."""
     return len(matcher.body.block.args) == 1 and all(op.name in _LOCAL for op in _steps(matcher))
 
 
@@ -131,7 +131,7 @@ class MatcherIndex:
         return [ordinal for ordinal in self._candidates(op) if ordinal not in rejected]
 
     def refuse(self, ordinal: int, op: Operation) -> None:
-        """Record that a matcher rejected an operation."""
+        """Record that a matcher rejected an operation, so that a local one is not run on others of the same kind."""
         if ordinal in self.local:
             self.rejections.setdefault(kind_of(op), set()).add(ordinal)
 

@@ -216,7 +216,7 @@ def _region_difference(wanted: Operation, root: Operation) -> str:
 
 
 def _accept(run: Interpreter, op: Any, env: Env) -> None:
-    """Accept every operation: no operation of a program has a lowering config."""
+    """Execute a matcher of lowering configs that accepts every operation, because no operation of a program has one."""
     run.ops(op, env)
 
 

@@ -134,7 +134,7 @@ class ImportCalls:
             type_, operand = argument.type, argument.operand
             if type_ == "i1":  # a byte in memory
                 type_, operand = "i8", emitter.body.let(f"zext i1 {operand} to i8")
-            pointer = _at(emitter, params, member.offset)
+            pointer = _field_address(emitter, params, member.offset)
             emitter.body.emit(f"store {type_} {operand}, ptr {pointer}, align {member.size}")
         function = self._entry(emitter, _FUNCTIONS, ordinal)
         if self.table[ordinal].optional:
@@ -160,7 +160,7 @@ class ImportCalls:
         return next(i for i, entry in enumerate(self.table) if entry.symbol == symbol)
 
     def _entry(self, emitter: FunctionEmitter, table: int, ordinal: int) -> str:
-        """Emit the load of an import's entry in one of the environment's tables; `table` is the table's offset."""
+        """Emit the load of entry `ordinal` of a table; `table` is the offset of its pointer in the environment."""
         entries = self._load(emitter, "%env", table, "ptr", _POINTER_BYTES)
         return self._load(emitter, entries, _POINTER_BYTES * ordinal, "ptr", _POINTER_BYTES)
 
@@ -173,7 +173,7 @@ class ImportCalls:
             raise emitter.error(f"import '{signature.symbol}': {error}", "pass memrefs for everything else") from None
 
 
-def _at(emitter: FunctionEmitter, params: str, offset: int) -> str:
+def _field_address(emitter: FunctionEmitter, params: str, offset: int) -> str:
     """Emit the address of the byte at `offset` of the structure of results and arguments at `params`."""
     return emitter.body.let(f"getelementptr inbounds i8, ptr {params}, i64 {offset}") if offset else params
 
@@ -181,7 +181,9 @@ def _at(emitter: FunctionEmitter, params: str, offset: int) -> str:
 def _result(emitter: FunctionEmitter, params: str, offset: int, type_: Attribute) -> str:
     """Emit the load of a result of kernel IR type `type_` from byte `offset` of the structure of an import call."""
     stored = memory_type_of(type_)
-    value = emitter.body.let(f"load {stored}, ptr {_at(emitter, params, offset)}, align {_alignment(stored)}")
+    value = emitter.body.let(
+        f"load {stored}, ptr {_field_address(emitter, params, offset)}, align {_alignment(stored)}"
+    )
     is_truth_value = stored != scalar(type_)  # an i1 is a byte in memory
     return emitter.body.let(f"icmp ne i8 {value}, 0") if is_truth_value else value
 

@@ -240,7 +240,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
 
     @property
     def pages(self) -> list[int]:
-        """Local memory of each export, in units of 4096 bytes: for all, what the functions of the module reserve."""
+        """Local memory of each export, in units of 4096 bytes: all exports have that of all functions of the module."""
         return [-(-self.local_memory // PAGE)] * len(self._exports)
 
     def finish(self, module: ModuleWriter) -> None:

@@ -40,7 +40,7 @@ def _copy(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _commit(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `pyd.commit_copies`: the copies since the last commit are a group; wait for all but the last `pending`."""
+    """Lower `pyd.commit_copies`: group the copies since the last one; wait for all but the last `pending` groups."""
     pending = cast(IntegerAttr, attribute(op, "pending")).value.data
     _call(emitter, "commit.group")
     _call(emitter, "wait.group", ("i32", str(pending)))

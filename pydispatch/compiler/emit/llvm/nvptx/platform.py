@@ -108,7 +108,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
                 check_identifier(bare_symbol(function), "a function", location_of(function))
 
     def knows(self, intrinsic: str) -> bool:
-        """Return whether LLVM's NVPTX backend has code for an intrinsic; it would end the process otherwise."""
+        """Return whether LLVM's NVPTX backend has code for an intrinsic; LLVM ends the process for an unknown one."""
         return _KNOWN.fullmatch(intrinsic) is not None
 
     def export_header(self, name: str) -> str:
@@ -245,7 +245,10 @@ class CudaPlatform(Platform[FunctionEmitter]):
 
     def field(self, emitter: FunctionEmitter, name: str) -> tuple[str, str]:
         """Raise CompileError: GPUs have no fields of imports."""
-        raise emitter.error(f"'{name}' (hal.import.fields) is something that only CPUs have", "declare it without")
+        raise emitter.error(
+            f"'{name}' (hal.import.fields) is a field that only CPUs have",
+            "declare the function without hal.import.fields",
+        )
 
     def import_call(self, emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
         """Emit a call of a function that is linked later, and return its results.
