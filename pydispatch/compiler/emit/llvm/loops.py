@@ -151,7 +151,7 @@ def _parallel_metadata(emitter: FunctionEmitter, is_rolled: bool, lanes: int) ->
     node = emitter.module.metadata()  # reserved: a loop's node begins with its own number
     unrolling = [unrolling_forbidden(emitter)] if is_rolled else []
     nodes = [node, accesses, *unrolling, *whole_vectors(emitter, lanes)]
-    emitter.module.set_metadata(node, f"distinct !{{{', '.join(f'!{number}' for number in nodes)}}}")
+    emitter.module.set_metadata(node, f"distinct !{{{', '.join(f'!{listed}' for listed in nodes)}}}")
     return group, node
 
 
