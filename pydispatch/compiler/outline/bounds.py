@@ -171,11 +171,19 @@ class Bounds:
         if stride == 0:  # any number of elements, unless the axis is empty
             has_elements = self._minimum(elements_from_start, 1)  # 1 or 0
             return self._binary(arith.MuliOp, lambda x, y: x * y, has_elements, self._maximum(size, 0))
-        if isinstance(stride, int):
-            forwards = self._steps(elements_from_start, abs(stride))
-            if stride > 0 or offset is None:  # a clamped offset leaves as many elements in either direction
-                return forwards
-            return self._minimum(start // -stride + 1, self._elements_down_from(start, elements_from_start))
+        if not isinstance(stride, int):
+            return self._most_of_computed_stride(offset, stride, elements_from_start)
+        forwards = self._steps(elements_from_start, abs(stride))
+        if stride > 0 or offset is None:  # a clamped offset leaves as many elements in either direction
+            return forwards
+        return self._minimum(start // -stride + 1, self._elements_down_from(start, elements_from_start))
+
+    def _most_of_computed_stride(self, offset: int | None, stride: SSAValue, elements_from_start: Number) -> Number:
+        """Return the result of `_most_elements` for a stride that is known at run time only.
+
+        `elements_from_start` is the number of elements of the axis from the first element of the slice on.
+        """
+        start = 0 if offset is None else offset
         negated = self._binary(arith.SubiOp, lambda x, y: x - y, 0, stride)
         absolute = self._maximum(stride, negated)
         size_of_step = self._maximum(absolute, 1)

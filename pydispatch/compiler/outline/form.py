@@ -153,9 +153,11 @@ class Former:
 
         sizes: sizes of tensors that are known when the block begins.
         """
+        # Dispatches whose grid the program states are inlined, and outlined below.
         grids = [
             open_grid(op) for op in list(block.ops) if isinstance(op, flow.DispatchRegionOp) and GRID in op.attributes
         ]
+        # The known sizes, and the blocks inside.
         for argument in block.args:
             sizes.record_value(argument)
         known: Known = {}  # sizes that `size_of` has returned so far in this block
@@ -171,6 +173,7 @@ class Former:
                         self._block(inner, Sizes(sizes))
         for grid in grids:  # the operations of a grid are in `block`, except those that `replace_dims` has erased
             self._outline_group([op for op in grid.group if op.parent is block], sizes, grid)
+        # Groups of the other operations.
         groups, edges = form_groups(block, self.legality)
         self.report.begin(groups, edges)
         for group in groups:

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from pydispatch.compiler.kernel_ir.math.body import Body
 from pydispatch.compiler.kernel_ir.math.formats import F32
-from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose, word_of
+from pydispatch.compiler.kernel_ir.math.numbers import Number, Truth, Word, choose, word_of
 from pydispatch.compiler.kernel_ir.types import bit_width, small_float
 from pydispatch.formats.arrays.small_floats import EXPONENT_ONLY, FORMATS, FloatFormat
 
@@ -115,7 +115,24 @@ def narrowed(x: Number, type_: Attribute) -> SSAValue:
     if small_float(type_) == EXPONENT_ONLY:
         return (bits >> 23).resized(width).as_bits(type_)
     form = _layout(type_)
-    magnitude, drop = bits & _MAGNITUDE, 23 - form.fraction
+    code, is_nan = _narrow_code(bits & _MAGNITUDE, form, width)
+    sign = (bits >> (32 - form.bits)) & form.sign_mask
+    if form.special == "fnuz":  # there is no -0: its code is NaN
+        sign = choose(code.equals(0), 0, sign)
+    if form.special == "finite":  # `form.nan` is -0 already
+        sign = choose(is_nan, 0, sign)
+    return (code | sign).resized(width).as_bits(type_)
+
+
+def _narrow_code(magnitude: Word, form: Layout, width: int) -> tuple[Word, Truth]:
+    """Return the code of the nearest number of a smaller format, without sign, and whether it is NaN.
+
+    Args:
+        magnitude: Bits of an f32 without its sign.
+        form: Layout of the format.
+        width: Bits of a number of the format in memory.
+    """
+    drop = 23 - form.fraction  # bits of the f32's fraction that the format lacks
     # Rebias, and round to nearest even: half of the last place less one, and one more where the last place is odd.
     rounding = (1 << (drop - 1)) - 1 - ((F32.bias - form.bias) << 23)
     code = (magnitude + rounding + ((magnitude >> drop) & 1)) >> drop
@@ -128,13 +145,7 @@ def narrowed(x: Number, type_: Attribute) -> SSAValue:
     nan: Word | int = form.nan
     if width == 16:  # f16 keeps the high bits of the NaN's payload
         nan = ((magnitude >> drop) & ((1 << (form.fraction - 1)) - 1)) | form.nan
-    code = choose(is_nan, nan, code)
-    sign = (bits >> (32 - form.bits)) & form.sign_mask
-    if form.special == "fnuz":  # there is no -0: its code is NaN
-        sign = choose(code.equals(0), 0, sign)
-    if form.special == "finite":  # `form.nan` is -0 already
-        sign = choose(is_nan, 0, sign)
-    return (code | sign).resized(width).as_bits(type_)
+    return choose(is_nan, nan, code), is_nan
 
 
 def single_bits(power: float) -> int:

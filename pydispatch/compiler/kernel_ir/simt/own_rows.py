@@ -98,6 +98,7 @@ def _is_own(op: Operation, position: int, shape: Sequence[int], readers: Sequenc
     lower, upper, step, _ = segments(loop, 4)
     if any(known(low) != 0 for low in lower) or any(known(by) != 1 for by in step):
         return False
+    # The loop counts from 0 by 1: compare the indices of the access with its counters.
     indices = op.operands[position + 1 : position + 1 + len(shape)]
     arguments, sizes = list(loop.body.block.args), [known(end) for end in upper]
     if len(arguments) == len(shape) == 1 and not is_reader:

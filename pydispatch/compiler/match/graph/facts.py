@@ -35,6 +35,15 @@ class SizeFacts:
         return self.low if self.low == self.high else None
 
 
+def _fits_size(size: int, wanted: int, is_divisor: bool) -> bool:
+    """Return whether a size equals a wanted one, or is a multiple of it (`is_divisor`); every size fits DYNAMIC."""
+    if wanted == DYNAMIC:
+        return True
+    if is_divisor and wanted:  # 0 is no divisor, and matches 0 alone
+        return size != DYNAMIC and size % wanted == 0
+    return size == wanted
+
+
 def cast_problem(actual: Attribute, wanted: Attribute) -> str | None:
     """Return None if a value of type `actual` may be cast to `wanted`, else the reason why not, for messages.
 
@@ -47,17 +56,11 @@ def cast_problem(actual: Attribute, wanted: Attribute) -> str | None:
     if not isinstance(actual, TensorType):
         return f"expected {plain}, got {actual}"
     must_divide = _divisor_flags(wanted)
-    wrong = actual.element_type != wanted.element_type or len(actual.get_shape()) != len(wanted.get_shape())
-    if not wrong:
-        for size, want, is_divisor in zip(actual.get_shape(), wanted.get_shape(), must_divide, strict=True):
-            if want == DYNAMIC:
-                continue
-            if is_divisor and want:  # 0 is no divisor, and matches 0 alone
-                fits = size != DYNAMIC and size % want == 0
-            else:
-                fits = size == want
-            wrong = wrong or not fits
-    if not wrong:
+    if (
+        actual.element_type == wanted.element_type
+        and len(actual.get_shape()) == len(wanted.get_shape())
+        and all(map(_fits_size, actual.get_shape(), wanted.get_shape(), must_divide))
+    ):
         return None
     if any(must_divide):
         shape = "x".join(

@@ -77,7 +77,7 @@ class Tree(Generic[T]):
             view: Nodes of the program.
             matches: Receives the items.
         """
-        matches += branch.here
+        matches += branch.here  # items whose last key is that of this branch
         if nodes_to_visit is None:
             return
         assert isinstance(nodes_to_visit, tuple)
@@ -87,6 +87,7 @@ class Tree(Generic[T]):
             self._walk(branch.any, later, view, matches)  # the wildcard also stands for the children
         if not branch.by_key:
             return
+        # The branch of the next node's key; its operands are visited before the later nodes.
         node: Node = view.node(child)
         inner = branch.by_key.get(node.key)
         if inner is None:

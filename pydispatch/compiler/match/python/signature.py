@@ -82,16 +82,15 @@ def signature_of(
     if isinstance(match.root, CustomOp):
         return _custom_signature(match.root, names_static_sizes)
     is_matcher_function = pattern.match_op is not None
-    if not is_matcher_function:
-        inputs_by_name = [(n, _with_named_sizes(n, t)) for n, t in pattern.inputs]
-        names = ["out"] if len(pattern.outputs) == 1 else [f"out{i}" for i in range(len(pattern.outputs))]
-        signature = MatchSignature(inputs_by_name, [(n, v.type) for n, v in zip(names, pattern.outputs, strict=True)])
+    if is_matcher_function:
+        input_types = [(f"in{i}", _type_of_value(f"in{i}", v)) for i, v in enumerate(inputs)]
+        output_types = [_result_type(v, match) for v in outputs]
     else:
-        inputs_by_name = [(f"in{i}", _type_of_value(f"in{i}", v)) for i, v in enumerate(inputs)]
-        names = ["out"] if len(outputs) == 1 else [f"out{i}" for i in range(len(outputs))]
-        signature = MatchSignature(
-            inputs_by_name, [(n, _result_type(v, match)) for n, v in zip(names, outputs, strict=True)]
-        )
+        input_types = [(n, _with_named_sizes(n, t)) for n, t in pattern.inputs]
+        output_types = [v.type for v in pattern.outputs]
+    names = ["out"] if len(output_types) == 1 else [f"out{i}" for i in range(len(output_types))]
+    signature = MatchSignature(input_types, list(zip(names, output_types, strict=True)))
+    # The named sizes, from the first axis that has each.
     for name, type in signature.inputs:
         for axis, size in enumerate(type.shape or ()):
             if isinstance(size, str):

@@ -84,10 +84,13 @@ class MatcherIndex:
             self._add(ordinal, matcher)
 
     def _add(self, ordinal: int, matcher: Any) -> None:
-        """Insert a matcher under the strictest requirement that its operations state for the root."""
-        roots: set[SSAValue] = set(matcher.body.block.args[:1])
-        names: set[str] | None = None
-        body: Hashable | None = None
+        """Insert a matcher under the strictest requirement that its operations state for the root.
+
+        From the strictest to the weakest: a computation (DAG), the body of an operation, operation names, none.
+        """
+        roots: set[SSAValue] = set(matcher.body.block.args[:1])  # values of the matcher that are its root
+        names: set[str] | None = None  # names that the root may have; None for any
+        body: Hashable | None = None  # key of the root's body; None for any
         for op in matcher.body.block.ops:
             if not op.operands or op.operands[0] not in roots:
                 continue

@@ -56,6 +56,7 @@ class _Casts(SpirvRegisters, Casts[FunctionEmitter, Id]):
         is_nan = let("IsNan", module.bool(), value)
         unsafe = let("LogicalOr", module.bool(), let("LogicalOr", module.bool(), too_low, too_high), is_nan)
         safe = let("Select", emitter.type(source), unsafe, constant(0.0), value)
+        # The conversion, and the results of the replaced numbers.
         # A signed register holds all values of a narrower unsigned type, so that the signed conversion serves it, too.
         result = let("ConvertFToS" if is_signed or bits < width else "ConvertFToU", type_, safe)
         result = let("Select", type_, too_low, module.integer(least, width), result)
