@@ -228,6 +228,9 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, strided: StridedLoop, has_m
 class _Interchange:
     """Emitter of a strided loop as a loop over steps, each of which is a parallel loop over invocations.
 
+    In a step, invocation i computes element start + i of the strided loop. A caller creates an emitter, calls `emit`
+    once, and then reads the results from `memories`.
+
     Attributes:
         loop: The parallel loop over invocations.
         strided: The strided loop in it, with the operations before the strided loop.
@@ -242,7 +245,7 @@ class _Interchange:
     def __init__(
         self, build: Build, loop: scf.ParallelOp, strided: StridedLoop, has_masks: bool, most_vectors: int
     ) -> None:
-        """Choose the number of lanes, and allocate `memories`. For the last two arguments see `take_steps_together`."""
+        """Choose the number of lanes, and allocate `memories`. `take_steps_together` has the last two parameters, too."""
         invocations = known(loop.upperBound[0])
         assert isinstance(invocations, int)
         self.loop, self.strided, self.invocations = loop, strided, invocations

@@ -83,20 +83,10 @@ def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
         base = "".join(c if c.isalnum() else "_" for c in target.format.data)
         names.append(base if base not in names else f"{base}_{len(names)}")
         properties: dict[str, Attribute | None] = {
-            "sym_name": op.export_name, "sym_visibility": StringAttr("public"), "ordinal": ordinal,
-            "layout": op.layout, "workgroup_size": op.workgroup_size, "subgroup_size": op.subgroup_size,
-            "workgroup_local_memory": op.workgroup_local_memory,
+            "sym_name": StringAttr(names[-1]), "sym_visibility": StringAttr("public"), "target": target,
+            "objects": objects,
         }  # fmt: skip
-        stated = {name: op.attributes[name] for name in EXPORT_ATTRIBUTES if name in op.attributes}
-        export = hal.ExecutableExportOp(properties=properties, attributes=stated, regions=[Region(), op.count.clone()])
-        variant = hal.ExecutableVariantOp(
-            properties={
-                "sym_name": StringAttr(names[-1]), "sym_visibility": StringAttr("public"), "target": target,
-                "objects": objects,
-            },
-            regions=[Region(Block([export]))],
-        )  # fmt: skip
-        variants.append(variant)
+        variants.append(hal.ExecutableVariantOp(properties=properties, regions=[Region(Block([_export(op, ordinal)]))]))
     executable = hal.ExecutableOp(
         properties={"sym_name": StringAttr(name), "sym_visibility": StringAttr("private")},
         regions=[Region(Block(variants))],
@@ -104,6 +94,17 @@ def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
     for inner in walk(executable):
         set_location(inner, op)
     return executable
+
+
+def _export(op: hal.DispatchExternOp, ordinal: Attribute) -> Operation:
+    """Return the export of an external dispatch in a variant; `ordinal` is its index in the target's objects."""
+    properties: dict[str, Attribute | None] = {
+        "sym_name": op.export_name, "sym_visibility": StringAttr("public"), "ordinal": ordinal,
+        "layout": op.layout, "workgroup_size": op.workgroup_size, "subgroup_size": op.subgroup_size,
+        "workgroup_local_memory": op.workgroup_local_memory,
+    }  # fmt: skip
+    stated = {name: op.attributes[name] for name in EXPORT_ATTRIBUTES if name in op.attributes}
+    return hal.ExecutableExportOp(properties=properties, attributes=stated, regions=[Region(), op.count.clone()])
 
 
 def _replace(op: hal.DispatchExternOp, name: str) -> None:

@@ -328,8 +328,7 @@ class KernelBody(ABC):
     def _ukernel(self, op: iree_codegen.UkernelGenericOp) -> None:
         """Emit the call of a microkernel.
 
-        Its arguments are the inputs and outputs in their order, then the other operands. A tensor is passed as its base
-        pointer, its offset in elements, and the strides that the operation requests.
+        Its arguments are the inputs and outputs in their order, then the other operands.
         """
         check_destinations(op)
         arguments: list[SSAValue] = []
@@ -341,27 +340,38 @@ class KernelBody(ABC):
             is_output = index >= len(op.inputs)
             if is_output:
                 self._check_last_use(value, op)
-            buffer = self.to_write(value) if is_output else self.to_read(value)
-            assert isinstance(buffer.type, MemRefType)
-            rank = buffer.type.get_num_dims()
-            base = MemRefType(buffer.type.element_type, [])
-            # The results: base pointer, offset, and the sizes and strides of all dimensions.
-            types: list[Attribute | Sequence[Attribute] | None] = [base, IndexType(), [IndexType()] * (2 * rank)]
-            metadata = self.add(iree_codegen.ExtractStridedMetadataOp(operands=[buffer], result_types=types)).results
-            base_pointer, offset, strides = metadata[0], metadata[1], metadata[2 + rank :]  # sizes are not passed
-            arguments += [base_pointer, offset, *(strides[d] for d in strided_dims(op, tensor_index, rank))]
+            arguments += self._tensor_arguments(
+                self.to_write(value) if is_output else self.to_read(value), op, tensor_index
+            )
             tensor_index += 1
         arguments += [self.scalar(v) for v in op.other_operands]
         outputs = [r for r in op.results if not isinstance(r.type, TensorType)]
         callee = self.microkernels.declare(op, [a.type for a in arguments], [r.type for r in outputs])
         call = self.add(func.CallOp(callee.sym_name.data, arguments, [r.type for r in outputs]))
         self.mapping.update(zip(outputs, call.results, strict=True))
+        # The call writes the memory that the program's later stores of its outputs name.
         for value in op.outputs:
             final_write = final_write_of(value)
             if final_write is not None and final_write.name in STORES:
                 self._record_write(final_write.operands[1])
                 self._early_stores.add(final_write)
         self.microkernels.add_objects(op)
+
+    def _tensor_arguments(
+        self, buffer: SSAValue, op: iree_codegen.UkernelGenericOp, tensor_index: int
+    ) -> list[SSAValue]:
+        """Emit and return the arguments by which a microkernel `op` is passed its tensor operand `tensor_index`.
+
+        They are the base pointer of the memref `buffer`, its offset in elements, and the strides that `op` requests.
+        """
+        assert isinstance(buffer.type, MemRefType)
+        rank = buffer.type.get_num_dims()
+        base = MemRefType(buffer.type.element_type, [])
+        # The results: base pointer, offset, and the sizes and strides of all dimensions.
+        types: list[Attribute | Sequence[Attribute] | None] = [base, IndexType(), [IndexType()] * (2 * rank)]
+        metadata = self.add(iree_codegen.ExtractStridedMetadataOp(operands=[buffer], result_types=types)).results
+        base_pointer, offset, strides = metadata[0], metadata[1], metadata[2 + rank :]  # sizes are not passed
+        return [base_pointer, offset, *(strides[d] for d in strided_dims(op, tensor_index, rank))]
 
     def _check_last_use(self, value: SSAValue, op: Operation) -> None:
         """Check that no later operation reads a tensor that a microkernel overwrites; raise CompileError otherwise.

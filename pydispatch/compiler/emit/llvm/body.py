@@ -35,6 +35,8 @@ class Phi:
 class Body(IndexArithmetic[str]):
     """Builder of the text of one LLVM function, to which its emitter appends instructions and labels.
 
+    `FunctionEmitter` creates it, and calls `text` after the last instruction.
+
     Names of values include the sigil ("%v3"), labels do not ("then4"). `label` is the label of the block being written.
     """
 

@@ -27,6 +27,14 @@ def powf(x: Number, y: Number) -> Number:
     value = scaled(1.0 + m, k)
     value = choose(estimate > overflows_at, INFINITY, value)
     value = choose(estimate <= underflows_at, 0.0, value)
+    return _with_special_cases(x, y, size, y_size, value)
+
+
+def _with_special_cases(x: Number, y: Number, size: Number, y_size: Number, value: Number) -> Number:
+    """Return x^y from `value`, which is |x|^y for a finite y and an |x| other than 0 and infinity.
+
+    `size` is |x|, `y_size` is |y|.
+    """
     # The power of a base of magnitude 0 or infinity depends on the sign of y. With an infinite y, the power depends on
     # the sign of y and on whether the base is larger than 1.
     y_is_positive = y > 0.0
@@ -35,12 +43,14 @@ def powf(x: Number, y: Number) -> Number:
     y_is_infinite = y_size.equals(INFINITY)
     value = choose(y_is_infinite, choose((size > 1.0) ^ y_is_positive, size.new(0.0), INFINITY), value)
     value = choose(size.equals(1.0) & y_is_infinite, 1.0, value)
-    # An integer is odd if its half is no integer; all floats from 2^(fraction + 1) on are even.
+    # The power of a negative base is negative for odd y, and NaN for y that is no integer. An integer is odd if its
+    # half is no integer; all floats from 2^(fraction + 1) on are even.
     half = 0.5 * y_size
     y_is_integer = y_size.truncated().equals(y_size)
-    y_is_odd = y_is_integer & half.truncated().differs(half) & (y_size < 2.0 ** (format.fraction + 1))
+    y_is_odd = y_is_integer & half.truncated().differs(half) & (y_size < 2.0 ** (format_of(x).fraction + 1))
     value = choose(x.is_negative() & y_is_odd, -value, value)
     value = choose((x < 0.0) & (size < INFINITY) & ~y_is_integer, NAN, value)
+    # 1^y and x^0 are 1 even if the other operand is NaN.
     value = choose(x.is_nan() | y.is_nan(), NAN, value)
     return choose(x.equals(1.0) | y.equals(0.0), 1.0, value)
 

@@ -59,7 +59,8 @@ class MatcherIndex:
     """Index of matchers by what they require of their root, the operation at which they begin.
 
     They require a computation (an operation with its operands), a body, a name, or nothing that is known. Matchers are
-    identified by their ordinal in the list `matchers`. Candidates are tried in this order.
+    identified by their ordinal in the list `matchers`. For each operation, a caller gets its `candidates`, tries them
+    in this order, and calls `refuse` for each that rejects the operation.
 
     Args:
         run: The interpreter.
