@@ -17,9 +17,7 @@ from typing import Any, NamedTuple
 import mpmath as mp  # type: ignore[import-untyped,unused-ignore]
 import numpy as np
 
-mp.mp.prec = 1500
-Real = Any
-"""Number of mpmath, which has no types."""
+from pydispatch.compiler.devlib.polynomials import DOUBLE, SINGLE, Real, Spec, erfcx_scaled
 
 
 def fit(function: Callable[[Real], Real], low: Real, high: Real, degree: int) -> list[float]:
@@ -88,7 +86,7 @@ def float_macro(name: str, coefficients: list[float]) -> str:
     return f"#define {name}(x) {horner(words, '(x)').replace('PYD_FMA', 'PYD_FMAF')}\n"
 
 
-def split(value: Real, bits: int) -> float:
+def truncated(value: Real, bits: int) -> float:
     """Return a positive `value` truncated, or a negative one rounded down, to `bits` significant bits."""
     mantissa, exponent = mp.frexp(value)
     return float(mp.ldexp(mp.floor(mantissa * 2**bits), int(exponent) - bits))
@@ -101,7 +99,7 @@ def parts(value: Real, *bits: int) -> list[float]:
     """
     result = []
     for count in bits[:-1]:
-        result.append(split(value, count))
+        result.append(truncated(value, count))
         value -= mp.mpf(result[-1])
     return [*result, float(value)]
 
@@ -110,19 +108,6 @@ def table(name: str, rows: list[list[float]]) -> str:
     """Return a C macro of the initializer of a two-dimensional array, with exact hexadecimal numbers."""
     body = ",\n".join("  {" + ", ".join(c.hex() for c in row) + "}" for row in rows)
     return f"#define {name} {{ \\\n" + body.replace("\n", " \\\n") + " }\n"
-
-
-def rest(function: Callable[[Real], Real], terms: list[Real], order: int) -> Callable[[Real], Real]:
-    """Return (function(x) - terms[0] - terms[1] x - ...) / x^order, as a function of x that is not defined at 0."""
-    return lambda x: (function(x) - sum(t * x**i for i, t in enumerate(terms))) / x**order
-
-
-def odd(function: Callable[[Real], Real], lead: Real, order: int = 1) -> Callable[[Real], Real]:
-    """Return (function(x)/x - lead) / z^order as a function of z = x^2 > 0.
-
-    For an odd function this is its series in x^2 without the first coefficient, `lead`.
-    """
-    return lambda z: (function(mp.sqrt(z)) / mp.sqrt(z) - lead) / z**order
 
 
 def log_rows() -> list[list[float]]:
@@ -148,36 +133,6 @@ def atan_rows() -> list[list[float]]:
     return [parts(mp.atan(mp.mpf(i) / 16), 53, 53) for i in range(17)]
 
 
-def erfcx(x: Real) -> Real:
-    """Return the scaled complementary error function, e^(x^2) erfc(x), which does not underflow for large x."""
-    return mp.exp(x * x) * mp.erfc(x)
-
-
-def erfcx_scaled(u: Real) -> Real:
-    """Return erfcx(x) (1 + 2x) as a function of u = (x - 4) / (x + 4), which maps x >= 0 to [-1, 1)."""
-    x = 4 * (1 + u) / (1 - u)
-    return erfcx(x) * (1 + 2 * x)
-
-
-class Spec(NamedTuple):
-    """Polynomial of a math function that the script fits: the function, the interval and the degree.
-
-    Attributes:
-        macro: Name of its macro in C; "" for one that only kernel IR has.
-        name: Name in kernel IR; "" for one that only C has.
-        function: The function that it approximates.
-        low, high: Ends of the interval.
-        degree: Degree of the polynomial.
-    """
-
-    macro: str
-    name: str
-    function: Callable[[Real], Real]
-    low: Real
-    high: Real
-    degree: int
-
-
 class Fitted(NamedTuple):
     """Fitted polynomial.
 
@@ -191,79 +146,6 @@ class Fitted(NamedTuple):
     coefficients: list[float]
 
 
-def polynomials() -> tuple[list[Spec], list[Spec]]:
-    """Return the polynomials to fit in f64, and those to fit in f32. C computes some f32 functions by those in f64."""
-    # The second argument of rest() and odd() are the leading terms, which are exact and not fitted.
-    # Intervals of odd() are those of x^2, rounded up: 0.6169 is (pi/4)^2, 0.2501 (1/2)^2, 0.17158 tan(pi/8)^2,
-    # 0.02945 tan(pi/8)^4, 0.00107 (1/32)^2 with a margin, 0.3026 0.55^2, 0.7657 (7/8)^2, and 0.3907 (5/8)^2.
-    half = mp.log(2) / 2
-    exp_rest = rest(mp.exp, [1, 1, mp.mpf(1) / 2], order=3)
-    log_rest = rest(lambda x: mp.log1p(x), [0, 1, -mp.mpf(1) / 2], order=3)
-    cos_rest = rest(lambda z: mp.cos(mp.sqrt(z)), [1, -mp.mpf(1) / 2], order=2)  # as a function of z = x^2
-    double = [
-        Spec("PYD_EXP_P", "exp", exp_rest, low=-half, high=half, degree=9),
-        Spec("PYD_EXPF_P", "", exp_rest, low=-half, high=half, degree=5),
-        Spec("PYD_LOG_P", "log of pairs", log_rest, low=-mp.mpf(1) / 120, high=mp.mpf(1) / 120, degree=6),
-        # log m = 2 atanh(s), s = (m-1)/(m+1), m in [sqrt(1/2), sqrt(2)]
-        Spec("PYD_LOGF_P", "log", odd(lambda s: 2 * mp.atanh(s), 2), low=0, high=mp.mpf("0.02945"), degree=7),
-        Spec("PYD_SIN_P", "sin", odd(mp.sin, 1), low=0, high=mp.mpf("0.6169"), degree=6),
-        Spec("PYD_COS_P", "cos", cos_rest, low=0, high=mp.mpf("0.6169"), degree=6),
-        Spec("PYD_SINF_P", "", odd(mp.sin, 1), low=0, high=mp.mpf("0.6169"), degree=4),
-        Spec("PYD_COSF_P", "", lambda z: (mp.cos(mp.sqrt(z)) - 1) / z, low=0, high=mp.mpf("0.6169"), degree=5),
-        Spec("PYD_ASIN_P", "asin", odd(mp.asin, 1), low=0, high=mp.mpf("0.2501"), degree=13),
-        Spec("PYD_ASINF_P", "", odd(mp.asin, 1), low=0, high=mp.mpf("0.2501"), degree=8),
-        Spec("PYD_ATAN_P", "", odd(mp.atan, 1), low=0, high=mp.mpf("0.17158"), degree=12),
-        Spec("", "atan", odd(mp.atan, 1), low=0, high=mp.mpf("0.00107"), degree=5),
-        Spec("PYD_ATANF_P", "", odd(mp.atan, 1), low=0, high=1, degree=14),
-        Spec("PYD_SINH_P", "sinh", odd(mp.sinh, 1), low=0, high=1, degree=8),
-        Spec("PYD_TANH_P", "tanh", odd(mp.tanh, 1), low=0, high=mp.mpf("0.3026"), degree=12),
-        Spec("PYD_ERF_P", "erf", odd(mp.erf, 1, 0), low=0, high=mp.mpf("0.7657"), degree=13),
-        Spec("PYD_ERFF_P", "", odd(mp.erf, 1, 0), low=0, high=mp.mpf("0.7657"), degree=7),
-        Spec("PYD_ERFCXF_P", "", erfcx, low=mp.mpf("0.875"), high=4, degree=13),
-        Spec("PYD_RCBRT_P", "", lambda z: 1 / mp.cbrt(z), low=1, high=2, degree=5),
-        # erfcx(x) (1 + 2x) of u = (x - 4)/(x + 4), for 0 <= x <= 12; from 0.4375 to 28, where erfc in double is 0; and
-        # from 0.8 to 6, where erf in double is 1.
-        Spec("PYD_ERFCF_P", "", erfcx_scaled, low=-1, high=mp.mpf("0.5"), degree=16),
-        Spec(
-            "PYD_ERFC_P",
-            "",
-            rest(erfcx_scaled, [erfcx_scaled(0)], order=1),
-            low=mp.mpf("-0.8029"),
-            high=mp.mpf("0.75"),
-            degree=20,
-        ),
-        Spec("PYD_ERFCD_P", "erfcx", erfcx_scaled, low=mp.mpf(-2) / 3, high=mp.mpf("0.2"), degree=17),
-        # And beyond 6: x erfcx(x), of 1/x^2.
-        Spec(
-            "",
-            "erfc far",
-            lambda z: erfcx(1 / mp.sqrt(z)) / mp.sqrt(z),
-            low=mp.mpf(1) / 784,
-            high=mp.mpf(1) / 36,
-            degree=12,
-        ),
-    ]
-    single = [
-        Spec("PYD_EXPS_P", "", exp_rest, low=-half, high=half, degree=3),
-        Spec("PYD_EXP2S_P", "", lambda x: mp.mpf(2) ** x, low=-mp.mpf(1) / 2, high=mp.mpf(1) / 2, degree=5),
-        Spec("", "exp", exp_rest, low=-half, high=half, degree=4),
-        Spec("PYD_LOGS_P", "log", log_rest, low=-mp.mpf(1) / 3, high=mp.mpf(1) / 3, degree=8),
-        Spec("PYD_TANHS_P", "tanh", odd(mp.tanh, 1), low=0, high=mp.mpf("0.3907"), degree=5),
-        Spec("PYD_SINHS_P", "sinh", odd(mp.sinh, 1), low=0, high=1, degree=4),
-        Spec("PYD_ERFS_P", "erf", odd(mp.erf, 2 / mp.sqrt(mp.pi)), low=0, high=mp.mpf("0.7657"), degree=6),
-        Spec(
-            "", "erfcx", lambda t: erfcx(t + mp.mpf("2.4375")), low=-mp.mpf("1.5625"), high=mp.mpf("1.5625"), degree=11
-        ),
-        Spec("PYD_ERFCS_LOG2_P", "", lambda x: mp.log(mp.erfc(x), 2) / x, low=mp.mpf("0.875"), high=4, degree=6),
-        Spec("PYD_SINS_P", "sin", odd(mp.sin, 1), low=0, high=mp.mpf("0.6169"), degree=3),
-        Spec("PYD_COSS_P", "cos", cos_rest, low=0, high=mp.mpf("0.6169"), degree=3),
-        Spec("PYD_ATANS_P", "atan", odd(mp.atan, 1), low=0, high=1, degree=9),
-        Spec("PYD_ASINS_P", "asin", odd(mp.asin, 1), low=0, high=mp.mpf("0.2501"), degree=5),
-        Spec("", "erfc", erfcx_scaled, low=-1, high=mp.mpf("0.5"), degree=16),
-    ]
-    return double, single
-
-
 def fitted(specs: list[Spec], digits: type[np.floating[Any]]) -> list[Fitted]:
     """Fit the polynomial of each spec; coefficients are rounded to the type `digits`, and returned as doubles."""
     results = []
@@ -275,63 +157,87 @@ def fitted(specs: list[Spec], digits: type[np.floating[Any]]) -> list[Fitted]:
 
 
 def header(double: list[Fitted], floats: list[Fitted]) -> str:
-    """Return the text of coefficients.h, which has the polynomials with a macro. double, floats: all, by their type.
+    """Return the text of coefficients.h: macros of the polynomials, tables and constants of the library in C.
 
-    Numbers are split into parts of so many bits each. Parts of 28 bits times a float of 24 bits, and parts of 32 or 33
-    bits times an integer of 20, are exact in the 53 bits of a double; a part of 53 bits is the rounded rest.
+    double, floats: all polynomials, by their type.
     """
     out = ["// Written by fit.py; do not edit. PYD_FMA(a, b, c) is a * b + c, fused where the target does it.\n",
            "#ifndef PYD_DEVLIB_COEFFICIENTS_H_\n#define PYD_DEVLIB_COEFFICIENTS_H_\n"]  # fmt: skip
     out += [double_macro(p.macro, p.coefficients) for p in double if p.macro]
     out += [float_macro(p.macro, p.coefficients) for p in floats if p.macro]
-
-    def constant(prefix: str, value: Real, *bits: int) -> None:
-        """Append macros prefix_1, prefix_2, ... with the parts of a number, of so many bits each."""
-        for i, part in enumerate(parts(value, *bits)):
-            out.append(f"#define {prefix}_{i + 1} {part.hex()}\n")
-
     out.append(table("PYD_LOG_TABLE", log_rows()))
+    words = ", ".join(f"{word:#018x}" for word in two_over_pi_words())
+    out.append(f"#define PYD_TWO_OVER_PI {{{words}}}\n")
+    out.append(table("PYD_TWO_OVER_PI_F", quarter_turns_of_floats()))
+    out.append(table("PYD_TURNS", quarter_turns_of_doubles()))
+    out += constants()
+    out.append("#endif  // PYD_DEVLIB_COEFFICIENTS_H_\n")
+    return "".join(out)
 
-    # 2/pi as 64-bit words after 64 zero bits, for arguments as large as a double can hold.
-    bits = int(mp.floor(2 / mp.pi * mp.mpf(2) ** 1280))  # 20 words of 64
-    words = [0, *((bits >> (1280 - 64 * (i + 1))) & (2**64 - 1) for i in range(20))]
-    out.append("#define PYD_TWO_OVER_PI {" + ", ".join(f"{w:#018x}" for w in words) + "}\n")
-    # For a float m 2^(b-150) with 24-bit integer m and biased exponent b: 2^(b-150) * 2/pi mod 4, as four quarter turns
-    # are a whole one, in parts of 28, 28 and 53 bits.
+
+def two_over_pi_words() -> list[int]:
+    """Return 64 zero bits and the first 1280 bits of 2/pi as words of 64 bits, for arguments as large as a double."""
+    bits = int(mp.floor(2 / mp.pi * mp.mpf(2) ** 1280))
+    return [0, *((bits >> (1280 - 64 * (i + 1))) & (2**64 - 1) for i in range(20))]
+
+
+def quarter_turns_of_floats() -> list[list[float]]:
+    """Return 2^(b-150) * 2/pi mod 4 for each biased exponent b from 100 to 254, in three parts each.
+
+    A float is m 2^(b-150) with an integer m of 24 bits. Times 2/pi it is an angle in quarter turns, of which four are a
+    whole turn. The products of m with the first two parts, of 28 bits, are exact in a double.
+    """
     rows = []
     for biased in range(100, 255):
         value = mp.ldexp(2 / mp.pi, biased - 150)
         value -= 4 * mp.floor(value / 4)
-        rows.append(parts(value, 28, 28, 53))  # 24 bits of m times 28 bits of a part are exact in a double
-    out.append(table("PYD_TWO_OVER_PI_F", rows))
+        rows.append(parts(value, 28, 28, 53))
+    return rows
 
-    # For doubles m 2^(b-1075), a row for the 16 exponents from each b on: 2^(b-1075) * 2/pi minus the nearest multiple
-    # of 4.
+
+def quarter_turns_of_doubles() -> list[list[float]]:
+    """Return 2^(b-1075) * 2/pi minus the nearest multiple of 4, in four doubles, for each 16th biased exponent b.
+
+    A double is m 2^(e-1075) with an integer m; a row is for the 16 exponents e from b on. C multiplies its four doubles
+    as a sum.
+    """
     rows = []
     for biased in range(960, 2048, 16):
         value = mp.ldexp(2 / mp.pi, biased - 1075)
-        rows.append(parts(value - 4 * mp.nint(value / 4), 53, 53, 53, 53))  # multiplied as sums of doubles
-    out.append(table("PYD_TURNS", rows))
+        rows.append(parts(value - 4 * mp.nint(value / 4), 53, 53, 53, 53))
+    return rows
 
-    # Powers of two times 2/pi, minus the nearest multiple of 4, in parts whose products with a float are exact.
-    for power in (22, 51, 80):  # 29 apart, the span of exponents that each constant reduces
-        value = mp.ldexp(2 / mp.pi, power)
-        constant(f"PYD_TURN{power}", value - 4 * mp.nint(value / 4), 28, 28, 28, 53)
-    constant("PYD_LN2", mp.log(2), 32, 53)
-    constant("PYD_LN2_FULL", mp.log(2), 53, 53)
-    constant("PYD_LOG10_2", mp.log10(2), 32, 53)
-    constant("PYD_LN10", mp.log(10), 53, 53)
-    constant("PYD_LOG2E", 1 / mp.log(2), 53, 53)
-    constant("PYD_LOG10E", 1 / mp.log(10), 53, 53)
-    constant("PYD_LOG2_10", mp.log(10) / mp.log(2), 53, 53)
-    constant("PYD_PIO2", mp.pi / 2, 53, 53)
-    constant("PYD_PIO2_CUT", mp.pi / 2, 33, 33, 33, 53)
-    constant("PYD_TWO_OVER_PI_D", 2 / mp.pi, 53)
-    constant("PYD_ERFC", erfcx_scaled(0), 53, 53)  # the leading term of PYD_ERFC_P, at u = 0 or x = 4
-    constant("PYD_CBRT2", mp.cbrt(2), 53)
-    constant("PYD_CBRT4", mp.cbrt(4), 53)
-    out.append("#endif  // PYD_DEVLIB_COEFFICIENTS_H_\n")
-    return "".join(out)
+
+def constants() -> list[str]:
+    """Return the macros of the constants, as sums of parts: NAME_1, NAME_2, ... with so many bits each.
+
+    Parts of 28 bits times a float of 24 bits, and parts of 32 or 33 bits times an integer of 20, are exact in the 53
+    bits of a double. A part of 53 bits is the rounded rest.
+    """
+    # Powers of two times 2/pi, minus the nearest multiple of 4: angles in quarter turns, of which four are a whole one.
+    # The powers are 29 apart, the span of exponents that each constant reduces.
+    turns = {power: mp.ldexp(2 / mp.pi, power) for power in (22, 51, 80)}
+    rows: list[tuple[str, Real, tuple[int, ...]]] = [  # (prefix of the macros, value, bits of the parts)
+        *((f"PYD_TURN{n}", turn - 4 * mp.nint(turn / 4), (28, 28, 28, 53)) for n, turn in turns.items()),
+        ("PYD_LN2", mp.log(2), (32, 53)),
+        ("PYD_LN2_FULL", mp.log(2), (53, 53)),
+        ("PYD_LOG10_2", mp.log10(2), (32, 53)),
+        ("PYD_LN10", mp.log(10), (53, 53)),
+        ("PYD_LOG2E", 1 / mp.log(2), (53, 53)),
+        ("PYD_LOG10E", 1 / mp.log(10), (53, 53)),
+        ("PYD_LOG2_10", mp.log(10) / mp.log(2), (53, 53)),
+        ("PYD_PIO2", mp.pi / 2, (53, 53)),
+        ("PYD_PIO2_CUT", mp.pi / 2, (33, 33, 33, 53)),
+        ("PYD_TWO_OVER_PI_D", 2 / mp.pi, (53,)),
+        ("PYD_ERFC", erfcx_scaled(0), (53, 53)),  # the leading term of PYD_ERFC_P, at u = 0 or x = 4
+        ("PYD_CBRT2", mp.cbrt(2), (53,)),
+        ("PYD_CBRT4", mp.cbrt(4), (53,)),
+    ]
+    return [
+        f"#define {prefix}_{i} {part.hex()}\n"
+        for prefix, value, bits in rows
+        for i, part in enumerate(parts(value, *bits), 1)
+    ]
 
 
 def python(double: list[Fitted], floats: list[Fitted]) -> str:
@@ -363,8 +269,7 @@ def python(double: list[Fitted], floats: list[Fitted]) -> str:
 
 def files() -> tuple[str, str]:
     """Return the texts of coefficients.h and coefficients.py."""
-    of_double, of_single = polynomials()
-    double, floats = fitted(of_double, np.float64), fitted(of_single, np.float32)
+    double, floats = fitted(DOUBLE, np.float64), fitted(SINGLE, np.float32)
     # erf x = x + x (lead + z P): 1 is left out, so that the rounding of the remaining coefficients has no effect.
     # Kernels take `lead` as a coefficient. The header lacks it: in C, erff() has it as a constant.
     lead = float(np.float32(float(2 / mp.sqrt(mp.pi) - 1)))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import FunctionType, TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.host.commands import HostTensor
@@ -27,65 +28,106 @@ def call(straight: Straight, op: Operation) -> None:
     CompileError for unsupported types.
     """
     assert isinstance(op, CallOp) and isinstance(op.declared, FunctionType)
-    name = op.callee.root_reference.data
+    lowering = _CallLowering(straight, op, op.callee.root_reference.data)
     tied_arguments = {op.tied_argument(i) for i in range(len(op.results_))} - {None}  # indices; None: a new tensor
-    operands: list[HostOperand] = []
-    tensors: list[tuple[HostTensor, Access]] = []
-    constants: list[int] = []  # registers of the words of scalar operands
-    sizes: list[int] = []  # registers of the dynamic sizes of all tensors
+    for index, declared in enumerate(op.declared.inputs):
+        if not isinstance(declared, TensorType):
+            lowering.add_scalar(index, declared)
+        else:
+            lowering.add_argument(index, declared, is_overwritten=index in tied_arguments)
+    for index, declared in enumerate(op.declared.outputs):
+        if not isinstance(declared, TensorType):
+            raise CompileError(
+                f"'@{lowering.name}' cannot return {declared}", location_of(op), "host commands return tensors"
+            )
+        lowering.add_result(index, declared)
+    lowering.finish()
 
-    def add(tensor: HostTensor, declared: TensorType, access: Access, what: str) -> None:
+
+@dataclass
+class _CallLowering:
+    """Operands of one `flow.call` while it is lowered: all arguments are added in order, then all results.
+
+    Attributes:
+        straight: The function that receives the code.
+        op: The call.
+        name: Name of the called function.
+        operands: Types of the command's operands so far: those of arguments, then of results that are not tied.
+        tensors: The tensors among the operands, with their access by the command.
+        tensor_of_argument: Index of a tensor argument -> its tensor.
+        constants: Registers of the 32-bit words of scalar operands.
+        sizes: Registers of the dynamic sizes of all tensors.
+    """
+
+    straight: Straight
+    op: CallOp
+    name: str
+    operands: list[HostOperand] = field(default_factory=list)
+    tensors: list[tuple[HostTensor, Access]] = field(default_factory=list)
+    tensor_of_argument: dict[int, HostTensor] = field(default_factory=dict)
+    constants: list[int] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+
+    def add_scalar(self, index: int, declared: Attribute) -> None:
+        """Add argument `index`, a scalar of the type `declared`."""
+        bits = bit_width(declared)
+        if bits is None or bits > 64:  # None: no scalar
+            raise CompileError(
+                f"operand {index} of '@{self.name}' has the type {declared}", location_of(self.op),
+                "host commands take tensors and scalars of up to 64 bits",
+            )  # fmt: skip
+        self.operands.append(HostOperand(dtype_of(declared, location_of(self.op)), sizes=None))
+        # The low and the high 32 bits of the register:
+        self.constants += both_words(self.straight.registers[self.op.arguments[index]])
+
+    def add_argument(self, index: int, declared: TensorType[Attribute], is_overwritten: bool) -> None:
+        """Add argument `index`, a tensor. is_overwritten: a result is tied to it."""
+        value = self.op.arguments[index]
+        tensor = _overwritten_tensor(self.straight, self.op, value) if is_overwritten else self.straight.tensors[value]
+        self.tensor_of_argument[index] = tensor
+        self._add(tensor, declared, Access.READ_WRITE if is_overwritten else Access.READ, f"operand {index}")
+
+    def add_result(self, index: int, declared: TensorType[Attribute]) -> None:
+        """Add result `index`: a new tensor, or the memory of the argument that the result is tied to."""
+        straight, op = self.straight, self.op
+        shape = straight.shape(declared, op.dims_of_result(index), op)
+        dtype = dtype_of(declared.element_type, location_of(op))
+        tied = op.tied_argument(index)
+        if tied is None:
+            tensor = straight.new_tensor(shape, dtype)
+            self._add(tensor, declared, Access.WRITE, f"result {index}")
+        else:
+            # Types of the result and the argument may differ, so the run-time check compares their sizes in bytes.
+            target = self.tensor_of_argument[tied]
+            what = f"result {index} of '@{self.name}', tied to operand {tied}: size in bytes"
+            straight.require_equal(straight.size(target), straight.bytes_of(shape, dtype), what, op)
+            tensor = HostTensor(
+                storage=target.storage, dims=shape, dtype=dtype, offset=target.offset, length=target.length
+            )
+        straight.put(op.results_[index], tensor)
+
+    def _add(self, tensor: HostTensor, declared: TensorType[Attribute], access: Access, what: str) -> None:
         """Add a tensor operand. Pass its dynamic sizes to the command, and check those that `declared` states.
 
         what: name of the operand in messages.
         """
+        straight, op = self.straight, self.op
         for axis, (size, declared_size) in enumerate(zip(tensor.dims, declared.get_shape(), strict=True)):
             if declared_size < 0:
-                sizes.append(size)
+                self.sizes.append(size)
             else:
                 straight.require_equal(
-                    size, straight.function.constant(declared_size), f"{what} of '@{name}', axis {axis}", op
+                    size, straight.function.constant(declared_size), f"{what} of '@{self.name}', axis {axis}", op
                 )
         shape = tuple(n if n >= 0 else -1 for n in declared.get_shape())
-        operands.append(HostOperand(dtype_of(declared.element_type, location_of(op)), shape, access))
-        tensors.append((tensor, access))
+        self.operands.append(HostOperand(dtype_of(declared.element_type, location_of(op)), shape, access))
+        self.tensors.append((tensor, access))
 
-    tensor_index: dict[int, int] = {}  # index of an argument → its index among the tensors
-    for index, (value, declared) in enumerate(zip(op.arguments, op.declared.inputs.data, strict=True)):
-        if isinstance(declared, TensorType):
-            tensor = _overwritten_tensor(straight, op, value) if index in tied_arguments else straight.tensors[value]
-            tensor_index[index] = len(tensors)
-            add(tensor, declared, Access.READ_WRITE if index in tied_arguments else Access.READ, f"operand {index}")
-            continue
-        bits = bit_width(declared)
-        if bits is None or bits > 64:  # None: no scalar
-            raise CompileError(
-                f"operand {index} of '@{name}' has the type {declared}", location_of(op),
-                "host commands take tensors and scalars of up to 64 bits",
-            )  # fmt: skip
-        operands.append(HostOperand(dtype_of(declared, location_of(op)), sizes=None))
-        constants += both_words(straight.registers[value])  # the low and the high 32 bits of the register
-    for index, (result, declared) in enumerate(zip(op.results_, op.declared.outputs.data, strict=True)):
-        if not isinstance(declared, TensorType):
-            raise CompileError(f"'@{name}' cannot return {declared}", location_of(op), "host commands return tensors")
-        tied = op.tied_argument(index)
-        shape = straight.shape(declared, op.dims_of_result(index), op)
-        dtype = dtype_of(declared.element_type, location_of(op))
-        if tied is None:
-            target_tensor = straight.new_tensor(shape, dtype)
-            add(target_tensor, declared, Access.WRITE, f"result {index}")
-        else:
-            # The memory of the argument is the result; the run-time check compares their sizes in bytes.
-            target, _access = tensors[tensor_index[tied]]
-            what = f"result {index} of '@{name}', tied to operand {tied}: size in bytes"
-            straight.require_equal(straight.size(target), straight.bytes_of(shape, dtype), what, op)
-            target_tensor = HostTensor(
-                storage=target.storage, dims=shape, dtype=dtype, offset=target.offset, length=target.length
-            )
-        straight.put(result, target_tensor)
-    _check_limits(op, name, operands)
-    index = straight.executables.program.add_command(HostCommand(name, tuple(operands)))
-    straight.commands.host_command(index, sizes, constants, tensors)
+    def finish(self) -> None:
+        """Add the host command with all operands to the program and to the function's commands."""
+        _check_limits(self.op, self.name, self.operands)
+        index = self.straight.executables.program.add_command(HostCommand(self.name, tuple(self.operands)))
+        self.straight.commands.host_command(index, self.sizes, self.constants, self.tensors)
 
 
 def _overwritten_tensor(straight: Straight, op: CallOp, value: SSAValue) -> HostTensor:

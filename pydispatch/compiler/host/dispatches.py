@@ -38,9 +38,45 @@ def dispatch(straight: Straight, op: Operation) -> None:
     export_register, grid = executables.grid(straight.function, executable, export, workload, op)
     layout = executables.layout(executable, export)
     alignment = executables.alignment(executable)
-    words: list[int] = []  # registers of the 32-bit words of the scalar operands
-    bindings: list[Binding] = []
-    binding_index: dict[int, int] = {}  # index of an argument → its index among the bindings
+    words, binding_of_argument = _arguments(straight, op, export, alignment)
+    new_bindings: list[Binding] = []  # of results that are not tied to an operand
+    result_dims = iter(op.result_dims)
+    for result, tied in zip(op.results, tied_operands(op), strict=True):
+        if not isinstance(result.type, TensorType):
+            raise CompileError(f"a dispatch cannot return {result.type}", location_of(op), "its results are tensors")
+        shape = straight.shape(result.type, [next(result_dims) for n in result.type.get_shape() if n < 0], op)
+        dtype = dtype_of(result.type.element_type, location_of(op))
+        if tied < 0:  # not tied to an operand
+            tensor = straight.new_tensor(shape, dtype)
+            new_bindings.append(Binding(tensor, is_written=True))
+        else:
+            tensor = _tied_result(straight, op, export, tied, result.type, shape, alignment)
+            binding_of_argument[tied] = Binding(tensor, is_written=True)
+        straight.put(result, tensor)
+    words = _words_of_layout(straight, words, layout.constants, op, export)
+    bindings = [*binding_of_argument.values(), *new_bindings]
+    bindings = _in_binding_order(bindings, op, declared=executables.binding_order(executable, export))
+    if len(bindings) != len(layout.bindings):
+        raise CompileError(
+            f"'@{export}' has {len(layout.bindings)} bindings in its layout, the dispatch gives {len(bindings)}",
+            location_of(op),
+            "tensor operands come first, in order, then the results that are not tied to an operand",
+        )
+    slice_bytes = executables.slice_bytes(executable, export)
+    straight.commands.dispatch(export_register, grid, words, bindings, slice_bytes)
+
+
+def _arguments(
+    straight: Straight, op: flow.DispatchOp, export: str, alignment: int
+) -> tuple[list[int], dict[int, Binding]]:
+    """Emit checks of the sizes of the operands of a dispatch, and return what the command passes for them.
+
+    Returns:
+        Registers of the 32-bit words of all scalar operands, and the binding of each tensor operand, in order, by the
+        operand's index. A tensor that is not aligned to `alignment` bytes is bound as a copy.
+    """
+    words: list[int] = []
+    binding_of_argument: dict[int, Binding] = {}
     dims = iter(op.argument_dims)
     for index, value in enumerate(op.arguments):
         if not isinstance(value.type, TensorType):
@@ -51,31 +87,8 @@ def dispatch(straight: Straight, op: Operation) -> None:
         declared = straight.shape(value.type, dynamic, op)
         for axis, (actual_size, declared_size) in enumerate(zip(tensor.dims, declared, strict=True)):
             straight.require_equal(actual_size, declared_size, f"operand {index} of '@{export}', axis {axis}", op)
-        binding_index[index] = len(bindings)
-        bindings.append(Binding(_aligned(straight, tensor, alignment), is_written=False))
-    result_dims = iter(op.result_dims)
-    for result, tied in zip(op.results, tied_operands(op), strict=True):
-        if not isinstance(result.type, TensorType):
-            raise CompileError(f"a dispatch cannot return {result.type}", location_of(op), "its results are tensors")
-        shape = straight.shape(result.type, [next(result_dims) for n in result.type.get_shape() if n < 0], op)
-        dtype = dtype_of(result.type.element_type, location_of(op))
-        if tied < 0:  # not tied to an operand
-            tensor = straight.new_tensor(shape, dtype)
-            bindings.append(Binding(tensor, is_written=True))
-        else:
-            tensor = _tied_result(straight, op, export, tied, result.type, shape, alignment)
-            bindings[binding_index[tied]] = Binding(tensor, is_written=True)
-        straight.put(result, tensor)
-    words = _words_of_layout(straight, words, layout.constants, op, export)
-    bindings = _in_binding_order(bindings, op, declared=executables.binding_order(executable, export))
-    if len(bindings) != len(layout.bindings):
-        raise CompileError(
-            f"'@{export}' has {len(layout.bindings)} bindings in its layout, the dispatch gives {len(bindings)}",
-            location_of(op),
-            "tensor operands come first, in order, then the results that are not tied to an operand",
-        )
-    slice_bytes = executables.slice_bytes(executable, export)
-    straight.commands.dispatch(export_register, grid, words, bindings, slice_bytes)
+        binding_of_argument[index] = Binding(_aligned(straight, tensor, alignment), is_written=False)
+    return words, binding_of_argument
 
 
 def _tied_result(
@@ -115,7 +128,7 @@ def _tied_result(
 def _aligned_offset(straight: Straight, tensor: HostTensor, alignment: int) -> int | None:
     """Return the register of a tensor's byte offset if it is known to be a multiple of `alignment` bytes, else None.
 
-    It is NONE, which is no register, for a tensor that is its whole storage.
+    For a tensor that is its whole storage, the result is NONE, which is no register: its offset is 0.
     """
     if not tensor.is_part or alignment <= 1:  # storages themselves begin at an aligned address
         return tensor.offset

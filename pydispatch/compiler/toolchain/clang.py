@@ -86,26 +86,41 @@ def compile_c(
     flags += list(extra_args)
     if emit == "bc":
         flags.append("-emit-llvm")
-    is_text = isinstance(source, bytes)
     text, name = (source, "-") if isinstance(source, bytes) else (_read(source), str(source))
     # The version stands for the compiler's own headers; the other headers are dependencies of the cache entry.
     key = cache.digest(clang.argv[0], clang.version, flags, name, text)
     cached = cache.load(key)
     if cached is not None:
         return cached
+    result, dependencies = _run_clang(clang, flags, arch, language, name, text if isinstance(source, bytes) else b"")
+    cache.store(key, result, dependencies)
+    return result
+
+
+def _run_clang(
+    clang: Tool, flags: Sequence[str], arch: str, language: str, name: str, text: bytes
+) -> tuple[bytes, list[str]]:
+    """Run clang on one source, and return its output and the paths of the included files. Raises ToolchainError.
+
+    Args:
+        clang: The compiler.
+        flags: Its flags, without those of system headers and files.
+        arch: Architecture, which selects the headers of the C library.
+        language: "c" or "c++".
+        name: Path of the source, or "-" for the standard input.
+        text: The standard input.
+    """
     with tempfile.TemporaryDirectory(prefix="pydispatch-") as scratch:
         output, deps = Path(scratch, "out"), Path(scratch, "deps")
         argv = [*clang.argv, *flags]
         for folder in clang.isystem:
             argv += ["-isystem", folder.replace("{arch}", _HEADERS_OF.get(arch, arch))]
         argv += ["-c", "-MD", "-MF", str(deps), "-MT", "out", "-o", str(output), "-x", language, name]
-        done = subprocess.run(argv, input=text if is_text else b"", capture_output=True, check=False)
+        done = subprocess.run(argv, input=text, capture_output=True, check=False)
         if done.returncode != 0:
-            shown = "<stdin>" if is_text else name
+            shown = "<stdin>" if name == "-" else name
             raise ToolchainError(f"compiling {shown} for {arch} failed", argv, done.stderr.decode(errors="replace"))
-        result = output.read_bytes()
-        cache.store(key, result, _dependencies(deps, name, clang))
-    return result
+        return output.read_bytes(), _dependencies(deps, name, clang)
 
 
 def _target_flags(arch: str, cpu: str, features: Sequence[str]) -> list[str]:

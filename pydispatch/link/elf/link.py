@@ -78,13 +78,30 @@ def _segments(own: dict[str, OutputSection], plan: RelocationPlan, exports: Sequ
         plan: Number of the relocations that remain for the dynamic linker, and entries of the global offset table.
         exports: Names of the exported symbols.
     """
-    alloc, write = reader.SHF_ALLOC, reader.SHF_ALLOC | reader.SHF_WRITE
+
+    def non_empty(*names: str) -> list[OutputSection]:
+        """Return the output sections of these names that hold input sections."""
+        return [own[name] for name in names if own[name].parts]
+
+    read_only = [*_symbol_tables(exports), *_relocation_table(plan), *non_empty(".rodata", ".text")]
+    relocated = non_empty(".data.rel.ro", ".init_array", ".fini_array")
+    array_count = sum(section.name.endswith("_array") for section in relocated)
+    relocated += [_dynamic_section(plan, array_count), *_global_offset_table(plan)]
+    segments = [OutputSegment(_READ | _EXEC, read_only), OutputSegment(_READ | _WRITE, relocated)]
+    variables = non_empty(".data", ".bss")
+    if variables:
+        segments.append(OutputSegment(_READ | _WRITE, variables))
+    return segments
+
+
+def _symbol_tables(exports: Sequence[str]) -> list[OutputSection]:
+    """Create the sections by which the dynamic linker finds the exported symbols: symbols, hash table and names."""
     texts = b"\0" + b"".join(name.encode() + b"\0" for name in exports)
-    tables = [
+    return [
         OutputSection(
             name=".dynsym",
             kind=reader.SHT_DYNSYM,
-            flags=alloc,
+            flags=reader.SHF_ALLOC,
             alignment=8,
             entry_size=_SYMBOL_BYTES,
             link=".dynstr",
@@ -94,55 +111,65 @@ def _segments(own: dict[str, OutputSection], plan: RelocationPlan, exports: Sequ
         OutputSection(
             name=".hash",
             kind=reader.SHT_HASH,
-            flags=alloc,
+            flags=reader.SHF_ALLOC,
             alignment=8,
             entry_size=4,
             link=".dynsym",
             info=0,
             size=4 * (4 + len(exports)),  # two words of header, one bucket, a chain of all symbols with the null symbol
         ),
-        OutputSection(".dynstr", reader.SHT_STRTAB, alloc, alignment=1, size=len(texts), content=texts),
-    ]
-    if plan.relative_relocation_count:
-        tables.append(
-            OutputSection(
-                name=".rela.dyn",
-                kind=reader.SHT_RELA,
-                flags=alloc,
-                alignment=8,
-                entry_size=_RELA_BYTES,
-                link=".dynsym",
-                size=_RELA_BYTES * plan.relative_relocation_count,
-            )
-        )
-    relocated = [own[name] for name in (".data.rel.ro", ".init_array", ".fini_array") if own[name].parts]
-    arrays = sum(section.name.endswith("_array") for section in relocated)
-    # Entries of _dynamic(): 2 of flags, 5 of symbols, strings and hash, the final DT_NULL; 4 of .rela.dyn, 2 per array.
-    size = 16 * (8 + 4 * bool(plan.relative_relocation_count) + 2 * arrays)
-    relocated.append(
         OutputSection(
-            name=".dynamic", kind=reader.SHT_DYNAMIC, flags=write, alignment=8, entry_size=16, link=".dynstr", size=size
-        )
-    )
-    if plan.entries:
-        relocated.append(
-            OutputSection(
-                name=".got",
-                kind=reader.SHT_PROGBITS,
-                flags=write,
-                alignment=8,
-                entry_size=8,
-                size=8 * len(plan.entries),
-            )
-        )
-    segments = [
-        OutputSegment(_READ | _EXEC, [*tables, *(own[name] for name in (".rodata", ".text") if own[name].parts)]),
-        OutputSegment(_READ | _WRITE, relocated),
+            ".dynstr", reader.SHT_STRTAB, flags=reader.SHF_ALLOC, alignment=1, size=len(texts), content=texts
+        ),
     ]
-    variables = [own[name] for name in (".data", ".bss") if own[name].parts]
-    if variables:
-        segments.append(OutputSegment(_READ | _WRITE, variables))
-    return segments
+
+
+def _relocation_table(plan: RelocationPlan) -> list[OutputSection]:
+    """Create .rela.dyn, the relocations that remain for the dynamic linker; return no section if there are none."""
+    if not plan.relative_relocation_count:
+        return []
+    return [
+        OutputSection(
+            name=".rela.dyn",
+            kind=reader.SHT_RELA,
+            flags=reader.SHF_ALLOC,
+            alignment=8,
+            entry_size=_RELA_BYTES,
+            link=".dynsym",
+            size=_RELA_BYTES * plan.relative_relocation_count,
+        )
+    ]
+
+
+def _dynamic_section(plan: RelocationPlan, array_count: int) -> OutputSection:
+    """Create .dynamic, with room for the entries of _dynamic(). array_count: sections .init_array and .fini_array."""
+    # 2 entries of flags, 5 of symbols, strings and hash, the final DT_NULL; 4 of .rela.dyn, 2 per array.
+    entries = 8 + 4 * bool(plan.relative_relocation_count) + 2 * array_count
+    return OutputSection(
+        name=".dynamic",
+        kind=reader.SHT_DYNAMIC,
+        flags=reader.SHF_ALLOC | reader.SHF_WRITE,
+        alignment=8,
+        entry_size=16,
+        link=".dynstr",
+        size=16 * entries,
+    )
+
+
+def _global_offset_table(plan: RelocationPlan) -> list[OutputSection]:
+    """Create .got, the addresses that code loads instead of computing them; return no section if there are none."""
+    if not plan.entries:
+        return []
+    return [
+        OutputSection(
+            name=".got",
+            kind=reader.SHT_PROGBITS,
+            flags=reader.SHF_ALLOC | reader.SHF_WRITE,
+            alignment=8,
+            entry_size=8,
+            size=8 * len(plan.entries),
+        )
+    ]
 
 
 def _fill(

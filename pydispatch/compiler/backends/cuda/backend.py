@@ -54,13 +54,12 @@ def architecture_of(variant: Variant) -> str:
 
 
 def _compile(variant: Variant, dump: Dump | None) -> Binary:
-    """Compile a variant without locating its errors."""
+    """Compile a variant without locating its errors; `dump` receives the modules, and LLVM IR of generated ones."""
     if variant.target.format != FORMAT:
         raise CompileError(f"there is no format '{variant.target.format}' for CUDA", note=f"known is: {FORMAT}")
     if variant.module is None and not variant.objects:
         return _declared_binary(variant)
     start = time.perf_counter()
-    seconds: dict[str, float] = {}
     arch = architecture_of(variant)
     linked: LinkedKernels | None = None
     if variant.module is not None:
@@ -68,25 +67,20 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
 
         linked = generate(variant, arch, dump)
         modules = [_generated_module(linked, variant)]
-        seconds["emit"] = time.perf_counter() - start
     else:
         modules = open_objects(variant.objects, arch)
-        seconds["objects"] = time.perf_counter() - start
+    seconds = {"objects" if linked is None else "emit": time.perf_counter() - start}
     chosen = [_kernel(export, modules, variant) for export in variant.exports]  # (index in modules, kernel)
     blocks = [
         _check_export(export, kernel, None if linked is None else linked.blocks.get(export.name))
         for export, (_, kernel) in zip(variant.exports, chosen, strict=True)
     ]
-    offsets: list[list[object]] = []  # [offset, size, kind] of each module in `data`
-    data = b""
-    for i, image in enumerate(modules):
-        offsets.append([len(data), len(image.data), image.kind])
-        data += image.data
-        if dump is not None:
+    if dump is not None:
+        for i, image in enumerate(modules):
             dump(f".{image.kind}" if len(modules) == 1 else f".{i}.{image.kind}", image.data)
     dynamic_shared = {} if linked is None else linked.shared  # bytes; hand-written kernels have what the export states
     ptx: dict[str, object] = {
-        "modules": offsets,
+        "modules": _offsets(modules),
         "entries": [[module, kernel.name] for module, kernel in chosen],
         "blocks": [list(block) for block in blocks],
         "shared": [dynamic_shared.get(export.name, export.local_memory) for export in variant.exports],
@@ -106,9 +100,20 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     if imports:
         notes["imports"] = calls
     requires = dict.fromkeys(name for module in modules for name in module.requires)
-    suffix = ".cubin" if all(item.kind == "cubin" for item in modules) else ".ptx"
-    alignment = ALIGNMENT if linked is None else linked.alignment
-    return Binary(data=data, suffix=suffix, requires=tuple(requires), alignment=alignment, imports=imports, notes=notes)
+    return Binary(
+        data=b"".join(module.data for module in modules),
+        suffix=".cubin" if all(module.kind == "cubin" for module in modules) else ".ptx",
+        requires=tuple(requires),
+        alignment=ALIGNMENT if linked is None else linked.alignment,
+        imports=imports,
+        notes=notes,
+    )
+
+
+def _offsets(modules: Sequence[CudaModule]) -> list[list[object]]:
+    """Return [offset, size, kind] of each module in the binary, in which the modules are concatenated."""
+    sizes = [len(module.data) for module in modules]
+    return [[sum(sizes[:i]), size, module.kind] for i, (size, module) in enumerate(zip(sizes, modules, strict=True))]
 
 
 def _imports_of_objects(
@@ -301,9 +306,9 @@ def _constants(variant: Variant, modules: Sequence[CudaModule]) -> list[str]:
     """Return the names of the executable constants, each of which sets the variables of its name. Raises CompileError
     if no PTX module has a variable of 4 or 8 bytes, in constant or global memory, for one.
     """
+    if any(module.kind == "cubin" for module in modules):  # its variables are looked up when it is loaded
+        return list(variant.constants)
     for key in variant.constants:
-        if any(module.kind == "cubin" for module in modules):
-            continue  # the variables of machine code are looked up when it is loaded
         variables = [v for module in modules if module.ptx is not None for v in module.ptx.variables if v.name == key]
         variables = [v for v in variables if v.space in ("const", "global")]
         names = [v.name for module in modules if module.ptx is not None for v in module.ptx.variables]

@@ -30,7 +30,7 @@ from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
 from pydispatch.formats.elf import cubin
 from pydispatch.ir.core.locations import location_of
 from pydispatch.link.ptx import link
-from pydispatch.link.ptx.link import PtxLibrary
+from pydispatch.link.ptx.link import LinkedPtx, PtxLibrary
 
 BITCODE, C, CU, PTX = ".bc", ".c", ".cu", ".ptx"
 MACHINE = {".cubin": "CUBIN", ".o": "OBJECT", ".obj": "OBJECT", ".a": "LIBRARY", ".fatbin": "FATBIN", ".ltoir": "LTOIR"}
@@ -101,6 +101,8 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> LinkedKer
     kernels = variant.module
     assert kernels is not None
     _check_names(kernels)
+
+    # Compile the kernels to PTX; LLVM inlines bitcode.
     inputs = read_objects(variant.objects, arch)
     provided = frozenset(inputs.names())
     exports = tuple(_with_one_thread_if_serial(export, kernels, inputs) for export in variant.exports)
@@ -108,53 +110,50 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> LinkedKer
     generated = llvm.generate(variant, arch, inputs.bitcode, provided, dump)
     if dump is not None and generated.llvm:
         dump(".ll", generated.llvm)
-    where = f"executable '@{variant.executable}'"
+    compiled = LinkedKernels(
+        data=generated.ptx.encode(),
+        kind="ptx",
+        blocks=generated.blocks,
+        shared=generated.shared,
+        alignment=generated.alignment,
+    )
+
+    # Link the PTX with that of the objects.
     module = resolve_fallbacks(kernels, lambda: provided)
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
-    text, target = generated.ptx, arch
-    unresolved: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    # The result is the generated PTX, PTX linked with that of the objects, or a cubin if an object is machine code.
+    linked = LinkedPtx(generated.ptx, providers={}, unresolved=(), target=arch)
     if inputs.libraries or any(is_declaration(function) for function in functions.values()):
-        try:  # unique: a symbol that two objects define is an error
-            linked = link.link(generated.ptx, inputs.libraries, optional=(), where=where, unique=True)
-        except (ArtifactError, InvalidArgumentError) as error:
-            raise CompileError(str(error), variant.location) from None
-        text, target, unresolved = linked.data, linked.target, linked.unresolved
-        warnings = tuple(
-            f"object '{name}' is for a newer architecture than {arch}: {where} now needs {linked.target}"
-            for name in linked.raised  # objects for whose sake the target of the whole is a newer one
-        )
-    if inputs.machine:  # NVIDIA's linker itself reports undefined symbols
-        code = link_machine_code(text, inputs.machine, arch)
-        return LinkedKernels(
-            data=code,
-            kind="cubin",
-            imports=(),
-            calls=[],
-            blocks=generated.blocks,
-            shared=generated.shared,
-            alignment=generated.alignment,
-        )
+        linked = _with_libraries(generated.ptx, inputs.libraries, variant)
+    if inputs.machine:  # the result is machine code; NVIDIA's linker itself reports undefined symbols
+        return replace(compiled, data=link_machine_code(linked.data, inputs.machine, arch), kind="cubin")
+
+    # Check that objects, or imports at load, define every function that the PTX calls.
+    unresolved = linked.unresolved
     check_static(unresolved, functions, LANGUAGE, known=inputs.names(), files=inputs.files())
     imports, calls = imports_at_load(unresolved, functions, variant, LANGUAGE)
     _require_all_resolved(unresolved, imports, variant, inputs)
     if inputs.libraries:
-        problem = tools.assemble_problem(text.encode(), where, target, is_open=bool(unresolved))
+        where = f"executable '@{variant.executable}'"
+        problem = tools.assemble_problem(linked.data.encode(), where, linked.target, is_open=bool(unresolved))
         if problem:
             raise CompileError(
                 f"{where} with {', '.join(inputs.files())} is not valid PTX:\n{problem}", variant.location
             )
-    return LinkedKernels(
-        data=text.encode(),
-        kind="ptx",
-        imports=imports,
-        calls=calls,
-        blocks=generated.blocks,
-        shared=generated.shared,
-        alignment=generated.alignment,
-        warnings=warnings,
+    warnings = tuple(
+        f"object '{name}' is for a newer architecture than {arch}: executable '@{variant.executable}' now needs "
+        f"{linked.target}"
+        for name in linked.raised  # objects for whose sake the target of the whole is a newer one
     )
+    return replace(compiled, data=linked.data.encode(), imports=imports, calls=calls, warnings=warnings)
+
+
+def _with_libraries(ptx: str, libraries: Sequence[PtxLibrary], variant: Variant) -> LinkedPtx:
+    """Link generated PTX with the objects' PTX. Raises CompileError, also for a symbol that two objects define."""
+    where = f"executable '@{variant.executable}'"
+    try:
+        return link.link(ptx, libraries, optional=(), where=where, unique=True)
+    except (ArtifactError, InvalidArgumentError) as error:
+        raise CompileError(str(error), variant.location) from None
 
 
 def _check_names(module: ModuleOp) -> None:

@@ -71,41 +71,22 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     if variant.module is None and not variant.objects:  # "dynamic": code is supplied when the program is loaded
         return Binary(b"", ".spv", requires=(), alignment=ALIGNMENT, notes={"dynamic": True})
     start = time.perf_counter()
-    seconds: dict[str, float] = {}
-    modules: list[SpirvModule] = []
     generated: GeneratedSpirv | None = None
     if variant.module is not None:
         from pydispatch.compiler.backends.vulkan.functions import generate
 
         generated = generate(variant)
-        label = f"@{variant.executable}"
-        modules.append(SpirvModule(generated.data, reflect(generated.data, f"executable '{label}'"), label, stem=""))
-        seconds["emit"] = time.perf_counter() - start
+        modules = [_generated_module(generated, variant)]
     else:
-        modules += [_user_module(file) for file in variant.objects]
-        seconds["objects"] = time.perf_counter() - start
+        modules = [_user_module(file) for file in variant.objects]
+    seconds = {"objects" if generated is None else "emit": time.perf_counter() - start}
     entries = [_entry(export, modules, variant) for export in variant.exports]  # (index in modules, EntryPoint)
-    used = [modules[module].reflection for module, _ in entries]
     for export, (module, entry) in zip(variant.exports, entries, strict=True):
         _check_export(export, modules[module], entry, generated)
-    specialization = _specialization(variant, modules)
-    offsets, data = [], b""  # [offset, size] of each module in `data`
-    for i, binary in enumerate(modules):
-        offsets.append([len(data), len(binary.data)])
-        data += binary.data
-        if dump is not None:
-            dump(".spv" if len(modules) == 1 else f".{i}.spv", binary.data)
-    requires = dict.fromkeys(
-        need
-        for reflection, (_, entry) in zip(used, entries, strict=True)
-        for need in interface.requirements(reflection, entry)
-        if need != "Linkage"  # removed when the imports are linked
-    )
-    notes: dict[str, object] = {"seconds": seconds}
     spirv: dict[str, object] = {
-        "modules": offsets,
+        "modules": _offsets(modules),
         "entries": [[module, entry.name] for module, entry in entries],
-        "specialization": specialization,
+        "specialization": _specialization(variant, modules),
         # Per export: whether its constants are passed in a further, read-only buffer.
         "spilled": [generated is not None and are_spilled(export.layout.constants) for export in variant.exports],
         # Per export: whether it has a further binding, into which shaders report failed checks.
@@ -115,12 +96,43 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         ],
         "workgroup_sizes": [list(entry.workgroup_size or (1, 1, 1)) for _, entry in entries],
     }
-    notes["spirv"] = spirv
+    notes: dict[str, object] = {"seconds": seconds, "spirv": spirv}
     imports: tuple[str, ...] = ()
     if generated is not None and generated.imports:
         imports, notes["imports"] = generated.imports, generated.calls
         spirv["read_only"] = [[binding.read_only for binding in export.layout.bindings] for export in variant.exports]
-    return Binary(data=data, suffix=".spv", requires=tuple(requires), alignment=ALIGNMENT, imports=imports, notes=notes)
+    if dump is not None:
+        for i, binary in enumerate(modules):
+            dump(".spv" if len(modules) == 1 else f".{i}.spv", binary.data)
+    return Binary(
+        data=b"".join(module.data for module in modules),
+        suffix=".spv",
+        requires=_requirements(modules, entries),
+        alignment=ALIGNMENT,
+        imports=imports,
+        notes=notes,
+    )
+
+
+def _offsets(modules: Sequence[SpirvModule]) -> list[list[int]]:
+    """Return [offset, size] in bytes of each module in the binary, in which the modules are concatenated."""
+    sizes = [len(module.data) for module in modules]
+    return [[sum(sizes[:i]), size] for i, size in enumerate(sizes)]
+
+
+def _requirements(modules: Sequence[SpirvModule], entries: Sequence[tuple[int, EntryPoint]]) -> tuple[str, ...]:
+    """Return the features that a device must have for the exports. entries: (index in modules, entry point) of each."""
+    needs = dict.fromkeys(
+        need for module, entry in entries for need in interface.requirements(modules[module].reflection, entry)
+    )
+    needs.pop("Linkage", None)  # removed when the imports are linked
+    return tuple(needs)
+
+
+def _generated_module(generated: GeneratedSpirv, variant: Variant) -> SpirvModule:
+    """Return generated SPIR-V with its reflection as a module."""
+    label = f"@{variant.executable}"
+    return SpirvModule(generated.data, reflect(generated.data, f"executable '{label}'"), label, stem="")
 
 
 def _user_module(file: ObjectFile) -> SpirvModule:
@@ -160,15 +172,16 @@ def _user_module(file: ObjectFile) -> SpirvModule:
 def _entry(export: Export, modules: Sequence[SpirvModule], variant: Variant) -> tuple[int, EntryPoint]:
     """Return the module index and entry point of an export.
 
-    An entry point matches by name; else the only one of the object whose file is named like the export; else the only
-    one of the only object, for the only export. Raises CompileError if there is none, or more than one.
+    Raises CompileError if there is no such entry point, or if there are several.
     """
+    # Rules in order of precedence: the entry point of the export's name,
     named = [
         (i, entry) for i, m in enumerate(modules) for entry in m.reflection.entry_points if entry.name == export.name
     ]
-    if not named:
+    if not named:  # the only entry point of the object whose file is named like the export,
         alike = [i for i, m in enumerate(modules) if m.stem == export.name and len(m.reflection.entry_points) == 1]
         named = [(i, modules[i].reflection.entry_points[0]) for i in alike]
+    # and, for the only export, the only entry point of the only object.
     if not named and len(variant.exports) == 1 and len(modules) == 1 and len(modules[0].reflection.entry_points) == 1:
         named = [(0, modules[0].reflection.entry_points[0])]
     if len(named) == 1:

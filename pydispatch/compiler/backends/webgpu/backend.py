@@ -7,6 +7,7 @@ and the module and entry point of each export. Generated kernels are one module,
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from pydispatch.compiler.backends.webgpu.functions import libraries_of, with_functions
 from pydispatch.compiler.backends.webgpu.objects import compile_objects
@@ -19,6 +20,7 @@ from pydispatch.formats.wgsl.interface import GUARANTEED_LIMITS, features
 from pydispatch.formats.wgsl.merge import least_buffer_count
 from pydispatch.formats.wgsl.module import WgslModule
 from pydispatch.formats.wgsl.read import read
+from pydispatch.link.wgsl.link import WgslLibrary
 
 FORMAT = "webgpu-wgsl-fb"
 """IREE's name of the format of WebGPU executables, as in target attributes."""
@@ -43,10 +45,8 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     """
     if variant.target.format != FORMAT:
         raise CompileError(f"there is no format '{variant.target.format}' for WebGPU", note=f"known is: {FORMAT}")
-    if variant.module is None and not variant.objects:  # "dynamic": code is supplied when the program is loaded
-        read_only = [[binding.read_only for binding in export.layout.bindings] for export in variant.exports]
-        declared = {"overrides": list(variant.constants), "read_only": read_only}
-        return Binary(b"", ".wgsl", requires=(), alignment=ALIGNMENT, notes={"dynamic": True, "wgsl": declared})
+    if variant.module is None and not variant.objects:
+        return _declared_binary(variant)
     if variant.module is None:
         return compile_objects(variant, dump)
     start = time.perf_counter()
@@ -59,15 +59,6 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     if dump is not None:
         dump(".wgsl", linked_module.text)
     data = linked_module.text.encode()
-    # Kernels that declare more storage buffers than every device can bind require only as many as they use. Which ones
-    # they use is read from the parsed text.
-    parsed = None
-    if any(len(entry.bindings) > GUARANTEED_LIMITS["maxStorageBuffersPerShaderStage"] for entry in entries):
-        parsed = read(linked_module.text.encode(), "the generated text")
-    requires = dict.fromkeys(need for entry in entries for need in requirements(entry, parsed))
-    if linked_module.text.startswith("enable f16;"):
-        requires["shader-f16"] = None
-    requires |= dict.fromkeys(need for library in libraries for need in features(library.module))
     notes: dict[str, object] = {
         "seconds": {"emit": time.perf_counter() - start},
         "wgsl": {
@@ -82,11 +73,40 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     return Binary(
         data=data,
         suffix=".wgsl",
-        requires=tuple(requires),
+        requires=_requirements_of_module(linked_module.text, entries, libraries),
         alignment=ALIGNMENT,
         imports=linked_module.imports,
         notes=notes,
     )
+
+
+def _declared_binary(variant: Variant) -> Binary:
+    """Return an empty binary for an executable whose WGSL is supplied when the program is loaded."""
+    read_only = [[binding.read_only for binding in export.layout.bindings] for export in variant.exports]
+    declared = {"overrides": list(variant.constants), "read_only": read_only}
+    return Binary(b"", ".wgsl", requires=(), alignment=ALIGNMENT, notes={"dynamic": True, "wgsl": declared})
+
+
+def _requirements_of_module(
+    text: str, entries: Sequence[EntryPoint], libraries: Sequence[WgslLibrary]
+) -> tuple[str, ...]:
+    """Return the features and limits that a device must have for a module.
+
+    Args:
+        text: The linked WGSL.
+        entries: Its entry points.
+        libraries: The libraries of functions that may be linked in.
+    """
+    # Kernels that declare more storage buffers than every device can bind require only as many as they use. Which ones
+    # they use is read from the parsed text.
+    parsed = None
+    if any(len(entry.bindings) > GUARANTEED_LIMITS["maxStorageBuffersPerShaderStage"] for entry in entries):
+        parsed = read(text.encode(), "the generated text")
+    requires = dict.fromkeys(need for entry in entries for need in requirements(entry, parsed))
+    if text.startswith("enable f16;"):
+        requires["shader-f16"] = None
+    requires |= dict.fromkeys(need for library in libraries for need in features(library.module))
+    return tuple(requires)
 
 
 def requirements(entry: EntryPoint, module: WgslModule | None) -> list[str]:
