@@ -138,19 +138,13 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     result. With channels last, the filter is [steps, rows], and rows follow several spatial dimensions.
     """
     c = contraction_of(op)
-    if c is None or len(op.inputs) != 2 or not all(_is_plain_factor(c, factor) for factor in (c.a, c.b)):
+    factors = None if c is None or len(op.inputs) != 2 else _filter_and_image(c)
+    if c is None or factors is None or not is_projected_permutation(c.generic.maps[-1]):
         return None
-    # A filter is indexed by one loop per dimension (axis_dims); the image has sums of loops in its index.
-    filters = [(factor, dims) for factor in (c.a, c.b) if (dims := factor.axis_dims) is not None]
-    if len(filters) != 1:
-        return None  # with two such factors, it is a plain product already
-    weights, order = filters[0]
-    image = c.b if weights is c.a else c.a
-    generic = c.generic
-    sizes = tuple(DYNAMIC_INDEX if n is None else n for n in generic.extents)
+    weights, image = factors
+    generic, filter_order = c.generic, weights.axis_dims
+    assert filter_order is not None
     result_dims = [r.position for r in generic.maps[-1].results if isinstance(r, AffineDimExpr)]
-    if not is_projected_permutation(generic.maps[-1]):
-        return None
     steps = tuple(d for d, kind in enumerate(generic.iterators) if kind != "parallel")
     rows = tuple(d for d in result_dims if d in weights.dims)
     image_dims = [d for d in result_dims if d not in weights.dims]  # batches and pixels
@@ -158,33 +152,63 @@ def convolution_of(op: GenericOp) -> Convolution | None:
         return None
     channels_last = result_dims[-1] == rows[-1]
     if channels_last:  # kernels sum channels innermost, in the order of the filter
-        steps = tuple(d for d in order if d in steps)
+        steps = tuple(d for d in filter_order if d in steps)
         # Batches are the leading dimensions that index the image by themselves; windows move along the remaining ones.
         moved_positions = (i for i, d in enumerate(image_dims) if not any(x.is_identity(d) for x in image.coordinates))
         batches = tuple(image_dims[: next(moved_positions, len(image_dims))])
     else:
         batches = tuple(d for d in image_dims if result_dims.index(d) < result_dims.index(rows[0]))
-    spatial = tuple(d for d in image_dims if d not in batches)
-    if any(sizes[d] < 0 for d in (*spatial, *rows, *steps)) or not _only_batches_are_dynamic(generic, batches):
-        return None
-    if channels_last:  # with one spatial dimension, all pixels of an image are in one dimension already
-        fewest_spatial, result_order, filter_order = 2, [*batches, *spatial, *rows], [*steps, *rows]
-    else:
-        fewest_spatial, result_order, filter_order = 1, [*batches, *rows, *spatial], [*rows, *steps]
-    if len(spatial) < fewest_spatial or result_dims != result_order or order != filter_order:
-        return None
-    return Convolution(
+    convolution = Convolution(
         op=op,
         image=c.tensor_of(image),
         filter=c.tensor_of(weights),
         image_map=generic.maps[image.main_input],
-        sizes=sizes,
+        sizes=tuple(DYNAMIC_INDEX if n is None else n for n in generic.extents),
         batches=batches,
         rows=rows,
-        spatial=spatial,
+        spatial=tuple(d for d in image_dims if d not in batches),
         steps=steps,
         channels_last=channels_last,
     )
+    is_supported = _has_static_matrices(convolution, generic) and _has_known_order(
+        convolution, result_dims, filter_order
+    )
+    return convolution if is_supported else None
+
+
+def _filter_and_image(c: Contraction) -> tuple[Factor, Factor] | None:
+    """Return which factor of a contraction is the filter and which the image; None if it is no convolution.
+
+    A filter is indexed by one loop per dimension (`axis_dims`); the index of an image has sums of loops.
+    """
+    if not all(_is_plain_factor(c, factor) for factor in (c.a, c.b)):
+        return None
+    if (c.a.axis_dims is None) == (c.b.axis_dims is None):
+        return None  # with two such factors, it is a plain product already
+    return (c.a, c.b) if c.a.axis_dims is not None else (c.b, c.a)
+
+
+def _has_static_matrices(convolution: Convolution, generic: Structured) -> bool:
+    """Return whether at most batch sizes are dynamic."""
+    matrix_dims = (*convolution.spatial, *convolution.rows, *convolution.steps)
+    has_static_sizes = all(convolution.sizes[d] >= 0 for d in matrix_dims)
+    return has_static_sizes and _only_batches_are_dynamic(generic, convolution.batches)
+
+
+def _has_known_order(convolution: Convolution, result_dims: Sequence[int], filter_order: Sequence[int]) -> bool:
+    """Return whether result and filter have the order of dimensions that `Convolution` states for their layout.
+
+    Args:
+        convolution: The convolution.
+        result_dims: The loops that index the dimensions of the result, in order.
+        filter_order: The loops that index the dimensions of the filter, in order.
+    """
+    batches, rows, spatial, steps = convolution.batches, convolution.rows, convolution.spatial, convolution.steps
+    if convolution.channels_last:  # with one spatial dimension, all pixels of an image are in one dimension already
+        return (
+            len(spatial) >= 2 and (*result_dims,) == (*batches, *spatial, *rows) and (*filter_order,) == (*steps, *rows)
+        )
+    return len(spatial) >= 1 and (*result_dims,) == (*batches, *rows, *spatial) and (*filter_order,) == (*rows, *steps)
 
 
 def _only_batches_are_dynamic(generic: Structured, batches: Sequence[int]) -> bool:
@@ -214,44 +238,67 @@ def _rewrite_to_product(convolution: Convolution) -> None:
     """
     op, output = convolution.op, convolution.op.outputs[0]  # the output has the initial values of the sums
     type_ = cast("TensorType[Attribute]", op.results[0].type)
-    element = cast("TensorType[Attribute]", convolution.image.type).element_type
     spatial, steps, rows = convolution.spatial, convolution.steps, convolution.rows
     if convolution.channels_last:
         patch_dims, filter_dims, result_dims = (spatial, steps), (steps, rows), (spatial, rows)
     else:
         patch_dims, filter_dims, result_dims = (steps, spatial), (rows, steps), (rows, spatial)
-    order = [*convolution.batches, *patch_dims[0], *patch_dims[1]]
-    patches_type = TensorType(element, [convolution.sizes[d] for d in order])
     dynamic_dims = dynamic_sizes(output, op)  # sizes of batches, which the patches have, too
-    # For each loop of the convolution, its dimension of the patches; loops over filters do not index the image.
-    new_dims = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(convolution.sizes))]
-    image_index = AffineMap(
-        len(order), 0, tuple(r.replace_dims_and_symbols(new_dims, []) for r in convolution.image_map.results)
-    )
-    patches = insert_copy(op, convolution.image, image_index, patches_type, dynamic_dims)
+
+    # Copy the patches, and view all tensors as matrices, those with batches as batches of matrices.
+    patches = _patches(convolution, patch_dims, dynamic_dims)
     n = len(convolution.batches)  # also the first dimension after the batches
     batch_groups = [[i] for i in range(n)]
     columns = _matrix(op, patches, batch_groups, matrix_dims=patch_dims, convolution=convolution)
     filter_matrix = _matrix(op, convolution.filter, [], matrix_dims=filter_dims, convolution=convolution)
-    outer_count, inner_count = len(result_dims[0]), len(result_dims[1])  # dimensions behind a matrix's rows and columns
-    groups = [*batch_groups, consecutive(n, outer_count), consecutive(n + outer_count, inner_count)]
     initial_matrix = _matrix(op, output, batch_groups, matrix_dims=result_dims, convolution=convolution)
-    dims = [AffineExpr.dimension(i) for i in range(n + 3)]
-    outer, row, pixel, step = dims[:n], dims[n], dims[n + 1], dims[n + 2]
-    indices = ((row, step), (*outer, step, pixel), (*outer, row, pixel))
-    if convolution.channels_last:
-        indices = ((step, row), (*outer, pixel, step), (*outer, pixel, row))
-    filter_map, columns_map, result_map = (AffineMap(n + 3, 0, tuple(index)) for index in indices)
+
+    # Multiply in the loops [*batches, row, pixel, step].
+    filter_map, columns_map, result_map = _product_maps(n, convolution.channels_last)
     factors = [(filter_matrix, filter_map), (columns, columns_map)]
     if op.inputs[0] is not convolution.filter:  # the body expects the factors in the order of the convolution's inputs
         factors.reverse()
     operands = [*(matrix for matrix, _ in factors), initial_matrix]
     maps = [*(map_ for _, map_ in factors), result_map]
     product = rewrite_loops(op, operands, maps, [*["parallel"] * (n + 2), "reduction"])
+
+    # Expand the product to the dimensions of the old result.
+    outer_count, inner_count = len(result_dims[0]), len(result_dims[1])  # dimensions behind a matrix's rows and columns
+    groups = [*batch_groups, consecutive(n, outer_count), consecutive(n + outer_count, inner_count)]
     expand = tensor.ExpandShapeOp(product, dynamic_dims, reassociation(groups), list(type_.get_shape()), type_)
     insert_before(expand, op)
     replace_op(op, expand.results[0])
     move_below_readers(expand, groups)
+
+
+def _patches(
+    convolution: Convolution, patch_dims: tuple[tuple[int, ...], tuple[int, ...]], dynamic_dims: Sequence[SSAValue]
+) -> SSAValue:
+    """Copy the elements of the image into a tensor with one dimension per loop: batches, then the loops `patch_dims`.
+
+    dynamic_dims: the dynamic sizes of batches.
+    """
+    element = cast("TensorType[Attribute]", convolution.image.type).element_type
+    order = [*convolution.batches, *patch_dims[0], *patch_dims[1]]
+    patches_type = TensorType(element, [convolution.sizes[d] for d in order])
+    # For each loop of the convolution, its dimension of the patches; loops over filters do not index the image.
+    new_dims = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(convolution.sizes))]
+    image_index = AffineMap(
+        len(order), 0, tuple(r.replace_dims_and_symbols(new_dims, []) for r in convolution.image_map.results)
+    )
+    return insert_copy(convolution.op, convolution.image, image_index, patches_type, dynamic_dims)
+
+
+def _product_maps(batches: int, channels_last: bool) -> tuple[AffineMap, AffineMap, AffineMap]:
+    """Return the maps from the loops [*batches, row, pixel, step] to the indices of filter, columns and result."""
+    dims = [AffineExpr.dimension(i) for i in range(batches + 3)]
+    outer, row, pixel, step = dims[:batches], dims[batches], dims[batches + 1], dims[batches + 2]
+    if channels_last:
+        indices = ((step, row), (*outer, pixel, step), (*outer, pixel, row))
+    else:
+        indices = ((row, step), (*outer, step, pixel), (*outer, row, pixel))
+    filter_map, columns_map, result_map = (AffineMap(batches + 3, 0, tuple(index)) for index in indices)
+    return filter_map, columns_map, result_map
 
 
 def _matrix(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AnyFloat, TensorType, f32, f64
@@ -45,48 +47,79 @@ def softmax(
     source_type = source.type
     if not isinstance(source_type, TensorType) or not isinstance(source_type.element_type, AnyFloat):
         raise VerifyException(f"softmax works on tensors of floats, got {source_type}")
-    shape, rank = source_type.get_shape(), source_type.get_num_dims()
-    kept_dims = [d for d in range(rank) if d not in along]
-    identity, row_map = AffineMap.identity(rank), AffineMap(rank, 0, tuple(AffineExpr.dimension(d) for d in kept_dims))
-    row_type = TensorType(source_type.element_type, [shape[d] for d in kept_dims])
-    dynamic_sizes = [build.dim(source, d) for d in kept_dims if shape[d] == DYNAMIC]
-    is_parallel = tuple(d in kept_dims for d in range(rank))
-
-    def reduce(value: SSAValue, initial: float, combiner: type[arith.AddfOp] | type[arith.MaxnumfOp]) -> SSAValue:
-        """Combine the elements of each row with `initial`, and return the tensor of one result per row."""
-        fastmath = MAXIMUM_FLAGS if combiner is arith.MaxnumfOp else None
-        start = build.splat(initial, row_type, dynamic_sizes)
-        (rows,) = computed(
-            build, Structure((identity, row_map), is_parallel), [value], [start],
-            lambda body, x, acc: [body.add(combiner(acc, x, fastmath))],
-        )  # fmt: skip
-        return rows
-
-    elementwise = Structure((identity, row_map, identity), parallel=(True,) * rank)
+    rows = _Rows.of(build, source, along)
     element = source_type.element_type
     # Lower bounds for the maximum and the sum of a row. They change only a row of -inf, where x - maximum would be NaN
     # and the sum is 0: the sum of any other row is at least 1.
     lowest, one = (build.scalar(n, element) for n in (LOWEST[element], 1.0)) if is_masked else (None, None)
 
-    def at_least(body: BodyBuilder, x: SSAValue, bound: SSAValue | None) -> SSAValue:
-        """Return max(x, bound), or x if `bound` is None."""
-        return x if bound is None else body.add(arith.MaximumfOp(x, bound))
-
     def power(body: BodyBuilder, x: SSAValue, most: SSAValue, _: SSAValue) -> list[SSAValue]:
         """Emit exp(x - most) for one element; `most` is the maximum of its row."""
-        return [body.add(math.ExpOp(body.add(arith.SubfOp(x, at_least(body, most, lowest)))))]
+        return [body.add(math.ExpOp(body.add(arith.SubfOp(x, _at_least(body, most, lowest)))))]
 
     def quotient(body: BodyBuilder, x: SSAValue, total: SSAValue, _: SSAValue) -> list[SSAValue]:
         """Emit x / total for one element; `total` is the sum of its row, and at least 1 if `is_masked`."""
         # The reciprocal of a sum neither overflows nor loses digits, so that one division a row is sufficient.
         allowed = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_RECIP])
-        return [body.add(arith.DivfOp(x, at_least(body, total, one), allowed))]
+        return [body.add(arith.DivfOp(x, _at_least(body, total, one), allowed))]
 
-    largest = reduce(source, float("-inf"), arith.MaxnumfOp)
-    (powers,) = computed(build, elementwise, [source, largest], [output], power)
-    sums = reduce(powers, 0.0, arith.AddfOp)
-    (quotients,) = computed(build, elementwise, [powers, sums], [output], quotient)
+    largest = rows.reduced(source, float("-inf"), arith.MaxnumfOp, MAXIMUM_FLAGS)
+    (powers,) = computed(build, rows.elementwise, [source, largest], [output], power)
+    sums = rows.reduced(powers, 0.0, arith.AddfOp)
+    (quotients,) = computed(build, rows.elementwise, [powers, sums], [output], quotient)
     return quotients
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of a tensor x of floats: a row has the elements along the reduced dimensions.
+
+    Attributes:
+        build: Emits the operations.
+        type: Type of a tensor with one element per row: the shape of x without the reduced dimensions.
+        dynamic_sizes: Dynamic sizes of `type`.
+        reduction: Structure of a generic that reads a tensor of the shape of x, and computes one element per row.
+        elementwise: Structure of a generic that reads such a tensor and one element per row, and computes an element
+            for each element of x.
+    """
+
+    build: Build
+    type: TensorType[AnyFloat]
+    dynamic_sizes: list[SSAValue]
+    reduction: Structure
+    elementwise: Structure
+
+    @staticmethod
+    def of(build: Build, source: SSAValue, along: Sequence[int]) -> _Rows:
+        """Return the rows of `source` along the dimensions `along`."""
+        source_type = cast("TensorType[AnyFloat]", source.type)
+        shape, rank = source_type.get_shape(), source_type.get_num_dims()
+        kept_dims = [d for d in range(rank) if d not in along]
+        row_map = AffineMap(rank, 0, tuple(AffineExpr.dimension(d) for d in kept_dims))
+        identity = AffineMap.identity(rank)
+        return _Rows(
+            build=build,
+            type=TensorType(source_type.element_type, [shape[d] for d in kept_dims]),
+            dynamic_sizes=[build.dim(source, d) for d in kept_dims if shape[d] == DYNAMIC],
+            reduction=Structure((identity, row_map), parallel=tuple(d in kept_dims for d in range(rank))),
+            elementwise=Structure((identity, row_map, identity), parallel=(True,) * rank),
+        )
+
+    def reduced(
+        self, value: SSAValue, initial: float, combiner: type[arith.AddfOp] | type[arith.MaxnumfOp],
+        fastmath: arith.FastMathFlagsAttr | None = None,
+    ) -> SSAValue:  # fmt: skip
+        """Combine the elements of each row of `value` with `initial`, and return the tensor of one result per row."""
+        start = self.build.splat(initial, self.type, self.dynamic_sizes)
+        (results,) = computed(
+            self.build, self.reduction, [value], [start], lambda body, x, acc: [body.add(combiner(acc, x, fastmath))]
+        )
+        return results
+
+
+def _at_least(body: BodyBuilder, x: SSAValue, bound: SSAValue | None) -> SSAValue:
+    """Emit max(x, bound), or return x if `bound` is None."""
+    return x if bound is None else body.add(arith.MaximumfOp(x, bound))
 
 
 def _softmax(op: Operation, build: Build) -> None:

@@ -18,6 +18,9 @@ from pydispatch.compiler.normalize.build import Build
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 
+Before = Callable[["LoopBody", Sequence[SSAValue], Sequence[SSAValue]], SSAValue]
+"""Function of (code, a, b) that emits whether a precedes b in an order; an element is one value of each tensor."""
+
 
 class LoopBody(BodyBuilder):
     """Builder of the scalar body of a loop or generic, with arithmetic on indices, comparisons and loads.

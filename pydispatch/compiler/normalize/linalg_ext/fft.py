@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import cos, pi, sin
 
 from xdsl.dialects import arith
@@ -42,39 +43,43 @@ def _fft(op: Operation, build: Build) -> None:
     real, imaginary = (build.expand(value, blocks, groups) for value in op.outputs)
     # Inputs are the stage and, perhaps, the real and imaginary parts of the factors.
     factors = list(op.inputs[1:]) or _factors(build, half, type.element_type)
-
-    def read(*last: int | AffineExpr) -> AffineMap:
-        """Return the map from the loops to the indices of an element that is read.
-
-        `last` are its last two indices: the half, and the index in the half. The others, of the batch and the block,
-        are those of the loops.
-        """
-        first = tuple(AffineExpr.dimension(d) for d in range(rank - 2))
-        rest = tuple(AffineExpr.constant(e) if isinstance(e, int) else e for e in last)
-        return AffineMap(rank, 0, first + rest)
-
-    along = AffineExpr.dimension(rank - 1)
-    low, high, factor, whole = read(0, along), read(1, along), AffineMap(rank, 0, (along,)), AffineMap.identity(rank)
-
-    def butterfly(body: BodyBuilder, *values: SSAValue) -> list[SSAValue]:
-        """Emit the sum of two complex numbers, the second times a factor, in the first half of a block, and the
-        difference in the second half.
-        """
-        low_real, low_imaginary, high_real, high_imaginary, cosine, sine = values[:6]
-        real = body.binary("sub", body.binary("mul", high_real, cosine), body.binary("mul", high_imaginary, sine))
-        imaginary = body.binary("add", body.binary("mul", high_real, sine), body.binary("mul", high_imaginary, cosine))
-        is_first_half = body.add(arith.CmpiOp(body.add(IndexOp(rank - 2)), build.index(0), "eq"))
-        return [
-            body.add(arith.SelectOp(is_first_half, body.binary("add", a, b), body.binary("sub", a, b)))
-            for a, b in ((low_real, real), (low_imaginary, imaginary))
-        ]
-
+    along = AffineExpr.dimension(rank - 1)  # the index in a half
+    low, high = _element_of_half(rank, 0), _element_of_half(rank, 1)
+    factor, whole = AffineMap(rank, 0, (along,)), AffineMap.identity(rank)
     outputs = [build.empty(blocks, build.dynamic_dims(real)) for _ in range(2)]
     butterflies = computed(
         build, Structure((low, low, high, high, factor, factor, whole, whole), parallel=(True,) * rank),
-        [real, imaginary, real, imaginary, *factors], outputs, butterfly,
+        [real, imaginary, real, imaginary, *factors], outputs, partial(_butterfly, build, rank - 2),
     )  # fmt: skip
     build.replace(*(build.collapse(value, type, groups) for value in butterflies))
+
+
+def _element_of_half(rank: int, half: int) -> AffineMap:
+    """Return the map from the loops (batch, block, half, index) to the element of the same index in the given half."""
+    batch_and_block = tuple(AffineExpr.dimension(d) for d in range(rank - 2))
+    return AffineMap(rank, 0, (*batch_and_block, AffineExpr.constant(half), AffineExpr.dimension(rank - 1)))
+
+
+def _butterfly(build: Build, half_loop: int, body: BodyBuilder, *values: SSAValue) -> list[SSAValue]:
+    """Emit low + factor * high in the first half of a block, low - factor * high in the second, as complex numbers.
+
+    Args:
+        build: Builder of the code around the generic.
+        half_loop: The loop over the two halves of a block.
+        body: Builder of the generic's body.
+        values: Real and imaginary part of low, of high, and of the factor; then the elements of the outputs.
+
+    Returns:
+        The real and the imaginary part.
+    """
+    low_real, low_imaginary, high_real, high_imaginary, cosine, sine = values[:6]
+    real = body.binary("sub", body.binary("mul", high_real, cosine), body.binary("mul", high_imaginary, sine))
+    imaginary = body.binary("add", body.binary("mul", high_real, sine), body.binary("mul", high_imaginary, cosine))
+    is_first_half = body.add(arith.CmpiOp(body.add(IndexOp(half_loop)), build.index(0), "eq"))
+    return [
+        body.add(arith.SelectOp(is_first_half, body.binary("add", a, b), body.binary("sub", a, b)))
+        for a, b in ((low_real, real), (low_imaginary, imaginary))
+    ]
 
 
 def _factors(build: Build, half: int, element: Attribute) -> list[SSAValue]:

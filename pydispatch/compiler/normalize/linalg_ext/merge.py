@@ -12,28 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, math, scf, tensor
+from xdsl.dialects import arith, math, tensor
 from xdsl.dialects.builtin import IndexType, TensorType, UnitAttr, i64
-from xdsl.ir import Region, SSAValue
+from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernel_ir.kernel import UNPREDICTABLE
 from pydispatch.compiler.normalize.build import Build
-from pydispatch.compiler.normalize.linalg_ext.code import LoopBody, element_of, host_loop, recurrence
+from pydispatch.compiler.normalize.linalg_ext.code import Before, LoopBody, element_of, host_loop, recurrence
+from pydispatch.compiler.normalize.linalg_ext.insertion import MOST_SELECTED, selected_rows
 from pydispatch.compiler.normalize.linalg_ext.rows import Mixed, as_value, blocks_of, joined_blocks, size_of
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.linalg.structure import shape_of
 
-MOST_SELECTED = 16
-"""Most elements of a row that are selected by insertion: they stay in registers. More of them are merged."""
-
-SEGMENT = 1024
-"""Least elements of a segment of a row: a segment is one thread's, and shorter ones insert more of their elements."""
-
 BLOCK = 256
 """Elements of a block: its bisection costs little beside them, and long rows have many blocks."""
-
-Before = Callable[[LoopBody, Sequence[SSAValue], Sequence[SSAValue]], SSAValue]
-"""Whether the elements of a, one of each tensor, come before those of b."""
 
 
 def sorted_rows(
@@ -90,7 +82,7 @@ def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, cou
     size = size_of(build, tensors[0], axis=1)
     # Of more than a quarter of a row, a sort of the whole row costs no more.
     if isinstance(size, int) and count <= min(MOST_SELECTED, size // 4):
-        return _selected(build, tensors, size, before, count)
+        return selected_rows(build, tensors, size, before, count)
     if isinstance(size, int) and size < 4 * length:
         return sorted_rows(build, tensors, before)
     runs = sorted_rows(build, tensors, before, most_passes=length.bit_length() - 1)  # runs of 1 become runs of `length`
@@ -104,92 +96,6 @@ def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, cou
 
     passes = as_value(build, _passes(build, blocks_of(build, size, length), most=None))  # until one run is left
     return host_loop(build, passes, [as_value(build, size), *runs], again)[1:]
-
-
-def _selected(build: Build, tensors: Sequence[SSAValue], size: int, before: Before, count: int) -> list[SSAValue]:
-    """Return the first `count` elements in order of each row, by insertion.
-
-    One pass inserts each element that precedes the last of the elements that were selected so far. A long row is
-    divided into segments, from which elements are selected in parallel; then from the selected elements of all
-    segments.
-
-    A `pyd.recurrence` along the last dimension of (row, segment, element) stores the results. It carries `count` slots
-    in order, each with one value of each tensor.
-
-    Args:
-        build: Builder of the code.
-        tensors: Tensors, (rows, n) each, that are ordered together.
-        size: Number of elements n of a row.
-        before: Function that emits whether one element precedes another.
-        count: Number of elements to select.
-    """
-    segments = max(1, size // SEGMENT)
-    length, rows, width = size // segments, shape_of(tensors[0].type)[0], len(tensors)
-    dynamic = [build.dim(tensors[0], 0)] if rows == DYNAMIC else []
-
-    def first(code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
-        """Emit the loop over the segment at (row, segment), and return the selected elements, the carried slots.
-
-        All slots begin with the first element of the segment: the first steps overwrite them (`has_free_slot`).
-        """
-        row, segment = at
-        start = code.times(segment, code.index(length))
-        is_last = code.equal(segment, code.index(segments - 1))
-        steps = code.select(is_last, code.index(size - (segments - 1) * length), code.index(length))
-
-        def insert(inner: LoopBody, position: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
-            """Insert the element at `position` if it precedes the last of the slots, `width` carried values each."""
-            new = [inner.extract(t, [row, inner.plus(start, position)]) for t in tensors]
-            has_free_slot = inner.less(position, inner.index(count))
-            last_selected = carried[-width:]
-            is_selected = inner.add(arith.OrIOp(has_free_slot, before(inner, new, last_selected)))
-            then, other = LoopBody([]), LoopBody([])
-            then.block.add_op(scf.YieldOp(*_inserted(then, before, position, new, carried)))
-            other.block.add_op(scf.YieldOp(*carried))
-            branch = scf.IfOp(is_selected, [v.type for v in carried], Region(then.block), Region(other.block))
-            inner.block.add_op(branch)
-            return list(branch.results)
-
-        return code.loop(steps, [code.extract(t, [row, start]) for t in tensors] * count, insert)
-
-    def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
-        """Return the next selected element, the first slot, and rotate the others to the front."""
-        first_slot, others = carried[:width], carried[width:]
-        return others + first_slot, first_slot
-
-    types = [TensorType(element_of(t), [rows, segments, count]) for t in tensors]
-    selected = [joined_blocks(build, t) for t in recurrence(build, types, dynamic, along=2, first=first, step=step)]
-    if segments == 1:
-        return selected
-    # The recursion ends: each level divides the number of elements by SEGMENT / count or more.
-    return _selected(build, selected, segments * count, before, count)
-
-
-def _inserted(
-    code: LoopBody, before: Before, seen: SSAValue, new: list[SSAValue], carried: list[SSAValue]
-) -> list[SSAValue]:
-    """Insert an element into the selected elements, after equal ones, and return as many as before.
-
-    The new element is inserted once, also where `before` is no order because of NaN: no element appears twice.
-
-    Args:
-        code: Receives the code.
-        before: Function that emits whether one element precedes another.
-        seen: Number of elements of the segment before the new one: slots from this index on are free.
-        new: The new element, one value of each tensor.
-        carried: The slots of selected elements in order, each with one value of each tensor.
-    """
-    width, result = len(new), list[SSAValue]()
-    arriving = new  # the element for the next slot: the new one, or after its insertion the one it displaced
-    is_placed: SSAValue | None = None
-    for i in range(0, len(carried), width):
-        slot = carried[i : i + width]
-        is_free = code.opposite(code.less(code.index(i // width), seen))
-        precedes = code.add(arith.OrIOp(is_free, before(code, new, slot)))
-        is_placed = precedes if is_placed is None else code.add(arith.OrIOp(is_placed, precedes))
-        result += [code.select(is_placed, *pair) for pair in zip(arriving, slot, strict=True)]
-        arriving = [code.select(is_placed, *pair) for pair in zip(slot, new, strict=True)]
-    return result
 
 
 def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: int, before: Before) -> list[SSAValue]:

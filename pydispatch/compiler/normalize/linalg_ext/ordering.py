@@ -11,8 +11,8 @@ from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.generics import generic
-from pydispatch.compiler.normalize.linalg_ext.code import LoopBody, element_of, require_tensors
-from pydispatch.compiler.normalize.linalg_ext.merge import Before, first_of_rows, sorted_rows
+from pydispatch.compiler.normalize.linalg_ext.code import Before, LoopBody, element_of, require_tensors
+from pydispatch.compiler.normalize.linalg_ext.merge import first_of_rows, sorted_rows
 from pydispatch.compiler.normalize.linalg_ext.rows import (
     Mixed,
     along_again,

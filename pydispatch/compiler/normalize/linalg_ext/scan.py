@@ -7,11 +7,12 @@ Element i of a scan combines the elements 0 to i of its row (inclusive), or an i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
@@ -105,63 +106,123 @@ def _in_order(op: Scan, build: Build) -> SSAValue:
 
 def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
     """Scan rows in blocks, and return the results: compute the total of each block, its initial value, then the
-    elements. Elements that the last block of a row has after the row's end are the identity, and change nothing.
+    elements.
 
     combining: the operation that combines two values.
     """
-    values, initial_values = collapsed_rows(build, op.inputs[0]), op.outputs[1]
-    element = element_of(values)
-    neutral = identity_of(combining, element)
-    assert neutral is not None
-    rows, size = shape_of(values.type)[0], build.dim(values, 1)
-    blocks = blocks_of(build, size_of(build, values, axis=1), BLOCK)
-    count = blocks if isinstance(blocks, int) else DYNAMIC
-    dynamic = [] if isinstance(blocks, int) else [blocks]
+    scan = _BlockScan.of(op, build, combining)
+    starts = scan.starts(scan.totals())
+    results = joined_blocks(build, scan.results(starts))
+    results = sliced_rows(build, results, size_of(build, scan.values, axis=1))
+    return expanded_rows(build, results, shape_of(op.outputs[0].type), build.dynamic_dims(op.inputs[0]))
 
-    def value_at(code: LoopBody, row: SSAValue, block: SSAValue, offset: SSAValue) -> SSAValue:
+
+@dataclass(frozen=True)
+class _BlockScan:
+    """Emitter of a scan in blocks. Call `totals`, then `starts`, then `results`.
+
+    Blocks have BLOCK elements. Elements that the last block of a row has after the row's end are the identity of the
+    combining operation, and change nothing.
+
+    Attributes:
+        op: The scan.
+        build: Builder of the code.
+        values: The scanned tensor, with its outer dimensions collapsed: (rows, n).
+        neutral: Identity of the combining operation.
+        size: Number of elements of a row, n.
+        shape: Numbers of rows and of blocks in a row, each DYNAMIC if it is not known.
+        dynamic: The number of blocks in a row, if it is dynamic.
+    """
+
+    op: Scan
+    build: Build
+    values: SSAValue
+    neutral: Attribute
+    size: SSAValue
+    shape: tuple[int, int]
+    dynamic: list[SSAValue]
+
+    @staticmethod
+    def of(op: Scan, build: Build, combining: Operation) -> _BlockScan:
+        """Return the emitter of a scan whose body is the operation `combining`."""
+        values = collapsed_rows(build, op.inputs[0])
+        neutral = identity_of(combining, element_of(values))
+        assert neutral is not None
+        size = build.dim(values, 1)
+        blocks = blocks_of(build, size_of(build, values, axis=1), BLOCK)
+        return _BlockScan(
+            op=op,
+            build=build,
+            values=values,
+            neutral=neutral,
+            size=size,
+            shape=(shape_of(values.type)[0], blocks if isinstance(blocks, int) else DYNAMIC),
+            dynamic=[] if isinstance(blocks, int) else [blocks],
+        )
+
+    def totals(self) -> SSAValue:
+        """Return the tensor (rows, blocks) of the combination of all elements of each block."""
+        element = element_of(self.values)
+        body = LoopBody([element, element])
+        _, running_total = body.block.args
+        row, block, offset = (body.add(IndexOp(d)) for d in range(3))
+        (sum_,) = body.inline(self.op.body, [running_total, self._value_at(body, row, block, offset)])
+        steps = self.build.empty(TensorType(element, [BLOCK]), [])  # only states the size of the loop over a block
+        structure = Structure((projection(3, [2]), projection(3, [0, 1])), parallel=(True, True, False))
+        identity = self.build.add(arith.ConstantOp(self.neutral)).result
+        start = self.build.add(tensor.SplatOp(identity, self.dynamic, self._totals_type())).result
+        (totals,) = generic(self.build, structure, [steps], [start], body.finish(sum_))
+        return totals
+
+    def starts(self, totals: SSAValue) -> SSAValue:
+        """Return the tensor (rows, blocks) of the value that each block begins with: an exclusive scan of `totals`."""
+        op = self.op
+
+        def first(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
+            """Emit the value that the first block of a row begins with."""
+            if op.is_inclusive:
+                return [code.add(arith.ConstantOp(self.neutral))]
+            (row_number,) = row  # the outer dimensions are collapsed here, but not those of the initial values
+            initial_values = op.outputs[1]
+            return [code.extract(initial_values, _split(code, row_number, shape_of(initial_values.type)))]
+
+        def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+            """Return the value to carry on, with which the next block begins, and the value that this block begins
+            with.
+            """
+            return code.inline(op.body, [carried[0], code.extract(totals, at)]), carried
+
+        (starts,) = recurrence(self.build, [self._totals_type()], self.dynamic, along=1, first=first, step=step)
+        return starts
+
+    def results(self, starts: SSAValue) -> SSAValue:
+        """Return the tensor (rows, blocks, BLOCK) of scanned elements. starts: the values that blocks begin with."""
+        op = self.op
+
+        def first(code: LoopBody, block: list[SSAValue]) -> list[SSAValue]:
+            """Emit the value that the block at (row, block) begins with."""
+            return [code.extract(starts, block)]
+
+        def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+            """Return the value to carry on, and the result at (row, block, offset): an exclusive scan's element is the
+            combination of the elements before it.
+            """
+            combined = code.inline(op.body, [carried[0], self._value_at(code, *at)])
+            return combined, combined if op.is_inclusive else carried
+
+        type_ = TensorType(element_of(self.values), [*self.shape, BLOCK])
+        (results,) = recurrence(self.build, [type_], self.dynamic, along=2, first=first, step=step)
+        return results
+
+    def _totals_type(self) -> TensorType[Attribute]:
+        """Return the type of a tensor with one value per block, (rows, blocks)."""
+        return TensorType(element_of(self.values), list(self.shape))
+
+    def _value_at(self, code: LoopBody, row: SSAValue, block: SSAValue, offset: SSAValue) -> SSAValue:
         """Emit the element at an offset in a block; the identity after the end of the row."""
         column = code.plus(code.times(block, code.index(BLOCK)), offset)
-        inside = code.less(column, size)
-        return code.select(inside, code.extract(values, [row, column]), code.add(arith.ConstantOp(neutral)))
-
-    totals_type = TensorType(element, [rows, count])
-    total = LoopBody([element, element])
-    _, running_total = total.block.args
-    row_block_and_offset = [total.add(IndexOp(d)) for d in range(3)]
-    (sum_,) = total.inline(op.body, [running_total, value_at(total, *row_block_and_offset)])
-    steps = build.empty(TensorType(element, [BLOCK]), [])  # only states the size of the loop over a block's elements
-    structure = Structure((projection(3, [2]), projection(3, [0, 1])), parallel=(True, True, False))
-    identity = build.add(arith.ConstantOp(neutral)).result
-    start = build.add(tensor.SplatOp(identity, dynamic, totals_type)).result
-    (totals,) = generic(build, structure, [steps], [start], total.finish(sum_))
-
-    def first_start(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
-        """Emit the value that the first block of a row begins with."""
-        if op.is_inclusive:
-            return [code.add(arith.ConstantOp(neutral))]
-        (row_number,) = row  # the outer dimensions are collapsed here, but not those of the initial values
-        return [code.extract(initial_values, _split(code, row_number, shape_of(initial_values.type)))]
-
-    def add_total(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
-        """Return the value to carry on, with which the next block begins, and the value that this block begins with."""
-        return code.inline(op.body, [carried[0], code.extract(totals, at)]), carried
-
-    (starts,) = recurrence(build, [totals_type], dynamic, along=1, first=first_start, step=add_total)
-
-    def first(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
-        """Emit the value that the block at (row, block) begins with."""
-        return [code.extract(starts, row)]
-
-    def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
-        """Return the value to carry on, and the result at (row, block, offset), see `_in_order`."""
-        combined = code.inline(op.body, [carried[0], value_at(code, *at)])
-        return combined, combined if op.is_inclusive else carried
-
-    type_ = TensorType(element, [rows, count, BLOCK])
-    (results,) = recurrence(build, [type_], dynamic, along=2, first=first, step=step)
-    results = sliced_rows(build, joined_blocks(build, results), size_of(build, values, axis=1))
-    shape = shape_of(op.outputs[0].type)
-    return expanded_rows(build, results, shape, build.dynamic_dims(op.inputs[0]))
+        inside = code.less(column, self.size)
+        return code.select(inside, code.extract(self.values, [row, column]), code.add(arith.ConstantOp(self.neutral)))
 
 
 def _split(code: LoopBody, row: SSAValue, shape: Sequence[int]) -> list[SSAValue]:

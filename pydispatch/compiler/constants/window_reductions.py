@@ -1,0 +1,244 @@
+"""Recognition of convolutions and poolings in channels-first layout, and whether their conversion pays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType, TensorType, i32
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import Attribute, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from pydispatch.compiler.constants.known import KnownConstants
+from pydispatch.compiler.constants.padded_channels import GROUP
+from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
+from pydispatch.ir.affine_maps import is_projected_permutation
+from pydispatch.ir.structured import Structured, structured
+from pydispatch.ir.values import shape_of
+
+FEWEST_CHANNELS = 16
+"""Minimum number of filters, and of channels, of a convolution: with fewer, pixels fill the vectors better than
+channels. For the channels of a byte convolution with a window, the minimum is `GROUP`."""
+
+MANY_CHANNELS = 32
+"""Minimum number of channels, and of filters, of a float convolution that is worth transpositions at both ends."""
+
+FEW_PIXELS = 256
+"""Maximum number of pixels of a 1x1 float convolution that is worth the transpositions. With so few pixels, channels
+first leaves much of the vectors and register blocks empty. With more pixels, both layouts are equally fast."""
+
+
+@dataclass(frozen=True)
+class WindowReduction:
+    """Channels-first operation that can be rewritten: a convolution (also 1x1), a depthwise convolution or a pooling.
+
+    Example: a convolution of an image [batch, channels, height, width] with a result [batch, filters, height, width]
+    has `image_channel_dim` 1 and `result_channel_dim` 1.
+
+    Attributes:
+        op: The `linalg.generic` of the operation.
+        image: The operand that is read through windows; its channels precede its spatial dimensions.
+        image_channel_dim: Dimension of the image that indexes its channels.
+        result_channel_dim: Dimension of the result that indexes its channels (the filters of a convolution).
+        pays: Whether the rewrite pays even with transpositions at both ends; otherwise only next to one that pays.
+    """
+
+    op: GenericOp
+    image: SSAValue
+    image_channel_dim: int
+    result_channel_dim: int
+    pays: bool
+
+
+def window_reduction(op: GenericOp, known: KnownConstants, converts_floats: bool) -> WindowReduction | None:
+    """Return a generic as a window reduction that can be rewritten; None for other operations.
+
+    known: the values that are constant when the program runs. converts_floats: whether float convolutions, and
+    operations on each channel alone, are rewritten too.
+    """
+    generic = structured(op)
+    if (
+        not generic.has_reduction_loops
+        or len(op.results) != 1
+        or not is_projected_permutation(generic.maps[-1])
+        or not _has_static_sizes(generic)
+    ):
+        return None
+    contraction = contraction_of(op)
+    if contraction is not None and len(op.inputs) == 2:
+        convolution = _convolution(op, contraction, known, converts_floats)
+        if convolution is not None:  # None for a depthwise convolution, and for one that stays channels-first
+            return convolution
+    return _channelwise_windows(op, generic) if converts_floats else None
+
+
+def _has_static_sizes(generic: Structured) -> bool:
+    """Return whether all sizes are static, except for the batch size, which is the first dimension of the result."""
+    batch_index = generic.maps[-1].results[:1]
+    return all(
+        size >= 0 or map_.results[axis : axis + 1] == batch_index
+        for value, map_ in zip(generic.operands, generic.maps, strict=True) for axis, size in enumerate(shape_of(value))
+    )  # fmt: skip
+
+
+def _convolution(
+    op: GenericOp, contraction: Contraction, known: KnownConstants, converts_floats: bool
+) -> WindowReduction | None:
+    """Return a convolution as a window reduction; None for other contractions.
+
+    The convolution sums over windows and channels of an image, times a filter [filters, channels, height, width]. The
+    filter loop indexes the channels of the result. `known` has the values that are constant when the program runs.
+    """
+    generic = contraction.generic
+    result_dims = [cast(AffineDimExpr, r).position for r in generic.maps[-1].results]
+    for filter_, image in ((contraction.a, contraction.b), (contraction.b, contraction.a)):
+        filter_loop = _filter_loop(filter_, set(generic.reduced_loops))
+        if filter_loop is None or filter_loop not in result_dims or filter_loop in image.dims:
+            continue
+        # In channels-first order the loops over the pixels of the result follow its filters.
+        pixel_loops = result_dims[result_dims.index(filter_loop) + 1 :]
+        channel_axis = _leading_channel_axis(generic, image, pixel_loops)
+        if channel_axis is None:
+            continue
+        sizes = [size or 0 for size in generic.extents]  # 0 for a dynamic one, which only the batch size can be
+        counts = _Counts(
+            filters=sizes[filter_loop],
+            channels=shape_of(contraction.tensor_of(image))[channel_axis],
+            pixels=math.prod(sizes[loop] for loop in pixel_loops),
+            has_window=len(generic.reduced_loops) > 1,
+        )
+        if _multiplies_bytes(contraction, image) and counts.fill_groups_of_bytes():
+            pays = True
+        elif (
+            converts_floats
+            and _multiplies_constant_floats(contraction, filter_, image, known)
+            and counts.filters >= FEWEST_CHANNELS
+        ):
+            pays = counts.pay_for_floats()
+        else:
+            return None
+        return WindowReduction(
+            op=op,
+            image=contraction.tensor_of(image),
+            image_channel_dim=channel_axis,
+            result_channel_dim=result_dims.index(filter_loop),
+            pays=pays,
+        )
+    return None
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """Sizes of a convolution, which decide whether its rewrite pays.
+
+    Attributes:
+        filters: Number of filters.
+        channels: Number of channels of the image.
+        pixels: Number of pixels of the result, per image.
+        has_window: Whether the convolution sums over windows; a 1x1 convolution does not.
+    """
+
+    filters: int
+    channels: int
+    pixels: int
+    has_window: bool
+
+    def fill_groups_of_bytes(self) -> bool:
+        """Return whether byte products sum whole groups of channels, and enough of them."""
+        fewest_channels = GROUP if self.has_window else FEWEST_CHANNELS
+        return self.filters >= FEWEST_CHANNELS and self.channels >= fewest_channels and self.channels % GROUP == 0
+
+    def pay_for_floats(self) -> bool:
+        """Return whether the rewrite of a float convolution pays even with transpositions at both ends."""
+        are_channels_many = min(self.filters, self.channels) >= MANY_CHANNELS
+        return are_channels_many and (self.has_window or self.pixels <= FEW_PIXELS)
+
+
+def _leading_channel_axis(generic: Structured, image: Factor, pixel_loops: Sequence[int]) -> int | None:
+    """Return the axis of an image's channels if they precede its spatial axes.
+
+    Return None for an image with its channels last, for a plain matrix, and for a factor that is no image.
+
+    Args:
+        generic: The contraction.
+        image: The factor.
+        pixel_loops: Loops over the pixels of the result.
+    """
+    exprs = generic.maps[image.main_input].results  # the index of each image axis
+    channel_axes = [
+        a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in generic.reduced_loops
+    ]
+    spatial_axes = [a for a, r in enumerate(exprs) if not set(pixel_loops).isdisjoint(r.used_dims())]
+    if len(channel_axes) != 1 or not spatial_axes:
+        return None
+    is_matmul = len(pixel_loops) < 2 and len(generic.reduced_loops) == 1
+    is_channels_last = spatial_axes[0] < channel_axes[0]
+    return None if is_matmul or is_channels_last else channel_axes[0]
+
+
+def _filter_loop(filter_: Factor, reduction_loops: set[int]) -> int | None:
+    """Return the loop over the filters: it indexes the first dimension of a factor [filters, channels, ...].
+
+    Return None unless the reduction loops index all other dimensions, one each: the factor is then no filter.
+    """
+    dims = filter_.axis_dims
+    if not dims or dims[0] in reduction_loops:
+        return None
+    others_are_reduced = set(dims[1:]) == reduction_loops and len(dims) == len(reduction_loops) + 1
+    return dims[0] if others_are_reduced else None
+
+
+def _multiplies_bytes(contraction: Contraction, image: Factor) -> bool:
+    """Return whether a contraction multiplies bytes of the image and accumulates in i32."""
+    element = cast("TensorType[Attribute]", contraction.tensor_of(image).type).element_type
+    return contraction.acc == i32 and isinstance(element, IntegerType) and element.width.data == 8
+
+
+def _multiplies_constant_floats(
+    contraction: Contraction, filter_: Factor, image: Factor, known: KnownConstants
+) -> bool:
+    """Return whether a contraction multiplies f32 or f64 elements, not widened ones, by a constant filter."""
+    if not (image.is_element and filter_.is_element and known.is_known(contraction.tensor_of(filter_))):
+        return False
+    element = cast("TensorType[Attribute]", contraction.tensor_of(image).type).element_type
+    return isinstance(element, Float32Type | Float64Type) and element == contraction.acc
+
+
+def _channelwise_windows(op: GenericOp, generic: Structured) -> WindowReduction | None:
+    """Return an operation on each channel alone (pooling, a depthwise convolution) as a window reduction.
+
+    Return None for other operations, and if the result has its channels last already. The rewrite pays only next to
+    others. The image's channels are a dimension that the result has too: the last one before the windows, or the last
+    of all. A pooling with the result (n, c, h, w) reads (n, c, h + kh, w + kw): its kept axes are n and c, its channels
+    are axis 1.
+    """
+    result_dims = [cast(AffineDimExpr, r).position for r in generic.maps[-1].results]
+    images = [v for v, m in zip(generic.inputs, generic.maps, strict=False) if has_sliding_index(m)]
+    if len(images) != 1:
+        return None
+    exprs = generic.maps[generic.inputs.index(images[0])].results
+    sliding_axes = [a for a, r in enumerate(exprs) if not isinstance(r, AffineDimExpr)]
+    kept_axes = [a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in result_dims]
+    channel_axes = [a for a in kept_axes if a < sliding_axes[0] or a == len(exprs) - 1]
+    if any(isinstance(r, AffineDimExpr) and r.position in generic.reduced_loops for r in exprs):
+        return None  # an image axis is a reduction loop: each result sums several channels
+    if not channel_axes or shape_of(images[0])[channel_axes[-1]] < FEWEST_CHANNELS:
+        return None
+    result_channel_dim = result_dims.index(cast(AffineDimExpr, exprs[channel_axes[-1]]).position)
+    if result_channel_dim == len(result_dims) - 1:
+        return None
+    return WindowReduction(
+        op=op,
+        image=images[0],
+        image_channel_dim=channel_axes[-1],
+        result_channel_dim=result_channel_dim,
+        pays=False,
+    )
+
+
+def has_sliding_index(map_: AffineMap) -> bool:
+    """Return whether a map has an index that is more than one loop dimension, such as that of a sliding window."""
+    return any(not isinstance(r, AffineDimExpr) for r in map_.results)

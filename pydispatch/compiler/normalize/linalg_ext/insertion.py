@@ -1,0 +1,141 @@
+"""The first elements of rows by insertion: one pass over a row, which keeps a few elements in order in registers.
+
+Functions emit code. Tensors have the shape (rows, n); of several tensors, an element is one value of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Region, SSAValue
+
+from pydispatch.compiler.normalize.build import Build
+from pydispatch.compiler.normalize.linalg_ext.code import Before, LoopBody, element_of, recurrence
+from pydispatch.compiler.normalize.linalg_ext.rows import joined_blocks
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.linalg.structure import shape_of
+
+MOST_SELECTED = 16
+"""Most elements of a row that are selected by insertion: they stay in registers. More of them are merged."""
+
+SEGMENT = 1024
+"""Least elements of a segment of a row: a segment is one thread's, and shorter ones insert more of their elements."""
+
+
+def selected_rows(build: Build, tensors: Sequence[SSAValue], size: int, before: Before, count: int) -> list[SSAValue]:
+    """Return the first `count` elements in order of each row.
+
+    A long row is divided into segments, from which elements are selected in parallel; then from the selected elements
+    of all segments.
+
+    Args:
+        build: Builder of the code.
+        tensors: Tensors, (rows, n) each, that are ordered together.
+        size: Number of elements n of a row.
+        before: Function that emits whether one element precedes another.
+        count: Number of elements to select.
+    """
+    segments, rows = max(1, size // SEGMENT), shape_of(tensors[0].type)[0]
+    selection = _Selection(tensors=tensors, size=size, segments=segments, before=before, count=count)
+    types = [TensorType(element_of(t), [rows, segments, count]) for t in tensors]
+    dynamic = [build.dim(tensors[0], 0)] if rows == DYNAMIC else []
+    results = recurrence(build, types, dynamic, along=2, first=selection.select, step=selection.take_first)
+    selected = [joined_blocks(build, t) for t in results]
+    if segments == 1:
+        return selected
+    # The recursion ends: each level divides the number of elements by SEGMENT / count or more.
+    return selected_rows(build, selected, segments * count, before, count)
+
+
+@dataclass(frozen=True)
+class _Selection:
+    """Emitter of the selection: a recurrence over (row, segment, selected element).
+
+    It carries `count` slots in order, each with one value of each tensor. `select` fills them at the start of a
+    segment, and each `take_first` stores one.
+
+    Attributes:
+        tensors: Tensors, (rows, n) each, that are ordered together.
+        size: Number of elements n of a row.
+        segments: Number of segments of a row; the last one may be longer.
+        before: Function that emits whether one element precedes another.
+        count: Number of elements to select from each segment.
+    """
+
+    tensors: Sequence[SSAValue]
+    size: int
+    segments: int
+    before: Before
+    count: int
+
+    def select(self, code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
+        """Emit the loop over the segment at (row, segment), and return its first elements in order, the slots.
+
+        All slots begin with the first element of the segment: the first steps overwrite them.
+        """
+        row, segment = at
+        length = self.size // self.segments
+        start = code.times(segment, code.index(length))
+        is_last = code.equal(segment, code.index(self.segments - 1))
+        steps = code.select(is_last, code.index(self.size - (self.segments - 1) * length), code.index(length))
+
+        def step(inner: LoopBody, position: SSAValue, slots: list[SSAValue]) -> Sequence[SSAValue]:
+            """Insert the element at `position` of the segment into the slots if it is among the first elements."""
+            element = [inner.extract(t, [row, inner.plus(start, position)]) for t in self.tensors]
+            return self._insert_if_selected(inner, position, element, slots)
+
+        return code.loop(steps, [code.extract(t, [row, start]) for t in self.tensors] * self.count, step)
+
+    def _insert_if_selected(
+        self, code: LoopBody, position: SSAValue, element: list[SSAValue], slots: list[SSAValue]
+    ) -> list[SSAValue]:
+        """Emit the insertion of an element if a slot is free, or if the element precedes the last slot.
+
+        position: index of the element in its segment, so many slots are in use.
+        """
+        has_free_slot = code.less(position, code.index(self.count))
+        last_slot = slots[-len(self.tensors) :]
+        is_selected = code.add(arith.OrIOp(has_free_slot, self.before(code, element, last_slot)))
+        then, other = LoopBody([]), LoopBody([])
+        then.block.add_op(scf.YieldOp(*_inserted(then, self.before, position, element, slots)))
+        other.block.add_op(scf.YieldOp(*slots))
+        branch = scf.IfOp(is_selected, [v.type for v in slots], Region(then.block), Region(other.block))
+        code.block.add_op(branch)
+        return list(branch.results)
+
+    def take_first(
+        self, code: LoopBody, at: list[SSAValue], carried: list[SSAValue]
+    ) -> tuple[list[SSAValue], list[SSAValue]]:
+        """Return the slots rotated by one, and the next selected element, the first slot."""
+        first_slot, others = carried[: len(self.tensors)], carried[len(self.tensors) :]
+        return others + first_slot, first_slot
+
+
+def _inserted(
+    code: LoopBody, before: Before, seen: SSAValue, new: list[SSAValue], carried: list[SSAValue]
+) -> list[SSAValue]:
+    """Insert an element into the selected elements, after equal ones, and return as many as before.
+
+    The new element is inserted once, also where `before` is no order because of NaN: no element appears twice.
+
+    Args:
+        code: Receives the code.
+        before: Function that emits whether one element precedes another.
+        seen: Number of elements of the segment before the new one: slots from this index on are free.
+        new: The new element, one value of each tensor.
+        carried: The slots of selected elements in order, each with one value of each tensor.
+    """
+    width, result = len(new), list[SSAValue]()
+    arriving = new  # the element for the next slot: the new one, or after its insertion the one it displaced
+    is_placed: SSAValue | None = None
+    for i in range(0, len(carried), width):
+        slot = carried[i : i + width]
+        is_free = code.opposite(code.less(code.index(i // width), seen))
+        precedes = code.add(arith.OrIOp(is_free, before(code, new, slot)))
+        is_placed = precedes if is_placed is None else code.add(arith.OrIOp(is_placed, precedes))
+        result += [code.select(is_placed, *pair) for pair in zip(arriving, slot, strict=True)]
+        arriving = [code.select(is_placed, *pair) for pair in zip(slot, new, strict=True)]
+    return result
