@@ -90,31 +90,13 @@ def _to_command(call: Operation, declaration: Operation) -> None:
     block = call.parent
     assert block is not None
     ties = _ties(declaration, len(call.results))
-    # A call that states no ties has those of the declaration.
-    if _ties(call, len(call.results)) == [-1] * len(call.results):
-        call.properties.pop("tied_operands", None)
-        if (tied_operands := declaration.properties.get("tied_operands")) is not None:
-            call.properties["tied_operands"] = tied_operands
+    _inherit_ties(call, declaration)
     _check_signature(call, declaration)  # the call's own ties must be those of the declaration
-
-    def dims(value: SSAValue, type: Attribute) -> list[SSAValue]:
-        """Emit the sizes of the dynamic dimensions of `type`, read from the tensor `value`, before the call."""
-        sizes: list[SSAValue] = []
-        for axis, size in enumerate(type.get_shape() if isinstance(type, TensorType) else ()):
-            if size < 0:
-                index = arith.ConstantOp(IntegerAttr(axis, IndexType()))
-                size_op = tensor.DimOp(value, index.result)
-                for op in (index, size_op):
-                    set_location(op, call)
-                    block.insert_op_before(op, call)
-                sizes.append(size_op.result)
-        return sizes
-
-    argument_dims = [dim for value in call.operands for dim in dims(value, value.type)]
+    argument_dims = [dim for value in call.operands for dim in _dynamic_sizes(call, value, value.type)]
     result_dims: list[SSAValue] = []
     for position, (result, tied) in enumerate(zip(call.results, ties, strict=True)):
         if tied >= 0:
-            result_dims += dims(call.operands[tied], result.type)
+            result_dims += _dynamic_sizes(call, call.operands[tied], result.type)
         elif isinstance(result.type, TensorType) and any(n < 0 for n in result.type.get_shape()):
             raise CompileError(
                 f"the sizes of result {position} of '@{callee_name(call)}' are not known", location_of(call),
@@ -127,6 +109,30 @@ def _to_command(call: Operation, declaration: Operation) -> None:
     set_location(command, call)
     block.insert_op_before(command, call)
     replace_op(call, *command.results)
+
+
+def _inherit_ties(call: Operation, declaration: Operation) -> None:
+    """Tie the results of a call that states no ties as its declaration does."""
+    if _ties(call, len(call.results)) == [-1] * len(call.results):
+        call.properties.pop("tied_operands", None)
+        if (tied_operands := declaration.properties.get("tied_operands")) is not None:
+            call.properties["tied_operands"] = tied_operands
+
+
+def _dynamic_sizes(call: Operation, value: SSAValue, type: Attribute) -> list[SSAValue]:
+    """Insert before a call the sizes of the dynamic dimensions of `type`, read from the tensor `value`."""
+    block = call.parent
+    assert block is not None
+    sizes: list[SSAValue] = []
+    for axis, size in enumerate(type.get_shape() if isinstance(type, TensorType) else ()):
+        if size < 0:
+            index = arith.ConstantOp(IntegerAttr(axis, IndexType()))
+            size_op = tensor.DimOp(value, index.result)
+            for op in (index, size_op):
+                set_location(op, call)
+                block.insert_op_before(op, call)
+            sizes.append(size_op.result)
+    return sizes
 
 
 def command_call(

@@ -42,15 +42,10 @@ def _move_below_reader(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tenso
 
     groups: for each dimension of the operand, the dimensions of the result.
     """
-    uses = list(expand.result.uses)
-    user = uses[0].operation if len(uses) == 1 else None
-    if not isinstance(user, GenericOp) or user.parent is not expand.parent or len(user.results) != 1:
+    user = _only_elementwise_reader(expand)
+    if user is None:
         return None
     generic = structured(user)
-    if set(generic.iterators) != {"parallel"} or generic.maps[-1] != AffineMap.identity(len(shape_of(expand.result))):
-        return None
-    if any(inner.name == "linalg.index" for inner in walk(user.body)):  # it reads the index of a loop that disappears
-        return None
     # For each operand, inputs and output, the groups whose dimensions it has; None if it has only a part of a group.
     groups_of_operands = [_groups_of_map(map_, groups) for map_ in generic.maps]
     is_read_in_order = generic.maps[generic.operands.index(expand.result)] == generic.maps[-1]
@@ -59,19 +54,8 @@ def _move_below_reader(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tenso
     operands: list[SSAValue] = []
     for value, operand_groups in zip(generic.operands, groups_of_operands, strict=True):
         assert operand_groups is not None
-        if value is expand.result:
-            operands.append(expand.src)
-        elif len(shape_of(value)) == len(operand_groups):
-            operands.append(value)  # each of its groups has one dimension: there is nothing to collapse
-        else:
-            axes_of_groups, next_axis = [], 0  # for each group, in the operand's order, its axes of the operand
-            for group in operand_groups:
-                axes_of_groups.append(consecutive(next_axis, len(groups[group])))
-                next_axis += len(groups[group])
-            assert isinstance(value.type, TensorType)
-            shape = value.type.get_shape()
-            sizes = [math.prod(shape[axis] for axis in axes) for axes in axes_of_groups]
-            operands.append(collapsed(user, value, axes_of_groups, sizes))
+        is_expanded = value is expand.result
+        operands.append(expand.src if is_expanded else _collapsed_operand(user, value, operand_groups, groups))
     n = len(groups)  # number of loops of the new generic, one for each group
     new_maps = [
         AffineMap(n, 0, tuple(AffineExpr.dimension(g) for g in operand_groups))
@@ -86,6 +70,41 @@ def _move_below_reader(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tenso
     insert_before(result, user)
     replace_op(user, result.results[0])
     return result
+
+
+def _only_elementwise_reader(expand: tensor.ExpandShapeOp) -> GenericOp | None:
+    """Return the elementwise generic in the same block that is the only reader of a reshape; None without one."""
+    uses = list(expand.result.uses)
+    user = uses[0].operation if len(uses) == 1 else None
+    if not isinstance(user, GenericOp) or user.parent is not expand.parent or len(user.results) != 1:
+        return None
+    generic = structured(user)
+    if set(generic.iterators) != {"parallel"} or generic.maps[-1] != AffineMap.identity(len(shape_of(expand.result))):
+        return None
+    if any(inner.name == "linalg.index" for inner in walk(user.body)):  # it reads the index of a loop that disappears
+        return None
+    return user
+
+
+def _collapsed_operand(user: GenericOp, value: SSAValue, operand_groups: list[int], groups: DimGroups) -> SSAValue:
+    """Return an operand of a generic with the dimensions of each group collapsed to one, inserted before the generic.
+
+    Args:
+        user: The generic.
+        value: The operand.
+        operand_groups: The groups that the operand's dimensions are, in its order, as indices in `groups`.
+        groups: All groups of dimensions.
+    """
+    if len(shape_of(value)) == len(operand_groups):  # each of its groups has one dimension
+        return value
+    axes_of_groups, next_axis = [], 0
+    for group in operand_groups:
+        axes_of_groups.append(consecutive(next_axis, len(groups[group])))
+        next_axis += len(groups[group])
+    assert isinstance(value.type, TensorType)
+    shape = value.type.get_shape()
+    sizes = [math.prod(shape[axis] for axis in axes) for axes in axes_of_groups]
+    return collapsed(user, value, axes_of_groups, sizes)
 
 
 def _groups_of_map(map_: AffineMap, groups: DimGroups) -> list[int] | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from xdsl.dialects import cf
@@ -183,52 +184,49 @@ class ProcedureLowering:
         return PendingStep(uses=segment.inputs, defines=segment.outputs, emit=emit)
 
     def _stop(self, op: Operation) -> PendingStep:
-        """Return the step of a stop, an operation that the interpreter of procedures executes.
-
-        It accesses a global, saves rows, reads an element back, or is a check. A store and saved rows pass on `dying`,
-        the slots that the step reads for the last time, so that the step releases them.
+        """Return the step of a stop, an operation that the interpreter of procedures executes: it accesses a global,
+        saves rows, reads an element back, or is a check.
         """
-        procedure, slot = self.procedure, self.slot
         uses: Sequence[SSAValue] = op.operands
+        emit: Callable[[Collection[int]], None]
         if op.name == LOAD:
-            source_index = self.globals.index_of(op)
-
-            def emit(dying: Collection[int]) -> None:
-                """Emit the load of a global into the slot of the result. `dying` is empty: a load reads no slot."""
-                procedure.load(slot(op.results[0]), source_index)
-
+            emit = partial(self._emit_load, op, self.globals.index_of(op))
         elif op.name == STORE:
-            target_index = self.globals.index_of(op)
-
-            def emit(dying: Collection[int]) -> None:
-                """Emit the store of a tensor to a global; it releases the slots `dying`."""
-                procedure.store(target_index, slot(op.operands[0]), dying)
-
-        elif op.name == SAVE:  # saves the rows of a tensor that an update in place will overwrite
-
-            def emit(dying: Collection[int]) -> None:
-                """Emit the step that saves rows before they are overwritten; it releases the slots `dying`."""
-                source, positions, saved = [slot(v) for v in op.operands]
-                procedure.save(slot(op.results[0]), source, positions, saved, dying)
-
+            emit = partial(self._emit_store, op, self.globals.index_of(op))
+        elif op.name == SAVE:
+            emit = partial(self._emit_save, op)
         elif op.name == READ:
-            location = str(location_of(op) or "")
-
-            def emit(dying: Collection[int]) -> None:
-                """Emit the step that reads an element back into a slot; it does not release the slots `dying`."""
-                tensor, *indices = [slot(v) for v in op.operands]
-                procedure.read(slot(op.results[0]), tensor, indices, location)
-
+            emit = partial(self._emit_read, op)
         else:
             # A check also has the device as an operand, which is no value of the procedure.
             uses = [v for v in op.operands if isinstance(v.type, TensorType) or v.type.name != "hal.device"]
-            check = add_check(self.program, op, symbol_name(self.op))
-
-            def emit(dying: Collection[int]) -> None:
-                """Emit the check, which reads the slots of `uses`; it does not release the slots `dying`."""
-                procedure.observe(check, [slot(v) for v in uses])
-
+            emit = partial(self._emit_check, uses, add_check(self.program, op, symbol_name(self.op)))
         return PendingStep(uses=uses, defines=op.results, emit=emit)
+
+    def _emit_load(self, op: Operation, global_index: int, dying: Collection[int]) -> None:
+        """Emit the load of a global into the slot of the result. `dying` is empty: a load reads no slot."""
+        self.procedure.load(self.slot(op.results[0]), global_index)
+
+    def _emit_store(self, op: Operation, global_index: int, dying: Collection[int]) -> None:
+        """Emit the store of a tensor to a global; it releases the slots `dying`, which no later step reads."""
+        self.procedure.store(global_index, self.slot(op.operands[0]), dying)
+
+    def _emit_save(self, op: Operation, dying: Collection[int]) -> None:
+        """Emit the step that saves rows of a tensor before an update in place overwrites them.
+
+        It releases the slots `dying`, which no later step reads.
+        """
+        source, positions, saved = [self.slot(v) for v in op.operands]
+        self.procedure.save(self.slot(op.results[0]), source, positions, saved, dying)
+
+    def _emit_read(self, op: Operation, dying: Collection[int]) -> None:
+        """Emit the step that reads an element back into a slot; it does not release the slots `dying`."""
+        tensor, *indices = [self.slot(v) for v in op.operands]
+        self.procedure.read(self.slot(op.results[0]), tensor, indices, str(location_of(op) or ""))
+
+    def _emit_check(self, operands: Sequence[SSAValue], check: int, dying: Collection[int]) -> None:
+        """Emit a check, which reads the slots of its operands; it does not release the slots `dying`."""
+        self.procedure.observe(check, [self.slot(v) for v in operands])
 
     def _terminator(self, op: Operation) -> PendingStep:
         """Return the step of a return or a branch.

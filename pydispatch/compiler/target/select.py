@@ -76,33 +76,38 @@ def select_targets(
             architecture get the CPUs of `default_cpus`, or, with `is_single`, generic code alone.
     """
     own = module.attributes.get("hal.device.targets")
-    # Targets whose CPU is open: named by a backend such as cpu, not by a machine or format, nor stated by the module.
-    may_use_default_cpus: set[ExecutableTargetAttr] = set()
+    stated = [] if own is None else executable_targets(own)
     if targets is not None:
-        stated = [] if own is None else executable_targets(own)
-        by_backend = {target for name in targets if backend_named(name) for target in _named(name, stated)}
-        may_use_default_cpus = by_backend - set(stated)
         chosen = [target for name in targets for target in _named(name, stated)]
-    elif own is not None and executable_targets(own):
-        chosen = executable_targets(own)
     else:
-        chosen = _named(DEFAULT, [])
-        may_use_default_cpus = set(chosen)
+        chosen = stated or _named(DEFAULT, [])
     chosen = list(dict.fromkeys(chosen))
     for target in chosen:
         require_backend(target, location=location_of(module))
     levels = [cpu] if isinstance(cpu, str) else list(cpu or ())
-    if not levels and not features and is_single:
+    if levels or features:
+        with_levels = [t for target in chosen for t in apply_levels(target, levels, features)]
+        _check_used(levels, chosen, with_levels)
+        return with_levels
+    if is_single:
         return chosen
-    if not levels and not features:
-        return [
-            variant
-            for target in chosen
-            for variant in (_defaults(target) if target in may_use_default_cpus else [target])
-        ]
-    with_levels = [t for target in chosen for t in apply_levels(target, levels, features)]
-    _check_used(levels, chosen, with_levels)
-    return with_levels
+    open_targets = _without_stated_cpu(targets, stated)
+    return [v for target in chosen for v in (_defaults(target) if target in open_targets else [target])]
+
+
+def _without_stated_cpu(
+    targets: Sequence[str] | None, stated: Sequence[ExecutableTargetAttr]
+) -> set[ExecutableTargetAttr]:
+    """Return the targets that may be compiled for default CPUs, because neither the module nor the caller states one.
+
+    Args:
+        targets: Names that the caller passed. Only names of backends, such as "cpu", leave the CPU open; those of
+            machines or formats do not. None if the caller passed no names.
+        stated: The targets that the module states.
+    """
+    if targets is None:
+        return set() if stated else set(_named(DEFAULT, []))
+    return {t for name in targets if backend_named(name) for t in _named(name, stated)} - set(stated)
 
 
 def _defaults(target: ExecutableTargetAttr) -> list[ExecutableTargetAttr]:

@@ -195,36 +195,54 @@ def file_bytes(
     """
     names = OutputSection(".shstrtab", reader.SHT_STRTAB, flags=0, alignment=1)
     all_sections = [*sections, names]
-    texts = bytearray(b"\0")  # contents of .shstrtab
-    name_offsets = []
-    for section in all_sections:
-        name_offsets.append(len(texts))
-        texts += section.name.encode() + b"\0"
-    names.content, names.size = texts, len(texts)
+    name_offsets = _fill_names(names, all_sections)
     for section in all_sections:
         if not section.flags & reader.SHF_ALLOC:
             section.offset = end = _aligned(end, section.alignment)
             end += section.size
     table = _aligned(end, 8)  # file offset of the section headers, of which the first is null
     file = bytearray(table + _SECTION_HEADER_BYTES * (len(all_sections) + 1))
-    identification = (reader.MAGIC, 2, 1, 1, 0, 0)  # ELFCLASS64, little-endian, version 1, no system, padding
-    file[:_HEADER_BYTES] = struct.pack(
-        "<4sBBBBQHHIQQQIHHHHHH", *identification,
-        reader.DYN, machine, 1,  # type, machine, version
-        0, _HEADER_BYTES, table,  # no entry point; offsets of the program headers and of the section headers
-        flags, _HEADER_BYTES,  # size of this header
-        _PROGRAM_HEADER_BYTES, len(headers),  # size and count of program headers
-        _SECTION_HEADER_BYTES, len(all_sections) + 1,  # size and count of section headers
-        len(all_sections),  # index of .shstrtab, the last section
-    )  # fmt: skip
+    file[:_HEADER_BYTES] = _file_header(machine, flags, table, len(headers), len(all_sections) + 1)
     file[_HEADER_BYTES : _HEADER_BYTES + _PROGRAM_HEADER_BYTES * len(headers)] = b"".join(headers)
     # Numbers of sections by name, for sh_link; 0 is the null section.
     numbers = {section.name: index for index, section in enumerate(all_sections, 1)}
-    for index, (section, name) in enumerate(zip(all_sections, name_offsets, strict=True), 1):
+    for index, (section, name_offset) in enumerate(zip(all_sections, name_offsets, strict=True), 1):
         file[section.offset : section.offset + len(section.content)] = section.content
         struct.pack_into(
-            "<IIQQQQIIQQ", file, table + _SECTION_HEADER_BYTES * index, name, section.kind, section.flags,
+            "<IIQQQQIIQQ", file, table + _SECTION_HEADER_BYTES * index, name_offset, section.kind, section.flags,
             section.address, section.offset, section.size, numbers.get(section.link, 0), section.info,
             section.alignment, section.entry_size,
         )  # fmt: skip
     return bytes(file)
+
+
+def _fill_names(names: OutputSection, sections: Sequence[OutputSection]) -> list[int]:
+    """Store the names of sections in .shstrtab, the section `names`, and return the offset of each name in it."""
+    texts, offsets = bytearray(b"\0"), []
+    for section in sections:
+        offsets.append(len(texts))
+        texts += section.name.encode() + b"\0"
+    names.content, names.size = texts, len(texts)
+    return offsets
+
+
+def _file_header(machine: int, flags: int, table: int, program_header_count: int, section_count: int) -> bytes:
+    """Encode the ELF header.
+
+    Args:
+        machine: e_machine.
+        flags: e_flags.
+        table: File offset of the section headers.
+        program_header_count: Number of program headers, which follow the ELF header.
+        section_count: Number of sections with the null section; .shstrtab is the last one.
+    """
+    identification = (reader.MAGIC, 2, 1, 1, 0, 0)  # ELFCLASS64, little-endian, version 1, no system, padding
+    return struct.pack(
+        "<4sBBBBQHHIQQQIHHHHHH", *identification,
+        reader.DYN, machine, 1,  # type, machine, version
+        0, _HEADER_BYTES, table,  # no entry point; offsets of the program headers and of the section headers
+        flags, _HEADER_BYTES,  # size of this header
+        _PROGRAM_HEADER_BYTES, program_header_count,
+        _SECTION_HEADER_BYTES, section_count,
+        section_count - 1,  # index of .shstrtab
+    )  # fmt: skip

@@ -6,6 +6,7 @@ with a name (OpName) is offered, but those of entry points; GLSL's `f(f1;u1;` an
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pydispatch.errors import ArtifactError, InvalidArgumentError
@@ -56,6 +57,20 @@ def open_library(data: bytes | bytearray | memoryview, name: str) -> SpirvLibrar
             model.
     """
     parts = read_parts(data, name)
+    _require_kernels_model(parts, name)
+    library = SpirvLibrary(name, parts)
+    for offered, id in _offered_functions(parts):
+        library.functions.setdefault(offered, []).append(id)
+    if not library.functions:
+        raise InvalidArgumentError(
+            f"{name} offers no function: none has a Linkage decoration, or a name besides the entry points; "
+            "glslangValidator -V -g --keep-uncalled keeps functions and their names"
+        )
+    return library
+
+
+def _require_kernels_model(parts: SpirvParts, name: str) -> None:
+    """Raise InvalidArgumentError unless a module has the environment, addressing and memory model of kernels."""
     unsupported = [capability_name(c) for c in parts.tables.capabilities if c in _NOT_FOR_VULKAN]
     if parts.addressing or unsupported:
         raise InvalidArgumentError(
@@ -67,28 +82,27 @@ def open_library(data: bytes | bytearray | memoryview, name: str) -> SpirvLibrar
             f"{name} has the Vulkan memory model, kernels have GLSL450; "
             "compile it without GL_KHR_memory_scope_semantics"
         )
-    library = SpirvLibrary(name, parts)
+
+
+def _offered_functions(parts: SpirvParts) -> Iterator[tuple[str, int]]:
+    """Yield the functions that kernels may call: pairs (name, id).
+
+    A library that exports functions offers these. Without exports, it offers each function with a name, except for
+    entry points: by the mangled name `f(f1;u1;` of GLSL, and by the plain name `f`.
+    """
     exports = {id: text for id, (text, kind) in parts.tables.linkage.items() if kind == EXPORT}
-    # Without exports, each function with a name is offered, except for entry points.
     entries = {entry.function for entry in parts.tables.entry_points}
     for id, function in parts.functions.items():
         if not function.body:
             continue
         if exports:
             if id in exports:
-                library.functions.setdefault(exports[id], []).append(id)
-        elif id not in entries and parts.tables.names.get(id):
-            text = parts.tables.names[id]
-            # By its mangled name `f(f1;u1;` in GLSL, and by the plain name `f`.
-            for offered in dict.fromkeys((text, text.partition("(")[0])):
-                if offered:
-                    library.functions.setdefault(offered, []).append(id)
-    if not library.functions:
-        raise InvalidArgumentError(
-            f"{name} offers no function: none has a Linkage decoration, or a name besides the entry points; "
-            "glslangValidator -V -g --keep-uncalled keeps functions and their names"
-        )
-    return library
+                yield exports[id], id
+        elif id not in entries:
+            mangled = parts.tables.names.get(id, "")
+            for name in dict.fromkeys((mangled, mangled.partition("(")[0])):
+                if name:
+                    yield name, id
 
 
 def type_text(parts: SpirvParts, type_: int, depth: int = 0) -> str:

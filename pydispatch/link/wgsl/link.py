@@ -125,18 +125,13 @@ def link(data: bytes, libraries: Sequence[WgslLibrary], absent: Collection[str],
         InvalidArgumentError: A function does not fit its call.
     """
     text = decode(data, where)
-    # Symbol → the first library that defines it, with its index, and the function.
-    sources: dict[str, tuple[int, WgslLibrary, Declaration]] = {}
     imports = [_parsed(match) for match in _IMPORT.finditer(text)]
     queries = _AVAILABLE.findall(text)  # (symbol, name) of each question whether a library defines the symbol
     symbols = dict.fromkeys([*(entry.symbol for entry in imports), *(symbol for symbol, _ in queries)])
-    for symbol in symbols:
-        for index, library in enumerate(libraries):
-            function = library.function(symbol)
-            if function is not None:
-                sources[symbol] = index, library, function
-                break
+    sources = {symbol: source for symbol in symbols if (source := _source_of(symbol, libraries)) is not None}
     output = WgslOutput(read(data, where))
+
+    # Each import becomes the library's function with an adapter, or a stub, or stays an import.
     for entry in imports:
         if entry.symbol in sources:
             index, library, function = sources[entry.symbol]
@@ -147,6 +142,8 @@ def link(data: bytes, libraries: Sequence[WgslLibrary], absent: Collection[str],
         elif entry.symbol in absent:
             output.add_stub(entry.name, entry.types, entry.result)
     unresolved = tuple(symbol for symbol in symbols if symbol not in sources and symbol not in absent)
+
+    # Answer which symbols are available, unless a later link may still define them.
     for symbol, name in queries:
         if symbol not in unresolved:
             output.define(f"const {name} = {'true' if symbol in sources else 'false'};")
@@ -162,6 +159,15 @@ def link(data: bytes, libraries: Sequence[WgslLibrary], absent: Collection[str],
     return LinkedWgsl(
         linked.encode(), {symbol: library.name for symbol, (_, library, _) in sources.items()}, unresolved
     )
+
+
+def _source_of(symbol: str, libraries: Sequence[WgslLibrary]) -> tuple[int, WgslLibrary, Declaration] | None:
+    """Return the first library that defines a function: its index, the library and the function. None without one."""
+    for index, library in enumerate(libraries):
+        function = library.function(symbol)
+        if function is not None:
+            return index, library, function
+    return None
 
 
 def _parsed(match: re.Match[str]) -> Import:

@@ -6,7 +6,7 @@ operands, and what the operands' sizes must satisfy (`requirements`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from xdsl.dialects import arith
@@ -243,32 +243,43 @@ def element_of_bits(elements: Elements, build: Builder, op: Any, result: OpResul
     if from_bits == to_bits:
         element = elements.at(build, source, reshaped(build, indices, result_sizes, sizes))
         return from_integer(build, as_integer(build, element, from_bits), want)
+    if max(from_bits, to_bits) % min(from_bits, to_bits):
+        wide, narrow = max(from_bits, to_bits), min(from_bits, to_bits)
+        raise unsupported(op, f"{wide} bits are no multiple of {narrow}")
     linear = build.linear_index(indices, result_sizes)
+
+    def source_bits(linear_index: Index) -> SSAValue:
+        """Emit the bits of the element of the source at an index in row-major order."""
+        return as_integer(build, elements.at(build, source, build.split(linear_index, sizes)), from_bits)
+
     if to_bits > from_bits:
-        if to_bits % from_bits:
-            raise unsupported(op, f"{to_bits} bits are no multiple of {from_bits}")
-        whole = IntegerType(to_bits)
-        bits: SSAValue | None = None
-        for part in range(to_bits // from_bits):
-            element_index = build.plus(build.times(linear, to_bits // from_bits), part)
-            element = as_integer(build, elements.at(build, source, build.split(element_index, sizes)), from_bits)
-            element = build.pure(arith.ExtUIOp(element, whole))
-            if part:
-                shift = build.pure(arith.ConstantOp.from_int_and_width(part * from_bits, whole))
-                element = build.pure(arith.ShLIOp(element, shift))
-            bits = element if bits is None else build.pure(arith.OrIOp(bits, element))
-        assert bits is not None
-        return from_integer(build, bits, want)
-    if from_bits % to_bits:
-        raise unsupported(op, f"{from_bits} bits are no multiple of {to_bits}")
-    count = from_bits // to_bits
-    element = as_integer(
-        build, elements.at(build, source, build.split(build.quotient(linear, count), sizes)), from_bits
-    )
-    amount = build.value(build.times(build.remainder(linear, count), to_bits))
+        count = to_bits // from_bits
+        bits = _joined_bits(
+            build, lambda part: source_bits(build.plus(build.times(linear, count), part)), from_bits, to_bits
+        )
+    else:
+        count = from_bits // to_bits
+        element = source_bits(build.quotient(linear, count))
+        bits = _part_of_bits(build, element, build.remainder(linear, count), from_bits, to_bits)
+    return from_integer(build, bits, want)
+
+
+def _joined_bits(build: Builder, element_of: Callable[[int], SSAValue], from_bits: int, to_bits: int) -> SSAValue:
+    """Emit an integer of `to_bits` bits from the elements 0, 1, ... of `from_bits` bits, the first one lowest."""
+    whole = IntegerType(to_bits)
+    bits = build.pure(arith.ExtUIOp(element_of(0), whole))
+    for part in range(1, to_bits // from_bits):
+        element = build.pure(arith.ExtUIOp(element_of(part), whole))
+        shift = build.pure(arith.ConstantOp.from_int_and_width(part * from_bits, whole))
+        bits = build.pure(arith.OrIOp(bits, build.pure(arith.ShLIOp(element, shift))))
+    return bits
+
+
+def _part_of_bits(build: Builder, element: SSAValue, part: Index, from_bits: int, to_bits: int) -> SSAValue:
+    """Emit the bits of an element of `from_bits` bits from bit `part * to_bits` on, as an integer of `to_bits` bits."""
+    amount = build.value(build.times(part, to_bits))
     shift = build.pure(arith.IndexCastOp(amount, IntegerType(from_bits)))
-    part_ = build.pure(arith.TruncIOp(build.pure(arith.ShRUIOp(element, shift)), IntegerType(to_bits)))
-    return from_integer(build, part_, want)
+    return build.pure(arith.TruncIOp(build.pure(arith.ShRUIOp(element, shift)), IntegerType(to_bits)))
 
 
 def _same(lhs: Index, rhs: Index) -> bool:
