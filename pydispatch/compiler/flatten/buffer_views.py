@@ -143,6 +143,19 @@ def _import_of_export(op: Operation, value: SSAValue) -> None:
     erase_op(op)
 
 
+def _imported_type(argument: SSAValue, uses: Sequence[Operation]) -> Attribute:
+    """Return the tensor type that a function imports a buffer view as. Raises CompileError for none, or several."""
+    imports = [op for op in uses if op.name == IMPORT]
+    if not imports:
+        raise CompileError("the type of this buffer view is not known", location_of(argument),
+                           "take it with hal.tensor.import, or give the function tensors")  # fmt: skip
+    types: set[Attribute] = {op.results[0].type for op in imports}
+    if len(types) != 1:
+        raise CompileError(f"a buffer view is imported as {', '.join(sorted(map(str, types)))}",
+                           location_of(imports[0]), "import it once and cast the tensor")  # fmt: skip
+    return types.pop()
+
+
 def _convert_argument(block: Block, argument: SSAValue) -> None:
     """Convert an argument of a function from a buffer view to the tensor type that the function imports it as.
 
@@ -155,15 +168,7 @@ def _convert_argument(block: Block, argument: SSAValue) -> None:
     uses = [use.operation for use in argument.uses]
     if not uses:
         return
-    imports = [op for op in uses if op.name == IMPORT]
-    if not imports:
-        raise CompileError("the type of this buffer view is not known", location_of(argument),
-                           "take it with hal.tensor.import, or give the function tensors")  # fmt: skip
-    types: set[Attribute] = {op.results[0].type for op in imports}
-    if len(types) != 1:
-        raise CompileError(f"a buffer view is imported as {', '.join(sorted(map(str, types)))}",
-                           location_of(imports[0]), "import it once and cast the tensor")  # fmt: skip
-    new = block.insert_arg(types.pop(), cast(Any, argument).index)
+    new = block.insert_arg(_imported_type(argument, uses), cast(Any, argument).index)
     new.name_hint = argument.name_hint
     for op in uses:
         if op.name == IMPORT:

@@ -67,15 +67,7 @@ def _copy_to_readers(groups: FusionGroups, op: Operation) -> None:
             has_other_readers = True
             continue
         copy = _copy_into(groups, op, group, readers)
-        # Duplicable operations between two members, for which legality was checked when the members were merged.
-        intermediates = groups.intermediates.get(group, ())
-        if op_is_view or op in intermediates:
-            reason = None
-        else:
-            # Legality is checked for the group as it will be after all copies. Copies are made from the last operation
-            # to the first: operations before `op` are not members yet.
-            uncopied = {other for other in intermediates if groups.position[other] < groups.position[op]}
-            reason = groups.legality.violation(groups.in_order({*groups.members[group], *uncopied}))
+        reason = None if op_is_view else _violation_of_copy(groups, op, group)
         if reason is not None:
             _remove_copy(groups, copy, op)
             has_other_readers = True
@@ -85,6 +77,18 @@ def _copy_to_readers(groups: FusionGroups, op: Operation) -> None:
         erase_op(op)
     elif not op_is_view:
         groups.add(op)
+
+
+def _violation_of_copy(groups: FusionGroups, op: Operation, group: int) -> str | None:
+    """Return why a group with a copy of `op` cannot be one dispatch; None if it can."""
+    # Duplicable operations between two members, for which legality was checked when the members were merged.
+    intermediates = groups.intermediates.get(group, ())
+    if op in intermediates:
+        return None
+    # Legality is checked for the group as it will be after all copies. Copies are made from the last operation to the
+    # first: operations before `op` are not members yet.
+    uncopied = {other for other in intermediates if groups.position[other] < groups.position[op]}
+    return groups.legality.violation(groups.in_order({*groups.members[group], *uncopied}))
 
 
 def _has_source_of_view(groups: FusionGroups, view: Operation, group: int) -> bool:

@@ -161,6 +161,7 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
     ]
     operands, maps = [], []
     for value, map_ in zip(generic.operands, generic.maps, strict=True):
+        # The index of each dimension of another size, over the remaining loops.
         indices = [r for r, n in zip(map_.results, shape_of(value), strict=False) if n != 1]
         results = tuple(r.replace_dims_and_symbols(new_loops, []) for r in indices)
         # An index 2 * y + i whose loop y has one iteration becomes i. The dimension is then sliced to the size of the

@@ -7,71 +7,27 @@ the number of workers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, cast
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import FixedBitwidthType, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg.ops import GenericOp, YieldOp
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation, rewrite_loops
+from pydispatch.compiler.fusion.split_choice import Shares, choose_split_loop, never
 from pydispatch.compiler.kernels.matmul.match import is_contraction
-from pydispatch.compiler.tensor_ops.registry import source_of
-from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import Grouping, identity_of, info_of
-from pydispatch.ir.structured import Structured, structured
+from pydispatch.ir.structured import structured
 from pydispatch.ir.values import shape_of
-
-# Reductions that are split because they have few results.
-MOST_RESULTS = 8
-"""Maximum number of results; more of them keep the workers busy already."""
-FEWEST_ELEMENTS = 1 << 17
-"""Minimum number of elements for each result; with fewer, the second dispatch costs more than the split saves."""
-
-# Reductions of columns: the operands are read along the last dimension of the result.
-MOST_COLUMNS = 4096
-"""Maximum number of results. Split, whole rows are read, which is faster than runs of columns: the sum of the columns
-of 4096x1024 takes 0.45 of the time."""
-FEWEST_IN_COLUMNS = 1 << 20
-"""Minimum number of elements that the reduction reads."""
-PARTS = range(64, 15, -1)
-"""Possible numbers of parts of reductions with few results and of columns, best first: the first that divides the
-number of steps is used. If none does, the largest is used, and the remaining steps are reduced first."""
-
-# Products with few results and many steps along K.
-MOST_PRODUCTS = 4096
-"""Maximum number of results: so few fill few tiles, and one worker would compute a tile along all of K."""
-LONG, TIMES_RESULTS = 8192, 3
-"""Minimum number of steps along K, and minimum ratio of steps to results."""
-PARTS_OF_PRODUCTS = range(16, 7, -1)
-"""Possible numbers of parts of products, chosen as described at `PARTS`."""
-
-# Products that stream a matrix argument with contiguous columns (`_result_rows_if_matrix_is_streamed`).
-MOST_ROWS, FEWEST_READ = 8, 1 << 19
-"""Maximum number of rows of the result, and minimum number of elements of the matrix."""
-MOST_SHARED_ROWS, FEWEST_SHARED_COLUMNS, SHARED_PARTS = 2, 256, range(8, 3, -1)
-"""Maximum number of rows, minimum number of columns, and possible numbers of parts of a product by a smaller matrix,
-whose reading workers share. With 128 columns one worker takes 1.15 times as long (Intel Xeon with AMX)."""
-FEWEST_STEPS = 96
-"""Minimum number of steps along K in each part."""
 
 # Reductions over short, non-adjacent runs of memory (`_innermost_loop_of_short_runs`).
 MOST_IN_RUN, FEWEST_RUNS = 64, 64
 """Maximum number of elements of a run, and minimum number of runs."""
-
-
-Shares = Callable[[int], bool]
-"""Function that returns whether workers share the reading of a matrix of so many bytes."""
-
-
-def never(matrix_bytes: int) -> bool:
-    """Return that workers do not share the reading of a matrix, which is the default."""
-    return False
 
 
 def split_reductions(function: Operation, reassociate: bool = True, shares: Shares = never) -> None:
@@ -102,7 +58,7 @@ def _split_reduction(op: GenericOp, reassociate: bool, shares: Shares) -> None:
     if (inner := _innermost_loop_of_short_runs(op)) is not None:
         # Whole rows are reduced first, and the innermost loop afterwards; the first reduction may be split once more.
         op = _split_off(op, combine, identity, inner)
-    choice = _choose_split_loop(op, shares)
+    choice = choose_split_loop(op, shares)
     if choice is None:
         return
     loop, parts = choice
@@ -111,6 +67,20 @@ def _split_reduction(op: GenericOp, reassociate: bool, shares: Shares) -> None:
     if remainder:
         _peel_remainder(op, loop, remainder, reassociate, shares)  # splits the remaining steps by another call
         return
+    partials = _reduce_parts(op, loop, parts, identity)
+    _combine(op, combine, partials, axis=0)
+
+
+def _reduce_parts(op: GenericOp, loop: int, parts: int, identity: Attribute) -> SSAValue:
+    """Insert a generic that reduces each part of a loop by itself, and return its results, [parts, *shape of results].
+
+    Args:
+        op: The reduction, before which the generic is inserted.
+        loop: The loop that is split.
+        parts: The number of parts, which divides the loop's size.
+        identity: Identity of the operation that combines two values, with which each part begins.
+    """
+    generic = structured(op)
     inputs: list[SSAValue] = []
     new_maps: list[AffineMap] = []
     for value, map_ in zip(generic.inputs, generic.maps, strict=False):
@@ -122,10 +92,9 @@ def _split_reduction(op: GenericOp, reassociate: bool, shares: Shares) -> None:
     initial = insert_before(tensor.SplatOp(insert_before(arith.ConstantOp(identity), op), [], partial), op)
     result_map = _map_over_parts(generic.maps[-1], loop, is_split=False)
     new_maps.append(AffineMap(result_map.num_dims, 0, (AffineExpr.dimension(loop), *result_map.results)))
-    partials = rewrite_loops(
+    return rewrite_loops(
         op, [*inputs, initial], new_maps, [*generic.iterators[:loop], "parallel", *generic.iterators[loop:]]
     )
-    _combine(op, combine, partials, axis=0)
 
 
 def _combine(op: GenericOp, combine: Operation, partials: SSAValue, axis: int) -> None:
@@ -255,89 +224,6 @@ def combiner(op: GenericOp) -> Operation | None:
     if info_of(combine).grouping is Grouping.FIXED:
         return None
     return combine if accumulator in combine.operands and combine.results[0].uses.get_length() == 1 else None
-
-
-def _choose_split_loop(op: GenericOp, shares: Shares) -> tuple[int, int] | None:
-    """Return the loop to split and the number of parts; None if the reduction is too small or has no suitable loop.
-
-    The number of parts need not divide the loop's size.
-    """
-    generic = structured(op)
-    if any(n < 0 for value in generic.operands for n in shape_of(value)):
-        return None
-    sizes = [n or 0 for n in generic.extents]  # 0 where no operand states the size: such a loop is not split
-    # Loops of windows: parts of them would overlap in the operand, which then cannot be reshaped into parts.
-    sliding_loops = {
-        d for m in generic.maps for e in m.results if not isinstance(e, AffineDimExpr) for d in e.used_dims()
-    }
-    loops = [i for i, kind in enumerate(generic.iterators) if kind == "reduction"]
-    results, steps = math.prod(shape_of(generic.outputs[0])), math.prod(sizes[i] for i in loops)
-    # Each bound is explained at its constant. A reduction of one of these kinds is split:
-    has_few_results = results <= MOST_RESULTS and steps >= FEWEST_ELEMENTS  # a sum of all elements
-    # Sums of columns: splitting reads whole rows instead of runs of columns.
-    has_few_columns = results <= MOST_COLUMNS and steps * results >= FEWEST_IN_COLUMNS and _in_columns(generic)
-    # Products with fewer tiles than workers, and many steps along K.
-    is_long_product = results <= MOST_PRODUCTS and steps >= max(LONG, TIMES_RESULTS * results) and is_contraction(op)
-    rows = _result_rows_if_matrix_is_streamed(generic, results) if is_contraction(op) else 0
-    matrix_elements = results * steps // rows if rows else 0
-    is_large = 0 < rows <= MOST_ROWS and matrix_elements >= FEWEST_READ
-    has_shared_sizes = 0 < rows <= MOST_SHARED_ROWS and results >= rows * FEWEST_SHARED_COLUMNS
-    is_shared = has_shared_sizes and not is_large and shares(matrix_elements * _element_bytes(generic))
-    streams_rows = is_large or is_shared  # a few rows times a matrix
-    if not loops or results == 0 or not (has_few_results or has_few_columns or is_long_product or streams_rows):
-        return None
-    product_parts = SHARED_PARTS if is_shared else PARTS_OF_PRODUCTS
-    part_counts = PARTS if has_few_results or has_few_columns else product_parts  # in descending order
-    most_parts = part_counts[0]
-    fewest_steps = FEWEST_STEPS if streams_rows else 1  # in each part, so that reading the matrix outweighs the sums
-    # At least two steps for each of the most parts.
-    splittable = [loop for loop in loops if loop not in sliding_loops and sizes[loop] >= 2 * most_parts]
-    for loop in splittable:
-        parts = next((p for p in part_counts if sizes[loop] % p == 0 and sizes[loop] >= p * fewest_steps), None)
-        if parts is not None:
-            return loop, parts
-    if not splittable:
-        return None
-    parts = next((p for p in part_counts if sizes[splittable[0]] >= p * fewest_steps), None)  # leaves a remainder
-    return None if parts is None else (splittable[0], parts)
-
-
-def _element_bytes(generic: Structured) -> int:
-    """Return the size of an element of the result in bytes. Elements of a product's factors are not larger."""
-    type_ = generic.outputs[0].type
-    assert isinstance(type_, TensorType)
-    return type_.element_type.size if isinstance(type_.element_type, FixedBitwidthType) else 0
-
-
-def _in_columns(generic: Structured) -> bool:
-    """Return whether every operand is read along the last dimension of the result, which is not reduced."""
-    last = generic.maps[-1].results[-1] if generic.maps[-1].results else None
-    return last is not None and all(m.results and m.results[-1] == last for m in generic.maps)
-
-
-def _result_rows_if_matrix_is_streamed(generic: Structured, results: int) -> int:
-    """Return the number of rows of the result of a product by one matrix argument [K, columns]; 0 for other products.
-
-    The caller splits the product along K if there are only a few rows. Such a matrix is then read by whole rows:
-    1x4096x4096 takes 2.5 ms instead of 4.9 on an AMD EPYC (Zen 4), one worker.
-
-    A matrix argument is an argument of the host function, as it is or cast, that two loops index.
-
-    results: number of elements of the result.
-    """
-    if not generic.maps[-1].results or not results:
-        return 0
-    column = generic.maps[-1].results[-1]
-    with_contiguous_columns = [
-        (value, map_)
-        for value, map_ in zip(generic.inputs, generic.maps, strict=False)
-        if map_.results and map_.results[-1] == column
-    ]
-    if len(with_contiguous_columns) != 1:
-        return 0
-    value, map_ = with_contiguous_columns[0]
-    is_matrix_argument = len(dims_in(map_)) == 2 and isinstance(source_of(value), BlockArgument)
-    return results // shape_of(generic.outputs[0])[-1] if is_matrix_argument else 0
 
 
 def _map_over_parts(map_: AffineMap, loop: int, *, is_split: bool) -> AffineMap:

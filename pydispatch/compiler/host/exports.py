@@ -292,18 +292,7 @@ class Executables:
         variant: the variant. seen: the exports that this one is, directly or through others, a fallback of.
         """
         declaration = variant.exports[export]
-        if not declaration.count.blocks:
-            raise CompileError(
-                f"export '@{export}' has no workgroup count", location_of(declaration),
-                "give it a region: count(%device: !hal.device, %size: index) -> (index, index, index) { ... }",
-            )  # fmt: skip
-        expected = len(declaration.count.block.args) - 1  # without the device, the first argument
-        if expected != len(workload):
-            raise CompileError(
-                f"the workgroup count of '@{export}' takes {expected} values, the dispatch gives {len(workload)}",
-                location_of(op),
-                "the workload stands in brackets: flow.dispatch @executable::@export[%size](...)",
-            )
+        _check_workload(declaration, export, len(workload), op)
         export_register = function.constant(self.export_number(executable, export))
         x, y, z = inline(function, declaration.count, workload)
         if not declaration.condition.blocks or declaration.condition_fallback is None:
@@ -322,6 +311,25 @@ class Executables:
         )
         x, y, z = (_select(function, condition, own, other) for own, other in zip((x, y, z), other_grid, strict=True))
         return _select(function, condition, export_register, other_register), (x, y, z)
+
+
+def _check_workload(declaration: hal.ExecutableExportOp, export: str, size: int, op: Operation) -> None:
+    """Raise CompileError unless an export has a workgroup count, computed from a workload of `size` values.
+
+    op: the dispatch, for messages.
+    """
+    if not declaration.count.blocks:
+        raise CompileError(
+            f"export '@{export}' has no workgroup count", location_of(declaration),
+            "give it a region: count(%device: !hal.device, %size: index) -> (index, index, index) { ... }",
+        )  # fmt: skip
+    expected = len(declaration.count.block.args) - 1  # without the device, the first argument
+    if expected != size:
+        raise CompileError(
+            f"the workgroup count of '@{export}' takes {expected} values, the dispatch gives {size}",
+            location_of(op),
+            "the workload stands in brackets: flow.dispatch @executable::@export[%size](...)",
+        )
 
 
 def _stated_alignment(executable: hal.ExecutableOp) -> int:

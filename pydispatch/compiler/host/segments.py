@@ -96,6 +96,35 @@ class BlockPartition:
         return iter(sorted({*self.segments, *self.stops}))
 
 
+@dataclass(eq=False)
+class _StopOrder:
+    """Levels of the stops of one block so far, which later stops must not precede. `level_of` is called in order.
+
+    Attributes:
+        last_store: Name of a global → level of the last store to it.
+        last_load: Name of a global → highest level of a load of it.
+        last_check: Level of the last check; -1 without one.
+    """
+
+    last_store: dict[str, int] = field(default_factory=dict)
+    last_load: dict[str, int] = field(default_factory=dict)
+    last_check: int = -1
+
+    def level_of(self, op: Operation, level: int) -> int:
+        """Return the level of a stop, and record it. level: the earliest one at which its operands are available."""
+        if op.name == LOAD:
+            name = name_of(op)
+            level = max(level, self.last_store.get(name, -1))
+            self.last_load[name] = max(level, self.last_load.get(name, -1))
+        elif op.name == STORE:
+            name = name_of(op)
+            level = max(level, self.last_store.get(name, -1), self.last_load.get(name, -1))
+            self.last_store[name] = level
+        elif op.name not in (READ, SAVE):
+            level = self.last_check = max(level, self.last_check)
+        return level
+
+
 class Segmentation:
     """Partition of the operations of a host function with control flow into segments and stops.
 
@@ -138,39 +167,33 @@ class Segmentation:
         observes the order of READ and SAVE, which only depend on their operands.
         """
         partition = BlockPartition(block)
-        last_store: dict[str, int] = {}  # name of a global → level of the last store to it
-        last_load: dict[str, int] = {}  # name of a global → highest level of a load of it
-        last_check = -1  # level of the last check
+        order = _StopOrder()
         for op in block.ops:
             if op.next_op is None or info_of(op).constant:  # the terminator, and constants, which segments recompute
                 continue
-            stop = is_stop(op)
-            level = -1 if stop else 0
-            for value in op.operands:
-                source = definition(value)
-                if source is not None and source in self.level and source.parent is block:
-                    # A segment precedes the stops of its level, and stops of one level run in program order.
-                    runs_at_next_level = is_stop(source) and not stop
-                    level = max(level, self.level[source] + (1 if runs_at_next_level else 0))
-            if not stop:
-                self.level[op] = level
+            level = self._level_of_operands(op, block)
+            if is_stop(op):
+                level = order.level_of(op, level)
+                partition.stops.setdefault(level, []).append(op)
+            else:
                 segment = partition.segments.setdefault(level, Segment())
                 self.home[op] = segment
                 if not _is_view(op):  # each segment that reads a view recomputes it
                     segment.own.append(op)
-                continue
-            if op.name == LOAD:
-                level = max(level, last_store.get(name_of(op), -1))
-                last_load[name_of(op)] = max(level, last_load.get(name_of(op), -1))
-            elif op.name == STORE:
-                name = name_of(op)
-                level = max(level, last_store.get(name, -1), last_load.get(name, -1))
-                last_store[name] = level
-            elif op.name not in (READ, SAVE):
-                level = last_check = max(level, last_check)
             self.level[op] = level
-            partition.stops.setdefault(level, []).append(op)
         return partition
+
+    def _level_of_operands(self, op: Operation, block: Block) -> int:
+        """Return the earliest level at which the operands of an operation are available."""
+        stop = is_stop(op)
+        level = -1 if stop else 0
+        for value in op.operands:
+            source = definition(value)
+            if source is not None and source in self.level and source.parent is block:
+                # A segment precedes the stops of its level, and stops of one level run in program order.
+                runs_at_next_level = is_stop(source) and not stop
+                level = max(level, self.level[source] + (1 if runs_at_next_level else 0))
+        return level
 
     def _require_as_outputs(self, values: Iterable[SSAValue]) -> None:
         """Record that stops or a terminator read these values, so that segments must return them."""

@@ -303,18 +303,9 @@ def load_object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Fol
         return ObjectFile(name, inline_bytes(attribute.data, op), location_of(op))
     is_absolute = Path(name).is_absolute()
     near, far = ([] if is_absolute else list(dict.fromkeys(Path(folder) / name for folder in part)) for part in folders)
-    files = [file for path in near if (file := _read(name, path, op)) is not None]
-    searched = filter(None, (_read(name, path, op) for path in far))
-    files += itertools.islice(searched, 1)  # the search path: its first match holds
-    for other in files[1:]:
-        if other.data != files[0].data:
-            raise CompileError(
-                f"object file '{name}' is ambiguous: {files[0].name} and {other.name} differ",
-                location_of(op),
-                "rename one of them, or name its folder in the path",
-            )
-    if files:
-        return files[0]
+    file = _only_file(name, near, far, op)
+    if file is not None:
+        return file
     here = _read(name, Path(name), op)
     if here is not None:
         if near or far:
@@ -332,6 +323,27 @@ def load_object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Fol
         f"looked at {', '.join(str(p) for p in tried)}; name its folder with --iree-hal-executable-object-search-path= "
         "or object_search_path=[...]",
     )
+
+
+def _only_file(name: str, near: Sequence[Path], far: Sequence[Path], op: Operation) -> ObjectFile | None:
+    """Return the file of an object. Raises CompileError if two files differ; returns None if there is none.
+
+    Args:
+        name: Path of the object, as the program states it.
+        near: Its possible paths in the folders of the program, all of which are read.
+        far: Its possible paths on the search path, of which only the first existing one is read.
+        op: The variant, for messages.
+    """
+    files = [file for path in near if (file := _read(name, path, op)) is not None]
+    files += itertools.islice(filter(None, (_read(name, path, op) for path in far)), 1)
+    for other in files[1:]:
+        if other.data != files[0].data:
+            raise CompileError(
+                f"object file '{name}' is ambiguous: {files[0].name} and {other.name} differ",
+                location_of(op),
+                "rename one of them, or name its folder in the path",
+            )
+    return files[0] if files else None
 
 
 def _read(name: str, path: Path, op: Operation) -> ObjectFile | None:

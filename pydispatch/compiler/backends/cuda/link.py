@@ -64,13 +64,26 @@ def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: 
     if process.returncode == 0:
         cache.store(key, process.stdout)
         return process.stdout
+    raise _link_error(process, inputs, arch)
+
+
+def _link_error(
+    process: subprocess.CompletedProcess[bytes], inputs: Sequence[tuple[ObjectFile, str]], arch: str
+) -> CompileError:
+    """Return the error for a failed link, with the linker's diagnostics and a remedy.
+
+    Args:
+        process: The process that ran nvJitLink.
+        inputs: The objects, each with its kind.
+        arch: Architecture, such as "sm_80".
+    """
     names, location = ", ".join(file.name for file, _ in inputs), inputs[0][0].location
     lines = process.stderr.decode("utf-8", "replace").strip("\0 \n").splitlines()
     # "ERROR 4: ..." repeats the lines before it, if any.
     diagnostics = "\n".join([line for line in lines if not line.startswith("ERROR ")] or lines)
     diagnostics = diagnostics or f"it ended with code {process.returncode}"
     if process.returncode == _MISSING:
-        raise CompileError(
+        return CompileError(
             f"linking {names} needs nvJitLink, which cannot be loaded: {diagnostics}", location,
             "pip install cuda-bindings nvidia-nvjitlink, or give the functions as .ptx, .bc or .cu",
         )  # fmt: skip
@@ -84,7 +97,7 @@ def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: 
         note = f"nvcc -dc -dlto -ltoir -arch={arch} makes LTO-IR"
     elif process.returncode != _REFUSED:
         note = "the linker ended over them: build them anew"
-    raise CompileError(f"{names} cannot be linked into the kernels for {arch}:\n{diagnostics}", location, note)
+    return CompileError(f"{names} cannot be linked into the kernels for {arch}:\n{diagnostics}", location, note)
 
 
 def _version() -> str:

@@ -1,0 +1,178 @@
+"""Choice of the reductions that are split, and of the loop and the number of parts of each.
+
+The choice depends only on sizes and the CPUs that are compiled for, so that results do not depend on the number of
+workers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import FixedBitwidthType, TensorType
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import BlockArgument
+from xdsl.ir.affine import AffineDimExpr
+
+from pydispatch.compiler.kernels.matmul.match import is_contraction
+from pydispatch.compiler.tensor_ops.registry import source_of
+from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.structured import Structured, structured
+from pydispatch.ir.values import shape_of
+
+# Reductions that are split because they have few results.
+MOST_RESULTS = 8
+"""Maximum number of results; more of them keep the workers busy already."""
+FEWEST_ELEMENTS = 1 << 17
+"""Minimum number of elements for each result; with fewer, the second dispatch costs more than the split saves."""
+
+# Reductions of columns: the operands are read along the last dimension of the result.
+MOST_COLUMNS = 4096
+"""Maximum number of results. Split, whole rows are read, which is faster than runs of columns: the sum of the columns
+of 4096x1024 takes 0.45 of the time."""
+FEWEST_IN_COLUMNS = 1 << 20
+"""Minimum number of elements that the reduction reads."""
+PARTS = range(64, 15, -1)
+"""Possible numbers of parts of reductions with few results and of columns, best first: the first that divides the
+number of steps is used. If none does, the largest is used, and the remaining steps are reduced first."""
+
+# Products with few results and many steps along K.
+MOST_PRODUCTS = 4096
+"""Maximum number of results: so few fill few tiles, and one worker would compute a tile along all of K."""
+LONG, TIMES_RESULTS = 8192, 3
+"""Minimum number of steps along K, and minimum ratio of steps to results."""
+PARTS_OF_PRODUCTS = range(16, 7, -1)
+"""Possible numbers of parts of products, chosen as described at `PARTS`."""
+
+# Products that stream a matrix argument with contiguous columns (`_result_rows_if_matrix_is_streamed`).
+MOST_ROWS, FEWEST_READ = 8, 1 << 19
+"""Maximum number of rows of the result, and minimum number of elements of the matrix."""
+MOST_SHARED_ROWS, FEWEST_SHARED_COLUMNS, SHARED_PARTS = 2, 256, range(8, 3, -1)
+"""Maximum number of rows, minimum number of columns, and possible numbers of parts of a product by a smaller matrix,
+whose reading workers share. With 128 columns one worker takes 1.15 times as long (Intel Xeon with AMX)."""
+FEWEST_STEPS = 96
+"""Minimum number of steps along K in each part."""
+
+
+Shares = Callable[[int], bool]
+"""Function that returns whether workers share the reading of a matrix of so many bytes."""
+
+
+def never(matrix_bytes: int) -> bool:
+    """Return that workers do not share the reading of a matrix, which is the default."""
+    return False
+
+
+@dataclass(frozen=True)
+class _Division:
+    """Division of a reduction's steps into parts that are reduced in parallel.
+
+    Attributes:
+        part_counts: Possible numbers of parts, best first, which is in descending order.
+        fewest_steps: Minimum number of steps in each part.
+    """
+
+    part_counts: range
+    fewest_steps: int = 1
+
+
+def choose_split_loop(op: GenericOp, shares: Shares) -> tuple[int, int] | None:
+    """Return the loop to split and the number of parts; None if the reduction is too small or has no suitable loop.
+
+    The number of parts need not divide the loop's size.
+    """
+    generic = structured(op)
+    if any(n < 0 for value in generic.operands for n in shape_of(value)):
+        return None
+    division = _division_of(op, generic, shares)
+    if division is None:
+        return None
+    sizes = [n or 0 for n in generic.extents]  # 0 where no operand states the size: such a loop is not split
+    # Loops of windows: parts of them would overlap in the operand, which then cannot be reshaped into parts.
+    sliding_loops = {
+        d for m in generic.maps for e in m.results if not isinstance(e, AffineDimExpr) for d in e.used_dims()
+    }
+    fewest_iterations = 2 * division.part_counts[0]  # two steps for each of the most parts
+    splittable = [d for d in _reduction_loops(generic) if d not in sliding_loops and sizes[d] >= fewest_iterations]
+
+    def parts_of(loop: int, has_remainder: bool) -> int | None:
+        """Return the best number of parts with enough steps; without a remainder, one that divides the loop's size."""
+        for parts in division.part_counts:
+            if sizes[loop] >= parts * division.fewest_steps and (has_remainder or sizes[loop] % parts == 0):
+                return parts
+        return None
+
+    choices = [(loop, parts_of(loop, has_remainder=False)) for loop in splittable]
+    choices += [(loop, parts_of(loop, has_remainder=True)) for loop in splittable[:1]]
+    return next(((loop, parts) for loop, parts in choices if parts is not None), None)
+
+
+def _division_of(op: GenericOp, generic: Structured, shares: Shares) -> _Division | None:
+    """Return how a reduction of static sizes is divided; None if a split does not pay. Constants explain each bound."""
+    results = math.prod(shape_of(generic.outputs[0]))
+    loops = _reduction_loops(generic)
+    steps = math.prod(generic.extents[d] or 0 for d in loops)
+    if not loops or results == 0:
+        return None
+    has_few_results = results <= MOST_RESULTS and steps >= FEWEST_ELEMENTS  # a sum of all elements
+    # Sums of columns: splitting reads whole rows instead of runs of columns.
+    has_few_columns = results <= MOST_COLUMNS and steps * results >= FEWEST_IN_COLUMNS and _in_columns(generic)
+    if not is_contraction(op):
+        return _Division(PARTS) if has_few_results or has_few_columns else None
+    # Products of a few rows by a matrix: each part then has so many steps that reading the matrix outweighs the sums.
+    rows = _result_rows_if_matrix_is_streamed(generic, results)
+    matrix_elements = results * steps // rows if rows else 0
+    is_large = 0 < rows <= MOST_ROWS and matrix_elements >= FEWEST_READ
+    has_shared_sizes = 0 < rows <= MOST_SHARED_ROWS and results >= rows * FEWEST_SHARED_COLUMNS
+    is_shared = has_shared_sizes and not is_large and shares(matrix_elements * _element_bytes(generic))
+    fewest_steps = FEWEST_STEPS if is_large or is_shared else 1
+    if has_few_results or has_few_columns:
+        return _Division(PARTS, fewest_steps)
+    if is_shared:
+        return _Division(SHARED_PARTS, fewest_steps)
+    # Products with fewer tiles than workers, and many steps along K.
+    is_long_product = results <= MOST_PRODUCTS and steps >= max(LONG, TIMES_RESULTS * results)
+    return _Division(PARTS_OF_PRODUCTS, fewest_steps) if is_large or is_long_product else None
+
+
+def _reduction_loops(generic: Structured) -> list[int]:
+    return [d for d, kind in enumerate(generic.iterators) if kind == "reduction"]
+
+
+def _element_bytes(generic: Structured) -> int:
+    """Return the size of an element of the result in bytes. Elements of a product's factors are not larger."""
+    type_ = generic.outputs[0].type
+    assert isinstance(type_, TensorType)
+    return type_.element_type.size if isinstance(type_.element_type, FixedBitwidthType) else 0
+
+
+def _in_columns(generic: Structured) -> bool:
+    """Return whether every operand is read along the last dimension of the result, which is not reduced."""
+    last = generic.maps[-1].results[-1] if generic.maps[-1].results else None
+    return last is not None and all(m.results and m.results[-1] == last for m in generic.maps)
+
+
+def _result_rows_if_matrix_is_streamed(generic: Structured, results: int) -> int:
+    """Return the number of rows of the result of a product by one matrix argument [K, columns]; 0 for other products.
+
+    The caller splits the product along K if there are only a few rows. Such a matrix is then read by whole rows:
+    1x4096x4096 takes 2.5 ms instead of 4.9 on an AMD EPYC (Zen 4), one worker.
+
+    A matrix argument is an argument of the host function, as it is or cast, that two loops index.
+
+    results: number of elements of the result.
+    """
+    if not generic.maps[-1].results or not results:
+        return 0
+    column = generic.maps[-1].results[-1]
+    with_contiguous_columns = [
+        (value, map_)
+        for value, map_ in zip(generic.inputs, generic.maps, strict=False)
+        if map_.results and map_.results[-1] == column
+    ]
+    if len(with_contiguous_columns) != 1:
+        return 0
+    value, map_ = with_contiguous_columns[0]
+    is_matrix_argument = len(dims_in(map_)) == 2 and isinstance(source_of(value), BlockArgument)
+    return results // shape_of(generic.outputs[0])[-1] if is_matrix_argument else 0
