@@ -16,6 +16,7 @@ from xdsl.ir import Block, Operation
 
 from pydispatch.compiler.analysis.kinds import has_effects, inputs_of, is_duplicable, may_join
 from pydispatch.compiler.fusion.copies import complete
+from pydispatch.compiler.fusion.joining import join_chains, join_siblings
 from pydispatch.compiler.fusion.legality import ELEMENTWISE, Legality
 from pydispatch.compiler.fusion.merging import FusionGroups
 
@@ -45,8 +46,8 @@ def form_groups(block: Block, legality: Legality = ELEMENTWISE) -> tuple[list[li
         last_with_effects = op if effects else last_with_effects
         if may_join(op) and not is_duplicable(op):
             groups.add(op)
-    groups.join_siblings()
-    groups.join_chains()
+    join_siblings(groups)
+    join_chains(groups)
     groups.drop_host_copies()
     complete(groups)
     edges = [
@@ -61,8 +62,8 @@ def form_groups(block: Block, legality: Legality = ELEMENTWISE) -> tuple[list[li
 def run_order(ops: set[Operation], position: dict[Operation, int]) -> list[Operation]:
     """Return `ops` in topological order; operations that do not depend on each other have the order of the block.
 
-    position: operation → its index in the block. Positions alone do not suffice: copies of
-    fills from outside of the block have negative ones, in an order that is not topological.
+    position: operation → its index in the block. Positions alone do not suffice: copies of fills from outside of the
+    block have negative ones, in an order that is not topological.
     """
     order: list[Operation] = []
     ordered: set[Operation] = set()

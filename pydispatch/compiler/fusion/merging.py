@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 
 from xdsl.ir import Block, Operation, SSAValue
 
 from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.analysis.in_place import other_readers
-from pydispatch.compiler.analysis.kinds import inputs_of, is_duplicable, is_fill, stays_on_host
+from pydispatch.compiler.analysis.kinds import inputs_of, is_duplicable, stays_on_host
 from pydispatch.compiler.fusion.group_order import GroupOrder, TooFarError
 from pydispatch.compiler.fusion.legality import Legality
 from pydispatch.compiler.fusion.naming import describe_location
@@ -18,18 +17,14 @@ from pydispatch.ir.values import shape_of
 
 MOST_OPERATIONS = 96
 """Maximum number of operations of a group: the compile time of larger ones grows faster than the run time they save."""
-MOST_SIBLINGS = 64
-"""Maximum number of readers of one tensor that a group is compared with, without joining any.
-
-With more of them, formation is quadratic in the number of readers; with fewer, readers that are far apart stay apart.
-"""
 
 
 class FusionGroups:
     """Partition of the tensor operations of one block into groups, which fusion merges; each becomes a dispatch.
 
-    A group is a number: the position of the operation that it began with. Duplicable operations are views, and
-    inexpensive operations that compute a large tensor from a small one; they belong to no group at first.
+    The caller enters every operation in program order, adds those that may form groups, and then merges groups further
+    (`joining.py`). A group is a number: the position of the operation that it began with. Duplicable operations are
+    views, and inexpensive operations that compute a large tensor from a small one; they belong to no group at first.
 
     Attributes:
         block: The block.
@@ -99,12 +94,12 @@ class FusionGroups:
         self.members[group] = {op}
         self.group_of[op] = group
         self._common_space[group] = Uniform.of(op, self.legality.space_of(op))  # for the fast path of join
-        for candidate in self._groups_read(op):
+        for candidate in self.groups_read(op):
             # An earlier join may have merged the candidate, which removes it from `members`.
             if candidate != self.group_of[op] and candidate in self.members:
                 self.join(self.group_of[op], candidate)
 
-    def _groups_read(self, op: Operation) -> list[int]:
+    def groups_read(self, op: Operation) -> list[int]:
         """Return the groups whose values `op` reads, also through duplicable operations. Groups of tensors with more
         dimensions, which are likely the larger ones, come first.
         """
@@ -266,77 +261,24 @@ class FusionGroups:
         self.order.merge(group, other)
         self._common_space[group] = self._common_space[other] = None  # join() sets the space of the union, if any
 
+    def join_three(self, source: int, middle: int, reader: int) -> bool:
+        """Merge `middle`, which reads `source`, and `reader`, which reads `middle`, into `source`, if that is legal.
+
+        Return whether they were merged. One kernel may compute all three where no two of them may be one dispatch.
+        """
+        intermediates = self._intermediates(middle, source) | self._intermediates(reader, middle)
+        try:
+            if self._reason_not_to_merge([source, middle, reader], intermediates) is not None:
+                return False
+        except TooFarError:
+            return False
+        self._merge_into(middle, source, intermediates)
+        self._merge_into(reader, source, intermediates)
+        return True
+
     # -- after all operations have entered
 
-    def join_siblings(self) -> None:
-        """Merge groups that read the same tensor and do not depend on each other."""
-        readers: dict[SSAValue, dict[int, None]] = {}  # tensor → the groups that read it, as a set with an order
-        for group, ops in self.members.items():
-            for op in self.in_order(ops):
-                for value in inputs_of(op):
-                    source = self.producer(value)
-                    # Each reader fills its own tensor, so groups share nothing by reading the same fill.
-                    if not shape_of(value) or (source is not None and is_fill(source)):
-                        continue
-                    if source is None or self.group_of.get(source) != group:
-                        readers.setdefault(value, {})[group] = None
-        for groups in readers.values():
-            alive = sorted(g for g in groups if g in self.members)
-            for index, first in enumerate(alive):
-                if first in self.members:  # it may have been merged into an earlier one
-                    self._join_siblings(first, alive[index + 1 :])
-
-    def _join_siblings(self, first: int, others: Iterable[int]) -> None:
-        """Merge each of `others` into `first` where that is legal, until MOST_SIBLINGS attempts have failed."""
-        tries = 0
-        for second in others:
-            if second not in self.members:
-                continue
-            if self._are_dependent(first, second) or self.join(second, first) is not None:
-                tries += 1
-            if tries == MOST_SIBLINGS:
-                return
-
-    def _are_dependent(self, first: int, second: int) -> bool:
-        """Return whether one of two groups depends on the other; True if they are too far apart to find out."""
-        try:
-            return self.order.needs([first], [second]) or self.order.needs([second], [first])
-        except TooFarError:
-            return True
-
-    def join_chains(self) -> None:
-        """Merge three groups at once where no two of them could merge: a producer, a group that reads it, and the only
-        reader of that group. One kernel may compute all three, as in attention: product, softmax, product.
-        """
-        for middle in list(self.members):
-            if middle not in self.members:
-                continue
-            readers = self._readers(middle)
-            sources = [g for op in self.in_order(self.members[middle]) for g in self._groups_read(op) if g != middle]
-            reader = next(iter(readers)) if len(readers) == 1 else None
-            if reader is None:  # no reader, several, or one outside of all groups
-                continue
-            for source in dict.fromkeys(sources):
-                if source == reader:
-                    continue
-                intermediates = self._intermediates(middle, source) | self._intermediates(reader, middle)
-                with suppress(TooFarError):  # raised by the check for groups that are too far apart in the program
-                    if self._reason_not_to_merge([source, middle, reader], intermediates) is None:
-                        self._merge_into(middle, source, intermediates)
-                        self._merge_into(reader, source, intermediates)
-                        self._join_producers(source)
-                        break
-
-    def _join_producers(self, group: int) -> None:
-        """Merge a group with the groups that it reads, where that is legal."""
-        for other in dict.fromkeys(g for op in self.in_order(self.members[group]) for g in self._groups_read(op)):
-            if other not in self.members or other == group:
-                continue
-            reason_not_to_join = self.join(group, other)
-            if reason_not_to_join is None:
-                group = other  # the merged group has the number of `other`
-
-    def _readers(self, group: int) -> set[int | None]:
+    def readers(self, group: int) -> set[int | None]:
         """Return the groups that read values of a group, also through duplicable operations; None stands for a reader
         outside of groups.
         """

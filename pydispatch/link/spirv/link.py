@@ -15,6 +15,8 @@ from pydispatch.formats.spirv.instruction import SpirvFunction, SpirvInstruction
 from pydispatch.formats.spirv.names import Op
 from pydispatch.formats.spirv.parts import SpirvParts, read_parts
 from pydispatch.link.spirv.binding import Binding
+from pydispatch.link.spirv.encode import encoded_module
+from pydispatch.link.spirv.function_writer import write_pending
 from pydispatch.link.spirv.library import SpirvLibrary, open_library
 from pydispatch.link.spirv.output import SpirvOutput, instruction
 from pydispatch.link.spirv.take import FunctionCopier
@@ -119,7 +121,7 @@ class _SpirvLinker:
             self._forget_declaration(id, kernel.functions[id])
         providers = {symbol: self.libraries[index].name for symbol, index in library_of.items()}
         symbols = tuple(dict.fromkeys(text.removeprefix(PRESENCE_PREFIX) for text, _ in unresolved.values()))
-        return LinkedSpirv(out.bytes(unresolved), providers, symbols)
+        return LinkedSpirv(encoded_module(out, unresolved), providers, symbols)
 
     def _defining_libraries(self) -> dict[str, int]:
         """Return, for each imported symbol that a library defines, the index of the first that does."""
@@ -230,7 +232,7 @@ class _SpirvLinker:
             self.copiers[source] = FunctionCopier(self.libraries[source], self.out)
         copier = self.copiers[source]
         callee = Binding(self.kernel, self.out, copier, function, symbol, buffers).make()
-        copier.finish()
+        write_pending(copier)
         return callee
 
     def _constant_function(self, function: SpirvFunction, value: int, name: str) -> int:

@@ -6,24 +6,18 @@ aggregates, and pointers into buffers only meet where their types do.
 
 from __future__ import annotations
 
-import sys
-from array import array
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.formats.spirv.instruction import SpirvFunction, SpirvInstruction, text_words
-from pydispatch.formats.spirv.module import MAGIC
 from pydispatch.formats.spirv.names import Decoration, Op, Storage
 from pydispatch.formats.spirv.parts import SpirvParts
-from pydispatch.link.spirv.library import EXPORT
 
 MAX_WORDS = 1 << 24
 """Upper bound of the size of a linked module. Functions of libraries are copied for each set of buffers that a kernel
 passes to them, and the copies must not exhaust memory."""
-_LINKAGE_CAPABILITY = 5  # Linkage: the module imports or exports functions
-_MODES_WITH_IDS = (37, 38, 39)
-"""Execution modes whose operands are ids: SubgroupsPerWorkgroupId, LocalSizeId, LocalSizeHintId."""
+LINKAGE_CAPABILITY = 5
+"""Number of the capability Linkage: the module imports or exports functions."""
 _ACCESS = frozenset((19, Decoration.ALIASED, Decoration.NON_WRITABLE, 25))  # 19 Restrict, 25 NonReadable
 _SHAREABLE = frozenset((
     *range(Op.TYPE_VOID, 39), Op.CONSTANT_TRUE, Op.CONSTANT_FALSE, Op.CONSTANT, Op.CONSTANT_COMPOSITE,
@@ -39,7 +33,7 @@ _SUBGROUPS = range(61, 69)  # GroupNonUniform to GroupNonUniformQuad
 _SUBGROUP_OPS = range(Op.GROUP_NON_UNIFORM_FIRST, Op.GROUP_NON_UNIFORM_LAST + 1)
 _VARIABLE_POINTERS = (4441, 4442)  # VariablePointersStorageBuffer, VariablePointers
 _ADDED_ONLY_IF_USED = frozenset((
-    _LINKAGE_CAPABILITY, *_VARIABLE_POINTERS, *_WIDTH_CAPABILITIES, *_STORAGE_16, *_STORAGE_8, *_SUBGROUPS,
+    LINKAGE_CAPABILITY, *_VARIABLE_POINTERS, *_WIDTH_CAPABILITIES, *_STORAGE_16, *_STORAGE_8, *_SUBGROUPS,
 ))  # fmt: skip
 """Capabilities of a library that its unlinked functions may be the only ones to need."""
 Key = tuple[object, ...]
@@ -65,6 +59,7 @@ class GlobalVariable(NamedTuple):
 class SpirvOutput:
     """SPIR-V module under construction: the kernels' module plus the globals and functions of libraries.
 
+    A link creates one, adds the requirements and copies of functions, and encodes it by encoded_module() at the end.
     Not thread-safe.
 
     Attributes:
@@ -334,62 +329,3 @@ class SpirvOutput:
         if capability in _VARIABLE_POINTERS:
             return self.pointers_vary
         return capability in _SUBGROUPS and any(op in _SUBGROUP_OPS for op in self.ops)
-
-    # Bytes
-
-    def bytes(self, declared: dict[int, tuple[str, int]]) -> bytes:
-        """Encode the module, little-endian.
-
-        declared: id of each function that is still imported → (symbol, kind of linkage).
-        """
-        kernel, lines = self.kernel, []  # lines: the words of each instruction
-        linkage = {
-            id: (text, kind) for id, (text, kind) in kernel.tables.linkage.items() if kind == EXPORT or id in declared
-        }
-        capabilities = [c for c in self.capabilities if c != _LINKAGE_CAPABILITY or linkage]
-        lines += [instruction(Op.CAPABILITY, [c]) for c in capabilities]
-        lines += [instruction(Op.EXTENSION, text_words(text)) for text in self.extensions]
-        lines += [instruction(Op.EXT_INST_IMPORT, [id, *text_words(text)]) for text, id in self.sets.items()]
-        lines.append(instruction(Op.MEMORY_MODEL, [kernel.addressing, kernel.memory]))
-        for entry in kernel.tables.entry_points:
-            interface = self.interface(entry.function, entry.interface)
-            lines.append(
-                instruction(Op.ENTRY_POINT, [entry.model, entry.function, *text_words(entry.name), *interface])
-            )
-        for function, modes in kernel.tables.modes.items():
-            for mode, operands in modes:
-                op = Op.EXECUTION_MODE_ID if mode in _MODES_WITH_IDS else Op.EXECUTION_MODE
-                lines.append(instruction(op, [function, mode, *operands]))
-        lines += [instruction(Op.NAME, [id, *text_words(text)]) for id, text in self.names.items()]
-        lines += [
-            instruction(Op.MEMBER_NAME, [id, *words]) for id, names in self.member_names.items() for words in names
-        ]
-        for id, (text, kind) in linkage.items():
-            lines.append(instruction(Op.DECORATE, [id, Decoration.LINKAGE, *text_words(text), kind]))
-        lines += [
-            instruction(Op.DECORATE, [id, *d]) for id, decorations in self.decorations.items() for d in decorations
-        ]
-        lines += [
-            instruction(Op.MEMBER_DECORATE, [id, *d])
-            for id, decorations in self.member_decorations.items()
-            for d in decorations
-        ]
-        lines += self.globals
-        for id in declared:
-            lines += encoded_function(kernel.functions[id])
-        for body in self.functions.values():
-            lines += body
-        major, minor = self.version
-        # Header: magic number, version, generator (0: none), bound of the ids, schema (reserved).
-        words = array("I", [MAGIC, major << 16 | minor << 8, 0, self.bound, 0])
-        for line in lines:
-            words.extend(line)
-        if sys.byteorder == "big":  # artifacts are little-endian
-            words.byteswap()
-        return words.tobytes()
-
-
-def encoded_function(function: SpirvFunction) -> list[list[int]]:
-    """Return the words of each instruction of a function, unchanged, OpFunctionEnd included."""
-    lines: Iterable[SpirvInstruction] = (function.head, *function.parameters, *function.body)
-    return [*(inst.words for inst in lines), instruction(Op.FUNCTION_END, [])]

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.spirv.instruction import SpirvFunction, SpirvInstruction
-from pydispatch.formats.spirv.names import DEBUG_SETS, BuiltIn, Decoration, Op, Storage
-from pydispatch.formats.spirv.operands import WRITTEN_POINTERS
+from pydispatch.formats.spirv.names import BuiltIn, Decoration, Op, Storage
 from pydispatch.link.spirv.library import SpirvLibrary, reached
-from pydispatch.link.spirv.output import SpirvOutput, instruction
+from pydispatch.link.spirv.output import SpirvOutput
 
 MAX_COPIES = 4096  # of a library's functions beyond one each: sets of buffers may multiply along calls
 _SPEC = (Op.SPEC_CONSTANT_TRUE, Op.SPEC_CONSTANT_FALSE, Op.SPEC_CONSTANT)  # constants that a pipeline may set
@@ -24,12 +23,6 @@ _REFUSED: dict[int, str] = {
     Storage.UNIFORM_CONSTANT: "image or sampler",
     Storage.OUTPUT: "output of a stage",
 }  # storage class of a global variable that no library function may use → its name in the message
-_POINTER_DERIVING = (Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN,
-            Op.COPY_OBJECT)  # fmt: skip
-"""Instructions whose result points into the variable that their first operand points into."""
-
-_PLAIN_POINTERS = (Op.VARIABLE, Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN)
-"""Instructions whose pointers need no capability; other pointers into buffers need VariablePointers."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +42,9 @@ class FunctionCopy:
 
 class FunctionCopier:
     """Copier of functions and declarations from one library into an output module.
+
+    A link creates one for each library, requests copies of functions, and calls write_pending(), which copies the
+    globals that they use.
 
     Attributes:
         library: The library.
@@ -181,7 +177,7 @@ class FunctionCopier:
     def _variable(self, inst: SpirvInstruction) -> int:
         """Copy a private, workgroup or built-in input variable, and return its id in the output.
 
-        Raises InvalidArgumentError for other storage classes.
+        Kernels and libraries share the variable of a built-in. Raises InvalidArgumentError for other storage classes.
         """
         out, parts, storage = self.out, self.parts, inst.words[3]
         name = parts.tables.names.get(inst.id, "")
@@ -194,13 +190,9 @@ class FunctionCopier:
             return new_id
         built_in = parts.tables.decoration(inst.id, Decoration.BUILT_IN)
         if storage == Storage.INPUT and built_in is not None:
-            for id, (type_id, storage_class) in out.variables.items():
-                if (
-                    storage_class == Storage.INPUT
-                    and out.decorated(id, Decoration.BUILT_IN) == built_in
-                    and out.representative(type_id) == type_
-                ):
-                    return id
+            shared = self._input_of(built_in, type_)
+            if shared is not None:
+                return shared
             new_id = out.add(Op.VARIABLE, [Storage.INPUT], type_, decorations)
             out.names[new_id] = name
             return new_id
@@ -208,6 +200,14 @@ class FunctionCopier:
         raise self.refuse(
             f"a function uses the {kind} '{name}': functions of libraries have arguments, buffers and workgroup memory"
         )
+
+    def _input_of(self, built_in: int, type_: int) -> int | None:
+        """Return the input variable of the output for a built-in, with the pointer type `type_`; None without one."""
+        for id, (type_id, storage) in self.out.variables.items():
+            is_same = self.out.decorated(id, Decoration.BUILT_IN) == built_in
+            if storage == Storage.INPUT and is_same and self.out.representative(type_id) == type_:
+                return id
+        return None
 
     def _workgroup_size(self) -> int:
         """Return the id of the kernels' workgroup size, which gl_WorkGroupSize denotes in a library.
@@ -231,7 +231,7 @@ class FunctionCopier:
     # Functions
 
     def request(self, copy: FunctionCopy) -> int:
-        """Return the id of a function copy; finish() writes the copy if it is new."""
+        """Return the id of a function copy; if it is new, it is pending until write_pending() writes it."""
         if copy not in self.copies:
             if len(self.copies) >= MAX_COPIES + len(self.parts.functions):
                 raise self.refuse(f"linking it makes more than {MAX_COPIES} copies of functions for different buffers")
@@ -239,160 +239,9 @@ class FunctionCopier:
             self.pending.append(copy)
         return self.copies[copy]
 
-    def finish(self) -> None:
-        """Write the requested copies, including those that they request in turn."""
-        while self.pending:
-            copy = self.pending.pop()
-            _Writer(self, copy, self.copies[copy]).write()
-
     def function_type(self, function: SpirvFunction, bound: Iterable[int]) -> int:
         """Return the output's id of a library function's type without the parameters at the positions `bound`."""
         skipped = set(bound)
         self.copy_globals([function.head.type_id, *(p.type_id for p in function.parameters)])
         remaining = [self.map[p.type_id] for i, p in enumerate(function.parameters) if i not in skipped]
         return self.out.share(Op.TYPE_FUNCTION, [self.map[function.head.type_id], *remaining])
-
-
-class _Writer:
-    """Writer of one function copy.
-
-    Attributes:
-        copier: Copier for the library; it copies the globals that the function needs.
-        copy: Function of the library, with the buffers that are bound in it.
-        id: Id of the copy in the output.
-        function: The library's function.
-        ids: Id of a value, label or global of the library → its id in the output.
-        calls: Ids, in the output, of the functions that the copy calls.
-        bases: Id of a pointer → id of the variable that it is derived from, both in the output.
-    """
-
-    def __init__(self, copier: FunctionCopier, copy: FunctionCopy, id: int) -> None:
-        """Begin the copy with the id `id`; `write` adds its instructions to the output of the copier."""
-        self.copier, self.copy, self.id = copier, copy, id
-        self.function = copier.parts.functions[copy.function]
-        self.ids: dict[int, int] = {}
-        self.calls: list[int] = []
-        self.bases: dict[int, int] = {}
-
-    def write(self) -> None:
-        """Add the function to the output with new ids and with its buffers bound to variables of the output."""
-        copier, out, parts = self.copier, self.copier.out, self.copier.parts
-        buffers, arguments = dict(self.copy.buffers), dict(self.copy.arguments)
-        body = [inst for inst in self.function.body if not self._is_debug(inst)]
-        # Globals of the library that the function uses; `buffers` replaces those that are buffers.
-        wanted = {id for inst in body for id in inst.uses() if id in parts.globals}
-        copier.copy_globals(id for id in wanted if not copier.is_buffer(id))
-        type_ = copier.function_type(self.function, arguments)
-        # Ids in the output of parameters, results and globals: a use may precede its definition in the text.
-        for index, parameter in enumerate(self.function.parameters):
-            self.ids[parameter.id] = arguments[index] if index in arguments else out.id()
-        for inst in body:
-            if inst.result_word:
-                self.ids[inst.id] = out.id()
-                self._decorate(inst.id)
-        for id in wanted:
-            if id in buffers:
-                self.ids[id] = buffers[id]
-            elif id in copier.map:
-                self.ids[id] = copier.map[id]
-        # Instructions
-        function_control = self.function.head.words[3]
-        head = [copier.map[self.function.head.type_id], self.id, function_control, type_]
-        lines = [instruction(Op.FUNCTION, head)]
-        remaining_parameters = [p for index, p in enumerate(self.function.parameters) if index not in arguments]
-        for parameter in remaining_parameters:
-            lines.append(instruction(parameter.op, [copier.map[parameter.type_id], self.ids[parameter.id]]))
-            self._decorate(parameter.id)
-        lines += [self._line(inst) for inst in body]
-        for inst in (*remaining_parameters, *body):
-            pointee = parts.pointee(inst.type_id) if inst.type_word and inst.op not in _PLAIN_POINTERS else None
-            storage = None if pointee is None else pointee.storage
-            if storage in (Storage.STORAGE_BUFFER, Storage.UNIFORM, Storage.WORKGROUP):
-                out.pointers_vary = True  # the output needs the capability VariablePointers
-        lines.append(instruction(Op.FUNCTION_END, []))
-        used = {self.ids[id] for id in wanted if id in self.ids} | set(arguments.values())
-        ops = {inst.op for inst in body}
-        out.add_function(self.id, lines, calls=self.calls, uses=used & out.variables.keys(), ops=ops)
-        out.names[self.id] = parts.tables.names.get(self.copy.function, "")
-
-    def _is_debug(self, inst: SpirvInstruction) -> bool:
-        """Return whether an instruction belongs to an extended set for debug information, which is not copied."""
-        return inst.op == Op.EXT_INST and self.copier.parts.sets[inst.words[3]].startswith(DEBUG_SETS)
-
-    def _decorate(self, id: int) -> None:
-        """Copy the decorations of a library id to its new id."""
-        decorations = self.copier.parts.decorations.get(id)
-        if decorations:
-            self.copier.out.decorations[self.ids[id]] = list(decorations)
-
-    def _line(self, inst: SpirvInstruction) -> list[int]:
-        """Return the words of an instruction of the library with the ids of the output."""
-        if inst.op == Op.FUNCTION_CALL:
-            return self._call(inst)
-        if inst.op == Op.EXT_INST:
-            text = self.copier.parts.sets[inst.words[3]]
-            self.ids[inst.words[3]] = self.copier.out.instruction_set(text)
-        for position in inst.id_positions:
-            if inst.words[position] not in self.ids:
-                raise self.copier.parts.tables.fail(inst.at, f"id {inst.words[position]} is not defined")
-        self._track_pointer(inst)
-        ids = self.ids
-        words = list(inst.words)
-        for position in inst.id_positions:
-            words[position] = ids[words[position]]
-        if inst.type_word:
-            words[inst.type_word] = self.copier.map[words[inst.type_word]]
-        if inst.result_word:
-            words[inst.result_word] = ids[words[inst.result_word]]
-        return words
-
-    def _call(self, inst: SpirvInstruction) -> list[int]:
-        """Return the words of a call of another library function.
-
-        Buffer arguments are bound in a copy of the callee and dropped from the call.
-        """
-        copier, callee = self.copier, inst.words[3]
-        parameters = copier.parts.functions[callee].parameters
-        arguments: list[tuple[int, int]] = []
-        other_arguments: list[int] = []
-        for index, (parameter, argument) in enumerate(zip(parameters, inst.words[4:], strict=True)):
-            if argument not in self.ids:
-                raise copier.parts.tables.fail(inst.at, f"id {argument} is not defined")
-            value = self.ids[argument]
-            if not copier.is_buffer_pointer(parameter.type_id):
-                other_arguments.append(value)
-            elif value in copier.out.variables:
-                arguments.append((index, value))
-            else:
-                raise copier.refuse("a function passes a buffer on that is no variable and no parameter")
-        copy = FunctionCopy(callee, self.copy.buffers, tuple(arguments))
-        copied = copier.request(copy)
-        self.calls.append(copied)
-        return instruction(Op.FUNCTION_CALL, [copier.map[inst.type_id], self.ids[inst.id], copied, *other_arguments])
-
-    def _track_pointer(self, inst: SpirvInstruction) -> None:
-        """Record in `bases` the variable that a pointer is derived from, if the instruction computes one.
-
-        Raises InvalidArgumentError if the instruction writes a buffer that the kernel declares as read-only.
-        """
-        op, words, ids = inst.op, inst.words, self.ids
-
-        def base(position: int) -> int:
-            """Return the variable that the pointer in a word of the instruction is derived from."""
-            value = ids[words[position]]
-            return self.bases.get(value, value)  # the variable itself has no entry
-
-        if op in _POINTER_DERIVING:
-            self.bases[ids[inst.id]] = base(3)  # the first operand after the result id
-            return
-        written_word = WRITTEN_POINTERS.get(op)
-        if written_word is None:
-            return
-        out, variable = self.copier.out, base(written_word)
-        if variable in out.variables and out.decorated(variable, Decoration.NON_WRITABLE) is not None:
-            binding = out.decorated(variable, Decoration.BINDING)
-            name = self.copier.parts.tables.names.get(self.copy.function, f"id {self.copy.function}")
-            raise self.copier.refuse(
-                f"function '{name}' writes the buffer at binding {binding}, which the kernel declares as only read; "
-                "drop ReadOnly from its flags"
-            )

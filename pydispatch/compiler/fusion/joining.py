@@ -1,0 +1,95 @@
+"""Merges of groups after all operations of a block have entered: of siblings, and of chains of three groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.ir import SSAValue
+
+from pydispatch.compiler.analysis.kinds import inputs_of, is_fill
+from pydispatch.compiler.fusion.group_order import TooFarError
+from pydispatch.compiler.fusion.merging import FusionGroups
+from pydispatch.ir.values import shape_of
+
+MOST_SIBLINGS = 64
+"""Maximum number of readers of one tensor that a group is compared with, without joining any.
+
+With more of them, formation is quadratic in the number of readers; with fewer, readers that are far apart stay apart.
+"""
+
+
+def join_siblings(groups: FusionGroups) -> None:
+    """Merge groups that read the same tensor and do not depend on each other."""
+    for siblings in _readers_of_tensors(groups).values():
+        alive = sorted(g for g in siblings if g in groups.members)
+        for index, first in enumerate(alive):
+            if first in groups.members:  # it may have been merged into an earlier one
+                _join_into_first(groups, first, alive[index + 1 :])
+
+
+def _readers_of_tensors(groups: FusionGroups) -> dict[SSAValue, dict[int, None]]:
+    """Return, for each tensor, the groups that read it from outside, as a set with an order."""
+    readers: dict[SSAValue, dict[int, None]] = {}
+    for group, ops in groups.members.items():
+        for op in groups.in_order(ops):
+            for value in inputs_of(op):
+                source = groups.producer(value)
+                # Each reader fills its own tensor, so groups share nothing by reading the same fill.
+                if not shape_of(value) or (source is not None and is_fill(source)):
+                    continue
+                if source is None or groups.group_of.get(source) != group:
+                    readers.setdefault(value, {})[group] = None
+    return readers
+
+
+def _join_into_first(groups: FusionGroups, first: int, others: Iterable[int]) -> None:
+    """Merge each of `others` into `first` where that is legal, until MOST_SIBLINGS attempts have failed."""
+    tries = 0
+    for second in others:
+        if second not in groups.members:
+            continue
+        if _are_dependent(groups, first, second) or groups.join(second, first) is not None:
+            tries += 1
+        if tries == MOST_SIBLINGS:
+            return
+
+
+def _are_dependent(groups: FusionGroups, first: int, second: int) -> bool:
+    """Return whether one of two groups depends on the other; True if they are too far apart to find out."""
+    try:
+        return groups.order.needs([first], [second]) or groups.order.needs([second], [first])
+    except TooFarError:
+        return True
+
+
+def join_chains(groups: FusionGroups) -> None:
+    """Merge three groups at once where no two of them could merge: a producer, a group that reads it, and the only
+    reader of that group. One kernel may compute all three, as in attention: product, softmax, product.
+    """
+    for middle in list(groups.members):
+        if middle not in groups.members:
+            continue
+        readers = groups.readers(middle)
+        reader = next(iter(readers)) if len(readers) == 1 else None
+        if reader is None:  # no reader, several, or one outside of all groups
+            continue
+        for source in _producers(groups, middle):
+            if source not in (middle, reader) and groups.join_three(source, middle, reader):
+                _join_producers(groups, source)
+                break
+
+
+def _producers(groups: FusionGroups, group: int) -> list[int]:
+    """Return the groups that the operations of a group read, each once, in the order of the operations."""
+    ops = groups.in_order(groups.members[group])
+    return list(dict.fromkeys(g for op in ops for g in groups.groups_read(op)))
+
+
+def _join_producers(groups: FusionGroups, group: int) -> None:
+    """Merge a group with the groups that it reads, where that is legal."""
+    for other in _producers(groups, group):
+        if other not in groups.members or other == group:
+            continue
+        reason_not_to_join = groups.join(group, other)
+        if reason_not_to_join is None:
+            group = other  # the merged group has the number of `other`
