@@ -76,15 +76,15 @@ class _Rows:
 
     Attributes:
         build: Emits the operations.
-        type: Type of a tensor with one element per row: the shape of x without the reduced dimensions.
-        dynamic_sizes: Dynamic sizes of `type`.
+        row_type: Type of a tensor with one element per row: the shape of x without the reduced dimensions.
+        dynamic_sizes: Dynamic sizes of `row_type`.
         reduction: Structure of a generic that reads a tensor of the shape of x, and computes one element per row.
         elementwise: Structure of a generic that reads such a tensor and one element per row, and computes an element
             for each element of x.
     """
 
     build: Build
-    type: TensorType[AnyFloat]
+    row_type: TensorType[AnyFloat]
     dynamic_sizes: list[SSAValue]
     reduction: Structure
     elementwise: Structure
@@ -99,7 +99,7 @@ class _Rows:
         identity = AffineMap.identity(rank)
         return _Rows(
             build=build,
-            type=TensorType(source_type.element_type, [shape[d] for d in kept_dims]),
+            row_type=TensorType(source_type.element_type, [shape[d] for d in kept_dims]),
             dynamic_sizes=[build.dim(source, d) for d in kept_dims if shape[d] == DYNAMIC],
             reduction=Structure((identity, row_map), parallel=tuple(d in kept_dims for d in range(rank))),
             elementwise=Structure((identity, row_map, identity), parallel=(True,) * rank),
@@ -110,7 +110,7 @@ class _Rows:
         fastmath: arith.FastMathFlagsAttr | None = None,
     ) -> SSAValue:  # fmt: skip
         """Combine the elements of each row of `value` with `initial`, and return the tensor of one result per row."""
-        start = self.build.splat(initial, self.type, self.dynamic_sizes)
+        start = self.build.splat(initial, self.row_type, self.dynamic_sizes)
         (results,) = computed(
             self.build, self.reduction, [value], [start], lambda body, x, acc: [body.add(combiner(acc, x, fastmath))]
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineMap
 
@@ -137,7 +137,7 @@ class _BlockScan:
     op: Scan
     build: Build
     values: SSAValue
-    neutral: Attribute
+    neutral: IntegerAttr | FloatAttr
     size: SSAValue
     shape: tuple[int, int]
     dynamic: list[SSAValue]
