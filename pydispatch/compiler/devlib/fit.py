@@ -28,32 +28,45 @@ def fit(function: Callable[[Real], Real], low: Real, high: Real, degree: int) ->
         count = degree + 1
         nodes = [mp.cos(mp.pi * (2 * i + 1) / (2 * count)) for i in range(count)]
         values = [function((mp.mpf(low) + high) / 2 + (mp.mpf(high) - low) / 2 * node) for node in nodes]
-        # Coefficients of the Chebyshev series in t from -1 to 1, then of the powers of t (`powers`), then of the powers
-        # of x (`result`) with t = scale * x + shift.
+        # Coefficients of the Chebyshev series in t from -1 to 1, then of the powers of t, then of the powers of x, with
+        # t = scale * x + shift.
         series = [
             2 * sum(v * mp.cos(k * mp.pi * (2 * i + 1) / (2 * count)) for i, v in enumerate(values)) / count
             for k in range(count)
         ]
         series[0] /= 2
-        # Chebyshev polynomials as powers of t: T(0) = 1, T(1) = t, T(k + 1) = 2 t T(k) - T(k - 1).
-        previous, current = [mp.mpf(1)], [mp.mpf(0), mp.mpf(1)]
-        powers = [series[0], *([mp.mpf(0)] * degree)]
-        for k in range(1, count):
-            for i, c in enumerate(current):
-                powers[i] += series[k] * c
-            following = [mp.mpf(0), *(2 * c for c in current)]
-            for i, c in enumerate(previous):
-                following[i] -= c
-            previous, current = current, following
         scale = 2 / (mp.mpf(high) - low)
         shift = -(mp.mpf(high) + low) / (mp.mpf(high) - low)
-        result = [mp.mpf(0)] * count
-        for k in range(degree, -1, -1):  # Horner over polynomials
-            result = [
-                (result[i] * shift if i < count else 0) + (result[i - 1] * scale if i else 0) for i in range(count)
-            ]
-            result[0] += powers[k]
-        return [float(c) for c in result]
+        return [float(c) for c in substituted(powers_of_series(series), scale, shift)]
+
+
+def powers_of_series(series: list[Real]) -> list[Real]:
+    """Return the coefficients of the powers of t, lowest first, of a Chebyshev series: the sum of series[k] T(k)."""
+    count = len(series)
+    # Chebyshev polynomials as powers of t: T(0) = 1, T(1) = t, T(k + 1) = 2 t T(k) - T(k - 1).
+    previous, current = [mp.mpf(1)], [mp.mpf(0), mp.mpf(1)]
+    powers = [series[0], *([mp.mpf(0)] * (count - 1))]
+    for k in range(1, count):
+        for i, c in enumerate(current):
+            powers[i] += series[k] * c
+        following = [mp.mpf(0), *(2 * c for c in current)]
+        for i, c in enumerate(previous):
+            following[i] -= c
+        previous, current = current, following
+    return powers
+
+
+def substituted(powers: list[Real], scale: Real, shift: Real) -> list[Real]:
+    """Return the coefficients of the powers of x of a polynomial in t = scale * x + shift, lowest first.
+
+    powers: coefficients of the powers of t, lowest first.
+    """
+    count = len(powers)
+    result = [mp.mpf(0)] * count
+    for power in reversed(powers):  # Horner's rule: result = result * (scale * x + shift) + power
+        result = [result[i] * shift + (result[i - 1] * scale if i else 0) for i in range(count)]
+        result[0] += power
+    return result
 
 
 def horner(coefficients: list[str], variable: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.tensor_ops.rules.fills import SMALL_CONSTANT
 from pydispatch.errors import CompileError
@@ -50,13 +50,8 @@ def fold_globals(module: ModuleOp) -> None:
         value = source.initial_value
         if value is None or name_of(op) in stored or source.type != op.results[0].type:
             continue
-        if isinstance(value, DenseIntOrFPElementsAttr | IntegerAttr | FloatAttr):
-            new: Operation = arith.ConstantOp(value)
-        elif isinstance(value, NumPyArrayAttr) and value.count <= SMALL_CONSTANT:
-            new = arith.ConstantOp(value.dense())
-        elif value.name == PARAMETER or isinstance(value, NumPyArrayAttr):
-            new = tensors.TensorConstantOp(result_types=[source.type], properties={"value": value})
-        else:
+        new = _constant_of(value, source.type)
+        if new is None:
             continue
         set_location(new, op)
         new.results[0].name_hint = op.results[0].name_hint
@@ -65,6 +60,17 @@ def fold_globals(module: ModuleOp) -> None:
         block.insert_op_before(new, op)
         op.results[0].replace_all_uses_with(new.results[0])
         erase_op(op)
+
+
+def _constant_of(value: Attribute, type: Attribute) -> Operation | None:
+    """Return a constant operation with the initial value of a global; None for a value that no constant has."""
+    if isinstance(value, DenseIntOrFPElementsAttr | IntegerAttr | FloatAttr):
+        return arith.ConstantOp(value)
+    if isinstance(value, NumPyArrayAttr) and value.count <= SMALL_CONSTANT:
+        return arith.ConstantOp(value.dense())
+    if value.name == PARAMETER or isinstance(value, NumPyArrayAttr):
+        return tensors.TensorConstantOp(result_types=[type], properties={"value": value})
+    return None
 
 
 def undefined_global(op: Operation, known: list[str]) -> CompileError:

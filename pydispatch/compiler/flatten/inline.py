@@ -14,7 +14,7 @@ from itertools import dropwhile
 
 from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, UnitAttr
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.flatten.branches import lower_branches, simplify
 from pydispatch.compiler.flatten.buffer_views import buffer_views_to_tensors
@@ -203,6 +203,12 @@ def _checked_callee(call: Operation, functions: dict[str, Operation], callers: C
             f"'@{name}' has no body", location_of(call),
             "host code cannot call external functions; call them in the kernel of a dispatch",
         )  # fmt: skip
+    _require_signature(call, name, blocks)
+    return name
+
+
+def _require_signature(call: Operation, name: str, blocks: Sequence[Block]) -> None:
+    """Raise CompileError unless the types of a call are those of the function. blocks: its body."""
     passed, taken = [v.type for v in call.operands], [a.type for a in blocks[0].args]
     ends = [block.last_op for block in blocks if block.last_op is not None and block.last_op.name in RETURNS]
     # A function without a return never ends: it returns whatever the call expects.
@@ -213,7 +219,6 @@ def _checked_callee(call: Operation, functions: dict[str, Operation], callers: C
                 f"the {what} of this call are ({', '.join(map(str, here))}), those of '@{name}' "
                 f"({', '.join(map(str, there))})", location_of(call),
             )  # fmt: skip
-    return name
 
 
 def _replace(call: Operation, function: Operation) -> list[Operation]:

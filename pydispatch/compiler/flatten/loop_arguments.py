@@ -48,10 +48,12 @@ def without_invariant_arguments(loop: scf.ForOp) -> scf.ForOp:
     kept = [index for index, (argument, value) in enumerate(pairs) if argument is not value]
     if len(kept) == len(pairs):
         return loop
+    # In the loop and after it, the initial values replace the arguments and results.
     for index, (argument, _) in enumerate(pairs):
         if index not in kept:
             argument.replace_all_uses_with(loop.iter_args[index])
             loop.results[index].replace_all_uses_with(loop.iter_args[index])
+    # The body yields the remaining values, and loses the other arguments.
     new_end = scf.YieldOp(*(end.operands[index] for index in kept))
     set_location(new_end, end)
     erase_op(end)
@@ -59,6 +61,7 @@ def without_invariant_arguments(loop: scf.ForOp) -> scf.ForOp:
     for index in reversed(range(len(pairs))):
         if index not in kept:
             block.erase_arg(block.args[1 + index])
+    # A loop with fewer results takes over the body.
     new = scf.ForOp.create(
         operands=[loop.lb, loop.ub, loop.step, *(loop.iter_args[index] for index in kept)],
         result_types=[loop.results[index].type for index in kept],

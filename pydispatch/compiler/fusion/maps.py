@@ -58,8 +58,7 @@ def read_through_copies(op: Operation) -> SSAValue | None:
     """Make a generic read the sources of copies instead of the copies, and return its new result.
 
     A copy is skipped only if the operands still state the sizes of all loops. A broadcast, for example, may be the only
-    operand that states the size of a loop.
-    Return None if no copy can be skipped.
+    operand that states the size of a loop. Return None if no copy can be skipped.
     """
     generic = structured(op)
     inputs, maps = list(generic.inputs), list(generic.maps)
@@ -67,27 +66,30 @@ def read_through_copies(op: Operation) -> SSAValue | None:
         copy = defining_copy(value)
         if copy is None:
             continue
-        source_map, copy_map = copy.maps
-        # For each loop of the copy, its index over the loops of `op`.
-        copy_loops: list[AffineExpr] = [AffineConstantExpr(0)] * len(copy.iterators)
-        for loop, result in zip(copy_map.results, maps[operand_index].results, strict=True):
-            copy_loops[cast(AffineDimExpr, loop).position] = result
-        source_index = [r.replace_dims_and_symbols(copy_loops, []) for r in source_map.results]
+        source_map = _map_of_source(copy, maps[operand_index])
         # KEPT_ORDER: a pass chose an order in which elements along the last dimension are contiguous: keep it last.
-        if KEPT_ORDER in op.attributes and source_index[-1:] != list(maps[operand_index].results[-1:]):
+        if KEPT_ORDER in op.attributes and source_map.results[-1:] != maps[operand_index].results[-1:]:
             continue
-        trial_maps = [
-            *maps[:operand_index],
-            AffineMap(maps[operand_index].num_dims, 0, tuple(source_index)),
-            *maps[operand_index + 1 :],
-        ]
-        if _state_loop_sizes(
-            [*inputs[:operand_index], copy.inputs[0], *inputs[operand_index + 1 :], *generic.outputs], trial_maps
-        ):
-            inputs[operand_index], maps = copy.inputs[0], trial_maps
+        trial_inputs, trial_maps = list(inputs), list(maps)
+        trial_inputs[operand_index], trial_maps[operand_index] = copy.inputs[0], source_map
+        if _state_loop_sizes([*trial_inputs, *generic.outputs], trial_maps):
+            inputs, maps = trial_inputs, trial_maps
     if inputs == list(generic.inputs) or len(op.results) != 1:
         return None
     return generic_like(op, op.detach_region(0), inputs, generic.outputs, maps, generic.iterators)
+
+
+def _map_of_source(copy: Structured, map_: AffineMap) -> AffineMap:
+    """Return the map from the loops of a copy's reader to the index in the copy's source.
+
+    map_: the reader's map to the index in the copy.
+    """
+    source_map, copy_map = copy.maps
+    # For each loop of the copy, its index over the loops of the reader.
+    copy_loops: list[AffineExpr] = [AffineConstantExpr(0)] * len(copy.iterators)
+    for loop, result in zip(copy_map.results, map_.results, strict=True):
+        copy_loops[cast(AffineDimExpr, loop).position] = result
+    return AffineMap(map_.num_dims, 0, tuple(r.replace_dims_and_symbols(copy_loops, []) for r in source_map.results))
 
 
 def _state_loop_sizes(operands: Sequence[SSAValue], maps: Sequence[AffineMap]) -> bool:

@@ -86,20 +86,7 @@ class Straight:
         name = name or value.name_hint or f"arg{index}"
         location = location_of(self.host_function)
         if isinstance(value.type, TensorType):
-            shape = value.type.get_shape()
-            dtype = dtype_of(value.type.element_type, location)
-            argument = FunctionArgument(dtype, tuple(d if d >= 0 else -1 for d in shape), name)
-            self.function.add_argument(argument)
-            dims = []
-            for axis, size in enumerate(shape):
-                if size >= 0:
-                    dims.append(self.function.constant(size))
-                    continue
-                register = self.function.emit(Opcode.DIM, index, axis)
-                self._origins[register] = f"dimension {axis} of argument {index} ('{name}')"
-                dims.append(register)
-            storage = Storage(BufferKind.ARGUMENT, index=index, buffer=argument.buffer)
-            self.put(value, HostTensor(storage, tuple(dims), dtype))
+            self.put(value, self._tensor_argument(value.type, index, name))
             return
         bits = bit_width(value.type)
         if bits is None or (isinstance(value.type, IntegerType) and bits > 64):
@@ -110,6 +97,23 @@ class Straight:
         self.function.add_argument(FunctionArgument(dtype_of(value.type, location), dims=None, name=name))
         self.registers[value] = self.function.scalar_argument(index)
         self._origins[self.registers[value]] = f"argument {index} ('{name}')"
+
+    def _tensor_argument(self, type_: TensorType[Attribute], index: int, name: str) -> HostTensor:
+        """Add argument `index` of the function, a tensor, and return it. name: its name in messages."""
+        shape = type_.get_shape()
+        dtype = dtype_of(type_.element_type, location_of(self.host_function))
+        argument = FunctionArgument(dtype, tuple(d if d >= 0 else -1 for d in shape), name)
+        self.function.add_argument(argument)
+        dims = []
+        for axis, size in enumerate(shape):
+            if size >= 0:
+                dims.append(self.function.constant(size))
+                continue
+            register = self.function.emit(Opcode.DIM, index, axis)
+            self._origins[register] = f"dimension {axis} of argument {index} ('{name}')"
+            dims.append(register)
+        storage = Storage(BufferKind.ARGUMENT, index=index, buffer=argument.buffer)
+        return HostTensor(storage, tuple(dims), dtype)
 
     # -- operations
 

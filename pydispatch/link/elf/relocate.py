@@ -129,17 +129,15 @@ def _relocated(
     later = []  # (function that encodes a low half, address of its high half)
     for relocation in part.relocations:
         rule = plan.rule(part, relocation)
-        place, target = part.address + relocation.offset, relocation.symbol.address + relocation.addend
-        value = target
+        field, target = part.address + relocation.offset, relocation.symbol.address + relocation.addend
         if rule.formula in _GOT_FORMULAS:
-            value = table + plan.entries[relocation.symbol] + relocation.addend
+            value = _value(rule.formula, table + plan.entries[relocation.symbol] + relocation.addend, field)
+        else:
+            value = _value(rule.formula, target, field)
         if rule.formula in (Formula.RELATIVE, Formula.ENTRY):
-            value -= place
-            computed[place] = value
-        elif rule.formula in (Formula.PAGES, Formula.ENTRY_PAGES):
-            value = value // _PAGE * _PAGE - place // _PAGE * _PAGE
+            computed[field] = value
         elif rule.formula is Formula.ADDRESS and relocation.symbol.part is not None:
-            relative_relocations.append((place, target))
+            relative_relocations.append((field, target))
         put = partial(_put, part, rule, content, relocation)
         if rule.formula is Formula.LOW_OF_PAIR:
             later.append((put, target))
@@ -150,6 +148,18 @@ def _relocated(
             raise LinkError(f"{part.owner}: half of an address in {part.name} has no other half")
         put(computed[target])
     return content
+
+
+def _value(formula: Formula, target: int, field: int) -> int:
+    """Return the value of a relocation.
+
+    target: address of the symbol or of its GOT entry, plus the addend. field: address of the relocated field.
+    """
+    if formula in (Formula.RELATIVE, Formula.ENTRY):
+        return target - field
+    if formula in (Formula.PAGES, Formula.ENTRY_PAGES):
+        return target // _PAGE * _PAGE - field // _PAGE * _PAGE
+    return target
 
 
 def _put(part: InputSection, rule: Rule, content: bytearray, relocation: Relocation, value: int) -> None:

@@ -123,21 +123,7 @@ class _Product:
         if block is None or block == self._steps_of_k:
             return None
         outer = [*loops.rows, *loops.batch, *loops.columns]  # for each parallel loop of the new product, the old one
-        # Nested loops over the blocks of K, then the loop over the steps in a block: (128, 32) for K = 4096 in blocks
-        # of 32.
-        inner = (*self.weights.block_loops(block, self._steps_of_k), block)
-        sizes = (*(generic.extents[d] for d in outer), *inner)
-        steps = collapsed([loop_index(len(outer) + i, n) for i, n in enumerate(inner)], inner)
-        columns = collapsed(
-            [loop_index(outer.index(d), generic.extent(d)) for d in loops.columns],
-            [generic.extent(d) for d in loops.columns],
-        )
-        batch = {d: loop_index(outer.index(d), generic.extent(d)) for d in loops.batch}
-        space = Space(
-            sizes,
-            positions={K_LOOP: steps, N_LOOP: columns, **batch},
-            rows={d: outer.index(d) for d in loops.rows},
-        )
+        space = self._space_of_blocks(outer, block)
         result = tuple(
             AffineExpr.dimension(outer.index(cast(AffineDimExpr, r).position)) for r in generic.maps[-1].results
         )
@@ -146,8 +132,31 @@ class _Product:
         weight = None if factor is None else self._weight(ops, body, space)
         if factor is None or weight is None:
             return None
-        index = AffineMap(len(sizes), 0, result)
+        index = AffineMap(len(space.sizes), 0, result)
         return [*ops, _summed(body, factor, weight, start=generic.outputs[0], result=index, parallel=len(outer))]
+
+    def _space_of_blocks(self, outer: Sequence[int], block: int) -> Space:
+        """Return the loops of the new product: the loops `outer` of the old one, loops over blocks of K, and steps.
+
+        Args:
+            outer: For each parallel loop of the new product, the loop of the old one.
+            block: Number of adjacent steps of K that share scale and zero point.
+        """
+        generic, loops = self.contraction.generic, self.loops
+        # Nested loops over the blocks of K, then the loop over the steps in a block: (128, 32) for K = 4096 in blocks
+        # of 32.
+        inner = (*self.weights.block_loops(block, self._steps_of_k), block)
+        steps = collapsed([loop_index(len(outer) + i, n) for i, n in enumerate(inner)], inner)
+        columns = collapsed(
+            [loop_index(outer.index(d), generic.extent(d)) for d in loops.columns],
+            [generic.extent(d) for d in loops.columns],
+        )
+        batch = {d: loop_index(outer.index(d), generic.extent(d)) for d in loops.batch}
+        return Space(
+            (*(generic.extents[d] for d in outer), *inner),
+            positions={K_LOOP: steps, N_LOOP: columns, **batch},
+            rows={d: outer.index(d) for d in loops.rows},
+        )
 
     def _weight(self, ops: list[Operation], body: GenericBody, space: Space) -> SSAValue | None:
         """Add the dequantization of one weight to a body, and return its f32 value; None if an index is not affine.

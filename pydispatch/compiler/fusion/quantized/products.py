@@ -14,7 +14,7 @@ from math import prod
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import IntegerAttr, TensorType, f32, i32
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from pydispatch.compiler.fusion.elimination import erase_unused
@@ -55,28 +55,11 @@ def _rewrite_product(contraction: Contraction, byte_products: str) -> bool:
 
     byte_products: signs of the bytes that targets multiply, such as "unsigned by signed"; see `Level.byte_products`.
     """
-    generic, tensors = contraction.generic, TensorRecognizer()
-    result_loops = frozenset(range(len(generic.iterators))) - frozenset(generic.reduced_loops)
-    scalars = ScalarRecognizer(tensors, generic, scale_loops=result_loops)
-    a, b = scalars.of(contraction.a.value), scalars.of(contraction.b.value)
-    if a is None or b is None or a.signed is None or b.signed is None:  # signed None: not widened to i32 or float
+    tensors = TensorRecognizer()
+    new = _product_of_integers(contraction, byte_products, tensors)
+    if new is None:
         tensors.erase_created()
         return False
-    sums_fit = contraction.acc == i32 or _fits(generic, (a, b))
-    if not sums_fit or not _determine_loop_sizes(generic, (a, b)):
-        tensors.erase_created()
-        return False
-    # For each factor its bytes, and the zero point that is corrected after the product; empty without corrections.
-    corrections = zero_point_corrections(contraction, a, b, byte_products)
-    reads_stored_already = a.stored in generic.inputs and b.stored in generic.inputs
-    if contraction.acc == i32 and not corrections and reads_stored_already:
-        tensors.erase_created()
-        return False
-    new = tensors.add(*_product(contraction, *(t.bytes for t in corrections) if corrections else (a, b)))
-    if corrections:
-        new = tensors.add(*_with_zero_points(contraction, new, corrections))
-    if contraction.acc == f32:
-        new = tensors.add(*_scaled(contraction, new, (a, b)))
     op = contraction.op
     assert op.parent is not None
     for new_op in tensors.new_ops:
@@ -84,6 +67,33 @@ def _rewrite_product(contraction: Contraction, byte_products: str) -> bool:
     op.parent.insert_ops_before(tensors.new_ops, op)
     replace_op(op, new)
     return True
+
+
+def _product_of_integers(contraction: Contraction, byte_products: str, tensors: TensorRecognizer) -> OpResult | None:
+    """Add the operations that compute a contraction from stored integers to `tensors`, and return its new result.
+
+    Return None if a factor is not recognized as dequantized, if sums may overflow, or if nothing would change.
+    """
+    generic = contraction.generic
+    result_loops = frozenset(range(len(generic.iterators))) - frozenset(generic.reduced_loops)
+    scalars = ScalarRecognizer(tensors, generic, scale_loops=result_loops)
+    a, b = scalars.of(contraction.a.value), scalars.of(contraction.b.value)
+    if a is None or b is None or a.signed is None or b.signed is None:  # signed None: not widened to i32 or float
+        return None
+    sums_fit = contraction.acc == i32 or _fits(generic, (a, b))
+    if not sums_fit or not _determine_loop_sizes(generic, (a, b)):
+        return None
+    # For each factor its bytes, and the zero point that is corrected after the product; empty without corrections.
+    corrections = zero_point_corrections(contraction, a, b, byte_products)
+    reads_stored_already = a.stored in generic.inputs and b.stored in generic.inputs
+    if contraction.acc == i32 and not corrections and reads_stored_already:
+        return None
+    new = tensors.add(*_product(contraction, *(t.bytes for t in corrections) if corrections else (a, b)))
+    if corrections:
+        new = tensors.add(*_with_zero_points(contraction, new, corrections))
+    if contraction.acc == f32:
+        new = tensors.add(*_scaled(contraction, new, (a, b)))
+    return new
 
 
 def _fits(generic: Structured, factors: Sequence[Dequantized]) -> bool:

@@ -67,22 +67,38 @@ def _ordered(
     if isinstance(count, SSAValue) or count == shape[-1]:
         ordered = sorted_rows(build, flat, _comparator_of(body))
     else:
-        size = size_of(build, flat[0], axis=1)
-        if isinstance(size, SSAValue):
-            enough = build.add(arith.CmpiOp(build.index(count), size, "sle")).result
-            build.add(cf.AssertOp(enough, f"the first {count} elements are wanted of fewer"))
-        if selects_by_heap(build, count, size):
-            if along != len(shape) - 1:
-                # Without memory of its own, the transposition would be fused into the heap's scan of the rows.
-                flat = [_contiguous(build, t) for t in flat]
-            *ordered, of_heap = top_of_rows(build, flat, body, count, positions or IndexType())
-            ordered += [of_heap] if positions is not None else []  # a heap returns the positions in any case
-        else:
-            ordered = first_of_rows(build, flat, _comparator_of(body), count)
+        ordered = _first_of_flat_rows(build, flat, body, count, positions, is_transposed=along != len(shape) - 1)
     shape[-1] = DYNAMIC if isinstance(count, SSAValue) else count
     dynamic = [*outer_sizes, *([count] if isinstance(count, SSAValue) else [])]
     rows = [sliced_rows(build, t, count) for t in ordered]
     return [along_again(build, expanded_rows(build, t, shape, dynamic), along) for t in rows]
+
+
+def _first_of_flat_rows(
+    build: Build, tensors: Sequence[SSAValue], body: Region, count: int, positions: Attribute | None,
+    is_transposed: bool,
+) -> list[SSAValue]:  # fmt: skip
+    """Return tensors whose rows begin with the first `count` elements of the rows of `tensors`, (rows, n) each.
+
+    Args:
+        build: Builder of the code.
+        tensors: The tensors, which are ordered together. A program that states fewer than `count` elements fails.
+        body: The comparator.
+        count: Number of elements.
+        positions: Integer type of the last result, the indices of the elements; None for no such result.
+        is_transposed: Whether the tensors are transposed views of the program's tensors.
+    """
+    size = size_of(build, tensors[0], axis=1)
+    if isinstance(size, SSAValue):
+        enough = build.add(arith.CmpiOp(build.index(count), size, "sle")).result
+        build.add(cf.AssertOp(enough, f"the first {count} elements are wanted of fewer"))
+    if not selects_by_heap(build, count, size):
+        return first_of_rows(build, tensors, _comparator_of(body), count)
+    if is_transposed:
+        # Without memory of its own, the transposition would be fused into the heap's scan of the rows.
+        tensors = [_contiguous(build, t) for t in tensors]
+    *ordered, of_heap = top_of_rows(build, tensors, body, count, positions or IndexType())
+    return [*ordered, of_heap] if positions is not None else ordered  # a heap returns the positions in any case
 
 
 def _contiguous(build: Build, value: SSAValue) -> SSAValue:

@@ -123,6 +123,9 @@ class WinogradProducts:
         """Build the sums over `summed` of value[subscripts] * matrix[new_dim, summed], and return them as a tensor with
         the dimensions `result`.
 
+        Example: contract(x, "ij", m, new_dim="a", summed="i", result="aj") computes result[a, j] as the sum over i of
+        x[i, j] * m[a, i].
+
         Args:
             value: Tensor.
             subscripts: Index of each of its dimensions.
