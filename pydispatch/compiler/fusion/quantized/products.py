@@ -14,7 +14,7 @@ from math import prod
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import IntegerAttr, TensorType, f32, i32
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from pydispatch.compiler.fusion.elimination import erase_unused
@@ -69,7 +69,7 @@ def _rewrite_product(contraction: Contraction, byte_products: str) -> bool:
     return True
 
 
-def _product_of_integers(contraction: Contraction, byte_products: str, tensors: TensorRecognizer) -> OpResult | None:
+def _product_of_integers(contraction: Contraction, byte_products: str, tensors: TensorRecognizer) -> SSAValue | None:
     """Add the operations that compute a contraction from stored integers to `tensors`, and return its new result.
 
     Return None if a factor is not recognized as dequantized, if sums may overflow, or if nothing would change.
