@@ -142,24 +142,29 @@ def packed_elements(grouped: Grouped, source: SSAValue) -> list[Operation]:
     body = Block(arg_types=[element, arithmetic.compute])
     inner = {**mapping, contraction.element_of(factor): body.args[0]}
     body.add_ops([op.clone(inner) for op in factor.code])
-    narrow = inner.get(factor.value, factor.value)  # an element of the factor, converted to the packed type below
-    if arithmetic.b_offset:  # is subtracted so that bytes have the sign that the instruction takes
-        offset = arith.ConstantOp(IntegerAttr(arithmetic.b_offset, cast("IntegerType", narrow.type)))
-        difference = arith.SubiOp(narrow, offset)
-        body.add_ops([offset, difference])
-        narrow = difference.result
-    if not isinstance(arithmetic.compute, IntegerType):
-        narrow = unextended(narrow, arithmetic.compute) or narrow  # without the extension from bf16 to f32, if any
-    elif narrow.type != arithmetic.compute:
-        cut = arith.TruncIOp(narrow, cast("IntegerType", arithmetic.compute))
-        body.add_op(cut)
-        narrow = cut.result
-    body.add_op(YieldOp(narrow))
+    element_of_factor = inner.get(factor.value, factor.value)
+    body.add_op(YieldOp(_converted(body, element_of_factor, arithmetic)))
     empty = tensor.EmptyOp([], grouped.packed_type)
     rank = grouped.packed_type.get_num_dims()
     maps = ArrayAttr([AffineMapAttr(AffineMap.identity(rank))] * 2)
     loops = ArrayAttr([IteratorTypeAttr(IteratorType.PARALLEL)] * rank)
     return [*ops, empty, GenericOp([value], [empty.results[0]], Region(body), maps, loops, [grouped.packed_type])]
+
+
+def _converted(body: Block, value: SSAValue, arithmetic: Arithmetic) -> SSAValue:
+    """Append the conversion of an element of the factor to the packed type to a body, and return the result."""
+    if arithmetic.b_offset:  # is subtracted so that bytes have the sign that the instruction takes
+        offset = arith.ConstantOp(IntegerAttr(arithmetic.b_offset, cast("IntegerType", value.type)))
+        difference = arith.SubiOp(value, offset)
+        body.add_ops([offset, difference])
+        value = difference.result
+    if not isinstance(arithmetic.compute, IntegerType):
+        return unextended(value, arithmetic.compute) or value  # without the extension from bf16 to f32, if any
+    if value.type == arithmetic.compute:
+        return value
+    low_bits = arith.TruncIOp(value, cast("IntegerType", arithmetic.compute))
+    body.add_op(low_bits)
+    return low_bits.result
 
 
 def multiply_packed(grouped: Grouped, packed: SSAValue) -> None:

@@ -46,6 +46,7 @@ def _convert(name: str, functions: Mapping[str, Operation], converted: set[str])
     if name in converted or function is None or not function.regions[0].blocks:
         return
     converted.add(name)
+    # Callees first: their calls then pass and return tensors.
     for op in list(walk(function)):
         if op.name == ALIAS:
             raise CompileError(
@@ -56,6 +57,7 @@ def _convert(name: str, functions: Mapping[str, Operation], converted: set[str])
             _convert(callee_name(op), functions, converted)
             if callee_name(op) in functions:
                 _call_with_tensors(op, cast(FunctionType, functions[callee_name(op)].properties["function_type"]))
+    # Arguments, then imports of tensors that this function exports, then results.
     entry = function.regions[0].blocks[0]
     for argument in entry.args:
         if _is_view(argument):

@@ -10,9 +10,9 @@ import math
 from typing import Any, cast
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType
 from xdsl.dialects.linalg.ops import GenericOp, YieldOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import insert_before
@@ -71,7 +71,7 @@ def _split_reduction(op: GenericOp, reassociate: bool, shares: Shares) -> None:
     _combine(op, combine, partials, axis=0)
 
 
-def _reduce_parts(op: GenericOp, loop: int, parts: int, identity: Attribute) -> SSAValue:
+def _reduce_parts(op: GenericOp, loop: int, parts: int, identity: IntegerAttr | FloatAttr) -> SSAValue:
     """Insert a generic that reduces each part of a loop by itself, and return its results, [parts, *shape of results].
 
     Args:

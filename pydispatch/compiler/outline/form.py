@@ -24,7 +24,8 @@ from pydispatch.compiler.fusion.narrow import narrow_operations
 from pydispatch.compiler.fusion.prepack import prepack_columns
 from pydispatch.compiler.fusion.simplify import simplify
 from pydispatch.compiler.fusion.spatial_dims import collapse_spatial_dims
-from pydispatch.compiler.fusion.split import Shares, never, split_reductions
+from pydispatch.compiler.fusion.split import split_reductions
+from pydispatch.compiler.fusion.split_choice import Shares, never
 from pydispatch.compiler.fusion.transposed_bytes import transpose_before_widening
 from pydispatch.compiler.kernels.legality import space_of, why_not
 from pydispatch.compiler.kernels.wide_sums import widen_sums

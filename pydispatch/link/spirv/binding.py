@@ -105,24 +105,13 @@ class Binding:
     def _bind_copy(self, candidate: int, matched: Sequence[tuple[int, int]]) -> int:
         """Request a copy of a matching function with the call's buffers bound, and return its id or that of an adapter.
 
-        A global buffer variable of the library denotes the call's buffer whose index is the variable's binding.
-
         Args:
             candidate: Id of the function in the library.
             matched: Pairs (parameter position, index in `buffers`) of its buffer parameters, as of `_match`.
         """
         copier, out = self.copier, self.out
         function = copier.parts.functions[candidate]
-        used: list[tuple[int, int]] = []  # (buffer variable of the library, variable of the output)
-        for variable in copier.buffers_of(candidate):
-            binding = copier.parts.tables.decoration(variable, Decoration.BINDING) or 0
-            if binding >= len(self.buffers):
-                name = copier.parts.tables.names.get(variable, "")
-                raise InvalidArgumentError(
-                    f"the function '{self.symbol}' of {copier.library.name} uses the buffer '{name}' at binding "
-                    f"{binding}; bindings denote the buffers of the call, which passes {len(self.buffers)}"
-                )
-            used.append((variable, self._view(variable_type(copier.parts, variable), binding)))
+        used = self._bound_variables(candidate)
         arguments = [
             (position, self._view(function.parameters[position].type_id, binding)) for position, binding in matched
         ]
@@ -134,6 +123,25 @@ class Binding:
             Op.TYPE_FUNCTION, [*map(self.out.representative, (self.function.head.type_id, *self.scalars))]
         )
         return callee if type_ == called_type else self._adapter(function, copy, callee, called_type)
+
+    def _bound_variables(self, candidate: int) -> list[tuple[int, int]]:
+        """Return pairs (buffer variable that a library function uses, variable of the output that replaces it).
+
+        A global buffer variable of the library denotes the call's buffer whose index is the variable's binding. Raises
+        InvalidArgumentError if the call passes no such buffer. candidate: id of the function in the library.
+        """
+        copier = self.copier
+        bound: list[tuple[int, int]] = []
+        for variable in copier.buffers_of(candidate):
+            binding = copier.parts.tables.decoration(variable, Decoration.BINDING) or 0
+            if binding >= len(self.buffers):
+                name = copier.parts.tables.names.get(variable, "")
+                raise InvalidArgumentError(
+                    f"the function '{self.symbol}' of {copier.library.name} uses the buffer '{name}' at binding "
+                    f"{binding}; bindings denote the buffers of the call, which passes {len(self.buffers)}"
+                )
+            bound.append((variable, self._view(variable_type(copier.parts, variable), binding)))
+        return bound
 
     def _view(self, pointer: int, index: int) -> int:
         """Return the output's variable for buffer `index` of the call, with the block type that the library expects.
@@ -157,6 +165,17 @@ class Binding:
                 f"{type_text(parts, library_block)}, the program passes {type_text(self.kernel, kernel_block)}"
             )
         return self.out.view(variable, self.copier.type(library_block))
+
+    def _bitcast(self, code: list[list[int]], value: int, source: int, wanted: int) -> int:
+        """Append a bitcast of a value to `code` if its type differs, and return the id of the value or of the bitcast.
+
+        source: id of the value's type. wanted: id, in the output, of the type that is passed.
+        """
+        if wanted == self.out.representative(source):  # types that are equal in the output have one representative
+            return value
+        cast = self.out.id()
+        code.append(instruction(Op.BITCAST, [wanted, cast, value]))
+        return cast
 
     def _adapter(self, function: SpirvFunction, copy: FunctionCopy, callee: int, type_: int) -> int:
         """Add a function with the import's signature that converts its arguments and calls `callee`; return its id.
@@ -182,10 +201,7 @@ class Binding:
         unbound = [p.type_id for position, p in enumerate(function.parameters) if position not in skipped]
         for value, source, parameter in zip(own, self.scalars, unbound, strict=True):
             wanted = copier.type(self._value_type(parameter))
-            if wanted != out.representative(source):  # the representative of types that are equal in the output
-                cast = out.id()
-                code.append(instruction(Op.BITCAST, [wanted, cast, value]))
-                value = cast
+            value = self._bitcast(code, value, source, wanted)
             if wanted != copier.type(parameter):  # a by-pointer parameter
                 pointer = out.id()
                 variables.append(instruction(Op.VARIABLE, [copier.type(parameter), pointer, Storage.FUNCTION]))

@@ -150,18 +150,18 @@ def reached(parts: SpirvParts, root: int) -> list[int]:
     Raises:
         ArtifactError: A function is recursive, or a called function has no body.
     """
-    order: list[int] = []
-    state: dict[int, int] = {}  # function → 1 while its callees are visited, 2 when it is in `order`
+    done: dict[int, None] = {}  # functions whose callees precede them here
+    active: set[int] = set()  # functions on the current call path
     stack = [(root, False)]  # depth-first search: (function, whether its callees are done)
     while stack:
-        id, leaving = stack.pop()
-        if leaving:
-            state[id] = 2
-            order.append(id)
+        id, has_callees_done = stack.pop()
+        if has_callees_done:
+            active.remove(id)
+            done[id] = None
             continue
-        if id in state:
+        if id in active or id in done:
             continue
-        state[id] = 1
+        active.add(id)
         stack.append((id, True))
         function = parts.functions[id]
         name = parts.tables.names.get(id, f"id {id}")
@@ -171,8 +171,8 @@ def reached(parts: SpirvParts, root: int) -> list[int]:
             if inst.op != Op.FUNCTION_CALL:
                 continue
             callee = inst.words[3]
-            if state.get(callee) == 1:
+            if callee in active:
                 raise parts.tables.fail(inst.at, f"function '{name}' calls itself, which shaders cannot")
-            if callee not in state:
+            if callee not in done:
                 stack.append((callee, False))
-    return order
+    return list(done)
