@@ -45,8 +45,8 @@ class DerivedFunctions:
         return the name of that one.
 
         Args:
-        ops: Operations that belong to no block yet, producers first.
-        values: The results of `ops` that the function returns.
+            ops: Operations that belong to no block yet, producers first.
+            values: The results of `ops` that the function returns.
         """
         body = Block([*ops, util.ReturnOp(operands=[list(values)])])
         function = util.FuncOp(

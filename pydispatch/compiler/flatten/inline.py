@@ -9,7 +9,7 @@ Initializers become private functions with the attribute `INITIALIZER`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import dropwhile
 
 from xdsl.dialects import cf, scf
@@ -125,10 +125,7 @@ def _require_few_copies(functions: dict[str, Operation], roots: Sequence[str]) -
     if added <= MOST_ADDED_OPERATIONS:
         return
     # The error names the root that grows most, and the function whose copies have the most operations.
-    copies = Counter(roots)  # of the body of each function in the inlined program
-    for name in reversed(size_after):  # callers before their callees
-        for call in calls[name]:
-            copies[callee_name(call)] += copies[name]
+    copies = _copies_of_functions(roots, calls, callers_last=list(size_after))
     root = max(roots, key=lambda name: size_after[name] - size_before[name])
     callees = {callee_name(call) for calls_of_function in calls.values() for call in calls_of_function}
     largest = max(sorted(callees), key=lambda name: copies[name] * size_before[name])
@@ -138,6 +135,23 @@ def _require_few_copies(functions: dict[str, Operation], roots: Sequence[str]) -
         f"each call is replaced by a copy of the function, and '@{largest}' is copied {copies[largest]:,} times; "
         "repeat it with scf.for, or pass on the result of one call",
     )  # fmt: skip
+
+
+def _copies_of_functions(
+    roots: Sequence[str], calls: Mapping[str, Sequence[Operation]], callers_last: Sequence[str]
+) -> Counter[str]:
+    """Return how often the body of each function is in the program after inlining.
+
+    Args:
+        roots: Names of the functions whose calls are inlined.
+        calls: Name of a function -> the calls in it.
+        callers_last: Names of all functions, callees before their callers.
+    """
+    copies = Counter(roots)
+    for name in reversed(callers_last):
+        for call in calls[name]:
+            copies[callee_name(call)] += copies[name]
+    return copies
 
 
 def _check_and_count(

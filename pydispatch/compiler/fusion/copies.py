@@ -173,7 +173,22 @@ def _absorb_scalars(groups: FusionGroups) -> None:
     Otherwise the host would compute them, and wait for the kernel that computes the elements. Scalars that depend on
     no element stay on the host.
     """
-    group_of_scalar: dict[Operation, int] = {}  # scalar → the only group that uses it, also through other scalars
+    group_of_scalar = _groups_of_scalars(groups)
+    element_readers: set[Operation] = set()  # scalars that depend on an element, and are moved
+    for op in groups.block.ops:
+        if op in group_of_scalar and (
+            op.name == "tensor.extract" or any(groups.producer(v) in element_readers for v in op.operands)
+        ):
+            element_readers.add(op)
+            groups.members[group_of_scalar[op]].add(op)
+            groups.group_of[op] = group_of_scalar[op]
+            if op.name == "tensor.extract":
+                _record_element_edge(groups, op)
+
+
+def _groups_of_scalars(groups: FusionGroups) -> dict[Operation, int]:
+    """Return each scalar operation that only one group uses, also through other scalars, with that group."""
+    group_of_scalar: dict[Operation, int] = {}
     for op in reversed(list(groups.block.ops)):  # readers before the scalars that they read
         if not is_scalar_code(op):
             continue
@@ -187,16 +202,7 @@ def _absorb_scalars(groups: FusionGroups) -> None:
                 readers.add(groups.group_of.get(user, group_of_scalar.get(user)))
         if len(readers) == 1 and None not in readers:
             group_of_scalar[op] = next(group for group in readers if group is not None)
-    element_readers: set[Operation] = set()  # scalars that depend on an element, and are moved
-    for op in groups.block.ops:
-        if op in group_of_scalar and (
-            op.name == "tensor.extract" or any(groups.producer(v) in element_readers for v in op.operands)
-        ):
-            element_readers.add(op)
-            groups.members[group_of_scalar[op]].add(op)
-            groups.group_of[op] = group_of_scalar[op]
-            if op.name == "tensor.extract":
-                _record_element_edge(groups, op)
+    return group_of_scalar
 
 
 def _record_element_edge(groups: FusionGroups, op: Operation) -> None:

@@ -147,16 +147,10 @@ class _ElementwiseSplitter:
                 sizes.append(insert_before(tensor.DimOp(sources[0].tensor, axis), self.op))
         return sizes
 
-    def _generic(self, value: SSAValue, output: SSAValue, map_: AffineMap) -> SSAValue:
-        """Insert a generic that computes or copies one value of the body, and return its result.
-
-        Args:
-            value: The value.
-            output: The tensor that the generic writes.
-            map_: Map from the loops to the element of `output`.
-        """
-        ops: set[Operation] = set()  # operations of the body that are cloned: `value` depends on them
-        read: dict[SSAValue, None] = {}  # values that tensors hold, as a set with an order
+    def _computation_of(self, value: SSAValue) -> tuple[set[Operation], list[SSAValue]]:
+        """Return the operations of the body that compute a value from values that tensors hold, and those values."""
+        ops: set[Operation] = set()
+        read: dict[SSAValue, None] = {}  # a set with an order
         pending = [value]
         while pending:
             operand = pending.pop()
@@ -165,6 +159,17 @@ class _ElementwiseSplitter:
             elif isinstance(operand, OpResult) and operand.op.parent is self.g.block and operand.op not in ops:
                 ops.add(operand.op)
                 pending += inputs_of(operand.op)
+        return ops, list(read)
+
+    def _generic(self, value: SSAValue, output: SSAValue, map_: AffineMap) -> SSAValue:
+        """Insert a generic that computes or copies one value of the body, and return its result.
+
+        Args:
+            value: The value.
+            output: The tensor that the generic writes.
+            map_: Map from the loops to the element of `output`.
+        """
+        ops, read = self._computation_of(value)
         assert isinstance(output.type, TensorType)
         block = Block(arg_types=[*(v.type for v in read), output.type.element_type])
         mapping = dict(zip(read, block.args, strict=False))

@@ -80,11 +80,23 @@ class _Chain:
         return sizes.pop() if len(sizes) == 1 else 0
 
     def join(self, command: ScheduledCommand) -> bool:
-        """Append a dispatch if it can run tile by tile with the chain; return whether it was appended.
+        """Append a dispatch if it can run tile by tile with the chain; return whether it was appended."""
+        common = self._common_tile(command)
+        if common is None:
+            return False
+        tiles_joined, own_groups = common
+        groups = [*(g * tiles_joined for g in self.groups), own_groups]
+        if max(groups) > MOST_GROUPS:
+            return False
+        self.commands.append(command)
+        self.groups = groups
+        return True
 
-        Storages are shared if the chain and the dispatch access them and one of them writes them. In each of these, a
-        number of consecutive tiles of the chain (`tiles_joined`) must cover the same bytes as a number of workgroups of
-        the dispatch (`own_groups`), with the same two numbers for all. `tiles_joined` tiles then become one.
+    def _common_tile(self, command: ScheduledCommand) -> tuple[int, int] | None:
+        """Return how many consecutive tiles of the chain cover the same bytes as how many workgroups of a dispatch.
+
+        The two numbers must be the same in all storages that the chain and the dispatch access and one of them writes.
+        Return None if there are no such numbers, or no such storage.
         """
         # A storage that begins as a copy of an argument may be the same memory as the argument.
         written = {id(_memory(range_.storage)) for c in (*self.commands, command) for range_ in c.writes}
@@ -98,18 +110,13 @@ class _Chain:
         for of_chain, of_command in shared:
             tile_bytes, group_bytes = self.bytes_of(of_chain), _bytes_per_workgroup(command, of_command)
             if not tile_bytes or not group_bytes:
-                return False
+                return None
             if not own_groups:  # the first shared storage decides both numbers
                 joined_bytes = lcm(tile_bytes, group_bytes)
                 tiles_joined, own_groups = joined_bytes // tile_bytes, joined_bytes // group_bytes
             if tile_bytes * tiles_joined != group_bytes * own_groups:
-                return False
-        groups = [*(g * tiles_joined for g in self.groups), own_groups]
-        if not own_groups or max(groups) > MOST_GROUPS:
-            return False
-        self.commands.append(command)
-        self.groups = groups
-        return True
+                return None
+        return (tiles_joined, own_groups) if own_groups else None
 
 
 def _touched(commands: Sequence[ScheduledCommand]) -> set[Storage]:

@@ -180,6 +180,35 @@ class _ContiguousSlice:
         )
         self.sizes = sizes
         known = [function.constant_value(size) for size in sizes]
+        self._require_contiguous(offsets, strides, known, whole, walked)
+        first_element = function.constant(0)
+        for axis, offset in enumerate(offsets):
+            first_element = straight.add(first_element, function.multiply([offset, *whole.dims[axis + 1 :]]))
+        self.offset = self._bytes(first_element, element_bits(whole.dtype))
+        if whole.is_part:
+            self.offset = straight.add(whole.offset, self.offset)
+        self.length = straight.bytes_of(sizes[walked:], whole.dtype)
+        self._whole = whole
+        self._walked_sizes = [cast(int, count) for count in known[:walked]]
+
+    def _require_contiguous(
+        self,
+        offsets: Sequence[int],
+        strides: Sequence[int],
+        known: Sequence[int | None],
+        whole: HostTensor,
+        walked: int,
+    ) -> None:
+        """Emit the bounds checks, and checks of axes that the slice must cover. Raises CompileError if a static size
+        or stride shows that the slice is not contiguous.
+
+        Args:
+            offsets, strides: Registers of the offset and stride of each axis.
+            known: Static size of each axis of the slice; None for a dynamic one.
+            whole: The tensor that the slice is a part of.
+            walked: Number of outer axes that are walked index by index.
+        """
+        function, sizes = self.straight.function, self.sizes
         # The outer `walked` axes are walked index by index: the slice has a contiguous run for each of their indices.
         # A run may begin and end anywhere in its outermost axis of a size other than 1, the partial axis, and must
         # cover the inner ones.
@@ -190,15 +219,6 @@ class _ContiguousSlice:
             self._require_in_bounds(axis, offsets[axis], sizes[axis], whole.dims[axis])
             if axis > partial_axis and sizes[axis] != whole.dims[axis]:
                 self._require_whole_axis(axis, sizes[axis], whole.dims[axis])
-        first_element = function.constant(0)
-        for axis, offset in enumerate(offsets):
-            first_element = straight.add(first_element, function.multiply([offset, *whole.dims[axis + 1 :]]))
-        self.offset = self._bytes(first_element, element_bits(whole.dtype))
-        if whole.is_part:
-            self.offset = straight.add(whole.offset, self.offset)
-        self.length = straight.bytes_of(sizes[walked:], whole.dtype)
-        self._whole = whole
-        self._walked_sizes = [cast(int, count) for count in known[:walked]]
 
     def offsets(self) -> Iterator[int]:
         """Yield the register of the byte offset of each contiguous run, in the order of the slice's elements."""
@@ -292,7 +312,8 @@ def extract_slice(straight: Straight, op: Operation) -> None:
 def _axes_in_result(straight: Straight, op: Operation, sizes: Sequence[int], type: TensorType[Any]) -> list[bool]:
     """Return for each axis of a slice whether its result has it; the result lacks axes of size 1 only.
 
-    Raises CompileError if the result does not fit the sizes.
+    A slice of sizes (1, 4, 1, 3) with a result of shape (4, 1, 3) gives [False, True, True, True]. Raises CompileError
+    if the result does not fit the sizes.
 
     Args:
         straight: The function, which knows static sizes.

@@ -129,8 +129,9 @@ def _value(build: Build, value: Attribute) -> SSAValue:
 
 
 def parameter_global(op: Operation, value: ParameterAttr) -> str:
-    """Return the name of the private global of the module that holds a parameter; create the global if
-    there is none.
+    """Return the name of the private global that holds a parameter; add the global to the module if there is none.
+
+    op: an operation of the module.
     """
     module: Operation | None = op
     while module is not None and not isinstance(module, ModuleOp):

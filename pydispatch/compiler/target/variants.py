@@ -188,14 +188,14 @@ def check_interface(module: ModuleOp, exports: Sequence[Export]) -> None:
                 type = op.result.type
                 # An index is one word in hand-written kernels. In generated ones it is two, which need no check.
                 words = 1 if isinstance(type, IndexType) else words_of(type, location_of(op))
-                last, count, what = op.ordinal.value.data + words, constants, "constant"
+                required, count, what = op.ordinal.value.data + words, constants, "constant"
             elif isinstance(op, hal.InterfaceBindingSubspanOp):
-                last, count, what = op.binding.value.data + 1, bindings, "binding"
+                required, count, what = op.binding.value.data + 1, bindings, "binding"
             else:
                 continue
-            if last > count:
+            if required > count:
                 raise CompileError(
-                    f"{what} {last - 1} is read, but {where} has {count}",
+                    f"{what} {required - 1} is read, but {where} has {count}",
                     location_of(op),
                     f"raise `{what}s` of the layout, or number from 0",
                 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pydispatch.errors import InvalidArgumentError
@@ -101,13 +101,21 @@ def read_parts(source: PtxModule | str | bytes | bytearray | memoryview, name: s
         known = parts.items.get(declaration.name)
         if known is None or (item.is_defined and not known.is_defined):
             parts.items[declaration.name] = item
+    _record_uses(parts, words, names_of_statement)
+    return parts
+
+
+def _record_uses(parts: PtxParts, words: Words, names_of_statement: Mapping[int, Sequence[str]]) -> None:
+    """Record for each defined item the names of the module that its statement mentions.
+
+    names_of_statement: index of a statement's first token -> the names that it declares.
+    """
     uses_of_statement: dict[int, tuple[str, ...]] = {}  # index of its first token → names that it mentions
     for item in parts.items.values():
         if item.is_defined and item.first not in uses_of_statement:
             mentioned = dict.fromkeys((*words.words[item.first : item.last], *names_of_statement[item.first]))
             uses_of_statement[item.first] = tuple(word for word in mentioned if word in parts.items)
         item.uses = uses_of_statement.get(item.first, ())
-    return parts
 
 
 class PtxLibrary:

@@ -208,8 +208,7 @@ class _SpirvLinker:
         """Return the id of the function of the output that replaces an import in calls with these buffers.
 
         A presence test becomes a function that returns whether a library defines the symbol, which is known here. Other
-        imports become a copy of the library's function, or a function that returns
-        zero if no library has it.
+        imports become a copy of the library's function, or a function that returns zero if no library has it.
 
         Args:
             function: Declaration of the import in the kernel.

@@ -79,10 +79,14 @@ class WgslOutput:
                 fresh.append(declaration)
             renamed[declaration.name] = self._names_of_copies[copy]
         self._parts += [_renamed(module, declaration, renamed) for declaration in fresh]
+        self._add_directives(module)
+        return renamed[function.name]
+
+    def _add_directives(self, module: WgslModule) -> None:
+        """Add the `enable` and `requires` directives of a library that the output lacks."""
         for line in re.findall(r"\b(?:enable|requires)\s[^;]*;", module.directives):
             if line not in self._directives and line.split()[1].rstrip(";") not in self.kernel.enables:
                 self._directives.append(line)
-        return renamed[function.name]
 
     def _variable_of_built_in(self, declaration: Declaration) -> str:
         """Return the variable of the output that has a built-in value, which all libraries share.

@@ -193,16 +193,18 @@ def stored_of(value: SSAValue) -> Stored | None:
         return None
     # The number is factor * element + offset = scale * (element - zero).
     scale, zero = factor.item(), -real.offset.item() / factor.item() if factor.item() else math.nan
-    in_order = shape_of(element.tensor) == shape and all(
+    is_integer = abs(zero) <= EXACT and abs(zero - round(zero)) <= ZERO_TOLERANCE
+    if not _is_in_order(element, shape) or not 0 < scale < math.inf or not is_integer:
+        return None
+    return Stored(element.tensor, element.signed, scale, round(zero))
+
+
+def _is_in_order(element: Element, shape: Sequence[int]) -> bool:
+    """Return whether a stored element has the same index as the element of a tensor of this shape that it computes."""
+    return shape_of(element.tensor) == shape and all(
         n == 1 or (isinstance(r, AffineDimExpr) and r.position == axis)
         for axis, (r, n) in enumerate(zip(element.index.results, shape, strict=True))
     )
-    if not in_order or not 0 < scale < math.inf:
-        return None
-    is_integer = abs(zero) <= EXACT and abs(zero - round(zero)) <= ZERO_TOLERANCE
-    if not is_integer:
-        return None
-    return Stored(element.tensor, element.signed, scale, round(zero))
 
 
 def _reduced(

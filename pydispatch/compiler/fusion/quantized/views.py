@@ -6,7 +6,7 @@ from typing import cast
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
-from xdsl.ir import OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from pydispatch.compiler.fusion.quantized.mixed_radix import Position, collapsed, expanded
 from pydispatch.ir.values import shape_of
@@ -26,22 +26,29 @@ def read_by_view(value: OpResult, at: Positions) -> tuple[SSAValue, Positions] |
     if op.name == "tensor.cast":
         return source, at
     if op.name in ("tensor.expand_shape", "tensor.collapse_shape"):
-        reassociation = cast("ArrayAttr[ArrayAttr[IntegerAttr]]", op.properties["reassociation"])
-        # For each dimension of the smaller rank, the dimensions of the larger rank that it is split into.
-        groups = [[d.value.data for d in group.data] for group in reassociation.data]
-        if any(n < 0 for n in (*shape, *shape_of(source))):
-            return None
-        if op.name == "tensor.expand_shape":
-            return source, tuple(collapsed([at[d] for d in group], [shape[d] for d in group]) for group in groups)
-        positions = list[Position]()
-        for group, position in zip(groups, at, strict=True):
-            inner = expanded(position, [shape_of(source)[d] for d in group])
-            if inner is None:
-                return None
-            positions += inner
-        return source, tuple(positions)
+        index = _index_before_reshape(op, at)
+        return None if index is None else (source, index)
     if isinstance(op, tensor.ExtractSliceOp) and len(shape_of(source)) == len(shape):
         # Dynamic offsets and strides have a negative marker here, which is in neither set.
         is_prefix = set(op.static_offsets.get_values()) <= {0} and set(op.static_strides.get_values()) <= {1}
         return (source, at) if is_prefix else None
     return None
+
+
+def _index_before_reshape(op: Operation, at: Positions) -> Positions | None:
+    """Return the index in the operand of a reshape of the result's element at index `at`; None for dynamic shapes."""
+    source_shape, shape = shape_of(op.operands[0]), shape_of(op.results[0])
+    if any(n < 0 for n in (*shape, *source_shape)):
+        return None
+    reassociation = cast("ArrayAttr[ArrayAttr[IntegerAttr]]", op.properties["reassociation"])
+    # For each dimension of the smaller rank, the dimensions of the larger rank that it is split into.
+    groups = [[d.value.data for d in group.data] for group in reassociation.data]
+    if op.name == "tensor.expand_shape":
+        return tuple(collapsed([at[d] for d in group], [shape[d] for d in group]) for group in groups)
+    positions = list[Position]()
+    for group, position in zip(groups, at, strict=True):
+        inner = expanded(position, [source_shape[d] for d in group])
+        if inner is None:  # the index is no sum of digits
+            return None
+        positions += inner
+    return tuple(positions)

@@ -66,14 +66,7 @@ def zero_point_corrections(
     if not byte_products or lhs.width != 8 or rhs.width != 8:
         return ()
     constant_a, constant_b = depends_on_constants(lhs.stored), depends_on_constants(rhs.stored)
-    # signed_a, signed_b: whether the bytes that are multiplied are signed; bytes of the other sign are shifted by 128.
-    unsigned_a, unsigned_b = lhs.signed is False, rhs.signed is False  # None, not widened yet, counts as signed
-    if byte_products == "unsigned by signed":  # the instruction takes its operands in either order
-        signed_a, signed_b = constant_a, not constant_a
-    elif byte_products == "all signs" or (unsigned_a and unsigned_b):
-        signed_a, signed_b = not unsigned_a, not unsigned_b
-    else:  # bytes of either sign are shifted to signed ones
-        signed_a = signed_b = True
+    signed_a, signed_b = _signs_of_bytes(lhs, rhs, constant_a, byte_products)
     least_a, least_b = (LEAST_BYTE if signed else 0 for signed in (signed_a, signed_b))
     first, second = _shifted(lhs, least_a, constant_a, constant_b), _shifted(rhs, least_b, constant_b, constant_a)
     # The correction of one factor is its zero point times the sum of the other factor.
@@ -104,6 +97,19 @@ def _shifted(factor: Dequantized, least: int, constant: bool, by_constant: bool)
     if known_zero is None:
         return ShiftedFactor(bytes_, known_offset=shift, runtime_offset=factor.zero)
     return ShiftedFactor(bytes_, known_offset=shift + known_zero)
+
+
+def _signs_of_bytes(lhs: Dequantized, rhs: Dequantized, is_lhs_constant: bool, byte_products: str) -> tuple[bool, bool]:
+    """Return for each factor whether the bytes that are multiplied are signed; others are shifted by 128 before that.
+
+    The parameters are those of `zero_point_corrections`.
+    """
+    unsigned_a, unsigned_b = lhs.signed is False, rhs.signed is False  # None, not widened yet, counts as signed
+    if byte_products == "unsigned by signed":  # the instruction takes its operands in either order
+        return is_lhs_constant, not is_lhs_constant
+    if byte_products == "all signs" or (unsigned_a and unsigned_b):
+        return not unsigned_a, not unsigned_b
+    return True, True  # bytes of either sign are shifted to signed ones
 
 
 def depends_on_constants(value: SSAValue) -> bool:
