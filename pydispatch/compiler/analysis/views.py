@@ -21,27 +21,28 @@ def is_contiguous(op: Operation, walked: int = 0) -> bool:
 
     With `walked`, return whether it covers one run for each index of the `walked` outermost dimensions.
 
-    It does if the strides are 1, and every dimension outside the innermost partly covered one has size 1. A run of
-    elements that share bytes must also begin, and for an insertion end, at a byte boundary in every call.
+    A slice is contiguous if its strides are 1, and every dimension outside the innermost partly covered one has size 1.
+    Example: of 4x8x16, the slice 1x3x16 is contiguous, the slice 2x3x16 is not. A run of elements that share bytes must
+    also begin, and for an insertion end, at a byte boundary in every call.
     """
     whole = op.operands[0] if op.name == "tensor.extract_slice" else op.operands[1]
     part = slice_of(op)
     assert isinstance(whole.type, TensorType)
     if any(_known_or_term(s) != 1 for s in part.strides):
         return False
-    open_ended = False  # a dimension further in is not covered from end to end
+    has_partial_dim = False  # whether a dimension further in is not covered from end to end
     for axis in reversed(range(len(part.sizes))):
         if axis < walked:
             break
-        if open_ended and _known_or_term(part.sizes[axis]) != 1:
+        if has_partial_dim and _known_or_term(part.sizes[axis]) != 1:
             return False
         if not _covers(whole, axis, part.offsets, part.sizes):
-            open_ended = True
+            has_partial_dim = True
     bits = bit_width(whole.type.element_type)
     per_byte = 8 // bits if bits in (2, 4) else 1
     if walked:  # runs of packed elements are not examined one by one: their type is refused
         return per_byte == 1
-    return per_byte == 1 or not open_ended or _in_bytes(op, whole.type, per_byte)
+    return per_byte == 1 or not has_partial_dim or _in_bytes(op, whole.type, per_byte)
 
 
 def walked_axes(op: Operation) -> int | None:

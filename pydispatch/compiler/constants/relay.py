@@ -77,23 +77,28 @@ class _Code:
         self.matrix = self.put(
             tensors.TensorDynamicConstantOp(properties={"value": matrix.value}, result_types=[dynamic])
         )
-        dims = [self.size(axis) for axis in range(matrix.type.get_num_dims())]
-        if len(dims) != 2:  # either the last dimension is the columns, or the first one is the rows
-            total = dims[0]
-            for dim in dims[1:]:
-                total = self.put(arith.MuliOp(total, dim))
-            has_columns_last = matrix.type.get_shape()[-1] == matrix.columns
-            if has_columns_last:
-                self.dims = [self.put(arith.DivUIOp(total, dims[-1])), dims[-1]]
-            else:
-                self.dims = [dims[0], self.put(arith.DivUIOp(total, dims[0]))]
-            self.matrix = self.put(
-                tensors.TensorReshapeOp(
-                    operands=[self.matrix, dims, self.dims], result_types=[TensorType(self.element, [-1, -1])]
-                )
-            )
+        self.dims = [self.size(axis) for axis in range(matrix.type.get_num_dims())]
+        if len(self.dims) != 2:
+            self._reshape_to_matrix(has_columns_last=matrix.type.get_shape()[-1] == matrix.columns)
+
+    def _reshape_to_matrix(self, has_columns_last: bool) -> None:
+        """Reshape the constant to [rows, columns].
+
+        has_columns_last: whether the last dimension is the columns; else the first one is the rows.
+        """
+        dims = self.dims
+        total = dims[0]
+        for dim in dims[1:]:
+            total = self.put(arith.MuliOp(total, dim))
+        if has_columns_last:
+            self.dims = [self.put(arith.DivUIOp(total, dims[-1])), dims[-1]]
         else:
-            self.dims = dims
+            self.dims = [dims[0], self.put(arith.DivUIOp(total, dims[0]))]
+        self.matrix = self.put(
+            tensors.TensorReshapeOp(
+                operands=[self.matrix, dims, self.dims], result_types=[TensorType(self.element, [-1, -1])]
+            )
+        )
 
     def put(self, op: Operation) -> SSAValue:
         """Append an operation, and return its result."""

@@ -49,6 +49,7 @@ def inline_calls(module: ModuleOp) -> None:
     """
     initializers = _initializers_to_functions(module)
     functions = {symbol_name(op): op for op in module.body.block.ops if op.name in FUNCTIONS}
+    # Functions then have tensors and branches only, and calls of host functions only.
     remove_fences(functions)
     buffer_views_to_tensors(functions)
     for function in functions.values():

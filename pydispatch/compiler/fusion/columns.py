@@ -66,7 +66,10 @@ class _Readers:
 
 
 def _readers(concat: tensor.ConcatOp) -> _Readers | None:
-    """Return the readers of a concatenation; None if one of them is of another kind, or if none is a reduction."""
+    """Return the readers of a concatenation: elementwise operations, reductions and slices of its first part.
+
+    Return None if another operation reads it, or if none is a reduction.
+    """
     axis = int(concat.dim.value.data)
     readers = _Readers([], [], slices=[])
     values: set[SSAValue] = {concat.results[0]}  # the concatenation, and what is computed from it elementwise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from xdsl.ir import Operation
 
@@ -146,25 +146,33 @@ def _add_fills(groups: FusionGroups) -> None:
         pending = groups.in_order(groups.members[group])
         while pending:
             op = pending.pop()
-            for inner in walk(op):
-                for index, operand in enumerate(inner.operands):
-                    source = operand.owner
-                    if not isinstance(source, Operation) or source in groups.members[group] or not is_fill(source):
-                        continue
-                    if groups.ancestor(source) is op:  # the fill is inside of op itself
-                        continue
-                    if source not in copies:
-                        copies[source] = source.clone()
-                        set_location(copies[source], source)
-                        groups.block.insert_op_before(copies[source], groups.in_order(groups.members[group])[0])
-                        pending.append(copies[source])
-                    inner.operands[index] = copies[source].results[0]
-        for source, copy in copies.items():
+            for inner, index, fill in _fills_read(groups, group, op):
+                if fill not in copies:
+                    copies[fill] = fill.clone()
+                    set_location(copies[fill], fill)
+                    groups.block.insert_op_before(copies[fill], groups.in_order(groups.members[group])[0])
+                    pending.append(copies[fill])
+                inner.operands[index] = copies[fill].results[0]
+        for fill, copy in copies.items():
             # A fill from outside of the block precedes its operations. Every position is different: equal ones would
             # be ordered by addresses, which differ between processes.
-            groups.position[copy] = groups.position.get(source, -len(groups.position))
+            groups.position[copy] = groups.position.get(fill, -len(groups.position))
             groups.members[group].add(copy)
             groups.group_of[copy] = group
+
+
+def _fills_read(groups: FusionGroups, group: int, op: Operation) -> Iterator[tuple[Operation, int, Operation]]:
+    """Yield the fills from outside of a group that an operation reads, also in its regions.
+
+    Yields: the reader, the index of its operand, and the fill.
+    """
+    for inner in walk(op):
+        for index, operand in enumerate(inner.operands):
+            source = operand.owner
+            if not isinstance(source, Operation) or source in groups.members[group] or not is_fill(source):
+                continue
+            if groups.ancestor(source) is not op:  # else the fill is inside of op itself
+                yield inner, index, source
 
 
 def _absorb_scalars(groups: FusionGroups) -> None:

@@ -240,16 +240,9 @@ def _fold_extract(op: Operation) -> SSAValue | None:
         return splat.operands[0]
     element = _splat_value(source)
     if element is None:
-        indices = [constant_index(v) for v in op.operands[1:]]
-        if any(p is None for p in indices):
-            return None
-        flat = 0  # index in row-major order
-        for index, size in zip(indices, shape_of(source), strict=True):
-            if index is None or size < 0 or not 0 <= index < size:
-                return None
-            flat = flat * size + index
+        flat = _constant_flat_index(op.operands[1:], shape_of(source))
         producer = _producer_of_kind(source, "tensor.from_elements", "arith.constant")
-        if producer is None:
+        if flat is None or producer is None:
             return None
         if producer.name == "tensor.from_elements":
             return producer.operands[flat]
@@ -258,6 +251,17 @@ def _fold_extract(op: Operation) -> SSAValue | None:
             return None
         element = next(a for i, a in enumerate(dense.iter_attrs()) if i == flat)
     return insert_before(arith.ConstantOp(element), op)  # type: ignore[arg-type]
+
+
+def _constant_flat_index(indices: Sequence[SSAValue], shape: Sequence[int]) -> int | None:
+    """Return the index in row-major order of an element; None unless all indices are constants in bounds."""
+    flat = 0
+    for value, size in zip(indices, shape, strict=True):
+        index = constant_index(value)
+        if index is None or size < 0 or not 0 <= index < size:
+            return None
+        flat = flat * size + index
+    return flat
 
 
 def _fold_constant_elements(op: Operation) -> SSAValue | None:

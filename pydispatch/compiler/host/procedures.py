@@ -234,26 +234,19 @@ class ProcedureLowering:
         Its `emit` ignores `dying`, the slots that the step reads for the last time: a return releases all slots, and
         after a branch the target block begins with the release of those that it does not read (see `_emit`).
         """
+        emit: Callable[[], None]
         if op.name in RETURNS:
-
-            def emit(dying: Collection[int]) -> None:
-                """Emit the return of the operands. `dying` is unused: a return releases all slots."""
-                self.procedure.ret([self.slot(v) for v in op.operands])
-
+            emit = partial(self._return, op)
         elif isinstance(op, cf.BranchOp):
-
-            def emit(dying: Collection[int]) -> None:
-                """Emit the jump to the target block. `dying` is unused: the target block releases slots."""
-                self._edge(op.successor, op.arguments)
-
+            emit = partial(self._edge, op.successor, op.arguments)
         else:
             assert isinstance(op, cf.ConditionalBranchOp)
+            emit = partial(self._branch, op)
+        return PendingStep(uses=op.operands, defines=[], emit=lambda dying: emit())
 
-            def emit(dying: Collection[int]) -> None:
-                """Emit the conditional branch. `dying` is unused: the target blocks release slots."""
-                self._branch(op)
-
-        return PendingStep(uses=op.operands, defines=[], emit=emit)
+    def _return(self, op: Operation) -> None:
+        """Emit the return of the operands."""
+        self.procedure.ret([self.slot(v) for v in op.operands])
 
     def _branch(self, op: cf.ConditionalBranchOp) -> None:
         """Emit a conditional branch, and for each target that is passed values a block that moves them, then jumps."""

@@ -86,11 +86,7 @@ def shared_module(instances: Sequence[Instance]) -> str:
     It has one function, whose arguments are the integers that differ, and for each export a function that calls it.
     """
     template = instances[0].template
-    arguments: dict[tuple[str, ...], str] = {}  # integers that the instances have in a hole → argument
-    operands = []  # text for each hole: an integer that all instances share, or an argument
-    for integers in zip(*(instance.integers for instance in instances), strict=True):
-        is_equal = len(set(integers)) == 1
-        operands.append(integers[0] if is_equal else arguments.setdefault(integers, f"%integer{len(arguments)}"))
+    operands, arguments = _operands_of_holes(instances)
     start, *texts_after_holes = template.body.split(_HOLE)
     body = start + "".join(operand + text for operand, text in zip(operands, texts_after_holes, strict=True))
     shared = f'@{instances[0].symbol[:-1]}.shared"'
@@ -106,3 +102,18 @@ def shared_module(instances: Sequence[Instance]) -> str:
             "  ret i32 %status\n}\n"
         )
     return template.head + "\n".join(functions)
+
+
+def _operands_of_holes(instances: Sequence[Instance]) -> tuple[list[str], dict[tuple[str, ...], str]]:
+    """Return what the shared function has in each hole of the template, and its arguments.
+
+    Returns:
+        The text of each hole: an integer that all instances share, or an argument. The arguments by the integers that
+        the instances have in a hole: holes with the same integers share one.
+    """
+    operands: list[str] = []
+    arguments: dict[tuple[str, ...], str] = {}
+    for integers in zip(*(instance.integers for instance in instances), strict=True):
+        is_equal = len(set(integers)) == 1
+        operands.append(integers[0] if is_equal else arguments.setdefault(integers, f"%integer{len(arguments)}"))
+    return operands, arguments

@@ -67,9 +67,10 @@ class TransformMatrices(NamedTuple):
 def matrices(tile: int, kernel: int) -> TransformMatrices:
     """Return the matrices of the Cook-Toom algorithm for `tile` results and `kernel` filter elements per dimension.
 
-    For a row of tile + kernel - 1 numbers, the `tile` sums of products with `kernel` numbers are transpose(A) ((G
-    kernel) * (transpose(B) row)). Polynomials are evaluated at the points and at infinity, multiplied there, and
-    interpolated.
+    In the notation of Lavin and Gray (Fast Algorithms for Convolutional Neural Networks, 2016), for an image row d of
+    tile + kernel - 1 numbers and a filter g of `kernel` numbers, the `tile` sums of products are transpose(A) ((G g) *
+    (transpose(B) d)), where * multiplies elements. Polynomials are evaluated at the points and at infinity, multiplied
+    there, and interpolated.
     """
     points = _points(tile + kernel - 2)
     a, g, b = [], [], []  # rows of A, G and transpose(B), one for each point, and at last for infinity
