@@ -56,9 +56,7 @@ class Captures:
             return "a closure variable"
 
     def _changes(self) -> Iterator[str]:
-        """Yield the paths of values that have changed since the snapshot: that are another object which is not equal in
-        the sense of `_is_equal`.
-        """
+        """Yield the paths of values that have changed since the snapshot, as `_is_equal` compares them."""
         for mapping, name, value, path in self._mappings:
             now = mapping.get(name, _ABSENT)
             if now is not value and not _is_equal(now, value):
@@ -103,10 +101,9 @@ def _digest(array: np.ndarray[Any, Any]) -> Any:
 class _Search:
     """Search of one function for the values that it uses besides its arguments, which it records in `Captures`.
 
-    The search is repeated until the visited code contributes no further attribute names.
-
-    The methods search a value: they record in the Captures what of it may change, and search the values in it. `path`
-    is the name of the value in messages.
+    `run` repeats the search until the visited code contributes no further attribute names. Each `_search_` method
+    records in the Captures what may change in a value of its type, and searches the values in it. `path` is the name of
+    the value in messages.
     """
 
     def __init__(self, captures: Captures) -> None:
@@ -126,11 +123,11 @@ class _Search:
             known_count, self._seen = len(self._names), {}
             for entries in vars(self._captures).values():  # all attributes are lists; the search fills them again
                 entries.clear()
-            self._function(function, function.__name__)
+            self._search_function(function, function.__name__)
             for name, value in statics.items():
-                self._value(value, name)
+                self._search_value(value, name)
 
-    def _value(self, value: Any, path: str) -> None:
+    def _search_value(self, value: Any, path: str) -> None:
         """Search a value by the method for its type in `_SEARCHES`, unless it was searched before or is immutable."""
         if isinstance(value, _LEAVES) or id(value) in self._seen:
             return
@@ -139,9 +136,9 @@ class _Search:
             if isinstance(value, type_):
                 search(self, value, path)
                 return
-        self._object(value, path)
+        self._search_object(value, path)
 
-    def _function(self, function: Any, path: str) -> None:
+    def _search_function(self, function: Any, path: str) -> None:
         """Search the closure, globals and defaults of a function."""
         if _is_foreign(function):
             return
@@ -152,10 +149,10 @@ class _Search:
             except ValueError:  # the enclosing function has not assigned the variable yet
                 continue
             self._captures.add_attribute(cell, "cell_contents", value, path=name)
-            self._value(value, name)
+            self._search_value(value, name)
         self._record_entries(function.__globals__, "", self._names & function.__globals__.keys())
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-            self._value(default, f"a default of {path}")
+            self._search_value(default, f"a default of {path}")
 
     def _collect_names(self, code: CodeType) -> None:
         """Collect the names and string constants of code, including nested functions."""
@@ -175,86 +172,86 @@ class _Search:
             value = mapping[name]
             path = f"{prefix}{name}"
             self._captures._mappings.append((mapping, name, value, path))
-            self._value(value, path)
+            self._search_value(value, path)
 
-    def _sequence(self, sequence: Any, path: str) -> None:
+    def _search_sequence(self, sequence: Any, path: str) -> None:
         """Record the elements of a list, set or deque, and search them; tuples cannot change."""
         values = tuple(sequence)
         if not isinstance(sequence, (tuple, frozenset)):
             self._captures._sequences.append((sequence, values, path))
         for index, value in enumerate(values):
-            self._value(value, f"{path}[{index}]")
+            self._search_value(value, f"{path}[{index}]")
 
-    def _mapping(self, mapping: Mapping[Any, Any], path: str) -> None:
+    def _search_mapping(self, mapping: Mapping[Any, Any], path: str) -> None:
         """Record the length and the entries of a dict, and search the values."""
         self._captures._sizes.append((mapping, len(mapping), path))
         for key, value in mapping.items():
             self._captures._mappings.append((mapping, key, value, f"{path}[{key!r}]"))
-            self._value(value, f"{path}[{key!r}]")
+            self._search_value(value, f"{path}[{key!r}]")
 
-    def _array(self, array: np.ndarray[Any, Any], path: str) -> None:
+    def _search_array(self, array: np.ndarray[Any, Any], path: str) -> None:
         """Record an array: a digest of its contents, or only that it is read-only if it is."""
         if array.dtype.hasobject:
             for element in array.flat:
-                self._value(element, path)
+                self._search_value(element, path)
         if is_frozen(array):
             self._captures._frozen.append((array, path))
         else:
             self._captures._arrays.append((array, _digest(array), path))
 
-    def _method(self, method: MethodType, path: str) -> None:
+    def _search_method(self, method: MethodType, path: str) -> None:
         """Search the function and the instance of a bound method."""
-        self._value(method.__func__, path)
-        self._value(method.__self__, path)
+        self._search_value(method.__func__, path)
+        self._search_value(method.__self__, path)
 
-    def _partial(self, partial: functools.partial[Any], path: str) -> None:
+    def _search_partial(self, partial: functools.partial[Any], path: str) -> None:
         """Search the function and the arguments of a functools.partial."""
         for component in (partial.func, partial.args, partial.keywords):
-            self._value(component, path)
+            self._search_value(component, path)
 
-    def _program(self, program: ProgramSource, path: str) -> None:
+    def _search_program(self, program: ProgramSource, path: str) -> None:
         """Search a program that the function calls: its function and statics, the rule of its derivative, and its
         primal, the program whose gradients it computes, if it is a derivative.
         """
-        self._value(program.function, path)
-        self._value(program.statics, path)
+        self._search_value(program.function, path)
+        self._search_value(program.statics, path)
         rule = program.stated_derivative  # unlike the other attributes, it may be replaced after tracing
         self._captures.add_attribute(program, "stated_derivative", rule, path=f"the derivative of {path}")
-        self._value(rule, f"the derivative of {path}")
-        self._value(program.primal, path)
+        self._search_value(rule, f"the derivative of {path}")
+        self._search_value(program.primal, path)
 
-    def _namespace(self, owner: Any, path: str) -> None:
+    def _search_namespace(self, owner: Any, path: str) -> None:
         """Search the members of a module or a class whose names occur in visited code."""
         if not _is_foreign(owner):
             for name in sorted(self._names & vars(owner).keys()):
                 value = vars(owner)[name]
                 self._captures.add_attribute(owner, name, getattr(owner, name, _ABSENT), path=f"{path}.{name}")
                 # Of a property its getter, of a static or class method its function.
-                self._value(getattr(value, "fget", None) or getattr(value, "__func__", value), f"{path}.{name}")
+                self._search_value(getattr(value, "fget", None) or getattr(value, "__func__", value), f"{path}.{name}")
 
-    def _object(self, value: Any, path: str) -> None:
+    def _search_object(self, value: Any, path: str) -> None:
         """Search the attributes of an instance whose names occur in visited code, its classes, and the function that it
         wraps.
         """
         if type(value).__module__.partition(".")[0] in ("numpy", "pydispatch", "builtins"):
             return
         for kind in type(value).__mro__:
-            self._value(kind, kind.__name__)
+            self._search_value(kind, kind.__name__)
             slots = kind.__dict__.get("__slots__", ())
             for name in self._names.intersection((slots,) if isinstance(slots, str) else slots):
                 referenced = getattr(value, name, _ABSENT)
                 self._captures.add_attribute(value, name, referenced, path=f"{path}.{name}")
-                self._value(referenced, f"{path}.{name}")
+                self._search_value(referenced, f"{path}.{name}")
         referenced = getattr(value, "__dict__", {})
         self._record_entries(referenced, f"{path}.", self._names & referenced.keys())
-        self._value(getattr(value, "__wrapped__", None), path)
+        self._search_value(getattr(value, "__wrapped__", None), path)
 
 
 _SEARCHES: list[tuple[Any, Callable[[_Search, Any, str], None]]] = [
-    (np.ndarray, _Search._array), (FunctionType, _Search._function), (MethodType, _Search._method),
-    (functools.partial, _Search._partial), (ProgramSource, _Search._program),
-    ((list, tuple, set, frozenset, deque), _Search._sequence), (dict, _Search._mapping),
-    ((ModuleType, type), _Search._namespace),
+    (np.ndarray, _Search._search_array), (FunctionType, _Search._search_function), (MethodType, _Search._search_method),
+    (functools.partial, _Search._search_partial), (ProgramSource, _Search._search_program),
+    ((list, tuple, set, frozenset, deque), _Search._search_sequence), (dict, _Search._search_mapping),
+    ((ModuleType, type), _Search._search_namespace),
 ]  # fmt: skip
 """Types of values, and the method that searches such a value; the first that fits is used."""
 
