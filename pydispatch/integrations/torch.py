@@ -122,7 +122,7 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
     @faults_as_internal_errors()
     def model_of(graph: Any) -> tuple[_Traced, Any]:
         """Read a graph, and return it with the module of its program."""
-        traced = _traced(graph)
+        traced = _read_graph(graph)
         return traced, module_of(traced.model, _NAME, read)
 
     def compiled(graph: Any, example: Sequence[Any]) -> Any:
@@ -196,7 +196,7 @@ class _Layout:
     repeated: tuple[int, ...] = ()
 
 
-def _traced(module: Any) -> _Traced:
+def _read_graph(module: Any) -> _Traced:
     """Read a graph of AOTAutograd, and return the model to compile and how a call passes arguments and builds results.
 
     A result that is a view of another result, or of a tensor that the graph does not return (`hidden`), is no result of

@@ -149,9 +149,9 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             raise self.fail(f"{shown}{with_options} is not a part of programs", _LIST_OF_FUNCTIONS)
         with self.trace.operation(f"numpy.{ufunc.__name__}"):
             result = handler(self.trace, *inputs, **options)
-            return result if out is None else self._into(out[0], result, ufunc.__name__)
+            return result if out is None else self._assign_result(out[0], result, ufunc.__name__)
 
-    def _into(self, out: Any, result: Array, name: str) -> Array:
+    def _assign_result(self, out: Any, result: Array, name: str) -> Array:
         """Assign the result of an operation to the array `out`, as `x += 1` does, and return `out`.
 
         Raise CompileError for another shape, or a type that NumPy does not convert to that of `out`. `name` is the

@@ -115,9 +115,9 @@ class ProgramSource:
         if current() is not None:
             raise InvalidArgumentError(f"program '{self.name}': a program is not compiled while another one is traced")
         state_names = {} if state_names is None else state_names
-        trace = self._traced(weights, state_names)
+        trace = self._trace_function(weights, state_names)
         # A function with side effects, or one that draws random numbers, gives another module the second time.
-        require_same(self.name, trace.module, self._traced(weights, state_names, trace.copies).module)
+        require_same(self.name, trace.module, self._trace_function(weights, state_names, trace.copies).module)
         self.has_state = trace.states is not None
         return trace.module
 
@@ -137,13 +137,15 @@ class ProgramSource:
         Raises as `module`, and may be called while another program is traced.
         """
         self._require_statics()
-        results = self._traced(weights="embed", state_names={}).results
+        results = self._trace_function(weights="embed", state_names={}).results
         return {
             name: TensorType(_annotated(result.dtype), tuple(map(_annotated_size, result.shape)))
             for name, result in results.items()
         }
 
-    def _traced(self, weights: str, state_names: dict[Any, str], copies: dict[int, Copied] | None = None) -> Trace:
+    def _trace_function(
+        self, weights: str, state_names: dict[Any, str], copies: dict[int, Copied] | None = None
+    ) -> Trace:
         """Run the function on traced arrays, and return the finished trace.
 
         weights, state_names: as for `module`. copies: those of an earlier trace, which this one shares.

@@ -222,9 +222,9 @@ class MakesBuffers:
         is_element_type = hasattr(dtype, "packed")  # an attribute that dtypes of NumPy lack
         element: Any = dtype if is_element_type else element_of(dtype, "empty: dtype: ")
         nbytes = element.nbytes(math.prod(sizes))
-        return Buffer(self._memory_of(nbytes), sizes, element, nbytes)
+        return Buffer(self._allocate_memory(nbytes), sizes, element, nbytes)
 
-    def _memory_of(self, nbytes: int) -> Memory:
+    def _allocate_memory(self, nbytes: int) -> Memory:
         """Allocate `nbytes` bytes of the device."""
         raise NotImplementedError
 

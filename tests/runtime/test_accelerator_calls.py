@@ -73,16 +73,16 @@ def test_an_exception_while_arguments_are_taken(name: str, artifact: Any, monkey
     device = pd.device(name)
     call = device.load(artifact).twice.prepare(X)
     np.testing.assert_array_equal(np.asarray(call()), 2 * X)
-    values_of_scalars = call._function._values_of_scalars
+    values_of_scalars = call._function._evaluate_scalars
 
     def interrupted(*args: Any) -> Any:
         monkeypatch.undo()
         raise TimeoutError
 
-    monkeypatch.setattr(call._function, "_values_of_scalars", interrupted)
+    monkeypatch.setattr(call._function, "_evaluate_scalars", interrupted)
     with pytest.raises(TimeoutError):
         call(X + 1)
-    assert call._function._values_of_scalars == values_of_scalars
+    assert call._function._evaluate_scalars == values_of_scalars
     np.testing.assert_array_equal(np.asarray(call()), 2 * (X + 1))  # its last arguments, all of them
     np.testing.assert_array_equal(np.asarray(call(X)), 2 * X)
 

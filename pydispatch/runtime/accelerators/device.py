@@ -166,7 +166,7 @@ class AcceleratorDevice(MakesBuffers, Device):
         else:
             self._libraries.remove(provider)
 
-    def _memory_of(self, nbytes: int) -> DeviceMemory:
+    def _allocate_memory(self, nbytes: int) -> DeviceMemory:
         """Acquire a block of device memory for `nbytes` bytes, which is released with the result."""
         context = self._context
         context.require_usable()

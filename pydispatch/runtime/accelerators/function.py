@@ -116,7 +116,7 @@ class AcceleratorFunction(Submitted, Callee):
         constants, fill_patterns = record.data.constants, record.fill_patterns
         results: list[Any] = [None]  # one item per result; tensors are inserted below
         if scalars or not self._has_one_tensor_result:
-            constants, fill_patterns, values = self._values_of_scalars(plan, record, scalars)
+            constants, fill_patterns, values = self._evaluate_scalars(plan, record, scalars)
             results = values
         blocks: Blocks = [None] * record.count
         staged: list[Any] = []  # blocks to release after the run
@@ -223,7 +223,7 @@ class AcceleratorFunction(Submitted, Callee):
         element, _ = self._results[index]
         return Buffer(memory, result.shape, element, result.size)
 
-    def _values_of_scalars(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]:
+    def _evaluate_scalars(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]:
         """Return the constants, the fill pattern of each command, and the results, for the scalars of a call.
 
         A result that is a tensor is None in the list of results, which has one item per result.
@@ -311,7 +311,7 @@ class AcceleratorFunction(Submitted, Callee):
         record = plan.device
         if record is None:
             record = plan.device = self._executor.keep(data_of(plan))
-        constants, fill_patterns, _ = self._values_of_scalars(plan, record, scalars)
+        constants, fill_patterns, _ = self._evaluate_scalars(plan, record, scalars)
         staged: list[Any] = []  # blocks to release after the runs
         try:
             blocks = self._temporary_blocks(record, inputs, staged)

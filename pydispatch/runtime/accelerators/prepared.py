@@ -57,7 +57,7 @@ class Preparable(Protocol):
     def _checked_outputs(self, record: Record, out: Any) -> tuple[list[Any], list[Any]]:
         """Return the `out` objects, and the same as buffers or arrays. Raise InvalidArgumentError for wrong ones."""
 
-    def _values_of_scalars(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]:
+    def _evaluate_scalars(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]:
         """Evaluate the host code for the scalars of a call.
 
         Return the push constants of the dispatches, the fill pattern of each command, and the value of each result that
@@ -199,7 +199,7 @@ class Run:
         """
         record, function = self.record, self.function
         blocks = self._blocks_of(inputs)
-        constants, fill_patterns, numbers = function._values_of_scalars(self.plan, record, scalars)
+        constants, fill_patterns, numbers = function._evaluate_scalars(self.plan, record, scalars)
         for i, (_element_type, rank) in enumerate(function.results):
             is_number = rank is None
             if is_number:

@@ -80,7 +80,7 @@ class AcceleratorProcedure(Submitted, Callee):
         """Run the procedure on host memory, whose kernels run on the device, and return its results."""
         check_workers(self.name, workers)
         outs = self._checked_outputs(out)  # shapes are known, and checked, after the run
-        values = self._values(tuple(map(self._argument, self._arranged(args, named))))
+        values = self._run_call(tuple(map(self._argument, self._arranged(args, named))))
         for i, (value, (element, rank), output) in enumerate(zip(values, self.results, outs, strict=True)):
             # A result without a rank is a number; others are (memory, shape, element type, bytes).
             shape = None if rank is None else value[1]
@@ -88,7 +88,7 @@ class AcceleratorProcedure(Submitted, Callee):
         results = [self._result(value, o) for value, o in zip(values, outs, strict=True)]
         return (results[0] if len(results) == 1 else tuple(results)) if results else None
 
-    def _values(self, args: tuple[Any, ...]) -> list[Any]:
+    def _run_call(self, args: tuple[Any, ...]) -> list[Any]:
         """Run a call and return its results: numbers, or (memory, shape, element type, bytes) of tensors.
 
         An exception from the device, a host command or a signal handler is raised unchanged: the C core passes only a
@@ -146,7 +146,7 @@ class AcceleratorProcedure(Submitted, Callee):
         return isinstance(buffer.memory, DeviceMemory) and buffer.memory.context is self._context
 
     def _result(self, value: Any, out: Any) -> Any:
-        """Return one result of a call, copied into `out` unless that is None. value: an item of `_values`."""
+        """Return one result of a call, copied into `out` unless that is None. value: an item of `_run_call`."""
         if not isinstance(value, tuple):
             return value  # a number
         result = self.BUFFER(*value)  # (memory, shape, element type, bytes)

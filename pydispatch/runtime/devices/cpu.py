@@ -133,9 +133,9 @@ class CpuDevice(MakesBuffers, Device):
         """Supply the library of an executable that programs declare without code; see `Device.add_executable`."""
         if not isinstance(name, str) or not name:
             raise InvalidArgumentError(f"add_executable: expected the name of an executable, got {name!r}")
-        from pydispatch.runtime.program.imports import code_of
+        from pydispatch.runtime.program.imports import open_code
 
-        self._providers().executables[name] = code_of(name, code)
+        self._providers().executables[name] = open_code(name, code)
 
     def remove_plugin(self, provider: Provider) -> None:
         self._providers().remove(provider)
@@ -149,7 +149,7 @@ class CpuDevice(MakesBuffers, Device):
                 self._registry = Registry()
             return self._registry
 
-    def _memory_of(self, nbytes: int) -> HostMemory:
+    def _allocate_memory(self, nbytes: int) -> HostMemory:
         """Return host memory of `nbytes` bytes for a buffer of this device."""
         return HostMemory(self.name, nbytes)
 

@@ -77,7 +77,7 @@ def _is_true(wanted: bool) -> Callable[[Check, list[Array]], str | None]:
     return holds
 
 
-def _all_true(check: Check, values: list[Array]) -> str | None:
+def _check_all_true(check: Check, values: list[Array]) -> str | None:
     """Check that all elements of the only value are true, not 0; return a message otherwise."""
     (actual,) = values
     false_indices = np.flatnonzero(actual.reshape(-1) == 0)
@@ -87,7 +87,7 @@ def _all_true(check: Check, values: list[Array]) -> str | None:
     return f"expected all elements to be true; {count} false, the first at {first}"
 
 
-def _equal(check: Check, values: list[Array]) -> str | None:
+def _check_equal(check: Check, values: list[Array]) -> str | None:
     """Check that two arrays have the same shape and equal elements; return a message otherwise.
 
     -0 equals +0, and any NaN equals any other.
@@ -101,7 +101,7 @@ def _equal(check: Check, values: list[Array]) -> str | None:
     return _differences(check, values, same)
 
 
-def _almost_equal(check: Check, values: list[Array]) -> str | None:
+def _check_almost_equal(check: Check, values: list[Array]) -> str | None:
     """Check |a - b| <= atol + rtol |b| for all elements of an actual array a and an expected array b.
 
     Equal elements, infinities too, and two NaNs pass in any case. Return a message otherwise.
@@ -117,7 +117,7 @@ def _almost_equal(check: Check, values: list[Array]) -> str | None:
     return _differences(check, values, same)
 
 
-def _close(check: Check, values: list[Array]) -> str | None:
+def _check_close(check: Check, values: list[Array]) -> str | None:
     """Check that the distance of all elements in units of the last place is within `ulp_limits`, both inclusive; return
     a message otherwise.
     """
@@ -190,10 +190,10 @@ _FLOAT_LAYOUTS = {
 KINDS: dict[str, Callable[[Check, list[Array]], str | None]] = {
     "expect_true": _is_true(wanted=True),
     "expect_false": _is_true(wanted=False),
-    "expect_all_true": _all_true,
-    "expect_eq": _equal,
-    "expect_almost_eq": _almost_equal,
-    "expect_close": _close,
+    "expect_all_true": _check_all_true,
+    "expect_eq": _check_equal,
+    "expect_almost_eq": _check_almost_equal,
+    "expect_close": _check_close,
 }
 """`Check.kind` → function that returns why values fail a check; None if they pass. The last three compare [actual,
 expected]; the others have one value."""

@@ -90,7 +90,7 @@ QUERY_SYMBOL = "iree_hal_executable_library_query"
 """Symbol of the function that returns the table of kernels of an executable library."""
 
 
-def code_of(name: str, source: str | os.PathLike[str] | bytes) -> SuppliedCode:
+def open_code(name: str, source: str | os.PathLike[str] | bytes) -> SuppliedCode:
     """Open the code of an executable that programs only declare, for the CPU of this machine.
 
     Args:
@@ -114,13 +114,13 @@ def code_of(name: str, source: str | os.PathLike[str] | bytes) -> SuppliedCode:
         # Only the path of a single ELF can be a library of the system's loader.
         if isinstance(source, (bytes, bytearray, memoryview)) or fatelf.is_fatelf(data) or not is_elf(data):
             raise ArtifactError(f"{what}: {label}: {error}") from None
-        return _system_library(what, str(source), data, error)
+        return _load_system_library(what, str(source), data, error)
     if machine != elf.host_machine():
         raise ArtifactError(f"{what}: {label} is for {machine}, this machine is {elf.host_machine()}")
     return SuppliedCode(label, file)
 
 
-def _system_library(what: str, path: str, data: bytes, not_embedded: ArtifactError) -> SuppliedCode:
+def _load_system_library(what: str, path: str, data: bytes, not_embedded: ArtifactError) -> SuppliedCode:
     """Load a shared library with the system's loader, and return it as the code of an executable.
 
     Args:

@@ -101,7 +101,7 @@ def _open(parameters: Mapping[str, Any] | None) -> dict[str, list[Any]]:
             f"parameters: expected a mapping from scopes to files or arrays, got {type(parameters).__name__}; "
             "the scope of a parameter without one is ''"
         )
-    return {scope: [_source(scope, one) for one in _list(source)] for scope, source in (parameters or {}).items()}
+    return {scope: [_open_source(scope, one) for one in _list(source)] for scope, source in (parameters or {}).items()}
 
 
 def _list(source: Any) -> Iterable[Any]:
@@ -109,7 +109,7 @@ def _list(source: Any) -> Iterable[Any]:
     return source if isinstance(source, (list, tuple)) else [source]
 
 
-def _source(scope: str, source: Any) -> Any:
+def _open_source(scope: str, source: Any) -> Any:
     """Open a parameter file, or check a mapping from keys to arrays. scope: for messages."""
     if isinstance(source, (str, os.PathLike)):
         return ParameterFile(source)

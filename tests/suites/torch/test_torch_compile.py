@@ -275,7 +275,7 @@ def test_results_have_the_strides_of_pytorch() -> None:
 
 def test_a_fault_of_the_backend_is_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
     no_frame_of_the_test = dict[object, object]().__getitem__
-    monkeypatch.setattr(integration, "_traced", no_frame_of_the_test)
+    monkeypatch.setattr(integration, "_read_graph", no_frame_of_the_test)
     with pytest.raises(Exception, match="please report it") as caught:
         torch.compile(torch.sin, backend=backend)(torch.ones(4))
     error: BaseException | None = caught.value

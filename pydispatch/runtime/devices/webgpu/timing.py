@@ -31,15 +31,15 @@ def seconds_of(context: LogicalDevice, recorded: RecordedPlan, host: HostCommand
     bounds = [0, *recorded.marks]
     spans = [recorded.pieces[first:end] for first, end in itertools.pairwise(bounds)]
     if "timestamp-query-inside-encoders" not in context.enabled:
-        return [_alone(context, recorded, span, host) for span in spans]
+        return [_time_alone(context, recorded, span, host) for span in spans]
     seconds: list[float] = []
     most_commands = _MAX_STAMPS - 1  # a stamp before the commands, and one after each
     for first in range(0, len(spans), most_commands):
-        seconds += _stamped(context, recorded, spans[first : first + most_commands], host)
+        seconds += _time_with_stamps(context, recorded, spans[first : first + most_commands], host)
     return seconds
 
 
-def _alone(context: LogicalDevice, recorded: RecordedPlan, span: list[Any], host: HostCommands | None) -> float:
+def _time_alone(context: LogicalDevice, recorded: RecordedPlan, span: list[Any], host: HostCommands | None) -> float:
     """Run one command in a submission of its own, and return its seconds by the host's clock, waiting included.
 
     span: its pieces of the recording.
@@ -51,7 +51,7 @@ def _alone(context: LogicalDevice, recorded: RecordedPlan, span: list[Any], host
     return time.perf_counter() - begin
 
 
-def _stamped(
+def _time_with_stamps(
     context: LogicalDevice, recorded: RecordedPlan, spans: list[list[Any]], host: HostCommands | None
 ) -> list[float]:
     """Run commands with a timestamp before the first and after each, and return the seconds of each.

@@ -47,8 +47,8 @@ class Batch(ThreadBatch):
 
     The launch calls `start` and then `run`. A group is the threads of one function call that are at the same block of
     code; it is ready, or parked until the other threads of its warps come, or waits at `barriers`, or runs. Steps and
-    ends of blocks of code call the other methods: `activate` for a call, `split` for a divergent branch, `returned`
-    and `exited`.
+    ends of blocks of code call the other methods: `activate` for a call, `split` for a divergent branch,
+    `retire_returned` and `retire_exited`.
     """
 
     def __init__(self, launch: Running, first: int, count: int) -> None:
@@ -301,11 +301,11 @@ class Batch(ThreadBatch):
 
     # -- Ends ----------------------------------------------------------------------------------------------------
 
-    def returned(self, group: ThreadGroup) -> None:
+    def retire_returned(self, group: ThreadGroup) -> None:
         """Retire a group at the end of its function. The caller continues when all groups of the call have returned."""
         activation = group.activation
         if activation.caller is None:
-            self.exited(group)
+            self.retire_exited(group)
             return
         positions = group.positions()
         group.release_frame()
@@ -314,7 +314,7 @@ class Batch(ThreadBatch):
         if activation.unfinished_count == 0:
             self._resume(activation)
 
-    def exited(self, group: ThreadGroup) -> None:
+    def retire_exited(self, group: ThreadGroup) -> None:
         """Retire a group whose threads have exited."""
         group.release_frame()
         threads = group.activation.frame.threads

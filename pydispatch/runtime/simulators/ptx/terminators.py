@@ -122,7 +122,7 @@ def _return(builder: FunctionBuilder, instruction: Instruction, function: PtxFun
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         """Return from the function, and return -1: the group ends."""
-        batch.returned(group)
+        batch.retire_returned(group)
         return -1
 
     return lambda label, after: end
@@ -133,7 +133,7 @@ def _exit(builder: FunctionBuilder, instruction: Instruction, function: PtxFunct
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         """End the threads, and return -1: the group ends."""
-        batch.exited(group)
+        batch.retire_exited(group)
         return -1
 
     return lambda label, after: end

@@ -60,7 +60,7 @@ class Translator:
                 self._labels[item.name] = self._blocks[-1].index
             else:
                 try:
-                    self._instruction(item)
+                    self._translate_instruction(item)
                 except (KeyError, IndexError, TypeError):  # tables lack the type, or operands are missing
                     self._builder.fail(item)
         self._append_return()
@@ -109,7 +109,7 @@ class Translator:
         block.line = block.line or instruction.line
         builder.reads, builder.writes = set(), set()
 
-    def _instruction(self, instruction: Instruction) -> None:
+    def _translate_instruction(self, instruction: Instruction) -> None:
         """Translate an instruction: append its closure to the current block or to a new one, or end the block."""
         if is_terminator(instruction):
             self._terminate(instruction)
