@@ -54,7 +54,12 @@ _sharing: weakref.WeakKeyDictionary[Any, Sharing] = weakref.WeakKeyDictionary()
 
 
 class AcceleratorDevice(MakesBuffers, Device):
-    """A GPU, or an interpreter that runs its kernels on the CPU. Its programs take and return `pydispatch.Buffer`."""
+    """A GPU, or an interpreter that runs its kernels on the CPU. Its programs take and return `pydispatch.Buffer`.
+
+    `load` links a program with the libraries, host commands and executables that were added to the device before. A
+    subclass for each driver creates the executor of a program (`_executor`) and the functions of its calls
+    (`_program`).
+    """
 
     def __init__(self, name: str, context: Context, dialect: Dialect) -> None:
         """Create a device without libraries and host commands.

@@ -36,6 +36,9 @@ class ChainOptions(NamedTuple):
 class CpuLinker:
     """Linker of the executables of one program on the CPU; implements `loader.Linker`.
 
+    The loader calls `link_directly` for a program whose code is all in the artifact; if that returns None, it calls
+    `link` with the chosen variants. Then it calls `finish`, which links the host commands and ends the linker's work.
+
     Attributes:
         registry: Providers of imports and supplied code of the device; None if nothing was added to it.
         processor_data: The eight 64-bit words of processor features that kernels receive.

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 class Graph:
     """Instantiated graph over the steps (driver operations) of a plan, for one thread at a time.
 
-    Commands of one region run concurrently, after all commands of the previous region. The steps of a command run one
-    after the other, except those of a fill, which write different bytes.
+    `update` sets the memory, constants and fill patterns of a call, `launch` enqueues the graph. Commands of one region
+    run concurrently, after all commands of the previous region. The steps of a command run one after the other, except
+    those of a fill, which write different bytes.
 
     Attributes:
         function: Name of the public function, for messages; "" for the plan of a procedure.

@@ -41,6 +41,7 @@ class Instance:
     def __init__(self) -> None:
         """Create the instance. Raise DeviceUnavailableError without a driver, or without the requested layer."""
         self.ffi, self.lib = api.binding()
+        # Extensions and layers.
         arena = api.Arena()
         self.validates = os.environ.get(VARIABLE, "0") not in ("", "0")
         self._mailbox, self._messages = Mailbox(), list[str]()
@@ -59,6 +60,7 @@ class Instance:
             chain = arena.new(
                 "VkValidationFeaturesEXT", enabledValidationFeatureCount=1, pEnabledValidationFeatures=enables
             )
+        # The instance.
         application = arena.new(
             "VkApplicationInfo", pApplicationName=arena.text("pydispatch"), apiVersion=api.VERSION_1_3
         )

@@ -100,6 +100,9 @@ class BoundRange(NamedTuple):
 class ChunkPool(BlockPool[Block]):
     """Pool of one kind of memory, whose blocks are ranges of chunks.
 
+    A chunk is one large allocation of the driver with one VkBuffer over it, because drivers allow few allocations and
+    take long for each.
+
     epoch: counts destroyed chunks; recordings of an earlier epoch may refer to their buffers, and are void.
     """
 

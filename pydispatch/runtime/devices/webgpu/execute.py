@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 
 class Executor(RecordingExecutor[RecordedPlan]):
-    """Executor of one program; owns its pipelines and constants."""
+    """Executor of one program on a WebGPU device: it records plans as `RecordedPlan`, and runs the recordings.
+
+    It owns the pipelines and constants of the program.
+    """
 
     def __init__(self, context: Context) -> None:
         """Create an executor without pipelines and constants on an open device."""

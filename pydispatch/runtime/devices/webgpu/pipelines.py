@@ -22,7 +22,10 @@ class BufferRange(NamedTuple):
 
 
 class Pipelines:
-    """Factory of compute pipelines, with a cache of their layouts. Used under the context's lock."""
+    """Factory of compute pipelines, shader modules and bind groups, with a cache of the layouts that they need.
+
+    The device has one, which is used under the context's lock. Callers own what it creates, except the layouts.
+    """
 
     def __init__(self, context: LogicalDevice) -> None:
         """Create a factory without cached layouts."""

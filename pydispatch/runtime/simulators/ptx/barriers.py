@@ -75,6 +75,7 @@ class Barriers:
     """Barriers of a batch of thread blocks, sixteen for each block.
 
     A barrier opens when as many threads have arrived as the instruction states, or all living threads of the block.
+    `arrive` is called for each barrier instruction; the scheduler calls `release` when no group of threads is ready.
 
     Attributes:
         waiting: Threads that wait, as of bar.sync; those of bar.arrive only arrive.

@@ -131,7 +131,12 @@ class MemoryAccess(NamedTuple):
 
 
 class GlobalMemory:
-    """Global and constant memory of a machine. limit: total bytes that `allocate` may allocate."""
+    """Global and constant memory of a machine: allocations at addresses that are never reused, with gaps between them.
+
+    So an access beyond an allocation, or to one that was freed, is an error instead of an access to another one.
+
+    limit: total bytes that `allocate` may allocate.
+    """
 
     def __init__(self, limit: int = 64 << 30) -> None:
         """Create memory without allocations. For `limit`, see the class."""
