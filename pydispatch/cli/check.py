@@ -96,7 +96,12 @@ def run(args: argparse.Namespace) -> int:
             _report(outcome, names_device=len(devices) > 1)
         if sys.stderr.isatty() and finished < len(runs):
             print(f"{finished} of {len(runs)} files", end="\r", file=sys.stderr, flush=True)
-    # Report all outcomes together.
+    _report_all(outcomes, devices, args)
+    return 1 if not outcomes or any(outcome.failure for outcome in outcomes) else 0
+
+
+def _report_all(outcomes: Sequence[Outcome], devices: Sequence[str], args: argparse.Namespace) -> None:
+    """Write the files of --junit and --summary, and print the numbers of tests, of each device and of all."""
     if args.junit:
         _write_junit(Path(args.junit), outcomes, names_device=len(devices) > 1)
     if args.summary:
@@ -108,7 +113,6 @@ def run(args: argparse.Namespace) -> int:
         for device in devices:
             print(f"{device}: {_counts([outcome for outcome in outcomes if outcome.device == device])}")
     print(_counts(outcomes))
-    return 1 if not outcomes or any(outcome.failure for outcome in outcomes) else 0
 
 
 def _counts(outcomes: Sequence[Outcome]) -> str:

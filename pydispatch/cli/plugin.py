@@ -7,6 +7,7 @@ import errno
 import os
 import platform
 from pathlib import Path
+from typing import Any
 
 EXAMPLES = """\
   pydispatch plugin build my.c -o my.sos --arch=x86_64,aarch64,riscv64
@@ -92,17 +93,29 @@ def run(args: argparse.Namespace) -> int:
             if args.arch:
                 raise InvalidArgumentError("--arch: a --system plugin is built for this machine")
             data = plugin.build_system(sources, extra_args=args.flags, **common)
-            machines = platform.machine()
+            machines = [platform.machine()]
         else:
-            default = "x86_64,aarch64,riscv64" if output.suffix == ".sos" else platform.machine()
-            features = [feature for feature in args.cpu_features.split(",") if feature]
-            binaries = plugin.build_standalone(  # architecture → shared object
-                sources, arches=(args.arch or default).split(","), cpu=args.cpu, features=features, **common
-            )
+            binaries = _build_standalone(args, sources, common)
             data = plugin.package(binaries, output)
-            machines = ", ".join(binaries)
+            machines = list(binaries)
     except ToolchainError as error:
         raise CompileError(str(error)) from None
     write("the plugin", output, data)
-    print(f"{output}: {'system' if args.system else 'standalone'} plugin for {machines}, {len(data)} bytes")
+    print(f"{output}: {'system' if args.system else 'standalone'} plugin for {', '.join(machines)}, {len(data)} bytes")
     return 0
+
+
+def _build_standalone(args: argparse.Namespace, sources: list[Path], common: dict[str, Any]) -> dict[str, bytes]:
+    """Return a plugin that needs no C library, as a shared object for each architecture.
+
+    Args:
+        args: The command line.
+        sources: Paths of the sources.
+        common: Arguments that are the same for a plugin of the system.
+    """
+    from pydispatch.compiler.driver import plugin
+
+    default = "x86_64,aarch64,riscv64" if Path(args.output).suffix == ".sos" else platform.machine()
+    features = [feature for feature in args.cpu_features.split(",") if feature]
+    arches = (args.arch or default).split(",")
+    return plugin.build_standalone(sources, arches=arches, cpu=args.cpu, features=features, **common)

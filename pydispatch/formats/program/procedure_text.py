@@ -79,6 +79,24 @@ class ProcedureText:
             return f"unknown step {record.step}"
         if step is Step.RUN:
             return self.run(function=a, at=b)
+        if step is Step.SCALAR:
+            return f"s{a} = {signed(join_words(b, c))}"
+        if step is Step.RETURN:
+            values = self.pool_words(a, result_count)
+            return f"return {slots(values)}".rstrip()
+        texts = {
+            Step.JUMP: f"jump {a}",
+            Step.BRANCH: f"branch s{a} to {b}, else {c}",
+            Step.LOAD: f"s{a} = global {b}",
+            Step.STORE: f"global {a} = {slot(b)}",
+            Step.DROP: f"drop s{a}",
+            Step.CONSTANT: f"s{a} = constant {b}",
+            Step.DIM: f"s{a} = dim {c} of s{b}",
+        }
+        return texts[step] if step in texts else self.step_with_list(step, a, b, c, d)
+
+    def step_with_list(self, step: Step, a: int, b: int, c: int, d: int) -> str:
+        """Return the text of a step that has operands in the pool, by its operands a to d; see `step`."""
         if step is Step.MOVE:
             pairs = self.counted_words(a, width=2)  # target, source
             moves = [f"s{pairs[i]} = {slot(pairs[i + 1])}" for i in range(0, len(pairs), 2)]
@@ -90,27 +108,12 @@ class ProcedureText:
         if step is Step.OBSERVE:
             values = self.counted_words(b)
             return f"observe check {a}: {slots(values)}"
-        if step is Step.RETURN:
-            values = self.pool_words(a, result_count)
-            return f"return {slots(values)}".rstrip()
         if step is Step.VIEW:
             (offset,) = self.pool_words(c, 1)
             return f"s{a} = view {slot(b)}{'' if offset == NONE else f' + s{offset} bytes'}"
-        if step is Step.SAVE:
-            positions, saved = self.pool_words(c, 2)
-            return f"s{a} = {slot(b)} with rows {slot(positions)} saved as {slot(saved)}"
-        if step is Step.SCALAR:
-            return f"s{a} = {signed(join_words(b, c))}"
-        texts = {
-            Step.JUMP: f"jump {a}",
-            Step.BRANCH: f"branch s{a} to {b}, else {c}",
-            Step.LOAD: f"s{a} = global {b}",
-            Step.STORE: f"global {a} = {slot(b)}",
-            Step.DROP: f"drop s{a}",
-            Step.CONSTANT: f"s{a} = constant {b}",
-            Step.DIM: f"s{a} = dim {c} of s{b}",
-        }
-        return texts[step]
+        assert step is Step.SAVE
+        positions, saved = self.pool_words(c, 2)
+        return f"s{a} = {slot(b)} with rows {slot(positions)} saved as {slot(saved)}"
 
     def run(self, function: int, at: int) -> str:
         """Return the text of a call of function number `function`.

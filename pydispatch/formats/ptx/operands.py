@@ -70,26 +70,34 @@ class Operands(NameScopes):
         if word == "!" and is_name(words[at + 1]):
             cursor.at += 1
             return Not(self._predicate(what="!p"))
-        resolved: Operand | None
         if word and (is_name(word) or _is_component(word)):
-            following = words[at + 1]
-            if following in ("+", "-") or (following == "(" and word == "generic"):
-                return self._constant()
-            cursor.at += 1
-            resolved = self.resolve(word, at)
-            if following == "|":
-                return self._pair(resolved, at)
-            if following == "[" and isinstance(resolved, PtxSymbol):
-                return self._element(resolved)
-            self.scopes[-1].cache[word] = resolved  # for later operands of this text in the scope
-            return resolved
+            return self._named_operand(word, at)
         if is_number(word[:1]) and words[at + 1] in ENDS:
             value_bits = literal(word)
             if value_bits is not None:
                 cursor.at += 1
-                resolved = self.scopes[-1].cache[word] = Immediate(*value_bits)
-                return resolved
+                immediate = self.scopes[-1].cache[word] = Immediate(*value_bits)
+                return immediate
         return self._constant()
+
+    def _named_operand(self, word: str, at: int) -> Operand | None:
+        """Parse an operand that begins with a name: a register or symbol, `sym+4`, a pair `%r|%p` or `a[3]`.
+
+        Args:
+            word: The name.
+            at: Index of its token.
+        """
+        following = self.words[at + 1]
+        if following in ("+", "-") or (following == "(" and word == "generic"):
+            return self._constant()
+        self.cursor.at += 1
+        resolved = self.resolve(word, at)
+        if following == "|":
+            return self._pair(resolved, at)
+        if following == "[" and isinstance(resolved, PtxSymbol):
+            return self._element(resolved)
+        self.scopes[-1].cache[word] = resolved  # for later operands of this text in the scope
+        return resolved
 
     def _constant(self) -> Operand:
         """Parse a constant expression: a number, or the address of a symbol."""
@@ -150,9 +158,21 @@ class Operands(NameScopes):
         depth: number of brackets, braces and parentheses around it.
         """
         cursor, words = self.cursor, self.words
-        at = cursor.at
         cursor.at += 1
-        word = words[cursor.at]
+        address = self._base_and_offset()
+        if words[cursor.at] == ",":  # a texture or a tensor map with coordinates
+            items: list[Operand | None] = [address]
+            while cursor.accept(","):
+                items.append(self.operand(is_call=False, depth=depth + 1))
+            cursor.expect("]", " after an address")
+            return Arguments(tuple(item for item in items if item is not None))  # without `_`
+        cursor.expect("]", " after an address")
+        return address
+
+    def _base_and_offset(self) -> Address:
+        """Parse the address in brackets: a register or symbol with an optional offset, or an expression."""
+        cursor, words = self.cursor, self.words
+        start, word = cursor.at - 1, words[cursor.at]
         base: Register | PtxSymbol | None = None  # None: `value` is the whole address
         value: Value = 0  # offset in bytes from the base
         if is_name(word) or word[:1] == "%":
@@ -172,12 +192,5 @@ class Operands(NameScopes):
             if isinstance(value, PtxSymbol):
                 base, value = PtxSymbol(value.name), value.offset
         if not isinstance(value, int):
-            raise cursor.fail("an address that is no integer", at)
-        if words[cursor.at] == ",":  # a texture or a tensor map with coordinates
-            items: list[Operand | None] = [Address(base, value)]
-            while cursor.accept(","):
-                items.append(self.operand(is_call=False, depth=depth + 1))
-            cursor.expect("]", " after an address")
-            return Arguments(tuple(item for item in items if item is not None))  # without `_`
-        cursor.expect("]", " after an address")
+            raise cursor.fail("an address that is no integer", start)
         return Address(base, value)

@@ -61,6 +61,11 @@ def layout(module: WgslModule, type_: str, depth: int = 0) -> TypeLayout | None:
     inner = layout(module, arguments[0], depth + 1) if arguments else None
     if inner is None:
         return None
+    return _template_layout(module, name, arguments, inner)
+
+
+def _template_layout(module: WgslModule, name: str, arguments: Sequence[str], inner: TypeLayout) -> TypeLayout | None:
+    """Return the layout of a type `name<arguments>`; None if it is not known. `inner` is that of the first argument."""
     size, alignment = inner
     if name == "atomic":
         return inner
