@@ -316,12 +316,16 @@ class Expressions(Subscripts):
                 if isinstance(node.func, ast.Name) and node.func.id in self.environment
                 else "call functions",
             )
+
+        # Calls that kernels do not have.
         function = called.value
         if any(isinstance(argument, ast.Starred) for argument in node.args):
             raise self.error(node, "arguments with * are not a part of kernels", "give each argument")
         remedy = self.remedies.get(function) if _may_be_key(function) else None
         if remedy:
             raise self.error(node, f"{ast.unparse(node.func)} is not a part of kernels", remedy)
+
+        # Each kind of function that kernels may call.
         if isinstance(function, DType):
             return self.called(node, partial(calls.convert, type=function.name), [*map(self.evaluate, node.args)])
         handler = self.handlers.get(function) if _may_be_key(function) else None
@@ -334,6 +338,7 @@ class Expressions(Subscripts):
             return self._imported(node, function, arguments)
         if inspect.isfunction(function) and is_like_kernel(function, self.source):
             return self.inlined(node, function, arguments)
+
         inner = getattr(function, "__wrapped__", None)  # the Python function of another kernel
         raise self.error(
             node,

@@ -115,7 +115,8 @@ def classify(
     """Classify the variables of a kernel by how their values survive barriers.
 
     A variable that is read in another phase than it is assigned in is a formula (its expression is computed again in
-    each phase), uniform (computed once, as all invocations have the same value), or else spilled to memory.
+    each phase), uniform (computed once, as all invocations have the same value), or else spilled to memory. If they are
+    read after a barrier, `i = global_id(0)` is a formula, `total = group_sum(x[i])` uniform, and `v = x[i]` spilled.
 
     Args:
         statements: The body of the kernel.

@@ -199,6 +199,7 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         row, column = value.position(axis=1, dtype=I64), value.position(axis=2, dtype=I64)
         return (row > column + 1).where(value.const(0.0), value)
 
+    # H and Q of the Hessenberg form, which a kernel reduces to those of the Schur form.
     h, q = formula(builder, without_vectors, packed), formula(builder, corner, inner, largest)
     return *_reduced_by_kernel(builder, _real_parts(builder, h), _real_parts(builder, q)), scale
 

@@ -36,7 +36,9 @@ def scatter(
 ) -> list[Tensor]:  # fmt: skip
     """Combine slices into tensors of one shape, each at its coordinates in `indices`, and return the tensors.
 
-    Elements of slices outside of the tensors are ignored.
+    Elements of slices outside of the tensors are ignored. For example, updates [n, C] are n columns of a tensor [C, D]
+    at the columns `indices` [n, 1]: axes.start_index_map is [1]. The tensor is transposed to [D, C], and the slices
+    become [n, 1, C], of one element along the leading axis, which is the indexed one.
 
     Args:
         builder: The builder.
@@ -70,6 +72,8 @@ def scatter(
         if d not in indexed and slices[0].shape[batch + d] != x.shape[d]:
             indexed.append(d)
             positions.append(full(builder, 0, positions[0].shape if positions else (), indices.dtype))
+
+    # Make the indexed axes the leading ones, of the slices and of the tensors.
     order = [*indexed, *(d for d in range(x.rank) if d not in indexed)]
     slices = [transpose(builder, slice_, [*range(batch), *(batch + d for d in order)]) for slice_ in slices]
     if batch == 0:  # there is a single slice

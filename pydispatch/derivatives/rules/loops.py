@@ -55,7 +55,7 @@ def _backward_body(
     cotangents: Cotangents, op: scf.ForOp, floats: Sequence[int], captured: Sequence[SSAValue],
     initial: Sequence[SSAValue], last: SSAValue,
 ) -> Block:  # fmt: skip
-    """Return the body of the loop backwards, and make the loop store the values that it reads.
+    """Return the body of the loop backwards, and make the loop store the carried values that this body reads.
 
     The loop backwards counts up from 0: its iteration i differentiates iteration `last` - i of the loop. It carries the
     cotangents of `floats`, and the sums of those of `captured`.

@@ -229,7 +229,7 @@ class Tracer:
         strides.
         """
         return self.b.fail(
-            "memory is written in place that by its strides may or may not be shared with another tensor",
+            "an in-place operation writes memory that another tensor may or may not share, depending on its strides",
             "export the model with `program.run_decompositions()`, which leaves nothing in place",
         )
 

@@ -92,6 +92,7 @@ def _recurrent(
         The outputs [length, directions, batch, hidden], then each final state [directions, batch, hidden]. With the
         attribute layout=1, the batch is the first axis of x, of the states and of the results.
     """
+    # Read and check the attributes and operands.
     b = call.b
     direction = call.text("direction", "forward", ("forward", "reverse", "bidirectional"))
     count = 2 if direction == "bidirectional" else 1
@@ -104,6 +105,8 @@ def _recurrent(
     if w.shape[1] != gates * hidden:
         raise call.fail(f"its weights are {w} and {r}; expected {gates} gates of {hidden}")
     states = [_initial_state(call, t, count, batch=x.shape[1], hidden=hidden, by_batch=by_batch, x=x) for t in initial]
+
+    # Run each direction. The products of all inputs by their weights are computed before, in one product.
     outputs, final_states = [], []  # both per direction
     for n in range(count):
         backwards = direction == "reverse" or n == 1
@@ -119,6 +122,8 @@ def _recurrent(
         )  # fmt: skip
         outputs.append(output)
         final_states.append(ends)
+
+    # Stack the results of the directions.
     all_outputs = slicing.stack(b, outputs, axis=1)
     final = [slicing.stack(b, [ends[n] for ends in final_states], axis=0) for n in range(len(states))]
     if by_batch:

@@ -37,6 +37,8 @@ def _scan(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     if len(block.args) != len(operands):
         raise tracer.b.fail(f"the region of 'chlo.scan' takes {len(operands)} value(s), got {len(block.args)}")
     length = inputs[0].shape[axis]
+
+    # An elementwise region: one kernel with a recurrence for each element.
     if not isinstance(length, Expr) and length > 0 and _computes_elements(block, op):
         function = tracer.scalar_function(op.body)
 
@@ -49,6 +51,7 @@ def _scan(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
         results, ends = scans.recurrence(tracer.b, inputs, inits, axis, step, types, backwards)
         return [*results, *ends]
 
+    # Any other region: a loop over slices.
     def body(index: Size, carried: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Run the region on the slices at `index`. Return the next carried tensors and the outputs, as two lists."""
         slices = [

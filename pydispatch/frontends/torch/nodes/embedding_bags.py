@@ -63,6 +63,8 @@ def embedding_bag(
         mode == _SUM and weight.dtype.name in _TYPES_WITHOUT_BAG_INDICES and (padding_idx is None or padding_idx < 0)
     )
     bags_of_indices = shapes.full(builder, 0, [0], offsets.dtype) if omits_bags else bag
+
+    # Combine the rows of each bag; an empty bag has zeros.
     if mode == _MAX:
         least = shapes.full(builder, reductions.least(weight.dtype), shape, weight.dtype)
         largest = assignment.put_rows(builder, least, [bag], rows, "max")
