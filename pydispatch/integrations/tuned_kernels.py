@@ -143,15 +143,19 @@ class TunedKernel(Kernel):
         if entry is None or entry.chosen not in names:
             if not measures:
                 return None
-            calls = {
-                name: functools.partial(kernel, *map(_copied, args))
-                for name, kernel in zip(names, self.kernels, strict=True)
-            }
-            times = dict(zip(names, microseconds(calls), strict=True))
-            chosen = min(times, key=lambda name: times[name])
-            entry = Measurement(chosen, times[chosen], default=names[0], default_us=times[names[0]], complete=True)
+            entry = self._measure(names, args)
             database.store(text, entry)
         return self.kernels[names.index(entry.chosen)]
+
+    def _measure(self, names: Sequence[str], args: tuple[Any, ...]) -> Measurement:
+        """Measure all configurations, whose names are `names`, on copies of arguments, and return the fastest."""
+        calls = {
+            name: functools.partial(kernel, *map(_copied, args))
+            for name, kernel in zip(names, self.kernels, strict=True)
+        }
+        times = dict(zip(names, microseconds(calls), strict=True))
+        chosen = min(times, key=lambda name: times[name])
+        return Measurement(chosen, times[chosen], default=names[0], default_us=times[names[0]], complete=True)
 
     def __repr__(self) -> str:
         """Return the name, the number of configurations and the key."""

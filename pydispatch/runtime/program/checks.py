@@ -254,20 +254,30 @@ def _differences(check: Check, values: list[Array], passes: NDArray[np.bool_]) -
     first = int(failing[0])
     a, b = actual.reshape(-1)[first], expected.reshape(-1)[first]
     text = f"element {_at(first, actual)} is {_show(a, check)}, expected {_show(b, check)}"
-    wide = [_wide(v, check.types[0]) for v in values]
-    if _is_float(check.types[0]):
-        with np.errstate(over="ignore", invalid="ignore"):
-            difference = np.abs(wide[0].reshape(-1)[failing] - wide[1].reshape(-1)[failing])
-        largest = float(np.nanmax(difference)) if not np.isnan(difference).all() else float("nan")
-        text += f"; {_count(len(failing), actual)} differ, by {largest:.3g} at most"
-        if check.kind.startswith("expect_almost"):
-            text += f" (atol {check.atol:g}, rtol {check.rtol:g})"
-        if check.kind == "expect_close":
-            distance = _ulp_distances(values, check.types[0]).reshape(-1)[failing].max()
-            low, high = check.ulp_limits
-            text += f" and by {distance:g} units of the last place (limits {low:g} and {high:g})"
-        return text
-    return f"{text}; {_count(len(failing), actual)} differ"
+    text += f"; {_count(len(failing), actual)} differ"
+    return text + _largest_difference(check, values, failing) if _is_float(check.types[0]) else text
+
+
+def _largest_difference(check: Check, values: list[Array], failing: NDArray[np.intp]) -> str:
+    """Return the end of a message about floats: the largest difference, with the tolerances of the check.
+
+    Args:
+        check: The check.
+        values: Actual and expected values, of one shape and type.
+        failing: Row-major indices of the elements that fail.
+    """
+    actual, expected = (_wide(value, check.types[0]).reshape(-1)[failing] for value in values)
+    with np.errstate(over="ignore", invalid="ignore"):
+        difference = np.abs(actual - expected)
+    largest = float(np.nanmax(difference)) if not np.isnan(difference).all() else float("nan")
+    text = f", by {largest:.3g} at most"
+    if check.kind.startswith("expect_almost"):
+        text += f" (atol {check.atol:g}, rtol {check.rtol:g})"
+    if check.kind == "expect_close":
+        distance = _ulp_distances(values, check.types[0]).reshape(-1)[failing].max()
+        low, high = check.ulp_limits
+        text += f" and by {distance:g} units of the last place (limits {low:g} and {high:g})"
+    return text
 
 
 def _show(value: Any, check: Check) -> str:

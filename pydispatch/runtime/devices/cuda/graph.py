@@ -44,7 +44,7 @@ class Graph:
         self._build()
 
     def _build(self) -> None:
-        """Build and instantiate the graph. The steps of a copy through scratch memory run one after the other."""
+        """Build and instantiate the graph: each region of commands waits for the region before it."""
         context, driver = self.context, self.context.driver
         self._forget()
         what = f"the graph of @{self.function}"
@@ -59,26 +59,35 @@ class Graph:
                     if not steps:
                         continue
                     if steps[0].region != region:
-                        region_sources, region_ends, region = (
-                            self._joined(graph, region_ends, what),
-                            [],
-                            steps[0].region,
-                        )
-                    dependencies = region_sources
-                    # Each step depends on the one before it; the steps of a fill are independent of each other.
-                    is_chain = len(steps) > 1 and not isinstance(steps[0], Fill)
-                    for step in steps:
-                        node = context.check(step.add(graph, dependencies), f"{what}, {step.label}")
-                        self.nodes.append(node)
-                        if is_chain:
-                            dependencies = [node]
-                        else:
-                            region_ends.append(node)
-                    if is_chain:
-                        region_ends.append(dependencies[0])
+                        region_sources, region = self._joined(graph, region_ends, what), steps[0].region
+                        region_ends = []
+                    region_ends += self._add_steps(graph, steps, region_sources, what)
                 self.executable = context.check(driver.cuGraphInstantiate(graph, 0), what)
             finally:
                 driver.cuGraphDestroy(graph)
+
+    def _add_steps(self, graph: Any, steps: Sequence[Step], sources: list[Any], what: str) -> list[Any]:
+        """Add the nodes of the steps of one command, and return those on which the next region depends.
+
+        The steps of a fill are independent of each other. Other steps, such as those of a copy through scratch memory,
+        run one after the other.
+
+        Args:
+            graph: CUgraph.
+            steps: The steps, at least one.
+            sources: Nodes that the command waits for.
+            what: Description of the graph, for messages.
+        """
+        is_chain = not isinstance(steps[0], Fill)
+        dependencies, ends = sources, list[Any]()
+        for step in steps:
+            node = self.context.check(step.add(graph, dependencies), f"{what}, {step.label}")
+            self.nodes.append(node)
+            if is_chain:
+                dependencies, ends = [node], [node]
+            else:
+                ends.append(node)
+        return ends
 
     def _joined(self, graph: Any, nodes: list[Any], what: str) -> list[Any]:
         """Return the nodes to depend on: `nodes`, or one empty node after them, which saves edges.

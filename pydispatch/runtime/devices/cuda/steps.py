@@ -277,7 +277,8 @@ def fills(context: Context, command: commands.Fill, index: int, is_deferred: boo
     """Return the fills that implement a fill command whose pattern has 1, 2, 4 or 8 bytes, at any alignment.
 
     CUDA fills with elements of 1, 2 or 4 bytes that are aligned to their size. A pattern that is no such element is
-    divided into several, each of which has a fill of its own with the pattern's size as its pitch.
+    divided into several, each of which has a fill of its own with the pattern's size as its pitch. For example, the
+    2-byte pattern (1, 2) from byte 5 on is a fill of bytes 5, 7, 9, ... with 1 and one of bytes 6, 8, 10, ... with 2.
 
     Args:
         context: The device.

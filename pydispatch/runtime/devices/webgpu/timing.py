@@ -58,6 +58,7 @@ def _time_with_stamps(
 
     spans: the pieces of each command, at most _MAX_STAMPS - 1.
     """
+    # Create the queries, the buffer that receives their values on the device, and a staging buffer for the host.
     ffi, lib, count = context.ffi, context.lib, len(spans) + 1
     create = ffi.new("WGPUQuerySetDescriptor*", {"type": api.TIMESTAMPS, "count": count})
     stamps = np.zeros(count, np.uint64)
@@ -69,6 +70,7 @@ def _time_with_stamps(
         context.errors.end(f"{context.name}: {count} timestamps")
     stage = context.readback.acquire(8 * count)
     try:
+        # Run the commands with the queries between them, and read the values.
         stamp: Any = lib.wgpuCommandEncoderWriteTimestamp
         pieces: list[Any] = [(stamp, queries, 0)]
         for index, span in enumerate(spans):

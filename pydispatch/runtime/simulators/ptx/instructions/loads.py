@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import SIZES, Address, Instruction, PtxSymbol
-from pydispatch.runtime.simulators.ptx.addresses import memory_operand
+from pydispatch.runtime.simulators.ptx.addresses import MemoryOperand, memory_operand
 from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Special, Step, items
 from pydispatch.runtime.simulators.ptx.elements import SIGNED, UNSIGNED, is_type
 from pydispatch.runtime.simulators.ptx.frame import Frame
@@ -65,25 +65,7 @@ def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
     resolve = memory_operand(builder, instruction, source, size * len(slots), write=False)
     log2_size = size.bit_length() - 1
     if len(slots) == 1:
-        slot = slots[0]
-
-        def load_scalar(regs: list[Any]) -> None:
-            """Load an element for each thread."""
-            accesses = resolve(regs)
-            if len(accesses) == 1:  # all threads access the same allocation
-                _, memory, offsets = accesses[0]
-                index = offsets >> log2_size if log2_size else offsets
-                target = regs[slot]
-                if target.dtype == dtype:
-                    # "wrap": bounds are already checked, and this mode skips NumPy's check.
-                    memory.views[dtype].take(index, out=target, mode="wrap")
-                else:
-                    target[...] = memory.views[dtype][index]
-                return
-            for access in accesses:
-                access.assign_threads(regs[slot], access.memory.views[dtype][access.offsets >> log2_size])
-
-        return load_scalar
+        return _load_scalar(resolve, dtype, slots[0])
 
     def load_vector(regs: list[Any]) -> None:
         """Load consecutive elements into several registers."""
@@ -93,6 +75,32 @@ def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
                 access.assign_threads(regs[target], elements[index + k])
 
     return load_vector
+
+
+def _load_scalar(resolve: MemoryOperand, dtype: np.dtype[Any], slot: int) -> Step:
+    """Return the closure that loads one element for each thread, the most frequent access.
+
+    resolve: returns the accesses. slot: of the register, which may be wider than the element.
+    """
+    log2_size = dtype.itemsize.bit_length() - 1
+
+    def load_scalar(regs: list[Any]) -> None:
+        """Load an element for each thread."""
+        accesses = resolve(regs)
+        if len(accesses) == 1:  # all threads access the same allocation
+            _, memory, offsets = accesses[0]
+            index = offsets >> log2_size if log2_size else offsets
+            target = regs[slot]
+            if target.dtype == dtype:
+                # "wrap": bounds are already checked, and this mode skips NumPy's check.
+                memory.views[dtype].take(index, out=target, mode="wrap")
+            else:
+                target[...] = memory.views[dtype][index]
+            return
+        for access in accesses:
+            access.assign_threads(regs[slot], access.memory.views[dtype][access.offsets >> log2_size])
+
+    return load_scalar
 
 
 def _parameter(

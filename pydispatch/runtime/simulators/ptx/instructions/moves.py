@@ -78,21 +78,35 @@ def _pack(
     d, x: target and source, of which exactly one must be a vector. dtype: type of the register.
     """
     if isinstance(x, Vector) and not isinstance(d, Vector):
-        count = len(x.items)
-        part_dtype = _element_type(builder, instruction, dtype, count)
-        sources = [builder.source(instruction, element, part_dtype) for element in x.items]
-        target = builder.target(instruction, d, dtype)
-
-        def pack(regs: list[Any]) -> None:
-            """Join the values of the slots `sources` into one register, of which the first is the lowest part."""
-            elements = np.empty((regs[FRAME_SLOT].n, count), part_dtype)
-            for k, source in enumerate(sources):
-                elements[:, k] = regs[source]
-            regs[target][...] = elements.view(dtype)[:, 0]
-
-        return pack
+        return _pack_vector(builder, instruction, d, x, dtype)
     if not isinstance(d, Vector) or isinstance(x, Vector):
         builder.fail(instruction)
+    return _unpack_register(builder, instruction, d, x, dtype)
+
+
+def _pack_vector(
+    builder: FunctionBuilder, instruction: Instruction, d: Operand | None, x: Vector, dtype: np.dtype[Any]
+) -> Step:
+    """Build the closure of `mov d, {x0, x1, ...}`, which joins the values into the register d of type `dtype`."""
+    count = len(x.items)
+    part_dtype = _element_type(builder, instruction, dtype, count)
+    sources = [builder.source(instruction, element, part_dtype) for element in x.items]
+    target = builder.target(instruction, d, dtype)
+
+    def pack(regs: list[Any]) -> None:
+        """Join the values of the slots `sources` into one register, of which the first is the lowest part."""
+        elements = np.empty((regs[FRAME_SLOT].n, count), part_dtype)
+        for k, source in enumerate(sources):
+            elements[:, k] = regs[source]
+        regs[target][...] = elements.view(dtype)[:, 0]
+
+    return pack
+
+
+def _unpack_register(
+    builder: FunctionBuilder, instruction: Instruction, d: Vector, x: Operand | None, dtype: np.dtype[Any]
+) -> Step:
+    """Build the closure of `mov {d0, d1, ...}, x`, which divides the register x of type `dtype`, lowest part first."""
     count = len(d.items)
     element_dtype = _element_type(builder, instruction, dtype, count)
     source = builder.source(instruction, x, dtype)
