@@ -45,6 +45,14 @@ static pyd_status_t find_end(pyd_span_t file, uint64_t* out_offset) {
 // mark |full| (all bits set), which says that the value is in the zip64 field.
 static bool agrees(uint64_t narrow, uint64_t full, uint64_t wide) { return narrow == full || narrow == wide; }
 
+// Returns whether the zip64 end |record| and the end record |end| state the same directory, |read|.
+static bool end_records_agree(const uint8_t* record, const uint8_t* end, const pyd_zip_end_t* read) {
+  return read->count == pyd_load_u64(record + PYD_ZIP_END64_COUNT_HERE) &&
+         agrees(pyd_load_u16(end + PYD_ZIP_END_COUNT), PYD_ZIP_FULL16, read->count) &&
+         agrees(pyd_load_u32(end + PYD_ZIP_END_DIRECTORY_SIZE), PYD_ZIP_FULL32, read->directory_size) &&
+         agrees(pyd_load_u32(end + PYD_ZIP_END_DIRECTORY_OFFSET), PYD_ZIP_FULL32, read->directory_offset);
+}
+
 // Reads the zip64 end record that the locator at |locator_offset| points to, and checks it against |end|, the bytes of
 // the end record.
 static pyd_status_t read_end64(pyd_span_t file, uint64_t locator_offset, const uint8_t* end, pyd_zip_end_t* out_end) {
@@ -65,12 +73,8 @@ static pyd_status_t read_end64(pyd_span_t file, uint64_t locator_offset, const u
   out_end->count = pyd_load_u64(record + PYD_ZIP_END64_COUNT);
   out_end->directory_size = pyd_load_u64(record + PYD_ZIP_END64_DIRECTORY_SIZE);
   out_end->directory_offset = pyd_load_u64(record + PYD_ZIP_END64_DIRECTORY_OFFSET);
-  if (out_end->count != pyd_load_u64(record + PYD_ZIP_END64_COUNT_HERE) ||
-      !agrees(pyd_load_u16(end + PYD_ZIP_END_COUNT), PYD_ZIP_FULL16, out_end->count) ||
-      !agrees(pyd_load_u32(end + PYD_ZIP_END_DIRECTORY_SIZE), PYD_ZIP_FULL32, out_end->directory_size) ||
-      !agrees(pyd_load_u32(end + PYD_ZIP_END_DIRECTORY_OFFSET), PYD_ZIP_FULL32, out_end->directory_offset)) {
+  if (!end_records_agree(record, end, out_end))
     return corrupt_end("the two end records of the zip file disagree,", offset);
-  }
   // Nothing may hide between the directory and its end record.
   if (out_end->directory_size > offset || out_end->directory_offset != offset - out_end->directory_size) {
     return corrupt_end("the zip directory does not end where its zip64 end record starts,", offset);
@@ -149,7 +153,7 @@ pyd_status_t pyd_zip_read_entry(pyd_span_t directory, uint64_t* offset, uint64_t
   uint16_t name_length = pyd_load_u16(record + PYD_ZIP_ENTRY_NAME_LENGTH);
   uint16_t extra_length = pyd_load_u16(record + PYD_ZIP_ENTRY_EXTRA_LENGTH);
   uint16_t comment_length = pyd_load_u16(record + PYD_ZIP_ENTRY_COMMENT_LENGTH);
-  uint64_t tail = (uint64_t)name_length + extra_length + comment_length;
+  uint64_t tail = (uint64_t)name_length + extra_length + comment_length;  // bytes after the fixed part
   const uint8_t* name = pyd_span_get(directory, *offset + PYD_ZIP_ENTRY_BYTES, tail);
   if (!name) {
     return pyd_status_make(PYD_CODE_CORRUPT, "entry %llu of the zip directory is broken: %llu bytes past its end",

@@ -72,7 +72,7 @@ static pyd_status_t run_item(batch_t* batch, uint32_t worker, const pyd_batch_it
   status = pyd_call_run_until(call, worker ? batch->others : batch->interrupt);
   for (uint32_t i = 0; i < info->result_count && pyd_ok(status); ++i) {
     // Scalars are known after the run.
-    if (info->results[i].kind != PYD_KIND_TENSOR) item->out_scalars[i] = pyd_call_scalar_result(call, i);
+    if (info->results[i].kind == PYD_KIND_SCALAR) item->out_scalars[i] = pyd_call_scalar_result(call, i);
   }
   return status;
 }

@@ -44,6 +44,9 @@ static pyd_status_t check_parameter_uses(const pyd_program_t* program) {
   return PYD_STATUS_OK;
 }
 
+// Words of the record of a parameter. A string has two words: offset and length in bytes.
+enum { kParameterScope = 0, kParameterKey = 2, kParameterDtype = 4, kParameterRank, kParameterSizes };
+
 // Decodes the table of parameters (constants whose bytes are not in the artifact, but supplied when it is loaded):
 // scope, key and type.
 static pyd_status_t decode_parameters(pyd_reader_t* reader, const uint32_t* header) {
@@ -57,20 +60,25 @@ static pyd_status_t decode_parameters(pyd_reader_t* reader, const uint32_t* head
   if (!program->parameters) return pyd_reader_no_memory();
   program->parameter_count = count;
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kParameterWords) {
-    // Words: 0 scope (offset, length), 2 key (offset, length), 4 element type, 5 rank, 6 table of sizes.
     pyd_program_parameter_t* parameter = &program->parameters[i];
-    pyd_program_value_t value = {.kind = PYD_KIND_TENSOR, .dtype = words[4], .rank = words[5]};
-    const uint32_t head[3] = {PYD_KIND_TENSOR, words[4], words[5]};  // kind, element type, rank
+    pyd_program_value_t value = {
+        .kind = PYD_KIND_TENSOR, .dtype = words[kParameterDtype], .rank = words[kParameterRank]};
+    const uint32_t head[3] = {value.kind, value.dtype, value.rank};
     status = pyd_reader_check_value("parameter", i, head);
-    if (pyd_ok(status)) status = pyd_reader_string(reader, "the scope of a parameter", words, &parameter->scope);
-    if (pyd_ok(status)) status = pyd_reader_string(reader, "the key of a parameter", words + 2, &parameter->key);
-    if (pyd_ok(status)) status = pyd_reader_sizes(reader, "parameter", i, words[6], &value);
+    if (pyd_ok(status))
+      status = pyd_reader_string(reader, "the scope of a parameter", words + kParameterScope, &parameter->scope);
+    if (pyd_ok(status))
+      status = pyd_reader_string(reader, "the key of a parameter", words + kParameterKey, &parameter->key);
+    if (pyd_ok(status)) status = pyd_reader_sizes(reader, "parameter", i, words[kParameterSizes], &value);
     parameter->dtype = value.dtype;
     parameter->rank = value.rank;
     parameter->dims = value.dims;
   }
   return pyd_ok(status) ? check_parameter_uses(program) : status;
 }
+
+// Words of the record of a check. A string and a double have two words.
+enum { kCheckKind = 0, kCheckName = 1, kCheckLocation = 3, kCheckAtol = 5, kCheckRtol = 7 };
 
 // Decodes the table of checks, which OBSERVE steps refer to: kind, name, location in the source, tolerances.
 static pyd_status_t decode_checks(pyd_reader_t* reader, const uint32_t* header) {
@@ -83,19 +91,31 @@ static pyd_status_t decode_checks(pyd_reader_t* reader, const uint32_t* header) 
   if (!program->checks) return pyd_reader_no_memory();
   program->check_count = count;
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kCheckWords) {
-    // Words: 0 kind, 1 name (offset, length), 3 location (offset, length), 5 atol and 7 rtol (two words each).
     pyd_program_check_t* check = &program->checks[i];
-    check->kind = words[0];
-    check->atol = read_f64(words + 5);
-    check->rtol = read_f64(words + 7);
-    status = pyd_reader_string(reader, "the name of a check", words + 1, &check->name);
-    if (pyd_ok(status)) status = pyd_reader_string(reader, "the location of a check", words + 3, &check->location);
-    if (pyd_ok(status) && words[0] >= kCheckKinds) {
-      status = pyd_status_make(PYD_CODE_CORRUPT, "check %u is of kind %u, there are %u", i, words[0], kCheckKinds);
+    check->kind = words[kCheckKind];
+    check->atol = read_f64(words + kCheckAtol);
+    check->rtol = read_f64(words + kCheckRtol);
+    status = pyd_reader_string(reader, "the name of a check", words + kCheckName, &check->name);
+    if (pyd_ok(status))
+      status = pyd_reader_string(reader, "the location of a check", words + kCheckLocation, &check->location);
+    if (pyd_ok(status) && check->kind >= kCheckKinds) {
+      status = pyd_status_make(PYD_CODE_CORRUPT, "check %u is of kind %u, there are %u", i, check->kind, kCheckKinds);
     }
   }
   return status;
 }
+
+// Words of the record of a global. A string and the value of a scalar have two words.
+enum {
+  kGlobalName = 0,
+  kGlobalKind = 2,
+  kGlobalDtype,
+  kGlobalRank,
+  kGlobalSizes,     // table of sizes
+  kGlobalConstant,  // initial value of a tensor
+  kGlobalValue,     // initial value of a scalar
+  kGlobalFlags = 9  // 1: mutable
+};
 
 // Decodes the table of globals: name, type, and the initial value: a constant for a tensor (PYD_NONE: none), or 64 bits
 // for a scalar.
@@ -109,17 +129,16 @@ static pyd_status_t decode_globals(pyd_reader_t* reader, const uint32_t* header)
   if (!program->globals) return pyd_reader_no_memory();
   program->global_count = count;
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kGlobalWords) {
-    // Words: 0 name (offset, length), 2 kind, 3 element type, 4 rank, 5 table of sizes, 6 constant, 7 value of a scalar
-    // (two words), 9 flags (1: mutable).
     pyd_global_t* global = &program->globals[i];
-    status = pyd_reader_check_value("global", i, words + 2);
+    status = pyd_reader_check_value("global", i, words + kGlobalKind);
     if (!pyd_ok(status)) break;
-    *global = (pyd_global_t){.type = {.kind = words[2], .dtype = words[3], .rank = words[4]},
-                             .constant = words[6],
-                             .value = read_u64(words + 7),
-                             .is_mutable = words[9] & 1};
-    status = pyd_reader_string(reader, "the name of a global", words, &global->name);
-    if (pyd_ok(status)) status = pyd_reader_sizes(reader, "global", i, words[5], &global->type);
+    *global =
+        (pyd_global_t){.type = {.kind = words[kGlobalKind], .dtype = words[kGlobalDtype], .rank = words[kGlobalRank]},
+                       .constant = words[kGlobalConstant],
+                       .value = read_u64(words + kGlobalValue),
+                       .is_mutable = words[kGlobalFlags] & 1};
+    status = pyd_reader_string(reader, "the name of a global", words + kGlobalName, &global->name);
+    if (pyd_ok(status)) status = pyd_reader_sizes(reader, "global", i, words[kGlobalSizes], &global->type);
     if (!pyd_ok(status) || global->constant == PYD_NONE) continue;
     if (global->type.kind == PYD_KIND_SCALAR || !has_bytes_of(program, global->constant, &global->type)) {
       status = pyd_status_make(PYD_CODE_CORRUPT, "global %u: constant %u does not exist, or does not have its type", i,

@@ -41,6 +41,32 @@ static pyd_status_t decode_executables(pyd_reader_t* reader, const uint32_t* hea
   return status;
 }
 
+// Words of the record of an export. A string has two words: offset and length in bytes.
+enum { kExportExecutable, kExportOrdinal, kExportName, kExportConstantCount = 4, kExportBindingCount };
+
+// Decodes the record of export |index|, and counts it among the exports of its executable.
+static pyd_status_t decode_export(pyd_reader_t* reader, uint32_t index, const uint32_t* words) {
+  pyd_program_t* program = reader->program;
+  pyd_export_t* export = &program->exports[index];
+  export->executable = words[kExportExecutable];
+  export->ordinal = words[kExportOrdinal];
+  export->constant_count = words[kExportConstantCount];
+  export->binding_count = words[kExportBindingCount];
+  pyd_status_t status = pyd_reader_string(reader, "the name of an export", words + kExportName, &export->name);
+  if (!pyd_ok(status)) return status;
+  if (export->executable >= program->executable_count) {
+    return pyd_status_make(PYD_CODE_CORRUPT, "export %u belongs to executable %u, the program has %u", index,
+                           export->executable, program->executable_count);
+  }
+  ++program->exports_first[export->executable + 1];
+  if (export->constant_count > PYD_LIBRARY_MAX_CONSTANTS || export->binding_count > PYD_LIBRARY_MAX_BINDINGS) {
+    return pyd_status_make(PYD_CODE_CORRUPT, "export %u has %u constants and %u bindings, the limits are %u and %u",
+                           index, export->constant_count, export->binding_count, PYD_LIBRARY_MAX_CONSTANTS,
+                           PYD_LIBRARY_MAX_BINDINGS);
+  }
+  return PYD_STATUS_OK;
+}
+
 // Decodes the table of exports. Stores the number of exports of executable i in exports_first[i + 1].
 static pyd_status_t decode_exports(pyd_reader_t* reader, const uint32_t* header) {
   const uint32_t count = header[PYD_HEADER_EXPORT_COUNT];
@@ -56,23 +82,8 @@ static pyd_status_t decode_exports(pyd_reader_t* reader, const uint32_t* header)
   if (!program->exports || !program->exports_of || !program->exports_first || !costs) return pyd_reader_no_memory();
   program->export_count = count;
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kExportWords) {
-    // Words: 0 executable, 1 ordinal in it, 2 name (offset, length), 4 number of constants, 5 number of bindings.
-    pyd_export_t* export = &program->exports[i];
-    *export = (pyd_export_t){.executable = words[0],
-                             .ordinal = words[1],
-                             .constant_count = words[4],
-                             .binding_count = words[5],
-                             .costs = costs + (size_t)i * PYD_EXPORT_COST_CLASSES};
-    status = pyd_reader_string(reader, "the name of an export", words + 2, &export->name);
-    if (pyd_ok(status) && words[0] >= program->executable_count) {
-      status = pyd_status_make(PYD_CODE_CORRUPT, "export %u belongs to executable %u, the program has %u", i, words[0],
-                               program->executable_count);
-    }
-    if (pyd_ok(status)) ++program->exports_first[words[0] + 1];
-    if (pyd_ok(status) && (words[4] > PYD_LIBRARY_MAX_CONSTANTS || words[5] > PYD_LIBRARY_MAX_BINDINGS)) {
-      status = pyd_status_make(PYD_CODE_CORRUPT, "export %u has %u constants and %u bindings, the limits are %u and %u",
-                               i, words[4], words[5], PYD_LIBRARY_MAX_CONSTANTS, PYD_LIBRARY_MAX_BINDINGS);
-    }
+    program->exports[i].costs = costs + (size_t)i * PYD_EXPORT_COST_CLASSES;
+    status = decode_export(reader, i, words);
   }
   return status;
 }

@@ -120,23 +120,27 @@ static pyd_status_t store(pyd_frame_t* frame, const pyd_step_t* step) {
   return status;
 }
 
+// Makes room for another observation, by doubling the list if it is full. OUT_OF_MEMORY.
+static pyd_status_t reserve_observation(pyd_invocation_t* invocation) {
+  if (invocation->observation_count < invocation->observation_capacity) return PYD_STATUS_OK;
+  uint64_t capacity = invocation->observation_capacity ? 2 * (uint64_t)invocation->observation_capacity : 8;
+  bool fits = capacity < UINT32_MAX && capacity < SIZE_MAX / sizeof(pyd_observation_t);
+  void* grown = fits ? realloc(invocation->observations, (size_t)capacity * sizeof(pyd_observation_t)) : NULL;
+  if (!grown) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %llu checks", (unsigned long long)capacity);
+  invocation->observations = grown;
+  invocation->observation_capacity = (uint32_t)capacity;
+  return PYD_STATUS_OK;
+}
+
 // OBSERVE: records the values of one or two slots for check a. Pool word b is their number, and the words after it are
 // the slots. Tensors that the caller could not read after the call are copied to memory of this process: those in
 // memory that it lends for the call, and those on a device.
 static pyd_status_t observe(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_invocation_t* invocation = frame->invocation;
-  if (invocation->observation_count == invocation->observation_capacity) {
-    uint64_t capacity = invocation->observation_capacity ? 2 * (uint64_t)invocation->observation_capacity : 8;
-    bool fits = capacity < UINT32_MAX && capacity < SIZE_MAX / sizeof(pyd_observation_t);
-    void* grown = fits ? realloc(invocation->observations, (size_t)capacity * sizeof(pyd_observation_t)) : NULL;
-    if (!grown)
-      return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %llu checks", (unsigned long long)capacity);
-    invocation->observations = grown;
-    invocation->observation_capacity = (uint32_t)capacity;
-  }
+  pyd_status_t status = reserve_observation(invocation);
+  if (!pyd_ok(status)) return status;
   pyd_observation_t observation = {.check = step->a, .count = frame->p->pool[step->b]};
   const pyd_memory_t host_memory = {.pool = frame->state->memory.pool};  // no device: memory of this process
-  pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < observation.count && pyd_ok(status); ++i) {
     uint32_t slot = frame->p->pool[step->b + 1 + i];
     pyd_cell_t* cell;
