@@ -10,6 +10,7 @@ from pydispatch.errors import InvalidArgumentError
 EXAMPLES = """\
   pydispatch compile digits.mlir --target webgpu
   pydispatch export --web digits.pdx -o site/"""
+"""Examples at the end of the help of the command."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

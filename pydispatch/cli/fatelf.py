@@ -13,6 +13,7 @@ from pydispatch.formats.elf import fatelf
 EXAMPLES = """\
   pydispatch fatelf join plugin_x86_64.so plugin_aarch64.so -o plugin.sos
   pydispatch fatelf dump plugin.sos"""
+"""Examples at the end of the help of the command."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

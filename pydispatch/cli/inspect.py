@@ -32,6 +32,7 @@ DESCRIPTION = """\
 Shows the functions, executables, constants and tools of a .pdx artifact, the functions and weights of a model and which
 kernels it needs, the segments and symbols of an ELF file, or the kernels and functions of PTX and cubins. Nothing in
 the file is run."""
+"""Text at the beginning of the help of the command."""
 
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != ord("\n")}
 """Control characters to what is printed in their place, `\\x1b` for the escape character."""

@@ -13,6 +13,7 @@ EXAMPLES = """\
   pydispatch plugin build my.c -o my.sos --arch=x86_64,aarch64,riscv64
   pydispatch plugin build my.c -o my.sos --export=my_mul       functions without a PYD_PLUGIN(...) table
   pydispatch plugin build my.c -o my.so --system --flag=-lm    with the C library, for this machine"""
+"""Examples at the end of the help of the command."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -28,6 +28,7 @@ from pydispatch.formats.arrays.small_floats import decode, encode
 from pydispatch.formats.program.opcodes import Numerical, dtype_word
 
 Array = NDArray[Any]
+"""Tensor as a value; floats without a NumPy type are unsigned integers with their bits."""
 Value = Array | int | float | bool
 """Value of an argument or a result."""
 

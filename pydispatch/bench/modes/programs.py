@@ -10,6 +10,7 @@ HEAD = """
 #cpu = #hal.device.target<"local", [#{arch}]> : !hal.device
 module @modes attributes {{hal.device.targets = [#cpu]}} {{
 """
+"""Beginning of a program with kernels in C, for the CPU of the architecture {arch}."""
 
 GENERATED = """
 func.func @main(%lhs: tensor<?xf32>, %rhs: tensor<?xf32>) -> tensor<?xf32> {

@@ -13,6 +13,7 @@ from pydispatch.errors import ArtifactError
 from pydispatch.formats.artifact.strict import listed, text
 
 KEY = "choices"
+"""Key of the manifest with the text of `encode`."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from pydispatch.formats.artifact.choices import Choice
 from pydispatch.formats.artifact.strict import listed, text
 
 KEY = "dispatches"
+"""Key of the manifest with the text of `encode`."""
 
 
 class Boundary(NamedTuple):

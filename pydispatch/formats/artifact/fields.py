@@ -13,6 +13,7 @@ MISSING = object()
 Extra = dict[str, Any]
 """JSON object without the fields that this version knows: fields of other versions, which are written back as read."""
 _T = TypeVar("_T")
+"""Type of the items that `take_list` returns."""
 
 
 class ManifestFault(Exception):

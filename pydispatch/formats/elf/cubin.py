@@ -21,7 +21,7 @@ MACHINE = 190
 _ENTRY = 0x10
 """Bit in st_other that marks a kernel."""
 _SIZED = 4
-"""Format of an attribute whose value follows it, of the size in its header; others have their value in the header."""
+"""Format of an attribute whose header has the size of the value after it; headers of other formats have the value."""
 _SIZE_SHIFT = 18
 """Position of a parameter's size in the last word of its attribute."""
 _PARAMETER, _MAX_THREADS, _REQUIRED_THREADS = 0x17, 0x05, 0x10

@@ -30,7 +30,7 @@ _FIXED = {
     0x13: 4, 0x14: 8, 0x17: 4, 0x19: 0, 0x1C: 4, 0x1D: 4, 0x1E: 16, 0x1F: 4, 0x20: 8, 0x24: 8, 0x25: 1, 0x26: 2,
     0x27: 3, 0x28: 4, 0x29: 1, 0x2A: 2, 0x2B: 3, 0x2C: 4,
 }  # fmt: skip
-"""Form -> bytes of the value; negative: of the length that precedes a block (-2: two bytes)."""
+"""Form (DW_FORM_*) -> bytes of the value; negative: the value is a block after its length, of that many bytes."""
 _VARIABLE = frozenset([0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23])
 """Forms whose value is a LEB128 number."""
 _BLOCKS = frozenset([0x09, 0x18])

@@ -10,6 +10,7 @@ from pydispatch.formats.program.layout import HEADER_WORDS, Header, Table, join_
 from pydispatch.formats.program.opcodes import MAGIC, VERSIONS
 
 R = TypeVar("R", bound="tuple[int, ...]")
+"""Class of records, one of those in layout.py."""
 
 
 class Records:

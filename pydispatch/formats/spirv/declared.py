@@ -17,8 +17,10 @@ MAX_VARIABLE_BYTES = 16 << 20
 """The limit for a variable private to an invocation: drivers put it on a stack."""
 
 _BUILT_INS = {
-    **dict.fromkeys((24, 25, 26, 27, 28), 3), **dict.fromkeys((29, 36, 38, 40, 41, 4438), 1),
-    **dict.fromkeys((4416, 4417, 4418, 4419, 4420), 4),
+    **dict.fromkeys((24, 25, 26, 27, 28), 3),  # NumWorkgroups, WorkgroupSize, WorkgroupId, Local-, GlobalInvocationId
+    # LocalInvocationIndex, SubgroupSize, NumSubgroups, SubgroupId, SubgroupLocalInvocationId, DeviceIndex
+    **dict.fromkeys((29, 36, 38, 40, 41, 4438), 1),
+    **dict.fromkeys((4416, 4417, 4418, 4419, 4420), 4),  # the masks of subgroups: SubgroupEqMask to SubgroupLtMask
 }  # fmt: skip
 """Built-in variable of compute shaders → its number of 32-bit integers."""
 

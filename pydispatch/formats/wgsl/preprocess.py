@@ -23,6 +23,7 @@ INCLUDE_CHARACTERS = 1 << 12
 """Characters that an included file counts as, besides its own: its lookup takes time however short it is. 4096 files
 may be included in a module; with a smaller number, files that include each other twice take seconds to be refused."""
 _DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(\w*)[ \t]*(.*)", re.DOTALL)
+"""Line of a directive: the word after `#`, and the text after it."""
 _COMMENT = re.compile(r"//[^\n]*|/\*")
 """A line comment, or the opening mark of a block comment."""
 _BLOCK_EDGE = re.compile(r"/\*|\*/")

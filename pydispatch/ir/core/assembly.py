@@ -19,6 +19,7 @@ from xdsl.printer import Printer
 from pydispatch.ir.core.compiled import Read, Write, reader, writer
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
+"""Class of operations that `op_definition` defines."""
 
 
 class AssemblyFormat:

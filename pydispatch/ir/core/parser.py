@@ -28,7 +28,7 @@ from pydispatch.ir.core.refine import refinement
 from pydispatch.ir.core.resources import Resources
 from pydispatch.suggestions import close_matches, nearest
 
-_ALIAS = re.compile(r"^[ \t]*([#!][A-Za-z_][\w$]*)[ \t]*=", re.MULTILINE)
+_ALIAS = re.compile(r"^[ \t]*([#!][A-Za-z_][\w$]*)[ \t]*=", re.MULTILINE)  # definition of an alias, `#name =`
 _UNKNOWN_LOC = UnknownLoc()  # location of an operation for which the text names none
 _NAMED = re.compile(r'\(\s*"([^"\\]*)"\s*\)')
 """A location that is a name."""

@@ -21,7 +21,7 @@ from xdsl.parser import AttrParser, Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
 DYNAMIC = DYNAMIC_INDEX  # the size `?` in a shape
-AttrT = TypeVar("AttrT", bound=ParametrizedAttribute)
+AttrT = TypeVar("AttrT", bound=ParametrizedAttribute)  # class that `parse_attr_of` parses
 
 
 def dynamic_dims(type: Attribute) -> int:
@@ -397,4 +397,4 @@ def strings(items: Iterable[str]) -> ArrayAttr[StringAttr]:
     return ArrayAttr([StringAttr(s) for s in items])
 
 
-EMPTY_DICT = DictionaryAttr({})
+EMPTY_DICT = DictionaryAttr({})  # attributes of an argument or result that has none

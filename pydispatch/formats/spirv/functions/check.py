@@ -12,8 +12,12 @@ from pydispatch.formats.spirv.instruction import SpirvFunction, SpirvInstruction
 from pydispatch.formats.spirv.names import Op
 
 _IN_CONSTANTS = frozenset((
-    *range(109, 118), 124, *range(126, 140), 140, 141, 164, 165, 166, 167, 168, 169, 77, 78, 79, 81, 82, 65, 66, 67, 70,
-    *range(170, 192), *range(194, 201),
+    *range(109, 118), 124,  # conversions: ConvertFToU to ConvertPtrToU, Bitcast
+    *range(126, 142),  # arithmetic: SNegate to FMod
+    *range(164, 170),  # logic: LogicalEqual to LogicalNot, Select
+    77, 78, 79, 81, 82,  # elements: VectorExtractDynamic to VectorShuffle, CompositeExtract, CompositeInsert
+    65, 66, 67, 70,  # the four access chains
+    *range(170, 192), *range(194, 201),  # comparisons, IEqual to FUnordGreaterThanEqual; bits, ShiftRightLogical to Not
 ))  # fmt: skip
 """Opcodes that OpSpecConstantOp may compute."""
 

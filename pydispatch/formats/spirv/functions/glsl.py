@@ -11,10 +11,14 @@ from pydispatch.formats.spirv.instruction import SpirvInstruction
 from pydispatch.formats.spirv.names import DEBUG_SETS, Op
 
 _COMPONENTWISE = {
+    # Round, RoundEven, Trunc, FAbs, FSign, Floor, Ceil, Fract, Radians to Atanh, Exp to InverseSqrt, Normalize
     **dict.fromkeys((1, 2, 3, 4, 6, 8, 9, 10, *range(11, 25), *range(27, 33), 69), "f ="),
-    **dict.fromkeys((5, 7, 74, 75, 73), "i ="), **dict.fromkeys((25, 26, 37, 40, 48, 79, 80, 71), "f =="),
-    **dict.fromkeys((38, 39, 41, 42), "i =="), **dict.fromkeys((43, 46, 49, 50, 81, 70), "f ==="),
-    **dict.fromkeys((44, 45), "i ==="), 53: "f =i",
+    **dict.fromkeys((5, 7, 73, 74, 75), "i ="),  # SAbs, SSign, FindILsb, FindSMsb, FindUMsb
+    **dict.fromkeys((25, 26, 37, 40, 48, 71, 79, 80), "f =="),  # Atan2, Pow, FMin, FMax, Step, Reflect, NMin, NMax
+    **dict.fromkeys((38, 39, 41, 42), "i =="),  # UMin, SMin, UMax, SMax
+    **dict.fromkeys((43, 46, 49, 50, 70, 81), "f ==="),  # FClamp, FMix, SmoothStep, Fma, FaceForward, NClamp
+    **dict.fromkeys((44, 45), "i ==="),  # UClamp, SClamp
+    53: "f =i",  # Ldexp
 }  # fmt: skip
 """Instructions of GLSL.std.450 that work component by component → kinds of their result and operands, see
 `FunctionChecker.componentwise`."""

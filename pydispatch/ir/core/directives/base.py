@@ -22,6 +22,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 DirectiveT = TypeVar("DirectiveT", bound=CustomDirective)
+"""Class of directives that is registered."""
 SHARED: dict[str, type[CustomDirective]] = {}
 """The directives that every format may name."""
 
