@@ -28,7 +28,7 @@ MAX_CACHED_DIGESTS = 4096
 _valid_digests: dict[bytes, None] = {}
 """Digests of the last valid modules, for programs that are loaded repeatedly."""
 _ONLY_OPENCL = frozenset((64, 69, 118, 119, 121, 122, 123, *range(158, 164), 300, 301, 302))
-"""Opcodes that only OpenCL has: CopyMemorySized, generic pointers, saturating conversions, classes of floats, events."""
+"""Opcodes that only OpenCL has: CopyMemorySized, generic pointers, saturating conversions, float classes, events."""
 
 _SECTIONS: dict[int, int] = {
     Op.CAPABILITY: 0, Op.EXTENSION: 1, Op.EXT_INST_IMPORT: 2, Op.MEMORY_MODEL: 3, Op.ENTRY_POINT: 4,
