@@ -121,11 +121,13 @@ def _transform(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
     factor = next((f for f in range(min(n, DIRECT), 1, -1) if n % f == 0), n)
     if factor == n and n > DIRECT_PRIME:
         return _bluestein(builder, x, n, sign)
+    # The transforms of length f, along axis 1 of [rows, factor, rest].
     rest, rows = n // factor, x.shape[0]
     blocks = reshape(builder, x, [rows, factor, rest])
-    transformed = _along_blocks(builder, blocks, factor, sign)  # along axis 1 of [rows, factor, rest]
-    if rest == 1:
+    transformed = _along_blocks(builder, blocks, factor, sign)
+    if rest == 1:  # that is the whole transform
         return reshape(builder, transformed, [rows, n])
+    # The product with powers of the root of unity, then the transforms of length n / f.
     powers = _array(_powers(rows=factor, columns=rest, n=n, sign=sign), transformed.dtype)
     twisted = ew.binary(builder, "mul", transformed, builder.constant(powers, transformed.dtype))
     inner = _transform(builder, reshape(builder, twisted, [rows * factor, rest]), rest, sign)

@@ -60,7 +60,11 @@ def pad_between(
     last, before, step = ([builder.index(n) for n in values] for values in (x.shape, low, steps))
 
     def position(coords: CoordinateBuilder, d: int) -> tuple[SSAValue, SSAValue]:
-        """Return the source index of an element along an axis, and whether it is an element of x."""
+        """Return the index in x that an element of the result has along axis d, and whether it is an element of x
+        rather than padding.
+
+        With step 3, elements 0, 3 and 6 after `low` are elements 0, 1 and 2 of x; those between them are padding.
+        """
         at = coords.minus(coords.loop_index(d), before[d])
         zero = coords.index_constant(0)
         ahead = coords.add_op(arith.MaxSIOp(at, zero))

@@ -248,8 +248,16 @@ class _GruCell:
         return [formula(b, lambda k, u, v: (1.0 - k) * u + k * v, update_gate, new, old)]
 
     def _new_state(self, candidate: Tensor, reset_gate: Tensor, old: Tensor) -> Tensor:
-        """Return the candidate for the new state. candidate: what the inputs contribute to its argument."""
+        """Return the candidate for the new state: the state activation of the inputs' part plus the old state's part,
+        which the reset gate scales.
+
+        Args:
+            candidate: The inputs' part: the inputs times their weights for the candidate, plus the bias.
+            reset_gate: Values of the reset gate, from 0 (the old state is left out) to 1.
+            old: The old state.
+        """
         b, g = self.call.b, self.state_activation
+        # The gate scales the old state's part after the product with the weights, or the old state before it.
         if self.resets_product:
             hidden_part = _recurrent_product(self.call, old, self.candidate_weights, self.candidate_bias)
             return formula(b, lambda u, k, v: g(u + k * v), candidate, reset_gate, hidden_part)
