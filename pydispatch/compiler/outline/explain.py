@@ -26,6 +26,8 @@ _COPY = "a copy"
 class FusionReport:
     """Report for the user: which dispatches the operations of one host function became, and why others were not fused.
 
+    Dispatch formation calls `begin` for each block, then `outlined` for each of its groups, and `finish` at the end.
+
     Attributes:
         function: Name of the host function.
         dispatches: Its dispatches in program order.

@@ -229,7 +229,7 @@ class Memory(Registers[E, V]):
         key, variable = self.table(emitter, symbol(op, "name"), element, count, values)
         emitter.define(result, whole_storage(memref, Root("constant", key, variable=variable, read_only=True)))
 
-    def same(self, emitter: E, op: Operation) -> None:
+    def forward(self, emitter: E, op: Operation) -> None:
         """Forward the operand of `memref.assume_alignment`, a hint that the compiler does not check."""
         for result in op.results:
             emitter.define(result, emitter.values[op.operands[0]])
@@ -243,5 +243,5 @@ class Memory(Registers[E, V]):
             "memref.alloca": self.allocation,
             "memref.dealloc": self.deallocation,
             "memref.get_global": self.constant_table,
-            "memref.assume_alignment": self.same,
+            "memref.assume_alignment": self.forward,
         }

@@ -220,7 +220,7 @@ class _Search:
         # Two operations, with their operands.
         if (mine_node, theirs_node) in self.agreed:
             return True
-        if not self.alike(mine_node, theirs_node, where, op) or not self.children(mine_node, theirs_node):
+        if not self.alike(mine_node, theirs_node, where, op) or not self.compare_children(mine_node, theirs_node):
             return False
         self._record_match(mine_node, theirs_node)
         return True
@@ -253,7 +253,7 @@ class _Search:
         is_root = not where
         if is_root and not isinstance(theirs.type, TensorType) and isinstance(mine.type, TensorType):
             return self.fail(f"expected {type_text(mine.type)}, got {theirs.type}", where, op)
-        self.depth += 1  # restored by `children` if an order of operands fails
+        self.depth += 1  # restored by `compare_children` if an order of operands fails
         self.steps += 1
         if self.steps > _STEPS:
             return self.fail("too many ways to order the operands of commutative operations", where, op)
@@ -279,7 +279,7 @@ class _Search:
             return False
         return reads_equal_elements(mine.reads, AffineMap.identity(len(sizes)), sizes)
 
-    def children(self, mine: Node, theirs: Node) -> bool:
+    def compare_children(self, mine: Node, theirs: Node) -> bool:
         """Return whether the operands of two nodes match, in either order for a commutative operation.
 
         The bindings of an order that fails are undone.

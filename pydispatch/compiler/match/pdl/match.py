@@ -35,6 +35,8 @@ def canonical_name(name: str) -> str:
 class PdlPattern:
     """Pattern of a PDL module, prepared for matching.
 
+    A caller finds the patterns that may match an operation by their `path`, and calls `match` for each.
+
     Attributes:
         op: The `pdl.pattern`.
         order: Position of the pattern in the module.
@@ -111,7 +113,7 @@ class PdlPattern:
     def match(self, op: Operation) -> Bound | Mismatch:
         """Match the pattern with its root at `op`. Return the bound values, or the reason for the mismatch."""
         search = _Search()
-        if not search.operation(self.root, op, where=""):
+        if not search.match_operation(self.root, op, where=""):
             assert search.best is not None
             return search.best
         for constraint in self.constraints:
@@ -125,7 +127,8 @@ class PdlPattern:
 class _Search:
     """Attempt to match a PDL pattern at an operation of the program.
 
-    The methods compare a part of the pattern (`mine`) with a part of the program, and record a mismatch in `best`.
+    The methods `match_...` compare a part of the pattern (`mine`) with a part of the program (`got`, `op`). They record
+    a mismatch in `best`. `PdlPattern.match` creates an attempt, and calls `match_operation` for the root.
 
     Attributes:
         bound: Value of the pattern → what it has matched in the program so far.
@@ -160,7 +163,7 @@ class _Search:
             return self.bound[value]
         return constant_of(value)
 
-    def operation(self, mine: pdl.OperationOp, op: Operation, where: str) -> bool:
+    def match_operation(self, mine: pdl.OperationOp, op: Operation, where: str) -> bool:
         """Return whether an operation of the pattern matches `op`, and bind it.
 
         Both orders of commutative operands are tried.
@@ -175,9 +178,9 @@ class _Search:
             return self.fail(f"expected {name}, got {op.name}", where, op)
         names = [n.data for n in mine.attributeValueNames]
         for attribute, value in zip(names, mine.attribute_values, strict=True):
-            if not self.attribute(attribute, value, op, where):
+            if not self.match_attribute(attribute, value, op, where):
                 return False
-        if not self.types(mine.type_values, [r.type for r in op.results], f"result of {op.name}", op):
+        if not self.match_types(mine.type_values, [r.type for r in op.results], f"result of {op.name}", op):
             return False
         self.depth += 1
         operands = list(op.operands)
@@ -186,13 +189,13 @@ class _Search:
             orders.append(operands[::-1])
         for order in orders:
             saved, depth = dict(self.bound), self.depth  # restored if this order of the operands does not match
-            if self.operands(mine.operand_values, order, op):
+            if self.match_operands(mine.operand_values, order, op):
                 self.bound[mine.op] = op
                 return True
             self.bound, self.depth = saved, depth
         return False
 
-    def attribute(self, name: str, mine: SSAValue, op: Operation, where: str) -> bool:
+    def match_attribute(self, name: str, mine: SSAValue, op: Operation, where: str) -> bool:
         """Return whether the attribute `name` of `op` matches the pattern, and bind it.
 
         Args:
@@ -216,7 +219,7 @@ class _Search:
         self.bound[mine] = got
         return True
 
-    def types(self, mine: Sequence[SSAValue], got: list[Attribute], where: str, op: Operation) -> bool:
+    def match_types(self, mine: Sequence[SSAValue], got: list[Attribute], where: str, op: Operation) -> bool:
         """Return whether a list or range of types in the pattern matches the types `got`, and bind them.
 
         Args:
@@ -235,9 +238,9 @@ class _Search:
             return True
         if len(mine) != len(got):
             return self.fail(f"expected {len(mine)} result(s), got {len(got)}", where, op)
-        return all(self.type(m, g, where, op) for m, g in zip(mine, got, strict=True))
+        return all(self.match_type(m, g, where, op) for m, g in zip(mine, got, strict=True))
 
-    def type(self, mine: SSAValue, got: Attribute, where: str, op: Operation | None) -> bool:
+    def match_type(self, mine: SSAValue, got: Attribute, where: str, op: Operation | None) -> bool:
         """Return whether a type of the pattern matches `got`, and bind it. where, op: see `fail`.
 
         A type that the pattern states must allow a cast, so that its dynamic sizes match any size; a type variable must
@@ -250,17 +253,18 @@ class _Search:
         before = self.bound.setdefault(mine, got)
         return before == got or self.fail(f"expected {before} as elsewhere, got {got}", where, op)
 
-    def operands(self, mine: Sequence[SSAValue], got: list[SSAValue], op: Operation) -> bool:
+    def match_operands(self, mine: Sequence[SSAValue], got: list[SSAValue], op: Operation) -> bool:
         """Return whether the operands in the pattern match the operands `got` of `op`, and bind them."""
         if len(mine) == 1 and isinstance(mine[0].type, pdl.RangeType):
-            return self.range(mine[0], got, op)
+            return self.match_range(mine[0], got, op)
         if len(mine) != len(got):
             return self.fail(f"expected {len(mine)} operand(s), got {len(got)}", op.name, op)
         return all(
-            self.operand(m, g, f"operand {i} of {op.name}", op) for i, (m, g) in enumerate(zip(mine, got, strict=True))
+            self.match_operand(m, g, f"operand {i} of {op.name}", op)
+            for i, (m, g) in enumerate(zip(mine, got, strict=True))
         )
 
-    def range(self, mine: SSAValue, got: list[SSAValue], op: Operation) -> bool:
+    def match_range(self, mine: SSAValue, got: list[SSAValue], op: Operation) -> bool:
         """Return whether a range of values in the pattern matches `got`, all operands of `op`, and bind it.
 
         The range is `pdl.operands`, which any values match, or the results of one operation of the pattern.
@@ -272,17 +276,17 @@ class _Search:
                 return self.fail("expected all operands to be results of one operation", op.name, op)
             producer = next(iter(producers))
             assert isinstance(producer, Operation) and isinstance(owner.parent_.owner, pdl.OperationOp)
-            return self.operation(owner.parent_.owner, producer, f"operands of {op.name}")
+            return self.match_operation(owner.parent_.owner, producer, f"operands of {op.name}")
         if (
             isinstance(owner, pdl.OperandsOp)
             and owner.value_type is not None
-            and not self.types([owner.value_type], [v.type for v in got], f"operands of {op.name}", op)
+            and not self.match_types([owner.value_type], [v.type for v in got], f"operands of {op.name}", op)
         ):
             return False
         self.bound[mine] = got
         return True
 
-    def operand(self, mine: SSAValue, got: SSAValue, where: str, user: Operation) -> bool:
+    def match_operand(self, mine: SSAValue, got: SSAValue, where: str, user: Operation) -> bool:
         """Return whether a value of the pattern matches an operand, and bind it.
 
         Args:
@@ -296,7 +300,7 @@ class _Search:
             before = self.bound.get(mine)
             if before is not None and source_of(before) is not source_of(got):
                 return self.fail("another value than elsewhere in the pattern", where, user)
-            if owner.value_type is not None and not self.type(owner.value_type, got.type, where, user):
+            if owner.value_type is not None and not self.match_type(owner.value_type, got.type, where, user):
                 return False
             self.bound.setdefault(mine, got)
             return True
@@ -310,7 +314,7 @@ class _Search:
         index = owner.index.value.data if owner.index is not None else 0  # `pdl.results` without one: the only result
         if source.index != index:
             return self.fail(f"expected result {index} of {_name(parent)}, got result {source.index}", where, user)
-        if not self.operation(parent, source.op, where):
+        if not self.match_operation(parent, source.op, where):
             return False
         self.bound[mine] = got
         return True
