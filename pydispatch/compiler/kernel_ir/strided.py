@@ -245,7 +245,7 @@ class _Interchange:
     def __init__(
         self, build: Build, loop: scf.ParallelOp, strided: StridedLoop, has_masks: bool, most_vectors: int
     ) -> None:
-        """Choose the number of lanes, and allocate `memories`. `take_steps_together` has the last two parameters too."""
+        """Choose the number of lanes, and allocate `memories`; `take_steps_together` has the last parameters, too."""
         invocations = known(loop.upperBound[0])
         assert isinstance(invocations, int)
         self.loop, self.strided, self.invocations = loop, strided, invocations

@@ -58,6 +58,8 @@ class Rewrite:
 class Rewrites:
     """Ordered list of the rewrites that are applied to one program.
 
+    The compiler calls `apply` once for each phase, in the order of the pipeline.
+
     Attributes:
         rewrites: The rewrites, in order.
         require_match: Whether a pattern without matches is an error.

@@ -106,6 +106,8 @@ def _named_bodies(ops: Iterable[Operation]) -> Iterator[tuple[str, Operation]]:
 class Former:
     """Pass over one host function that replaces its tensor operations by dispatches, each of a group of operations.
 
+    `form_dispatches` creates it for each function, calls `run` once, and then reads `executables` and `report`.
+
     Attributes:
         function: The host function, which is changed in place.
         name: Its name, from which those of the dispatches are derived.

@@ -18,6 +18,8 @@ from pydispatch.ir.dialects.hal import dialect as hal
 class Microkernels:
     """Collector of the microkernels (external functions) that one kernel calls, and of the objects that define them.
 
+    The builder of the kernel calls `declare` and `add_objects` for each microkernel, and `all_objects` at the end.
+
     Attributes:
         declarations: (symbol, type as text) → declaration.
         objects: Objects to link for all targets.

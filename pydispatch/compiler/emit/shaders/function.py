@@ -47,6 +47,10 @@ Table = Mapping[str, Callable[[Any, Operation], None]]
 class ShaderFunction(IndexArithmetic[V], Generic[V]):
     """Emitter of one entry point, for any shader language.
 
+    A subclass for each language implements the methods that raise NotImplementedError. Its creator calls `region` with
+    the body; that calls a lowering for each operation, which reads operands with `get` or `memref`, and `define`s
+    results.
+
     Values of V name runtime values of the language. An index is a V, or an int if it is known at compile time.
 
     Attributes:

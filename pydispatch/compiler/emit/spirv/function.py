@@ -37,6 +37,9 @@ def _exchanged_floats(ops: Ops) -> frozenset[object]:
 class FunctionEmitter(BlockArithmetic):
     """Emitter of one SPIR-V entry point.
 
+    `emitter.py` creates it for each export, and lowers the body by `region`. Lowerings append instructions to
+    `code`, and `define` results.
+
     Attributes:
         module, definitions: State that all kernels of the module share; both are the same object.
         constants: The key of each word of the executable constants.

@@ -301,6 +301,8 @@ def _phi_words(type_: int, new_id: int, edges: list[tuple[int, int]]) -> list[In
 class Code:
     """Builder of the instructions of one SPIR-V function: its variables and blocks.
 
+    `FunctionEmitter` creates it; it calls `start` for each further block, and `finish` at the end.
+
     Attributes:
         module: The module that the function belongs to.
         variables: Words of the declarations of the invocation's variables.

@@ -34,6 +34,8 @@ VECTORS = {"LocalInvocationId": "local", "WorkgroupId": "workgroup", "NumWorkgro
 class FunctionEmitter(StatementEmitter):
     """Emitter of one WGSL function, an entry point or a helper that computes one operation such as `exp`.
 
+    `emitter.py` creates it for each export, `definitions.py` for each helper; both lower the function by `region`.
+
     It adds indices, invocations, loops and branches to the statements of the base class.
     """
 

@@ -22,6 +22,8 @@ from pydispatch.ir.op_info import info_of
 class Inserter:
     """Insertion point before or after one operation; operations are inserted in order.
 
+    `call_in_place` uses one for the casts of arguments, then for the call, then for the casts of results.
+
     Attributes:
         anchor: The operation, whose source location inserted operations get.
         after: Whether the point is after `anchor`; otherwise operations are inserted directly before it.

@@ -22,6 +22,9 @@ from pydispatch.ir.core.walk import walk
 class Rewriting:
     """Replacement of one match of one PDL pattern.
 
+    `_apply_at` creates it for a match, and calls `run` once, which executes the operations of the `pdl.rewrite` in
+    order.
+
     Attributes:
         pattern: The pattern.
         program: The program.

@@ -13,6 +13,8 @@ _PARALLEL, _REDUCTION = '"parallel"', '"reduction"'
 class Lowering:
     """Printer of the operations of a pattern or of its replacement as MLIR text.
 
+    A caller creates a printer for the inputs, calls `value` for each result, and then reads `lines`.
+
     Attributes:
         inputs: Name and type of each input; its value is %in_ and the name.
         lines: Printed operations, each after those that compute its operands.

@@ -37,6 +37,9 @@ class NoMatch(Exception):
 class Interpreter:
     """Interpreter that runs one transform spec over one program.
 
+    `apply_one` creates an interpreter for each spec, and calls `run` once. Handlers, functions (interpreter, operation,
+    handles), call the other methods.
+
     Attributes:
         spec: Module with the transform sequences.
         program: Module that they match and change.
