@@ -84,7 +84,7 @@ class AttrDict(AttrDictDirective):
             return parser.parse_optional_attr_dict()
         entries: dict[str, Attribute] = {}
 
-        def entry() -> None:
+        def parse_entry() -> None:
             """Parse one entry of the dictionary: `name`, `name = attribute`, or `name = keyword` of an enumeration."""
             start = parser.pos
             name = parser.parse_optional_identifier_or_str_literal()
@@ -96,7 +96,7 @@ class AttrDict(AttrDictDirective):
                 enumeration = self.short_forms.get(name)
                 entries[name] = parser.parse_attribute() if enumeration is None else enumeration.parse_short(parser)
 
-        parser.parse_optional_comma_separated_list(parser.Delimiter.BRACES, entry, " in attribute dictionary")
+        parser.parse_optional_comma_separated_list(parser.Delimiter.BRACES, parse_entry, " in attribute dictionary")
         return entries
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:

@@ -196,7 +196,7 @@ def _print_bounds(printer: Printer, map: AffineMap, groups: Any, operands: Seque
     """
     expressions = iter(map.results)
 
-    def group(size: int) -> None:
+    def print_bound(size: int) -> None:
         """Print the next bound: an expression, or the extreme of several."""
         printer.print_string(f"{extremum}(" if size != 1 else "")
         printer.print_list(
@@ -205,7 +205,7 @@ def _print_bounds(printer: Printer, map: AffineMap, groups: Any, operands: Seque
         printer.print_string(")" if size != 1 else "")
 
     printer.print_string("(")
-    printer.print_list([int(size) for size in groups.get_values()], group)
+    printer.print_list([int(size) for size in groups.get_values()], print_bound)
     printer.print_string(")")
 
 

@@ -64,8 +64,8 @@ class RecurrenceOp(OrderedOp):
         carried = _yielded(self.first)
         elements = [r.type.get_element_type() for r in self.res]
         index: list[Attribute] = [IndexType()]
-        _check("first", self.first, index * (len(shape) - 1), carried)
-        _check("next", self.next, [*index * len(shape), *carried], [*carried, *elements])
+        _check_region("first", self.first, index * (len(shape) - 1), carried)
+        _check_region("next", self.next, [*index * len(shape), *carried], [*carried, *elements])
 
 
 def _yielded(body: Region) -> list[Attribute]:
@@ -74,7 +74,7 @@ def _yielded(body: Region) -> list[Attribute]:
     return [v.type for v in last.operands] if isinstance(last, ops.YieldOp) else []
 
 
-def _check(what: str, body: Region, arguments: list[Attribute], results: list[Attribute]) -> None:
+def _check_region(what: str, body: Region, arguments: list[Attribute], results: list[Attribute]) -> None:
     """Check that the region named `what` takes `arguments` and yields `results`, lists of types; raise VerifyException
     otherwise."""
     for verb, actual, wanted in (

@@ -154,7 +154,7 @@ class Convolution(IRDLOperation):
         print_convolution(printer, self.dimension_numbers.data)
         present = [word for word, name in self.WINDOW.items() if name in self.properties]
 
-        def entry(word: str) -> None:
+        def print_entry(word: str) -> None:
             """Print `word = [values]` of the window; values of `pad` are pairs [low, high], of `reverse` booleans."""
             values = integers(self.properties[self.WINDOW[word]])
             printer.print_string(f"{word} = ")
@@ -170,7 +170,7 @@ class Convolution(IRDLOperation):
 
         printer.print_string(", window = ")
         with printer.in_braces():
-            printer.print_list(present, entry)
+            printer.print_list(present, print_entry)
         print_attributes(printer, self, ("dimension_numbers", *self.WINDOW.values()))
         printer.print_string(" : ")
         FUNCTIONAL.print(printer, self)

@@ -68,7 +68,7 @@ class ScatterOp(IRDLOperation):
         if self.unique is None:
             raise VerifyException("a scatter needs 'unique': coordinates that meet twice have no order")
         if self.result.type != self.dest.type:
-            raise VerifyException(f"the result is {self.result.type}, expected {self.dest.type} as what it is made of")
+            raise VerifyException(f"the result is {self.result.type}, expected the type of `dest`, {self.dest.type}")
 
 
 def _check_coordinates(dims: DenseArrayBase[Any], target: SSAValue, indices: SSAValue) -> None:

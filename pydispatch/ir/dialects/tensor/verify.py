@@ -31,7 +31,7 @@ def element_of(value: SSAValue) -> Attribute:
     return element
 
 
-def known(static: DenseArrayBase[Any], dynamic: Sequence[SSAValue], what: str) -> list[int | None]:
+def _static_numbers(static: DenseArrayBase[Any], dynamic: Sequence[SSAValue], what: str) -> list[int | None]:
     """Return the numbers of a list such as `[4, %n]`, with None for those that only the operands `dynamic` have.
 
     Raise VerifyException unless there is one operand for each. `what` names the numbers in the message.
@@ -47,65 +47,67 @@ def verify_yield(op: Operation, element: Attribute, *, rank: int) -> None:
     block = op.regions[0].block
     if len(block.args) != rank:
         raise VerifyException(f"the body takes {len(block.args)} index(es), expected {rank}, one for each dimension")
-    last = block.last_op
-    types = [v.type for v in last.operands] if last is not None else []
+    terminator = block.last_op
+    types = [v.type for v in terminator.operands] if terminator is not None else []
     if types != [element]:
         raise VerifyException(f"the body yields ({', '.join(map(str, types))}), expected ({element})")
 
 
-def _agree(actual: int | None, expected: int | None) -> bool:
+def _may_be_equal(actual: int | None, expected: int | None) -> bool:
     """Return whether two sizes may be equal; None is a dynamic size."""
     return actual is None or expected is None or actual == expected
 
 
-def _text(shape: Sequence[int | None]) -> str:
+def _shape_text(shape: Sequence[int | None]) -> str:
     """Return sizes as messages print them, such as "4x?"; None is a dynamic size."""
     return "x".join("?" if n is None else str(n) for n in shape) or "no dimensions"
 
 
-def _same_element(op: Operation, lhs: SSAValue, rhs: SSAValue) -> None:
+def _verify_same_element(op: Operation, lhs: SSAValue, rhs: SSAValue) -> None:
     """Verify that two operands or results of `op` have the same element type."""
     if element_of(lhs) != element_of(rhs):
         raise VerifyException(f"{lhs.type} and {rhs.type} differ in their elements")
 
 
-def _pad(op: tensor.PadOp) -> None:
+def _verify_pad(op: tensor.PadOp) -> None:
     """Verify a tensor.pad: its amounts of padding, the shape of the result, and its body."""
     source, result = shape_of(op.source), shape_of(op.result)
-    low, high = known(op.static_low, op.low, "amounts"), known(op.static_high, op.high, "amounts")
+    low, high = _static_numbers(op.static_low, op.low, "amounts"), _static_numbers(op.static_high, op.high, "amounts")
     for amounts in (low, high):
         if len(amounts) != len(source):
             raise VerifyException(f"{len(amounts)} amount(s) of padding for {len(source)} dimension(s)")
         if any(n is not None and n < 0 for n in amounts):
-            raise VerifyException(f"amounts of padding are not negative, got {_text(amounts)}")
-    _same_element(op, op.source, op.result)
+            raise VerifyException(f"amounts of padding are not negative, got {_shape_text(amounts)}")
+    _verify_same_element(op, op.source, op.result)
     wanted = [
         None if n is None or a is None or b is None else n + a + b for n, a, b in zip(source, low, high, strict=True)
     ]
     # The result type may have a static size where an amount is dynamic, but no dynamic size where all are static.
     if len(result) != len(wanted) or any(r != w and w is not None for r, w in zip(result, wanted, strict=True)):
-        raise VerifyException(f"the result is {op.result.type}, expected the shape {_text(wanted)}")
+        raise VerifyException(f"the result is {op.result.type}, expected the shape {_shape_text(wanted)}")
     verify_yield(op, element_of(op.source), rank=len(source))
 
 
-def _slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, whole: SSAValue, part: SSAValue) -> None:
+def _verify_slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, whole: SSAValue, part: SSAValue) -> None:
     """Verify the ranks, sizes and bounds of a slice `part` that is extracted from, or inserted into, `whole`."""
-    offsets = known(op.static_offsets, op.offsets, "offset(s)")
-    sizes = known(op.static_sizes, op.sizes, "size(s)")
-    strides = known(op.static_strides, op.strides, "stride(s)")
+    offsets = _static_numbers(op.static_offsets, op.offsets, "offset(s)")
+    sizes = _static_numbers(op.static_sizes, op.sizes, "size(s)")
+    strides = _static_numbers(op.static_strides, op.strides, "stride(s)")
     shape = shape_of(whole)
     if not len(offsets) == len(sizes) == len(strides) == len(shape):
         raise VerifyException(
             f"{len(offsets)} offset(s), {len(sizes)} size(s) and {len(strides)} stride(s) for {whole.type}, "
             f"expected {len(shape)} of each"
         )
-    _same_element(op, whole, part)
+    _verify_same_element(op, whole, part)
     for axis, (offset, size, stride, n) in enumerate(zip(offsets, sizes, strides, shape, strict=True)):
         if size is not None and size < 0:
             raise VerifyException(f"the size {size} of dimension {axis} is negative")
         _check_bounds(axis, offset, size, stride, n)
     if not _is_rank_reduced(sizes, shape_of(part)):
-        raise VerifyException(f"{part.type} does not have the sizes {_text(sizes)}, of which only ones may be left out")
+        raise VerifyException(
+            f"{part.type} does not have the sizes {_shape_text(sizes)}, of which only ones may be left out"
+        )
 
 
 def _check_bounds(axis: int, offset: int | None, size: int | None, stride: int | None, n: int | None) -> None:
@@ -131,37 +133,37 @@ def _is_rank_reduced(sizes: Sequence[int | None], shape: Sequence[int | None]) -
     if not sizes:
         return not shape
     first, *others = sizes
-    if shape and _agree(first, shape[0]) and _is_rank_reduced(others, shape[1:]):
+    if shape and _may_be_equal(first, shape[0]) and _is_rank_reduced(others, shape[1:]):
         return True
     return first == 1 and _is_rank_reduced(others, shape)
 
 
-def _extract_slice(op: tensor.ExtractSliceOp) -> None:
+def _verify_extract_slice(op: tensor.ExtractSliceOp) -> None:
     """Check the slice against its source and the type of the result."""
-    _slice(op, op.source, op.result)
+    _verify_slice(op, op.source, op.result)
 
 
-def _insert_slice(op: tensor.InsertSliceOp) -> None:
+def _verify_insert_slice(op: tensor.InsertSliceOp) -> None:
     """Check the slice, and that the result has the type of the tensor that it is inserted into."""
-    _slice(op, op.dest, op.source)
+    _verify_slice(op, op.dest, op.source)
     if op.result.type != op.dest.type:
-        raise VerifyException(f"the result is {op.result.type}, expected {op.dest.type} as what it is made of")
+        raise VerifyException(f"the result is {op.result.type}, expected the type of `dest`, {op.dest.type}")
 
 
-def _collapse(op: tensor.CollapseShapeOp) -> None:
+def _verify_collapse_shape(op: tensor.CollapseShapeOp) -> None:
     """Verify a tensor.collapse_shape: the groups of dimensions and the element type."""
     _check_reassociation(op, expanded=shape_of(op.src), collapsed=shape_of(op.result))
-    _same_element(op, op.src, op.result)
+    _verify_same_element(op, op.src, op.result)
 
 
-def _expand(op: tensor.ExpandShapeOp) -> None:
+def _verify_expand_shape(op: tensor.ExpandShapeOp) -> None:
     """Verify a tensor.expand_shape: `output_shape`, the groups of dimensions and the element type."""
     source, result = shape_of(op.src), shape_of(op.result)
-    sizes = known(op.static_output_shape, op.dynamic_output_shape, "size(s)")
-    if len(sizes) != len(result) or not all(_agree(s, r) for s, r in zip(sizes, result, strict=True)):
-        raise VerifyException(f"output_shape is {_text(sizes)}, but the result is {op.result.type}")
+    sizes = _static_numbers(op.static_output_shape, op.dynamic_output_shape, "size(s)")
+    if len(sizes) != len(result) or not all(_may_be_equal(s, r) for s, r in zip(sizes, result, strict=True)):
+        raise VerifyException(f"output_shape is {_shape_text(sizes)}, but the result is {op.result.type}")
     _check_reassociation(op, expanded=result, collapsed=source)
-    _same_element(op, op.src, op.result)
+    _verify_same_element(op, op.src, op.result)
 
 
 def _check_reassociation(
@@ -171,24 +173,28 @@ def _check_reassociation(
     multiply to size i of `collapsed`. None is a dynamic size."""
     groups = [[int(i.value.data) for i in group] for group in op.reassociation]
     if [i for group in groups for i in group] != list(range(len(expanded))) and groups:
-        raise VerifyException(f"{groups} do not name the {len(expanded)} dimension(s) of {_text(expanded)} in order")
+        raise VerifyException(
+            f"{groups} do not name the {len(expanded)} dimension(s) of {_shape_text(expanded)} in order"
+        )
     if not groups:
         if collapsed or any(n not in (1, None) for n in expanded):
-            raise VerifyException(f"[] is between a tensor without dimensions and ones, not {_text(expanded)}")
+            raise VerifyException(f"[] is between a tensor without dimensions and ones, not {_shape_text(expanded)}")
         return
     if len(groups) != len(collapsed):
-        raise VerifyException(f"{len(groups)} group(s) for the {len(collapsed)} dimension(s) of {_text(collapsed)}")
+        raise VerifyException(
+            f"{len(groups)} group(s) for the {len(collapsed)} dimension(s) of {_shape_text(collapsed)}"
+        )
     for group, size in zip(groups, collapsed, strict=True):
         sizes = [expanded[i] for i in group]
         if size is None or None in sizes:
             continue
         if prod(n for n in sizes if n is not None) != size:
             raise VerifyException(
-                f"{_text(expanded)} and {_text(collapsed)}: the dimensions {group} do not make {size}"
+                f"{_shape_text(expanded)} and {_shape_text(collapsed)}: the dimensions {group} do not make {size}"
             )
 
 
-def _from_elements(op: tensor.FromElementsOp) -> None:
+def _verify_from_elements(op: tensor.FromElementsOp) -> None:
     """Verify the number of elements of a tensor.from_elements."""
     shape = shape_of(op.result)
     if None in shape:
@@ -198,7 +204,7 @@ def _from_elements(op: tensor.FromElementsOp) -> None:
         raise VerifyException(f"{op.result.type} has {count} element(s), got {len(op.elements)}")
 
 
-def _constant(value: SSAValue) -> int | None:
+def _constant_index(value: SSAValue) -> int | None:
     """Return the value of an index defined by `arith.constant`; None for other values."""
     owner = value.owner
     if isinstance(owner, Operation) and owner.name == "arith.constant":
@@ -207,7 +213,7 @@ def _constant(value: SSAValue) -> int | None:
     return None
 
 
-def _element_access(op: tensor.ExtractOp | tensor.InsertOp) -> None:
+def _verify_element_access(op: tensor.ExtractOp | tensor.InsertOp) -> None:
     """Verify the number of indices of a tensor.extract or tensor.insert, and that constant ones are in bounds."""
     target = op.tensor if isinstance(op, tensor.ExtractOp) else op.dest
     shape = shape_of(target)
@@ -217,39 +223,39 @@ def _element_access(op: tensor.ExtractOp | tensor.InsertOp) -> None:
     if isinstance(op, tensor.ExtractOp) and parent is not None and parent.name.startswith(("func.", "util.", "scf.")):
         return  # an extract in host code checks its bounds at run time
     for axis, (index, n) in enumerate(zip(op.indices, shape, strict=True)):
-        element = _constant(index)
+        element = _constant_index(index)
         if element is not None and n is not None and not 0 <= element < n:
             raise VerifyException(f"element {element} of dimension {axis} is outside of its {n} element(s)")
 
 
-def _cast(op: tensor.CastOp) -> None:
+def _verify_cast(op: tensor.CastOp) -> None:
     """Verify that the static sizes of a tensor.cast's types do not contradict each other."""
     source, dest = op.source, op.dest
     if not isinstance(source.type, TensorType) or not isinstance(dest.type, TensorType):  # an unranked tensor
         return
-    _same_element(op, source, dest)
+    _verify_same_element(op, source, dest)
     sizes, new_sizes = shape_of(source), shape_of(dest)
-    if len(sizes) != len(new_sizes) or not all(_agree(n, m) for n, m in zip(sizes, new_sizes, strict=True)):
+    if len(sizes) != len(new_sizes) or not all(_may_be_equal(n, m) for n, m in zip(sizes, new_sizes, strict=True)):
         raise VerifyException(f"{source.type} cannot be {dest.type}: their sizes differ")
 
 
-def _dim(op: tensor.DimOp) -> None:
+def _verify_dim(op: tensor.DimOp) -> None:
     """Verify that the tensor has the dimension that a tensor.dim asks for, if its index is a constant."""
-    index = _constant(op.index)
+    index = _constant_index(op.index)
     if isinstance(op.source.type, TensorType):
         rank = op.source.type.get_num_dims()
         if rank == 0 or (index is not None and not 0 <= index < rank):
             raise VerifyException(f"{op.source.type} has no dimension {'' if index is None else index}".rstrip())
 
 
-def _empty(op: tensor.EmptyOp) -> None:
+def _verify_empty(op: tensor.EmptyOp) -> None:
     """Check that a tensor.empty has a value for each dynamic size of its type."""
     expected = dynamic_dims(op.tensor.type)
     if len(op.dynamic_sizes) != expected:
         raise VerifyException(f"{op.tensor.type} has {expected} dynamic size(s), got {len(op.dynamic_sizes)} value(s)")
 
 
-def _reshape(op: tensor.ReshapeOp) -> None:
+def _verify_reshape(op: tensor.ReshapeOp) -> None:
     """Check a tensor.reshape: static types have equal numbers of elements, and the shape operand has one entry for each
     dimension of the result."""
     source, shape, result = op.source.type, op.shape.type, op.result.type
@@ -263,17 +269,17 @@ def _reshape(op: tensor.ReshapeOp) -> None:
 
 
 CHECKS: dict[Any, Callable[[Any], None]] = {
-    tensor.PadOp: _pad,
-    tensor.ExtractSliceOp: _extract_slice,
-    tensor.InsertSliceOp: _insert_slice,
-    tensor.CollapseShapeOp: _collapse,
-    tensor.ExpandShapeOp: _expand,
-    tensor.FromElementsOp: _from_elements,
-    tensor.ExtractOp: _element_access,
-    tensor.InsertOp: _element_access,
-    tensor.CastOp: _cast,
-    tensor.DimOp: _dim,
-    tensor.EmptyOp: _empty,
-    tensor.ReshapeOp: _reshape,
+    tensor.PadOp: _verify_pad,
+    tensor.ExtractSliceOp: _verify_extract_slice,
+    tensor.InsertSliceOp: _verify_insert_slice,
+    tensor.CollapseShapeOp: _verify_collapse_shape,
+    tensor.ExpandShapeOp: _verify_expand_shape,
+    tensor.FromElementsOp: _verify_from_elements,
+    tensor.ExtractOp: _verify_element_access,
+    tensor.InsertOp: _verify_element_access,
+    tensor.CastOp: _verify_cast,
+    tensor.DimOp: _verify_dim,
+    tensor.EmptyOp: _verify_empty,
+    tensor.ReshapeOp: _verify_reshape,
 }
 """Check of each operation class; it raises VerifyException."""
