@@ -76,20 +76,8 @@ def result_shapes(
             may be symbolic.
         check: check(condition, text) raises an error with the text unless the condition, which may be symbolic, holds.
     """
-    sizes: dict[str, Any] = {}  # name of a dynamic size, or of an argument that is a number → its value
-    tensors = []  # shapes of the arguments that are tensors
-    for value, shape in zip(function.inputs, arguments, strict=True):
-        if value.shape is None:
-            sizes.setdefault(value.name, shape)
-            continue
-        tensors.append(shape)
-        for axis, (wanted, size) in enumerate(zip(value.shape, shape, strict=True)):
-            known = sizes.setdefault(wanted, size) if isinstance(wanted, str) else wanted
-            check(
-                known == size,
-                f"@{function.name}: '{value.name}' has {size} elements along axis {axis}, expected {known}: "
-                + function.text(),
-            )
+    sizes = _sizes_of(function, arguments, check)
+    tensors = [shape for value, shape in zip(function.inputs, arguments, strict=True) if value.shape is not None]
     shapes = [tuple(_size(n, sizes) for n in value.shape or ()) for value in function.outputs]
     # Only the compiled function can compute a size that is no expression of names; it takes static shapes.
     is_open = any(n is None for shape in shapes for n in shape)
@@ -97,6 +85,29 @@ def result_shapes(
         computed = target.result_shapes(tensors)
         return shapes if computed is None else [shape or () for shape in computed]  # None for a number
     return shapes
+
+
+def _sizes_of(
+    function: PublicFunction, arguments: Sequence[Any], check: Callable[[Any, str], None]
+) -> dict[str, Any]:  # fmt: skip
+    """Return the values of the dynamic sizes, and of the arguments that are numbers, by name.
+
+    An argument of type "n x 4" with the shape (3, 4) gives {"n": 3}. Sizes that contradict each other or the type are
+    an error. For the parameters, see `result_shapes`.
+    """
+    sizes: dict[str, Any] = {}
+    for value, shape in zip(function.inputs, arguments, strict=True):
+        if value.shape is None:
+            sizes.setdefault(value.name, shape)
+            continue
+        for axis, (wanted, size) in enumerate(zip(value.shape, shape, strict=True)):
+            known = sizes.setdefault(wanted, size) if isinstance(wanted, str) else wanted
+            check(
+                known == size,
+                f"@{function.name}: '{value.name}' has {size} elements along axis {axis}, expected {known}: "
+                + function.text(),
+            )
+    return sizes
 
 
 def _size(size: int | str, sizes: dict[str, Any]) -> Any:

@@ -13,7 +13,7 @@ from pydispatch.formats.wgsl.adapt import adapted
 from pydispatch.formats.wgsl.grid import GRID, form_of, why_not, with_grid
 from pydispatch.formats.wgsl.interface import CONSTANTS, WgslEntryPoint, entry_of
 from pydispatch.formats.wgsl.merge import OFFSETS, Merged, with_merged_buffers
-from pydispatch.formats.wgsl.module import WgslModule
+from pydispatch.formats.wgsl.module import Declaration, WgslModule
 from pydispatch.formats.wgsl.overrides import check, overrides_of, unknown_constant
 from pydispatch.formats.wgsl.read import read
 
@@ -185,15 +185,9 @@ class Kernels:
             ArtifactError: The module lacks the entry point, or it does not fit the export.
             DeviceUnavailableError: The device lacks a feature or a limit.
         """
-        name = parts.entry_name(export)
-        function = module.entry(name)
         # `source` names code that the user supplied at load: its only entry point may have any name.
-        if function is None and len(module.entry_points) == 1 and executable.source is not None:
-            function = module.entry_points[0]
+        function = _entry_point(module, parts.entry_name(export), any_name=executable.source is not None)
         where = module.where
-        if function is None:
-            entry_names = ", ".join(e.name for e in module.entry_points) or "none"
-            raise ArtifactError(f"{where}: there is no entry point '{name}'; the module has: {entry_names}")
         words = executable.constants  # values of the executable constants
         overrides = overrides_of(module, parts.overrides, len(words))
         check(module, function, overrides)
@@ -302,6 +296,17 @@ class Kernels:
                 f"most {limit} a dimension, and {problem}"
             )
         return form
+
+
+def _entry_point(module: WgslModule, name: str, any_name: bool) -> Declaration:
+    """Return the entry point of a module with a name. any_name: the only entry point of a module may have another."""
+    function = module.entry(name)
+    if function is None and any_name and len(module.entry_points) == 1:
+        function = module.entry_points[0]
+    if function is None:
+        entry_names = ", ".join(e.name for e in module.entry_points) or "none"
+        raise ArtifactError(f"{module.where}: there is no entry point '{name}'; the module has: {entry_names}")
+    return function
 
 
 class WgslParts:

@@ -117,25 +117,40 @@ def convert(builder: FunctionBuilder, instruction: Instruction, to: str, source_
     """
     relu = "relu" in words
     if to in _KINDS and source_type == "f32":
-        d, a, b = builder.bind(instruction, "u16", "f32", "f32")
-
-        def from_singles(regs: list[Any]) -> None:
-            """Narrow two f32 numbers to a pair of f8; the first source is the upper one."""
-            upper, lower = (narrow8(np.asarray(regs[slot], np.float64), to, relu) for slot in (a, b))
-            regs[d][...] = lower | (upper << np.uint16(8))
-
-        return from_singles
+        return _narrow_singles(builder, instruction, to, relu)
     if to in _KINDS and source_type == "f16x2":
-        d, a = builder.bind(instruction, "u16", "u32")
-
-        def from_halves(regs: list[Any]) -> None:
-            """Narrow a pair of f16 to a pair of f8."""
-            lower, upper = (narrow8(part.astype(np.float64), to, relu) for part in parts_of(regs[a], source_type))
-            regs[d][...] = lower | (upper << np.uint16(8))
-
-        return from_halves
+        return _narrow_halves(builder, instruction, to, relu)
     if source_type not in _KINDS or to != "f16x2":
         builder.fail(instruction)
+    return _widen_pair(builder, instruction, source_type, relu)
+
+
+def _narrow_singles(builder: FunctionBuilder, instruction: Instruction, to: str, relu: bool) -> Step:
+    """Build the closure of `cvt.rn.satfinite.e4m3x2.f32 d, a, b`, or of e5m2x2."""
+    d, a, b = builder.bind(instruction, "u16", "f32", "f32")
+
+    def from_singles(regs: list[Any]) -> None:
+        """Narrow two f32 numbers to a pair of f8; the first source is the upper one."""
+        upper, lower = (narrow8(np.asarray(regs[slot], np.float64), to, relu) for slot in (a, b))
+        regs[d][...] = lower | (upper << np.uint16(8))
+
+    return from_singles
+
+
+def _narrow_halves(builder: FunctionBuilder, instruction: Instruction, to: str, relu: bool) -> Step:
+    """Build the closure of `cvt.rn.satfinite.e4m3x2.f16x2 d, a`, or of e5m2x2."""
+    d, a = builder.bind(instruction, "u16", "u32")
+
+    def from_halves(regs: list[Any]) -> None:
+        """Narrow a pair of f16 to a pair of f8."""
+        lower, upper = (narrow8(part.astype(np.float64), to, relu) for part in parts_of(regs[a], "f16x2"))
+        regs[d][...] = lower | (upper << np.uint16(8))
+
+    return from_halves
+
+
+def _widen_pair(builder: FunctionBuilder, instruction: Instruction, source_type: str, relu: bool) -> Step:
+    """Build the closure of `cvt.rn.f16x2.e4m3x2 d, a`, or from e5m2x2."""
     d, a = builder.bind(instruction, "u32", "u16")
 
     def to_halves(regs: list[Any]) -> None:

@@ -239,31 +239,30 @@ def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
     is_regular = np.isfinite(x) & np.isfinite(y) & np.isfinite(z) & (x != 0) & (y != 0)
     if not is_regular.any():
         return default
-    p, e = two_product(x, y)
-    magnitude = np.abs(p)
-    is_safe = is_regular & (magnitude > _LEAST_PRODUCT) & (magnitude < _LARGEST_PRODUCT)
-    is_safe &= np.abs(z) < _LARGEST_PRODUCT
-    is_safe &= (np.abs(x) < _LARGEST_FACTOR) & (np.abs(y) < _LARGEST_FACTOR)
-    result = default
+    result, is_hard = default, is_regular
     if mode == "rn":  # programs seldom use other modes, which are computed one by one
+        p, e = two_product(x, y)
+        magnitude = np.abs(p)
+        # Safe: no step of the computation overflows or loses bits to underflow.
+        is_safe = is_regular & (magnitude > _LEAST_PRODUCT) & (magnitude < _LARGEST_PRODUCT)
+        is_safe &= np.abs(z) < _LARGEST_PRODUCT
+        is_safe &= (np.abs(x) < _LARGEST_FACTOR) & (np.abs(y) < _LARGEST_FACTOR)
         high, low = two_sum(z, e)
         sum_high, remainder = two_sum(p, high)
         result = np.where(is_safe, sum_high + round_to_odd_sum(remainder, low), default)
         is_hard = is_regular & ~is_safe
-    else:
-        is_hard = is_regular
+    return _one_by_one(result, is_hard, lambda lhs, rhs, c: _exact_fma(lhs, rhs, c, mode), x, y, z)
 
-    def exact_fma(lhs: float, rhs: float, c: float) -> float:
-        """Return lhs * rhs + c, rounded once; a zero has the sign that IEEE 754 demands."""
-        exact = Fraction(lhs) * Fraction(rhs) + Fraction(c)
-        if exact == 0:
-            product = copysign(1, lhs) * copysign(1, rhs)
-            if c == 0 and copysign(1, c) == product:
-                return copysign(0.0, product)
-            return -0.0 if mode == "rm" else 0.0
-        return _signed(rounded(exact, mode), 1.0 if exact > 0 else -1.0)
 
-    return _one_by_one(result, is_hard, exact_fma, x, y, z)
+def _exact_fma(lhs: float, rhs: float, c: float, mode: str) -> float:
+    """Return lhs * rhs + c, rounded once in a mode of `narrow`; a zero has the sign that IEEE 754 demands."""
+    exact = Fraction(lhs) * Fraction(rhs) + Fraction(c)
+    if exact == 0:
+        product = copysign(1, lhs) * copysign(1, rhs)
+        if c == 0 and copysign(1, c) == product:
+            return copysign(0.0, product)
+        return -0.0 if mode == "rm" else 0.0
+    return _signed(rounded(exact, mode), 1.0 if exact > 0 else -1.0)
 
 
 def fma32(x: Any, y: Any, z: Any, mode: str) -> Any:

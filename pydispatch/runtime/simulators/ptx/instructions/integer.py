@@ -79,25 +79,13 @@ def _saturated(builder: FunctionBuilder, instruction: Instruction, ufunc: Any) -
 def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of add.cc, addc, addc.cc, sub.cc, subc, mad.cc, madc.
 
-    An opcode that ends in c reads the carry (a borrow for sub), .cc writes it. It is a register of its own, which the
-    first such instruction of a function declares.
+    An opcode that ends in c reads the carry (a borrow for sub), .cc writes it.
     """
     type_ = instruction.modifiers[-1]
     if SIZES[type_] < np.dtype(np.uint32).itemsize:  # sums with the carry, uint32, have the type of the operands
         builder.fail(instruction)
     dtype = UNSIGNED[SIZES[type_]]
-    if builder.storage(CARRY) is None:
-        builder.declare(CARRY, dtype_of("u32"))
-    storage = builder.storage(CARRY)
-    assert storage is not None
-    carry = builder.view(storage, dtype_of("u32"))
-    carry_in, carry_out = builder.constant(np.uint32(0)), -1  # slots; -1: the carry is not stored
-    if instruction.opcode.endswith("c"):
-        builder.reads.add(carry)
-        carry_in = carry
-    if "cc" in instruction.modifiers:
-        builder.writes.add(carry)
-        carry_out = carry
+    carry_in, carry_out = _carry_slots(builder, instruction)
     opcode = instruction.opcode.removesuffix("c")
     if opcode == "mad":
         d, *factors, addend = builder.bind(instruction, dtype, type_, type_, dtype)
@@ -116,6 +104,26 @@ def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
             regs[carry_out][...] = carries
 
     return step
+
+
+def _carry_slots(builder: FunctionBuilder, instruction: Instruction) -> tuple[int, int]:
+    """Return the slots of the carry that an instruction reads (or a constant 0) and that it writes (-1 if it does not).
+
+    The carry is a register of its own, which the first such instruction of a function declares.
+    """
+    if builder.storage(CARRY) is None:
+        builder.declare(CARRY, dtype_of("u32"))
+    storage = builder.storage(CARRY)
+    assert storage is not None
+    carry = builder.view(storage, dtype_of("u32"))
+    carry_in, carry_out = builder.constant(np.uint32(0)), -1
+    if instruction.opcode.endswith("c"):
+        builder.reads.add(carry)
+        carry_in = carry
+    if "cc" in instruction.modifiers:
+        builder.writes.add(carry)
+        carry_out = carry
+    return carry_in, carry_out
 
 
 def _sum(left: Any, right: Any, carry: Any) -> tuple[Any, Any]:

@@ -149,20 +149,7 @@ def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
     dtype = UNSIGNED[SIZES[type_]]
     sources = [builder.source(instruction, one, dtype) for one in items(value)]
     if any(m in ("param", "param::func") for m in instruction.modifiers) and isinstance(target, Address):
-        storage = builder.storage(target.base.name) if isinstance(target.base, PtxSymbol) else None
-        if storage is None or not isinstance(target.base, PtxSymbol):
-            builder.fail(instruction, "names no .param variable of this function")
-        slots = []
-        for k in range(len(sources)):
-            byte_offset = target.base.offset + target.offset + k * dtype.itemsize
-            if byte_offset < 0 or byte_offset + dtype.itemsize > builder.storages[storage].count:
-                builder.fail(
-                    instruction, f"leaves '{target.base.name}', which has {builder.storages[storage].count} bytes"
-                )
-            slots.append(builder.view(storage, dtype, byte_offset))
-            builder.writes.add(slots[-1])
-            builder.reads.add(slots[-1])  # only a part is written, so that the variable's earlier bytes stay live
-        return _copy(sources, slots)
+        return _copy(sources, _parameter_targets(builder, instruction, target, dtype, len(sources)))
     resolve = memory_operand(builder, instruction, target, dtype.itemsize * len(sources), write=True)
     log2_size = dtype.itemsize.bit_length() - 1
 
@@ -175,6 +162,22 @@ def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
                 elements[index + k if k else index] = access.select_threads(value) if value.ndim else value
 
     return step
+
+
+def _parameter_targets(
+    builder: FunctionBuilder, instruction: Instruction, target: Address, dtype: np.dtype[Any], count: int
+) -> list[int]:
+    """Return the slots of `count` consecutive elements of the `.param` variable at an address, which are written."""
+    storage = builder.storage(target.base.name) if isinstance(target.base, PtxSymbol) else None
+    if storage is None or not isinstance(target.base, PtxSymbol):
+        builder.fail(instruction, "names no .param variable of this function")
+    size, offset = builder.storages[storage].count, target.base.offset + target.offset
+    if offset < 0 or offset + count * dtype.itemsize > size:
+        builder.fail(instruction, f"leaves '{target.base.name}', which has {size} bytes")
+    slots = [builder.view(storage, dtype, offset + k * dtype.itemsize) for k in range(count)]
+    builder.writes.update(slots)
+    builder.reads.update(slots)  # only a part is written, so that the variable's earlier bytes stay live
+    return slots
 
 
 @handles("createpolicy")
