@@ -86,22 +86,26 @@ def put(
         updates: The new elements, which are converted to the type of x and broadcast to the shape of `x[indices]`.
         combine: "add", "mul", "max" or "min" of old and new element; None replaces.
     """
-    by_axis = {d: i for d, i in enumerate(indices) if isinstance(i, Tensor)}
+    by_axis = {d: i for d, i in enumerate(indices) if isinstance(i, Tensor)}  # axis of x → its index tensor
     axes = list(by_axis)
-    # Shape that the index tensors broadcast to.
+    # Shape that the index tensors broadcast to; [n] in the example.
     shape = broadcast_shape(builder, *(i.shape for i in by_axis.values()))
-    # As in NumPy, the axes of index tensors are at the first indexed axis, or first if these are not adjacent.
-    # `first` is the position of these axes in the shape of `x[indices]`.
+
+    # The updates in the shape of x[indices], `target`; [n, B, D] in the example. As in NumPy, the axes of `shape` are
+    # in it at the first axis with an index tensor, or first if these axes are not adjacent: at the position `first`.
     first = axes[0] if axes and axes == list(range(axes[0], axes[0] + len(axes))) else 0
     others = [d for d in range(x.rank) if d not in by_axis]  # axes without an index tensor
     sizes = [i.size if isinstance(i := indices[d], Range) else x.shape[d] for d in others]
-    target = (*sizes[:first], *shape, *sizes[first:])  # the shape of x[indices]
+    target = (*sizes[:first], *shape, *sizes[first:])
     written = broadcast_to(builder, convert(builder, updates, x.dtype), target)
+
     # Number of leading axes of x up to the last one that is indexed; the elements of the others are assigned as slices.
     depth = 1 + max((d for d, i in enumerate(indices) if i is not None), default=-1)
     if depth == 0:
         return written if combine is None else binary(builder, combine, x, written)
-    # A slice has the shape x.shape[depth:]. The dimensions `lead` of `target` number the slices.
+
+    # The position of each slice along each indexed axis. A slice has the shape x.shape[depth:], and the dimensions
+    # `lead` of `target` number the slices; [n, B] in the example.
     lead = target[: len(target) - x.rank + depth]
     positions: dict[int, Tensor] = {}  # axis of x → position of each slice along it, with the shape `lead`
     for d, tensor_ in by_axis.items():
@@ -112,6 +116,8 @@ def put(
         if d < depth:
             index, counter = indices[d], iota(builder, lead, n if n < first else n + len(shape), I64)
             positions[d] = _in_range(builder, index, counter) if isinstance(index, Range) else counter
+
+    # The slices as rows.
     count = product(lead)
     rows = [reshape(builder, positions[d], [count]) for d in range(depth)]
     is_unique = all(i.rank == 0 for i in by_axis.values())  # a single position each; vectors may repeat one

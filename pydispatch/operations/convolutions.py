@@ -316,14 +316,20 @@ def filter_gradient(
     n, c, f = x.shape[0], x.shape[1], grad.shape[1]
     if isinstance(c, Expr) or isinstance(f, Expr) or c % groups or f % groups:
         raise builder.fail(f"gradient of the filters of {x} in {groups} group(s): numbers of channels must be known")
+
+    # The convolution of the padded x by grad, with strides and dilations exchanged.
     x = pad(builder, x, (0, 0, *window.low), (0, 0, *window.high), value=0, interior=[0] * x.rank)
     no_padding = (0,) * spatial
     inside = Window(strides=window.dilations, low=no_padding, high=no_padding, dilations=window.strides)
     spatial_axes, dtype = range(2, x.rank), dtype or x.dtype
+    # Images [c, n, spatial...] by filters [f, n, spatial...] are [c, f, kernel...].
     if groups == 1:
         images, filters = (transpose(builder, operand, [1, 0, *spatial_axes]) for operand in (x, grad))
         gradient = _windows(builder, images, filters, inside, tuple(kernel), dtype)
         return transpose(builder, gradient, [1, 0, *spatial_axes])
+
+    # The same with an axis of groups: images [c / groups, groups, n, spatial...] by filters [groups, f / groups, n,
+    # spatial...] are [c / groups, groups, f / groups, kernel...].
     channels_per_group, filters_per_group = c // groups, f // groups
     images = transpose(
         builder, reshape(builder, x, [n, groups, channels_per_group, *x.shape[2:]]), [2, 1, 0, *range(3, x.rank + 1)]
