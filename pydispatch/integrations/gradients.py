@@ -158,17 +158,16 @@ def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
     positions_in_known = _operands(value, function, rule, derivative.function)
     gradients_of_results = function.outputs  # of the same types
     known = [*function.inputs, *function.outputs, *gradients_of_results]
+    subject = f"the derivative '{rule.name}' of '{value.name}'"
     expected = [known[position] for position in positions_in_known]
-    if [_kind(argument) for argument in derivative.function.inputs] != [_kind(argument) for argument in expected]:
-        types = ", ".join(str(argument.type) for argument in derivative.function.inputs)
+    if not _have_equal_kinds(derivative.function.inputs, expected):
         raise InvalidArgumentError(
-            f"the derivative '{rule.name}' of '{value.name}' takes ({types}); expected {_expected(value)}, "
-            f"({', '.join(str(argument.type) for argument in expected)})"
+            f"{subject} takes ({_types_text(derivative.function.inputs)}); expected {_expected(value)}, "
+            f"({_types_text(expected)})"
         )
-    if [_kind(result) for result in derivative.function.outputs] != [_kind(function.inputs[n]) for n in positions]:
+    if not _have_equal_kinds(derivative.function.outputs, [function.inputs[n] for n in positions]):
         raise InvalidArgumentError(
-            f"the derivative '{rule.name}' of '{value.name}' gives "
-            f"({', '.join(str(v.type) for v in derivative.function.outputs)}); expected the gradients of "
+            f"{subject} gives ({_types_text(derivative.function.outputs)}); expected the gradients of "
             f"{', '.join(names)}, of their types"
         )
     return LoadedFunction(function, Gradient(derivative, operands=positions_in_known, positions=positions), batches)
@@ -234,6 +233,16 @@ def _expected(value: Rule) -> str:
 def _kind(value: Any) -> tuple[Any, int]:
     """Return (element type, rank) of an argument or a result; the rank of a number is 0."""
     return value.dtype, len(value.shape or ())
+
+
+def _have_equal_kinds(values: Sequence[Any], expected: Sequence[Any]) -> bool:
+    """Return whether arguments or results have the element types and ranks of the expected ones, in order."""
+    return [_kind(value) for value in values] == [_kind(value) for value in expected]
+
+
+def _types_text(values: Sequence[Any]) -> str:
+    """Return the types of arguments or results as text, for an error."""
+    return ", ".join(str(value.type) for value in values)
 
 
 def _types(function: Rule) -> dict[str, TensorType]:

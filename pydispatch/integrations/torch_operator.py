@@ -309,11 +309,8 @@ def _vmap(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: Se
             *(arg if dim is None else arg.movedim(dim, 0) for arg, dim in zip(args, dims, strict=True))
         )
         return results, (0,) * len(results) if isinstance(results, (tuple, list)) else 0
-    if info.batch_size == 0:  # no call shows the shapes of the results: they are computed for arguments without data
-        elements = [arg if dim is None else arg.new_empty(arg.movedim(dim, 0).shape[1:])
-                    for arg, dim in zip(args, dims, strict=True)]  # fmt: skip
-        empty = [result.new_empty((0, *result.shape)) for result in function._empty_results(elements)]
-        return (empty[0], 0) if len(empty) == 1 else (tuple(empty), (0,) * len(empty))
+    if info.batch_size == 0:
+        return _results_of_no_elements(function, dims, args)
     results = [
         function.op(*(arg if dim is None else arg.select(dim, i) for arg, dim in zip(args, dims, strict=True)))
         for i in range(info.batch_size)
@@ -321,6 +318,21 @@ def _vmap(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: Se
     if not isinstance(results[0], (tuple, list)):
         return torch.stack(results), 0
     return tuple(map(torch.stack, zip(*results, strict=True))), (0,) * len(results[0])
+
+
+def _results_of_no_elements(
+    function: TorchFunction, dims: Sequence[int | None], args: Sequence[Any]
+) -> tuple[Any, Any]:  # fmt: skip
+    """Return the results for a batch without elements, and their batch dimensions.
+
+    No call shows the shapes of the results, which are computed for arguments without data.
+    """
+    elements = [
+        arg if dim is None else arg.new_empty(arg.movedim(dim, 0).shape[1:])
+        for arg, dim in zip(args, dims, strict=True)
+    ]
+    empty = [result.new_empty((0, *result.shape)) for result in function._empty_results(elements)]
+    return (empty[0], 0) if len(empty) == 1 else (tuple(empty), (0,) * len(empty))
 
 
 def _fake_results(name: str, args: Sequence[Any]) -> Any:

@@ -118,6 +118,7 @@ class AcceleratorFunction(Submitted, Callee):
         if scalars or not self._has_one_tensor_result:
             constants, fill_patterns, values = self._evaluate_scalars(plan, record, scalars)
             results = values
+        # Find or acquire the memory of each buffer: results, constants, transients and arguments.
         blocks: Blocks = [None] * record.count
         staged: list[Any] = []  # blocks to release after the run
         try:

@@ -222,22 +222,7 @@ class Batch(ThreadBatch):
 
         Else threads whose warps are incomplete are parked, and the others run the block now: the caller is done.
         """
-        assert block.sync is not None
-        frame = group.acquire_frame()
-        if frame.is_partial:
-            frame.load_registers(block)
-        mask_slot = block.sync.mask_slot
-        lanes = self.lane_numbers()[frame.threads]
-        is_present = np.zeros(self.warps * WARP_LANES, bool)
-        is_present[lanes] = True
-        is_living = np.zeros(self.warps * WARP_LANES, bool)
-        is_living[self.lane_numbers()[self.alive]] = True
-        # One 32-bit word for each warp, with a bit for each lane.
-        present_lanes = np.packbits(is_present, bitorder="little").view("<u4")
-        living_lanes = np.packbits(is_living, bitorder="little").view("<u4")
-        warp = lanes >> LANE_BITS
-        awaited = living_lanes[warp] if mask_slot is None else living_lanes[warp] & frame.regs[mask_slot]
-        is_complete = (awaited & ~present_lanes[warp]) == 0
+        is_complete = self._find_complete(group, block)
         if is_complete.all():
             return True
         # Lanes go on if all lanes that their masks name are here.
@@ -251,6 +236,27 @@ class Batch(ThreadBatch):
             self._ready[key] = complete  # not make_ready(), which would merge it with the parked lanes
             self._run_met_block(key)  # these lanes need not wait again
         return False
+
+    def _find_complete(self, group: ThreadGroup, block: CodeBlock) -> Any:
+        """Return for each thread of a group whether all living lanes that it waits for are in the group, bool [size].
+
+        These are the lanes in its mask, or all lanes of its warp without one.
+        """
+        assert block.sync is not None
+        frame = group.acquire_frame()
+        if frame.is_partial:
+            frame.load_registers(block)
+        lanes, mask_slot = self.lane_numbers()[frame.threads], block.sync.mask_slot
+        present_lanes, living_lanes = self._words_of(lanes), self._words_of(self.lane_numbers()[self.alive])
+        warp = lanes >> LANE_BITS
+        awaited = living_lanes[warp] if mask_slot is None else living_lanes[warp] & frame.regs[mask_slot]
+        return (awaited & ~present_lanes[warp]) == 0
+
+    def _words_of(self, lanes: Any) -> Any:
+        """Return a 32-bit word for each warp of the batch, in which the bits of `lanes` (warp * 32 + lane) are set."""
+        is_set = np.zeros(self.warps * WARP_LANES, bool)
+        is_set[lanes] = True
+        return np.packbits(is_set, bitorder="little").view("<u4")
 
     def _run_met_block(self, key: GroupKey) -> None:
         """Run the block of a ready group whose warps are complete, and make the group ready for the next block.
