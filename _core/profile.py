@@ -154,18 +154,19 @@ class Measured:
             runs: How often the function runs each command in one call.
         """
         result: list[Timing] = []
-        last = (0, 0)  # span of the command before, in the last run
+        span_before = (0, 0)  # of the command before, in the last run
         for index, command in self.commands:
-            flops = flops_of(command, stated, self.constants)
-            if self.spans[-1][index] == last and last[0] != last[1]:  # empty ones do not belong together
-                first, part = result.pop(), timing_of(self.lines[index], 0.0, command, flops, runs)
-                result.append(first.together(part, f"{first.command}, then {part.command}", first.runs))
+            flops, line, span = flops_of(command, stated, self.constants), self.lines[index], self.spans[-1][index]
+            if span == span_before and span[0] != span[1]:  # equal empty spans belong to separate commands
+                # One timing for this command and those before: its time is in the span that they share.
+                before, own = result.pop(), timing_of(line, 0.0, command, flops, runs)
+                result.append(before.together(own, f"{before.command}, then {own.command}", before.runs))
             else:
-                own = [run[index] for run in self.spans]
-                seconds = seconds_of([(end - begin) * 1e-9 for begin, end in own])
-                moving = sum(span != SKIPPED for span in own) / len(own)
-                result.append(timing_of(self.lines[index], seconds, command, flops, runs, moving))
-            last = self.spans[-1][index]
+                spans = [run[index] for run in self.spans]
+                seconds = seconds_of([(end - begin) * 1e-9 for begin, end in spans])
+                moving = sum(span != SKIPPED for span in spans) / len(spans)
+                result.append(timing_of(line, seconds, command, flops, runs, moving))
+            span_before = self.spans[-1][index]
         return result
 
     def busy(self, run: int) -> float:
