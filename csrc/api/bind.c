@@ -6,6 +6,7 @@
 
 static const char* name_of(const pyd_api_call_t* call) { return call->entry->info.name; }
 
+// Returns the failure of |function| for a call that is running.
 pyd_status_t pyd_api_call_refuse_busy(const pyd_api_call_t* call, const char* function) {
   return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                          "%s: this call of '%s' is running in another thread or in flight; "
@@ -255,6 +256,7 @@ static pyd_status_t route_one(pyd_api_call_t* call, pyd_api_buffer_t* buffer, bo
   return status;
 }
 
+// Chooses where kernels find argument |index|: its memory, or a temporary block. Returns the address.
 pyd_status_t pyd_api_call_route_argument(pyd_api_call_t* call, uint32_t index, void** out_data) {
   pyd_api_buffer_t* buffer = &call->arguments[index];
   return route_one(call, buffer, cannot_be_used_in_place(buffer), out_data);

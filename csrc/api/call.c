@@ -242,6 +242,7 @@ pyd_status_t pyd_api_call_enter(pyd_api_call_t* call, const char* function) {
   return status;
 }
 
+// Ends the use of a call by a run, so that another run may enter it.
 void pyd_api_call_leave(pyd_api_call_t* call) {
   atomic_store_explicit(&call->is_busy, false, memory_order_release);
   pyd_api_call_release(call);
@@ -267,6 +268,7 @@ static pyd_status_t run(pyd_api_call_t* call, const char* function, const pyd_in
 
 pyd_status_t pyd_api_call_run(pyd_api_call_t* call) { return run(call, "call_run", NULL); }
 
+// Runs a call on this thread and its device's threads until its end, or until |interrupt| requests one.
 pyd_status_t pyd_api_call_run_until(pyd_api_call_t* call, const pyd_api_interrupt_t* interrupt) {
   if (!interrupt) return run(call, "call_run_until", NULL);
   pyd_interrupt_t asked;

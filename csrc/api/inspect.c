@@ -61,6 +61,7 @@ uint32_t pyd_api_program_host_command_count(const pyd_api_program_t* program) {
   return program ? pyd_program_command_count(program->program) : 0;
 }
 
+// Returns the name of host command |index| of a program.
 pyd_api_text_t pyd_api_program_host_command(const pyd_api_program_t* program, uint32_t index) {
   if (index >= pyd_api_program_host_command_count(program)) return (pyd_api_text_t){NULL, 0};
   return text_of(pyd_program_command(program->program, index)->name);

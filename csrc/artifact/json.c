@@ -201,6 +201,7 @@ bool pyd_json_number(pyd_json_t* json, uint64_t* out_number) {
   return !json->fault;
 }
 
+// Reads true or false; another value is a fault.
 bool pyd_json_bool(pyd_json_t* json, bool* out_value) {
   *out_value = take_word(json, "true");
   return *out_value || take_word(json, "false") || pyd_json_refuse(json, "true or false");
@@ -262,6 +263,7 @@ void pyd_json_skip(pyd_json_t* json) {
   }
 }
 
+// Requires the end of the text, after its only value.
 void pyd_json_finish(pyd_json_t* json) {
   pyd_json_skip_space(json);
   if (json->at < json->size) pyd_json_refuse(json, "nothing after the value");

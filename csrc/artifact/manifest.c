@@ -277,6 +277,7 @@ static void sort_functions(reader_t* r) {
   }
 }
 
+// Returns whether a function of the manifest has the name, by binary search.
 bool pyd_manifest_has_function(const pyd_manifest_t* manifest, pyd_string_t name) {
   return manifest->function_count &&
          bsearch(&name, manifest->functions, manifest->function_count, sizeof(name), compare_strings);

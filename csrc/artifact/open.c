@@ -27,6 +27,7 @@ typedef struct printable_s {
   char text[kMessageName + 4];  // "..." and a 0 may follow
 } printable_t;
 
+// Returns a name with its unprintable bytes replaced, for messages.
 static printable_t printable(const char* name, size_t length) {
   printable_t result;
   size_t kept = length < kMessageName ? length : kMessageName;
@@ -250,6 +251,7 @@ const pyd_artifact_member_t* pyd_artifact_find(const pyd_artifact_t* artifact, c
   return NULL;
 }
 
+// Compares the bytes of a member with its checksum. CORRUPT if they differ.
 pyd_status_t pyd_artifact_verify(const pyd_artifact_member_t* member) {
   uint32_t actual = pyd_crc32(0, member->data.data, member->data.size);
   if (actual == member->crc32) return PYD_STATUS_OK;

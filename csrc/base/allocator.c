@@ -34,6 +34,7 @@ void* pyd_allocate(const pyd_allocator_t* allocator, size_t size) {
   return NULL;
 }
 
+// Allocates memory as pyd_allocate() does, and sets all bytes to 0.
 void* pyd_allocate_zeroed(const pyd_allocator_t* allocator, size_t size) {
   if (!pyd_allocator_is_given(allocator)) return calloc(1, size);
   void* memory = pyd_allocate(allocator, size);

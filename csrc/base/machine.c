@@ -4,6 +4,7 @@
 
 #include "pydispatch/elf.h"
 
+// Returns the name of an ELF machine, such as "x86_64"; NULL if it is not known.
 const char* pyd_elf_machine_name(uint32_t machine) {
   switch (machine) {
     case PYD_ELF_MACHINE_X86_64: return "x86_64";

@@ -66,6 +66,7 @@ static pyd_status_t make(pyd_code_t code, const int64_t* values, const char* for
   return payload;
 }
 
+// Creates a status with a printf-style text. Without memory the text is dropped and the code kept.
 pyd_status_t pyd_status_make(pyd_code_t code, const char* format, ...) {
   va_list args;
   va_start(args, format);
@@ -157,6 +158,7 @@ pyd_code_t pyd_status_code(pyd_status_t status) { return status ? status->code :
 
 const char* pyd_status_text(pyd_status_t status) { return status ? status->text : ""; }
 
+// Returns the five numbers that are attached to a status, all zero if there are none.
 const int64_t* pyd_status_values(pyd_status_t status) {
   static const int64_t kNone[5] = {0};
   return status ? status->values : kNone;

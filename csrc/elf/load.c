@@ -152,6 +152,7 @@ static void finalise(const pyd_elf_module_t* module) {
   if (module->fini) call(module->bias + module->fini);
 }
 
+// Runs the finalisers of an initialised module and unmaps it.
 void pyd_elf_module_unload(pyd_elf_module_t* module) {
   if (module->is_initialised) finalise(module);  // else no code of it has to be undone
   pyd_elf_mapping_release(module->mapping);

@@ -104,6 +104,7 @@ pyd_status_t pyd_elf_mapping_make(const pyd_elf_view_t* views, uint32_t count, p
   return st;
 }
 
+// Drops the reference of one module; the last one releases the memory.
 void pyd_elf_mapping_release(pyd_elf_mapping_t* mapping) {
   if (!mapping || atomic_fetch_sub_explicit(&mapping->users, 1, memory_order_acq_rel) != 1) return;
   pyd_mem_release(mapping->memory, mapping->size);

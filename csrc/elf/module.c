@@ -13,6 +13,7 @@ static const pyd_elf_memory_t* find_memory(const pyd_elf_module_t* module, uint6
   return NULL;
 }
 
+// Returns whether |address| is in bytes that the file stores in an executable segment.
 bool pyd_elf_module_is_code(const pyd_elf_module_t* module, uint64_t address) {
   const pyd_elf_memory_t* memory = find_memory(module, address, 1);
   return memory && memory->is_code && address - memory->address < memory->stored;
@@ -22,6 +23,7 @@ bool pyd_elf_module_holds(const pyd_elf_module_t* module, const void* address, u
   return size == 0 || find_memory(module, (uintptr_t)address, size) != NULL;
 }
 
+// Returns whether |text| is a string that ends inside its segment, after |limit| bytes at most.
 bool pyd_elf_module_holds_text(const pyd_elf_module_t* module, const char* text, uint64_t limit) {
   const pyd_elf_memory_t* memory = find_memory(module, (uintptr_t)text, 1);
   if (!memory) return false;

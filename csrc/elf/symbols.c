@@ -10,6 +10,7 @@
 
 #define MAX_LISTED 8  // names in a message
 
+// Returns the name of a symbol; "" if it has none.
 const char* pyd_elf_view_symbol_name(const pyd_elf_view_t* view, uint64_t index) {
   uint32_t name = pyd_load_u32(view->symtab.bytes + index * PYD_ELF_SYM_SIZE + SYM_NAME);
   return name < view->strtab.size ? (const char*)view->strtab.bytes + name : "";
@@ -97,6 +98,7 @@ static bool read_symbol(const pyd_elf_module_t* module, uint64_t index, pyd_elf_
   return true;
 }
 
+// Reads symbol |index|. Returns false unless it is a defined global or weak symbol.
 bool pyd_elf_module_symbol_at(const pyd_elf_module_t* module, uint64_t index, pyd_elf_symbol_t* out_symbol) {
   bool found = read_symbol(module, index, out_symbol) &&
                pyd_elf_module_holds_text(module, out_symbol->name, PYD_ELF_MAX_LISTED_NAME);
@@ -161,6 +163,7 @@ static void* find_sysv(const pyd_elf_module_t* module, const char* name) {
   return NULL;
 }
 
+// Returns the address of a defined global or weak symbol; NULL if there is none.
 void* pyd_elf_module_symbol(const pyd_elf_module_t* module, const char* name) {
   if (!module->memory) return NULL;
   return module->hash_is_gnu ? find_gnu(module, name) : find_sysv(module, name);

@@ -16,11 +16,13 @@ const pyd_elf_segment_t* pyd_elf_view_segment(const pyd_elf_view_t* view, uint64
   return NULL;
 }
 
+// Returns whether |vaddr| is in bytes that the file stores in an executable segment.
 bool pyd_elf_view_is_code(const pyd_elf_view_t* view, uint64_t vaddr) {
   const pyd_elf_segment_t* segment = pyd_elf_view_segment(view, vaddr, 1);
   return segment && (segment->flags & PF_X) && vaddr - segment->vaddr < segment->file_size;
 }
 
+// Returns how many bytes from |vaddr| on the file stores, up to the end of the segment.
 uint64_t pyd_elf_view_bytes_left(const pyd_elf_view_t* view, uint64_t vaddr) {
   const pyd_elf_segment_t* segment = pyd_elf_view_segment(view, vaddr, 1);
   uint64_t offset = segment ? vaddr - segment->vaddr : 0;

@@ -9,6 +9,7 @@
 #define CORRUPT(...) pyd_status_make(PYD_CODE_CORRUPT, "FatELF: " __VA_ARGS__)
 #define UNSUPPORTED(...) pyd_status_make(PYD_CODE_UNSUPPORTED, "FatELF: " __VA_ARGS__)
 
+// Returns whether |file| begins like a FatELF archive.
 bool pyd_fatelf_is(pyd_span_t file) {
   const uint8_t* magic = pyd_span_get(file, 0, 4);
   return magic && pyd_load_u32(magic) == PYD_FATELF_MAGIC;

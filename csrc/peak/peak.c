@@ -40,6 +40,7 @@ static int32_t multiply_add(void* self, uint32_t worker, uint64_t begin, uint64_
   return 0;
 }
 
+// Measures the operations per second of multiply-adds of f32 in registers, on all workers.
 double pyd_peak_flops(pyd_sched_t* sched) {
   const pyd_loops_t* loops = pyd_loops();
   uint64_t count = (uint64_t)pyd_sched_workers(sched) * kPiecesPerWorker;

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+// Returns the number of the CPU that runs the calling thread.
 uint32_t pyd_affinity_cpu(void) {
   const int cpu = sched_getcpu();
   return cpu < 0 ? PYD_AFFINITY_UNKNOWN : (uint32_t)cpu;
@@ -10,6 +11,7 @@ uint32_t pyd_affinity_cpu(void) {
 
 bool pyd_affinity_is_supported(void) { return true; }
 
+// Reads the affinity mask of a thread. Returns false if it does not fit.
 bool pyd_affinity_get(const pyd_thread_t* thread, pyd_cpu_set_t* out_cpus) {
   *out_cpus = (pyd_cpu_set_t){{0}};  // the call writes no more than the mask of the kernel
   return pthread_getaffinity_np(thread->handle, sizeof(*out_cpus), (cpu_set_t*)out_cpus) == 0;

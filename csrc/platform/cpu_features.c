@@ -36,6 +36,7 @@ void pyd_cpu_features(uint64_t* out_bits, size_t words) {
   }
 }
 
+// Returns the bit of a feature in word 0 of pyd_cpu_query(); -1 if it has none.
 int pyd_cpu_feature_bit(const char* name) {
   for (size_t i = 0; i < pyd_cpu_feature_count; ++i) {
     if (strcmp(pyd_cpu_feature_table[i].name, name) == 0) return pyd_cpu_feature_table[i].abi_bit;  // or -1

@@ -41,6 +41,7 @@ bool pyd_plugin_bridge(pyd_plugin_t* plugin, pyd_import_fn_t* function, void** c
 
 #else  // host and embedded code have one calling convention
 
+// Replaces a function of embedded code, with its context, by a bridge that host code may call.
 bool pyd_plugin_bridge(pyd_plugin_t* plugin, pyd_import_fn_t* function, void** context) {
   (void)plugin, (void)function, (void)context;
   return true;

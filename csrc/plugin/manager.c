@@ -26,6 +26,7 @@ static pyd_provider_list_t* allocate(uint32_t count) {
   return list;
 }
 
+// Drops a reference to an immutable list of providers; the last one releases the providers.
 void pyd_provider_list_release(pyd_provider_list_t* list) {
   if (!list || atomic_fetch_sub_explicit(&list->references, 1, memory_order_acq_rel) != 1) return;
   for (uint32_t i = 0; i < list->count; ++i) pyd_provider_release(list->items[i]);

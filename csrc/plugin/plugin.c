@@ -7,6 +7,7 @@
 #include "pydispatch/artifact.h"
 #include "pydispatch/fatelf.h"
 
+// Returns the name of a kind: "auto", "system", "embedded" or "static".
 const char* pyd_plugin_kind_name(pyd_plugin_kind_t kind) {
   static const char* const kNames[] = {"auto", "system", "embedded", "static"};
   return (unsigned)kind < sizeof(kNames) / sizeof(kNames[0]) ? kNames[kind] : "unknown";
@@ -25,6 +26,7 @@ static APART pyd_plugin_status_t embedded_load(const pyd_plugin_t* plugin, const
   return function(pyd_plugin_environment(plugin->kind), options->param_count, options->params, out_self);
 }
 
+// Calls the unload function of an embedded plug-in, in the calling convention of its code.
 static APART void embedded_unload(const pyd_plugin_t* plugin) {
   pyd_embedded_unload_fn_t function = (pyd_embedded_unload_fn_t)plugin->table->unload;
   function(plugin->self);
@@ -159,6 +161,7 @@ static pyd_status_t attach_system(pyd_plugin_t* plugin, pyd_span_t file, const c
   return status;
 }
 
+// Returns whether |text| ends with |end|.
 static bool ends_with(const char* text, const char* end) {
   size_t length = strlen(text), end_length = strlen(end);
   return length >= end_length && memcmp(text + length - end_length, end, end_length) == 0;
@@ -280,6 +283,7 @@ pyd_plugin_t* pyd_plugin_retain(pyd_plugin_t* plugin) {
   return plugin;
 }
 
+// Drops a reference; the last one calls the plug-in's unload function and unmaps its code.
 void pyd_plugin_release(pyd_plugin_t* plugin) {
   // What other holders did with the plugin comes before it is unloaded.
   if (plugin && atomic_fetch_sub_explicit(&plugin->references, 1, memory_order_acq_rel) == 1) destroy(plugin);

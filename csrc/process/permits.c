@@ -22,6 +22,7 @@ static void create(void) {
   permits = NULL;
 }
 
+// Returns the compute permits of the process, created by the first call; NULL if that failed.
 pyd_permits_t* pyd_process_permits(void) {
   pthread_once(&once, create);
   return permits;

@@ -102,6 +102,7 @@ pyd_status_t pyd_derived_create(const pyd_program_t* program, pyd_sched_t* sched
   return PYD_STATUS_OK;
 }
 
+// Frees the derived constants of a program.
 void pyd_derived_free(pyd_derived_t* derived) {
   if (!derived) return;
   release_after(derived, (constant_memory_t){0});

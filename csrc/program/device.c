@@ -37,6 +37,7 @@ pyd_status_t pyd_program_set_device_executable(pyd_program_t* program, uint32_t 
 }
 
 uint32_t pyd_program_export_count(const pyd_program_t* program) { return program->export_count; }
+// Describes export |index| of the program for devices.
 void pyd_program_export(const pyd_program_t* program, uint32_t index, pyd_export_info_t* out_info) {
   const pyd_export_t* export = &program->exports[index];
   *out_info = (pyd_export_info_t){export->executable, export->ordinal, export->name, export->constant_count,
@@ -63,6 +64,7 @@ void pyd_plan_command(const pyd_plan_t* plan, uint32_t index, pyd_command_info_t
   if (type->inform) type->inform(plan, command, out_info);
 }
 
+// Describes the range of a buffer that slot |slot| of a command uses.
 void pyd_plan_command_slot(const pyd_plan_t* plan, uint32_t index, uint32_t slot, pyd_command_slot_t* out_slot) {
   const pyd_plan_slot_t* range = &plan->slots[plan->commands[index].first_slot + slot];
   *out_slot = (pyd_command_slot_t){range->buffer, range->offset, range->length};
@@ -144,6 +146,7 @@ const pyd_program_t* pyd_plan_program(const pyd_plan_t* plan) { return plan->pro
 uint32_t pyd_plan_function(const pyd_plan_t* plan) { return (uint32_t)(plan->fn - plan->program->functions); }
 const pyd_program_function_t* pyd_plan_function_info(const pyd_plan_t* plan) { return &plan->fn->info; }
 const int64_t* pyd_plan_dims(const pyd_plan_t* plan) { return plan->dims; }
+// Returns the scalar arguments for which the plan was created.
 const uint64_t* pyd_plan_scalars(const pyd_plan_t* plan, uint32_t* out_count) {
   *out_count = plan->fn->scalar_count;
   return plan->scalars;

@@ -5,6 +5,7 @@
 
 enum { kAskNanoseconds = 50000000 };  // interval at which a waiting thread polls its interrupt
 
+// Opens a new gate. |sched|: the scheduler whose threads may work for its holder.
 void pyd_gate_init(pyd_gate_t* gate, pyd_sched_t* sched) {
   *gate = (pyd_gate_t){.sched = sched};
   if (sched) gate->scopes = pyd_sched_scopes(sched);
@@ -19,6 +20,7 @@ void pyd_gate_destroy(pyd_gate_t* gate) {
 
 void pyd_gate_fork_prepare(pyd_gate_t* gate) { pthread_mutex_lock(&gate->mutex); }
 void pyd_gate_fork_done(pyd_gate_t* gate) { pthread_mutex_unlock(&gate->mutex); }
+// Restores the gate in the child of a fork, where only the forking thread exists.
 void pyd_gate_fork_child(pyd_gate_t* gate) {
   // All threads but the forking one are gone. It is the holder only when a kernel of its call forks, and then stays so.
   pthread_cond_init(&gate->is_open, NULL);

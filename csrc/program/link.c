@@ -4,6 +4,7 @@
 
 #include "program/internal.h"
 
+// Links the result of query |index|.
 void pyd_program_set_query(pyd_program_t* program, uint32_t index, bool found, uint64_t value) {
   if (index >= program->query_count) return;
   program->query_links[index].found = found;
@@ -192,6 +193,7 @@ void pyd_program_set_allocator(pyd_program_t* program, const pyd_allocator_t* al
   program->allocator = *allocator;
 }
 
+// Sets how the chains of a program run, before its first plan.
 void pyd_program_set_chains(pyd_program_t* program, pyd_chain_options_t options) {
   const uint64_t max_cache_bytes = UINT64_C(1) << 32;  // keeps the sums of plan/chain.c far below 2^64
   program->chains = options;

@@ -41,6 +41,7 @@ static bool fits(pyd_field_t field, uint32_t value) {
   return false;
 }
 
+// Returns whether the opcode and the modifier of an instruction exist.
 bool pyd_insn_is_valid(const pyd_insn_t* insn) {
   if (insn->op >= PYD_OPCODE_COUNT) return false;
   const pyd_opcode_t* op = pyd_opcode(insn);

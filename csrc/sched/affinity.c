@@ -53,6 +53,7 @@ static bool assign_cpus(pyd_sched_t* sched) {
   return has_memory;
 }
 
+// Reads the CPUs of the machine, and with |has_affinity| assigns one to each worker. Returns false without memory.
 bool pyd_sched_read_machine(pyd_sched_t* sched, bool has_affinity) {
   sched->machine = read_topology(&sched->machine_count);
   return sched->machine && (!has_affinity || assign_cpus(sched));

@@ -7,6 +7,7 @@
 
 #include "sched/task.h"
 
+// Resets the threads and tasks that may block to none, at creation and in the child of a fork.
 void pyd_blocking_reset(pyd_sched_t* sched) {
   sched->blocking = (pyd_blocking_pool_t){.queued = 0};
   pthread_cond_init(&sched->blocking.has_work, NULL);

@@ -32,6 +32,7 @@ bool pyd_sched_destroy_later(pyd_sched_t* sched) {
   return true;
 }
 
+// Runs a pool thread from its start to its end, as the start function of the scheduler's own threads.
 void pyd_sched_thread_main(void* argument) {
   pyd_sched_thread_t* self = argument;
   pyd_sched_t* sched = self->sched;

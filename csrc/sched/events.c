@@ -16,6 +16,7 @@ void pyd_sched_trace_idle(pyd_sched_thread_t* self) {
   if (pyd_trace_is_on(sched->trace)) pyd_sched_trace_end(sched, PYD_TRACE_IDLE, begin, 0);
 }
 
+// Records the worker number of a thread that leaves the pool, as it may have exited when the trace ends.
 void pyd_sched_trace_exit(const pyd_sched_thread_t* self) {
   const pyd_sched_t* sched = self->sched;
   if (pyd_trace_is_on(sched->trace)) pyd_trace_label(sched->trace, pyd_trace_this_thread(), self->worker);

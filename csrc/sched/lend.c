@@ -56,6 +56,7 @@ pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until) {
   return PYD_STATUS_OK;
 }
 
+// Waits until no thread is donated. The caller holds the lifecycle mutex and is closing the scheduler.
 void pyd_sched_await_lent(pyd_sched_t* sched) {
   if (!sched->options.are_lent) return;
   while (atomic_load_explicit(&sched->started, memory_order_relaxed))

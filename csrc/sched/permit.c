@@ -88,6 +88,7 @@ pyd_permits_t* pyd_permits_create(void) {
   return permits;
 }
 
+// Frees the permits after the last scheduler that uses them is destroyed.
 void pyd_permits_destroy(pyd_permits_t* permits) {
   if (!permits) return;
   pthread_mutex_destroy(&permits->mutex);

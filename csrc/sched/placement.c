@@ -72,6 +72,7 @@ static bool any_occupied(const pyd_sched_thread_t* thread, bool (*visit)(void* c
 // Visitors of any_occupied(). is_same() stops at the CPU that |cpu|, a uint32_t, holds; add_to_set() collects all.
 static bool is_same(void* cpu, uint32_t other) { return *(uint32_t*)cpu == other; }
 
+// Adds a CPU to a set, as the callback of a walk over CPUs.
 static bool add_to_set(void* set, uint32_t cpu) {
   pyd_cpu_set_add(set, cpu);
   return false;

@@ -37,6 +37,7 @@ static bool push_blocking(pyd_task_t* task) {
   return false;
 }
 
+// Appends |task| to the queue of its priority and makes it QUEUED. The caller holds the mutex.
 void pyd_task_push(pyd_task_t* task) {
   if (task->is_blocking) task->is_blocking = push_blocking(task);  // if no such thread can run it, a pool thread does
   if (!task->is_blocking) append(list_of(task), task);
@@ -53,6 +54,7 @@ pyd_task_t* pyd_task_pop(pyd_task_list_t* list) {
   return task;
 }
 
+// Removes and returns the next task for pool threads; NULL without one.
 pyd_task_t* pyd_task_take(pyd_sched_t* sched) {
   pyd_task_lock(sched);
   pyd_task_t* task = pyd_task_pop(&sched->queue.ready);

@@ -221,6 +221,7 @@ pyd_status_t pyd_sched_stop(pyd_sched_t* sched) {
   return PYD_STATUS_OK;
 }
 
+// Joins the threads and frees the scheduler; on one of its own threads, lets that thread do it when it leaves the pool.
 void pyd_sched_destroy(pyd_sched_t* sched) {
   if (!sched || pyd_sched_destroy_later(sched)) return;  // a thread of the scheduler destroys it when it exits
   pyd_status_free(pyd_sched_stop(sched));

@@ -258,8 +258,7 @@ static bool complete_if_lost_in_fork(pyd_task_t* task) {
       pyd_task_state(task) == PYD_TASK_NEW)
     return false;
   task->status = pyd_status_make(PYD_CODE_INTERRUPTED,
-                                 "the call was submitted before this process was forked; it ends in "
-                                 "the other one");
+                                 "the call was submitted before this process was forked; it ends in the other one");
   atomic_store_explicit(&task->is_cancelled, 1, memory_order_relaxed);
   atomic_store_explicit(&task->state, PYD_TASK_DONE, memory_order_release);
   return true;
@@ -301,6 +300,7 @@ static bool add_to_live(pyd_task_t* task, const pyd_submit_options_t* options) {
   return unblock(task);  // drops the 1 that |pending| began with
 }
 
+// Submits |task| to the threads of its scheduler, after the tasks that |options| names. NULL: without options.
 pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* options) {
   static const pyd_submit_options_t kPlain = {.priority = PYD_PRIORITY_NORMAL};
   pyd_sched_t* sched = task->sched;

@@ -57,6 +57,7 @@ pyd_status_t pyd_trace_create(pyd_trace_t** out_trace) {
   return PYD_STATUS_OK;
 }
 
+// Frees a list of tracks with their events.
 static void free_tracks(tracks_t* tracks) {
   free(tracks->words);
   pyd_aligned_free(tracks->tracks);
@@ -215,6 +216,7 @@ void pyd_trace_record_for(pyd_trace_t* trace, uint64_t thread, const pyd_trace_e
   atomic_store_explicit(&track->owner, thread << 1, memory_order_release);
 }
 
+// Records an event of the calling thread, from |event->begin| until now.
 void pyd_trace_record(pyd_trace_t* trace, const pyd_trace_event_t* event, const char* name, size_t name_length) {
   pyd_trace_event_t ended;
   memcpy(&ended, event, kNameOffset);
@@ -244,6 +246,7 @@ static const tracks_t* tracks_now(pyd_trace_t* trace) {
   return atomic_load_explicit(&((recorder_t*)trace)->now, memory_order_acquire);
 }
 
+// Returns the number of tracks, one per recorded thread.
 uint32_t pyd_trace_track_count(pyd_trace_t* trace) {
   const tracks_t* tracks = tracks_now(trace);
   return tracks ? tracks->count : 0;

@@ -19,6 +19,7 @@ static void record_failure(pyd_sched_slot_t* slot, uint32_t index, int32_t code)
   }
 }
 
+// Marks the job as interrupted, unless it has failed.
 void pyd_sched_interrupt(pyd_sched_slot_t* slot) {
   uint64_t none = PYD_SCHED_NO_FAILURE;
   atomic_compare_exchange_strong_explicit(&slot->failure, &none, PYD_SCHED_INTERRUPTED, memory_order_relaxed,
@@ -101,6 +102,7 @@ bool pyd_sched_leave_early(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   return true;
 }
 
+// Returns, after all participants have left, whether indices are left that no participant has run.
 bool pyd_sched_has_leftovers(const pyd_sched_t* sched, const pyd_sched_slot_t* slot) {
   if (!atomic_load_explicit(&slot->has_left_early, memory_order_relaxed) || has_failed(slot)) return false;
   for (uint32_t i = 0; i < sched->workers; ++i) {

@@ -134,6 +134,7 @@ const pyd_api_memory_t* pyd_standalone_parameter(const pyd_standalone_parameters
   return parameters->memories[index];
 }
 
+// Returns whether |bytes| are in a mapped file of parameters.
 bool pyd_standalone_is_mapped(const pyd_standalone_parameters_t* parameters, pyd_span_t bytes) {
   for (uint32_t i = 0; i < parameters->file_count; ++i) {
     if (pyd_file_is_mapped(&parameters->files[i].map, bytes)) return true;

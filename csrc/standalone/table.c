@@ -52,6 +52,7 @@ static bool read_name(const char* name, uint32_t* out_workers) {
   return !*digit && *out_workers;
 }
 
+// Opens a device by its name; the slot |device_open| of the table.
 static pyd_status_t device_open(const char* name, pyd_api_device_t** out_device) {
   pyd_sched_options_t options = {.spin_us = -1};
   if (!out_device) return pyd_api_null("device_open", "out_device");
@@ -64,6 +65,7 @@ static pyd_status_t device_open(const char* name, pyd_api_device_t** out_device)
                          name);
 }
 
+// Creates a CPU device with options; the slot |device_create| of the table.
 static pyd_status_t device_create(const pyd_api_device_options_t* options, pyd_api_device_t** out_device) {
   pyd_sched_options_t threads;
   pyd_allocator_t allocator;
@@ -92,6 +94,7 @@ static pyd_status_t load(const char* function, pyd_api_device_t* device, const p
   return options->path ? pyd_status_annotate(status, "%s: %s", options->path, pyd_status_text(status)) : status;
 }
 
+// Loads a program from a file; the slot |program_load_file| of the table.
 static pyd_status_t program_load_file(pyd_api_device_t* device, const char* path, pyd_api_program_t** out_program) {
   const pyd_api_load_t options = {.struct_size = sizeof(options), .path = path};
   return load("program_load_file", device, &options, out_program);

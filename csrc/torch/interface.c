@@ -40,6 +40,7 @@ const char* pyd_torch_dtype_name(pyd_torch_dtype_t dtype) {
   return kNames[dtype];
 }
 
+// Returns the type that a schema of PyTorch has for a number of a program; NULL if there is none.
 const char* pyd_torch_scalar_type(uint32_t dtype) {
   pyd_torch_dtype_t found = pyd_torch_dtype(dtype);
   if (found == PYD_TORCH_bool) return "bool";

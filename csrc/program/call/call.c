@@ -211,6 +211,7 @@ pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_poo
   return PYD_STATUS_OK;
 }
 
+// Frees a call; its plan remains.
 void pyd_call_free(pyd_call_t* call) {
   if (!call) return;
   if (call->plan->custom.commands) pyd_call_free_customs(call);
@@ -245,6 +246,7 @@ void pyd_call_bind_arg(pyd_call_t* call, uint32_t arg, const void* data) {
   bind(call, fn->args[arg].buffer, data);
 }
 
+// Binds the memory of a tensor result. Ignores scalars and unknown results.
 void pyd_call_bind_result(pyd_call_t* call, uint32_t result, void* data) {
   const pyd_function_t* fn = call->plan->fn;
   if (result >= fn->info.result_count || fn->info.results[result].kind != PYD_KIND_TENSOR) return;

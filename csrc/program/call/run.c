@@ -47,6 +47,7 @@ static pyd_status_t refuse(const pyd_call_t* call, const pyd_plan_step_t* step, 
   return pyd_command_type(command)->refuse(call, command, index, code);
 }
 
+// Returns the INTERRUPTED failure of a call.
 pyd_status_t pyd_call_interrupted(const pyd_call_t* call) {
   pyd_string_t name = call->plan->fn->info.name;
   return pyd_status_make(PYD_CODE_INTERRUPTED, "function '%.*s': the call was interrupted", (int)name.length,

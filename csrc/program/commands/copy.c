@@ -69,6 +69,7 @@ static pyd_status_t plan_copy(pyd_plan_t* plan, pyd_plan_command_t* command, con
   return PYD_STATUS_OK;
 }
 
+// Writes a copy for people. Implements pyd_command_type_t.describe.
 static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, char* text, size_t size) {
   const pyd_plan_slot_t* slot = &plan->slots[command->first_slot];
   char source[96], target[96];

@@ -128,6 +128,7 @@ static void mark(pyd_function_t* fn, const uint32_t* record) {
   }
 }
 
+// Returns the registers of a host command's scalars.
 static pyd_command_values_t values(const uint32_t* record) {
   const view_t view = read_record(record);
   return (pyd_command_values_t){view.constants, view.constant_count};
@@ -223,6 +224,7 @@ static pyd_status_t plan_custom(pyd_plan_t* plan, pyd_plan_command_t* out, const
   return status;
 }
 
+// Writes a host command for people. Implements pyd_command_type_t.describe.
 static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, char* text, size_t size) {
   const pyd_program_command_t* called = &plan->program->commands[command->command];
   snprintf(text, size, "host command '%.*s' with %u operands", STRING(called->name), called->operand_count);

@@ -87,11 +87,13 @@ static void mark(pyd_function_t* fn, const uint32_t* record) {
   }
 }
 
+// Returns the registers of a dispatch's constants.
 static pyd_command_values_t values(const uint32_t* record) {
   pyd_dispatch_view_t view = pyd_dispatch_view(record);
   return (pyd_command_values_t){view.constants, view.constant_count};
 }
 
+// Returns the register of a dispatch's export, and its bindings.
 static pyd_command_bindings_t bindings(const uint32_t* record) {
   pyd_dispatch_view_t view = pyd_dispatch_view(record);
   return (pyd_command_bindings_t){view.bindings, view.binding_count, view.export_reg};
@@ -226,6 +228,7 @@ static pyd_status_t plan_dispatch(pyd_plan_t* plan, pyd_plan_command_t* command,
   return status;
 }
 
+// Writes a dispatch for people, such as "dispatch @executable::@simple_mul 16x1x1".
 static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, char* text, size_t size) {
   const pyd_export_t* export = &plan->program->exports[command->export];
   pyd_string_t executable = plan->program->executables[export->executable].name;

@@ -2,6 +2,7 @@
 // buffers are used inside their lifetimes only. Takes linear time.
 #include "program/commands/command.h"
 
+// Checks that register |reg| exists and that an earlier instruction writes it.
 pyd_status_t pyd_verify_read(const pyd_verifier_t* v, uint32_t reg) {
   if (reg < v->fn->reg_count && v->fn->reg_flags[reg] & PYD_REG_WRITTEN) return PYD_STATUS_OK;
   return reg < v->fn->reg_count ? PYD_INSN_CORRUPT(v, "register %u is read before it is written", reg)

@@ -9,6 +9,7 @@
 
 typedef unsigned long long ull_t;
 
+// Returns whether |export| has a contract that reads constant |word| of a dispatch.
 bool pyd_contract_reads(const pyd_export_t* export, uint32_t word) {
   const pyd_function_t* contract = export->contract;
   return contract && word < contract->info.arg_count && contract->args[word].is_read;
@@ -141,6 +142,7 @@ uint64_t pyd_plan_written_bindings(const pyd_plan_t* plan, const pyd_plan_comman
   return evaluate_result(plan, command, PYD_CONTRACT_WRITTEN, UINT64_MAX);
 }
 
+// Returns whether the workgroups of a tile access only the |bytes| bytes of binding |index| that belong to the tile.
 bool pyd_plan_keeps_tile(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index, uint64_t bytes) {
   if (!plan->program->exports[command->export].contract) return true;
   // The second size of a binding: the bytes that belong to one workgroup; 0 if a workgroup may access all bytes.

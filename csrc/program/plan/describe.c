@@ -51,17 +51,20 @@ static uint32_t result_buffer(const pyd_plan_t* plan, uint32_t result) {
   return plan->fn->results[result].target;
 }
 
+// Returns the bytes of a tensor result; 0 for a scalar.
 uint64_t pyd_plan_result_bytes(const pyd_plan_t* plan, uint32_t result) {
   uint32_t buffer = result_buffer(plan, result);
   return buffer == PYD_NONE ? 0 : plan->buffer_bytes[buffer];
 }
 
+// Returns the alignment in bytes that kernels require of argument |arg|.
 uint32_t pyd_plan_arg_alignment(const pyd_plan_t* plan, uint32_t arg) {
   if (arg >= plan->fn->info.arg_count || plan->fn->info.args[arg].kind != PYD_KIND_TENSOR) return 1;
   uint32_t buffer = plan->fn->args[arg].buffer;
   return buffer == PYD_NONE ? 1 : plan->buffer_alignment[buffer];
 }
 
+// Returns the alignment in bytes that kernels require of a result.
 uint32_t pyd_plan_result_alignment(const pyd_plan_t* plan, uint32_t result) {
   uint32_t buffer = result_buffer(plan, result);
   return buffer == PYD_NONE ? 1 : plan->buffer_alignment[buffer];

@@ -253,6 +253,7 @@ pyd_status_t pyd_plan_create(const pyd_program_t* program, uint32_t function, co
   return PYD_STATUS_OK;
 }
 
+// Frees a plan, of which no call exists any more.
 void pyd_plan_free(pyd_plan_t* plan) {
   if (!plan) return;
   const pyd_allocator_t allocator = plan->allocator;

@@ -29,6 +29,7 @@ struct pyd_change_s {
   uint64_t saved_bytes;       // sum over this change and earlier ones of the same owner
 };
 
+// Returns whether bytes of |tensor| were changed in place by the running call.
 bool pyd_state_has_changed(const pyd_state_t* state, const pyd_tensor_t* tensor) {
   for (const pyd_change_t* change = state->changes; tensor && change; change = change->next) {
     if (change->owner == pyd_tensor_owner(tensor)) return true;

@@ -28,6 +28,7 @@ static void describe_cell(const pyd_cell_t* cell, uint32_t dtype, pyd_value_t* o
   out->bytes = tensor->bytes;
 }
 
+// Describes result |index| of a run. Returns false if there is none.
 bool pyd_invocation_result(const pyd_invocation_t* invocation, uint32_t index, pyd_value_t* out_value) {
   if (index >= invocation->p->info.result_count) return false;
   describe_cell(&invocation->results[index], invocation->p->info.results[index].dtype, out_value);
@@ -64,6 +65,7 @@ bool pyd_invocation_observed(const pyd_invocation_t* invocation, uint32_t index,
   return true;
 }
 
+// Returns the cell of |slot| for reading. INVALID_ARGUMENT if the slot is empty.
 pyd_status_t pyd_frame_read(const pyd_frame_t* frame, uint32_t slot, pyd_cell_t** out_cell) {
   *out_cell = &frame->slots[slot];
   if ((*out_cell)->is_set) return PYD_STATUS_OK;

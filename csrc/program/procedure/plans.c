@@ -5,6 +5,7 @@
 #include "program/procedure/state.h"
 #include "program/traced.h"
 
+// Frees an entry of the cache, with its plan and idle calls.
 void pyd_state_free_entry(pyd_state_entry_t* entry) {
   if (!entry) return;
   for (uint32_t i = 0; i < entry->idle_count; ++i) pyd_call_free(entry->idle[i]);

@@ -197,6 +197,7 @@ void pyd_state_commit(pyd_state_t* state, pyd_cell_t* cells) {
   for (uint32_t i = 0; i < state->program->global_count; ++i) pyd_cell_clear(&cells[i]);
 }
 
+// Undoes what a failed call has changed in place, so that globals have their old values.
 void pyd_state_abandon(pyd_state_t* state) {
   lock_both(state);
   pyd_state_undo_changes(state);

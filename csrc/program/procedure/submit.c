@@ -103,6 +103,7 @@ pyd_status_t pyd_procedure_submit(pyd_state_t* state, uint32_t procedure, const 
   return status;
 }
 
+// Takes the invocation of a completed task; NULL after a failure, or if it was taken before.
 pyd_invocation_t* pyd_procedure_take(pyd_task_t* task) {
   submission_t* s = pyd_task_payload(task);
   pyd_invocation_t* invocation = s->invocation;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Acquires a block of at least |bytes| bytes, on the device if there is one.
 pyd_status_t pyd_memory_acquire(pyd_memory_t memory, uint64_t bytes, void** out_block) {
   *out_block = NULL;
   return memory.device ? memory.device->acquire(memory.device->self, bytes, out_block)
