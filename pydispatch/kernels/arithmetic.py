@@ -97,6 +97,8 @@ def cast(writer: Writer, value: Number, type: str, what: str = "the value") -> S
             return writer.constant(bool(python_value), type)
         check_literal(Literal(int(python_value)), type, what)
         return writer.constant(int(python_value), type)
+
+    # A number that is known at run time only. Conditions first, then floats, then integers and index.
     source = value.type
     if source == type:
         return value

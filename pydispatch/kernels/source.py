@@ -169,6 +169,7 @@ class Source:
             value: The value of the default; of no meaning without one.
         """
         note = f"write {node.arg}: pydispatch.f32['n'] for an array, {node.arg}: pydispatch.f32 for a number"
+        # The type.
         if node.annotation is None:
             raise self.error(node, f"parameter '{node.arg}' of kernel '{self.name}' has no type", note)
         try:
@@ -179,6 +180,7 @@ class Source:
         if type is None:
             text = ast.unparse(node.annotation)
             raise self.error(node.annotation, f"'{text}' is no type of a parameter of a kernel", note)
+        # A parameter that is known when the kernel is compiled; only these have defaults.
         if type is Static:
             return [Parameter(node.arg, None, value, default is not None)]
         if default is not None:
@@ -187,6 +189,7 @@ class Source:
                 f"parameter '{node.arg}' has a value by default, and is no pydispatch.static",
                 "leave the value out, or give it in calls",
             )
+        # A number, a view or a tuple of views.
         assert not isinstance(type, builtins.type)
         if type.shape is not None and type.dtype == "index":
             raise self.error(

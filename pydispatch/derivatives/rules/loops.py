@@ -154,12 +154,14 @@ def _storing(trace: Trace, op: scf.ForOp, positions: Sequence[int]) -> list[Tens
     Returns:
         The filled buffers.
     """
+    # The empty buffers, whose operations move before the loop at the end.
     carried = [op.iter_args[position] for position in positions]
     setup = Block()
     with trace.outside(), trace.inside(setup):
         count = _count(trace, op)
         rows = [(_dtype_of(value), _shape(trace, value)) for value in carried]  # type and shape of each value
         buffers = [control.rows_buffer(trace, count, of_row) for of_row in rows]
+    # The body stores the values in the buffers and yields these, too.
     block, end = op.body.block, op.body.block.last_op
     assert isinstance(end, scf.YieldOp) and op.parent is not None
     end.detach()
@@ -172,6 +174,7 @@ def _storing(trace: Trace, op: scf.ForOp, positions: Sequence[int]) -> list[Tens
             filled.append(control.with_row(trace, trace.wrap(dtype, buffer.shape, so_far), index, value))
         trace.add(scf.YieldOp(*end.operands, *map(trace.value, filled)))
     end.erase()
+    # The new loop takes over the body.
     initial = [*op.iter_args, *map(trace.value, buffers)]
     storing = scf.ForOp(op.lb, op.ub, op.step, initial, op.detach_region(op.body))
     storing.location = op.location

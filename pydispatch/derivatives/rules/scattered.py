@@ -34,6 +34,8 @@ def _scatter(cotangents: Cotangents, op: Operation) -> None:
     replaces = end.operands[0] is new
     if not (is_sum or replaces) or not isinstance(depth, int):
         raise cotangents.refuse("an assignment that combines elements otherwise than by a sum")
+
+    # The cotangents of x, of the elements at the positions of the slices, and which of these elements are the slices'.
     of_slices = gathers.take_nd(trace, of_result, indices, batch=0)
     if is_sum:
         cotangents.add(x, of_result)
@@ -43,6 +45,8 @@ def _scatter(cotangents: Cotangents, op: Operation) -> None:
         of_x = scatters.scatter_leading(trace, of_result, indices, zeros, depth, combine=lambda s, old, new: new)
         cotangents.add(x, of_x)
         is_effective = _is_last(trace, indices, of_result)
+
+    # The cotangents of the slices.
     trailing_ones = [1] * (of_slices.rank - is_effective.rank)
     mask = shapes.reshape(trace, is_effective, (*is_effective.shape, *trailing_ones))
     chosen = formula(trace, lambda is_chosen, d: is_chosen.where(d, 0.0), mask, of_slices)

@@ -144,6 +144,7 @@ def embedding_bag_backward(
         return ew.convert(
             builder, assignment.put_along(builder, table, maximum_indices, updates, axis=0, combine="add"), grad.dtype
         )
+    # Of a sum or a mean, each row of a bag gets the bag's gradient, times its share or its weight.
     share = ew.convert(builder, grad, inner)
     if mode == _MEAN:
         share = formula(builder, lambda g, n: g / n.max(1).to(inner), share, counts)
