@@ -70,7 +70,7 @@ class FunctionReader(Operands):
             word = words[cursor.at]
             first = word[:1]
             if first == ".":
-                self._directive(word)
+                self._parse_directive(word)
             elif word == "}":
                 cursor.at += 1
                 if len(self.scopes) == 1:  # the end of the body, not of an inner scope
@@ -82,15 +82,15 @@ class FunctionReader(Operands):
             elif word == ";":
                 cursor.at += 1
             elif words[cursor.at + 1 : cursor.at + 2] == [":"] and is_name(word):
-                self._label()
+                self._parse_label()
             elif first == "@" or _OPCODE.fullmatch(word):
-                self._instruction()
+                self._parse_instruction()
             elif not word:
                 raise cursor.fail(f"the body of '{self.function}' has no end, expected '}}'")
             else:
                 raise cursor.fail_expected(f"an instruction of '{self.function}'")
 
-    def _label(self) -> None:
+    def _parse_label(self) -> None:
         """Parse a label, with the `.branchtargets`, `.calltargets` or `.callprototype` that follows it."""
         cursor = self.cursor
         at, name = cursor.at, self.words[cursor.at]
@@ -100,26 +100,26 @@ class FunctionReader(Operands):
         cursor.at += 2
         word = self.words[cursor.at]
         if word in _TABLES:
-            self.tables[symbol.name] = self._targets()
+            self.tables[symbol.name] = self._parse_targets()
         elif word == ".callprototype":
-            self.tables[symbol.name] = (self._call_prototype(),)
+            self.tables[symbol.name] = (self._skip_call_prototype(),)
         else:
             self.items.append(PtxLabel(symbol.name, cursor.source.line(at)))
 
-    def _targets(self) -> tuple[str, ...]:
+    def _parse_targets(self) -> tuple[str, ...]:
         """Parse `.branchtargets a, b;` or `.calltargets a, b;`; return the unique names of the labels or functions."""
         cursor, directive = self.cursor, self.words[self.cursor.at]
         cursor.at += 1
         targets: list[str] = []
         while True:
             at = cursor.at
-            targets.append(self.address_of(cursor.name("a label"), at).name)
+            targets.append(self.address_of(cursor.parse_name("a label"), at).name)
             if not cursor.accept(","):
                 break
         cursor.end_statement(directive)
         return tuple(targets)
 
-    def _call_prototype(self) -> str:
+    def _skip_call_prototype(self) -> str:
         """Skip a `.callprototype` directive, and return its text, which linking copies."""
         cursor, starts = self.cursor, self.cursor.source.starts
         begin = starts[cursor.at]
@@ -129,54 +129,55 @@ class FunctionReader(Operands):
         cursor.end_statement(".callprototype")
         return cursor.source.text[begin:end].rstrip()
 
-    def _directive(self, word: str) -> None:
+    def _parse_directive(self, word: str) -> None:
         """Parse the directive `word` at the cursor; directives about source positions and pragmas have no effect."""
         cursor, start = self.cursor, self.cursor.at
         cursor.at += 1
         if word == ".reg":
-            self._registers()
+            self._parse_registers()
         elif word[1:] in SPACES:
-            self._variables(word[1:], linkage="", start=start)
+            self._parse_variables(word[1:], linkage="", start=start)
         elif word == ".loc":
-            location(cursor)
+            parse_location(cursor)
         elif word == ".file":
-            file(cursor)
+            parse_file(cursor)
         elif word == ".pragma":
-            cursor.string("a pragma")
+            cursor.parse_string("a pragma")
             while cursor.accept(","):
-                cursor.string("a pragma")
+                cursor.parse_string("a pragma")
             cursor.end_statement(word)
         elif word == ".extern" and self.words[cursor.at][1:] in SPACES:
             cursor.at += 1
-            self._variables(self.words[cursor.at - 1][1:], linkage="extern", start=start)
+            self._parse_variables(self.words[cursor.at - 1][1:], linkage="extern", start=start)
         else:
             raise cursor.fail(f"'{word}' is no directive of a function's body", start)
 
-    def _variables(self, space: str, linkage: str, start: int) -> None:
+    def _parse_variables(self, space: str, linkage: str, start: int) -> None:
         """Parse the variables after a state space such as `.shared`, and give each a unique name.
 
         The names of static variables stay reserved, so that no function that follows has a variable of that name.
         `start` is the token index of the declaration.
         """
-        for variable, at in self.cursor.variables(space, linkage, start, self.address_of):
+        for variable, at in self.cursor.parse_variables(space, linkage, start, self.address_of):
             unique_name = self.declare(variable.name, at, PtxSymbol)
             if space in _STATIC_SPACES:
                 self.reserved.add(unique_name)
             self.variables.append(replace(variable, name=unique_name))
 
-    def _registers(self) -> None:
+    def _parse_registers(self) -> None:
         """Parse a `.reg` declaration: names, or ranges such as `%r<10>`."""
         cursor, scope = self.cursor, self.scopes[-1]
         lanes = VECTORS.get(self.words[cursor.at], 1)
         if lanes > 4:  # .v8 is for accesses to memory only
             raise cursor.fail_expected("a type")
         cursor.at += lanes > 1
-        kind = cursor.type("a register")
+        kind = cursor.parse_type("a register")
         while True:
             at = cursor.at
-            name = cursor.name("a register")
+            name = cursor.parse_name("a register")
             if cursor.accept("<"):
-                count = cursor.integer("a count", least=0, rank=COMPARISONS)  # ">" is no operator, but ends the count
+                # ">" is no operator here, but ends the count
+                count = cursor.parse_integer("a count", least=0, rank=COMPARISONS)
                 cursor.expect(">")
                 if name in scope.ranges:
                     raise cursor.fail(f"'{name}<>' is declared twice in this scope", at)
@@ -192,19 +193,19 @@ class FunctionReader(Operands):
 
     # Instructions
 
-    def _instruction(self) -> None:
+    def _parse_instruction(self) -> None:
         """Parse an instruction: guard, opcode with modifiers, operands."""
         cursor, words = self.cursor, self.words
         guard: Register | Not | None = None
         if words[cursor.at] == "@":
             cursor.at += 1
-            guard = self.guard()
+            guard = self.parse_guard()
         at = cursor.at
-        opcode, modifiers = self._opcode()
-        operands = self._operands(opcode)
+        opcode, modifiers = self._parse_opcode()
+        operands = self._parse_operands(opcode)
         self.items.append(Instruction(opcode, modifiers, operands, cursor.source.line(at), guard))
 
-    def _opcode(self) -> tuple[str, tuple[str, ...]]:
+    def _parse_opcode(self) -> tuple[str, tuple[str, ...]]:
         """Parse an opcode with its modifiers, such as `ld.global.u32`; return ("ld", ("global", "u32"))."""
         cursor, words = self.cursor, self.words
         word = words[cursor.at]
@@ -220,7 +221,7 @@ class FunctionReader(Operands):
             opcode = self.opcodes[word] = first, tuple(rest)
         return opcode
 
-    def _operands(self, opcode: str) -> tuple[Operand | None, ...]:
+    def _parse_operands(self, opcode: str) -> tuple[Operand | None, ...]:
         """Parse the operands of an instruction and the `;` after them; None is an operand `_`."""
         cursor, words = self.cursor, self.words
         operands: list[Operand | None] = []
@@ -235,7 +236,7 @@ class FunctionReader(Operands):
                 cursor.at += 1
                 operands.append(operand)  # type: ignore[arg-type]
             else:
-                operands.append(self.operand(is_call, depth=0))
+                operands.append(self.parse_operand(is_call, depth=0))
             word = words[cursor.at]
             if word not in (",", ";"):
                 cursor.end_statement(f"'{opcode}'")  # raises, because the token is no ';'
@@ -244,21 +245,21 @@ class FunctionReader(Operands):
                 return tuple(operands)
 
 
-def location(cursor: Cursor) -> None:
+def parse_location(cursor: Cursor) -> None:
     """Parse the operands of `.loc`: file, line, column, and optionally the inlining site."""
-    _source_position(cursor)
+    _parse_source_position(cursor)
     while cursor.accept(","):
         if cursor.accept("function_name"):
-            cursor.name("a label")
+            cursor.parse_name("a label")
             if cursor.accept("+"):
-                cursor.integer("an offset")
+                cursor.parse_integer("an offset")
         elif cursor.accept("inlined_at"):
-            _source_position(cursor)
+            _parse_source_position(cursor)
         else:
             raise cursor.fail_expected("function_name or inlined_at")
 
 
-def _source_position(cursor: Cursor) -> None:
+def _parse_source_position(cursor: Cursor) -> None:
     """Parse file, line and column numbers."""
     for what in ("a file", "a line", "a column"):
         if not is_number(cursor.words[cursor.at], digits=10):
@@ -266,9 +267,9 @@ def _source_position(cursor: Cursor) -> None:
         cursor.at += 1
 
 
-def file(cursor: Cursor) -> None:
+def parse_file(cursor: Cursor) -> None:
     """Parse the operands of `.file`: a number, a name, and optionally the timestamp and size."""
-    cursor.integer("the number of a file")
-    cursor.string("a file's name")
+    cursor.parse_integer("the number of a file")
+    cursor.parse_string("a file's name")
     while cursor.accept(","):
-        cursor.integer("a number")
+        cursor.parse_integer("a number")

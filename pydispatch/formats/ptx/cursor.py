@@ -91,7 +91,7 @@ class Cursor:
             raise self.source.fail_at(self.source.end(self.at - 1), f"{what} has no ';' at its end")
         raise self.fail(f"expected ',' or ';' in {what}, got {self.source.shown(self.at)}")
 
-    def name(self, what: str) -> str:
+    def parse_name(self, what: str) -> str:
         """Parse an identifier. `what` describes its owner in the error message."""
         word = self.words[self.at]
         if not is_name(word):
@@ -99,7 +99,7 @@ class Cursor:
         self.at += 1
         return word
 
-    def string(self, what: str) -> str:
+    def parse_string(self, what: str) -> str:
         """Parse a quoted string and return its content; `what` says in the error message what it is."""
         word = self.words[self.at]
         if word[:1] != '"' or len(word) < 2 or word[-1] != '"':
@@ -113,7 +113,7 @@ class Cursor:
         value = self.literals[word] = parsed[0] if parsed else None
         return value
 
-    def integer(self, what: str, least: int = 0, rank: int = 0) -> int:
+    def parse_integer(self, what: str, least: int = 0, rank: int = 0) -> int:
         """Parse a constant integer expression, and return its value.
 
         Args:
@@ -122,18 +122,18 @@ class Cursor:
             rank: Operators of this rank or lower (`_RANKS`) end the expression.
         """
         start = self.at
-        value = self.expression(self.reject_symbol, rank=rank)
+        value = self.parse_expression(self.reject_symbol, rank=rank)
         if not isinstance(value, int) or value < least:
             raise self.fail(f"expected {what}, an integer from {least}, got {self.source.shown(start)}", start)
         return value
 
     def reject_symbol(self, name: str, at: int) -> PtxSymbol:
-        """Raise an error for a name in an expression that may have numbers alone; for `resolve` of `expression`."""
+        """Raise an error for a name where only numbers are allowed; passed as `resolve` to `parse_expression`."""
         raise self.fail(f"expected a number, got '{name}'", at)
 
     # Constant expressions
 
-    def expression(self, resolve: Callable[[str, int], PtxSymbol], depth: int = 0, rank: int = 0) -> Value:
+    def parse_expression(self, resolve: Callable[[str, int], PtxSymbol], depth: int = 0, rank: int = 0) -> Value:
         """Parse a constant expression by precedence climbing.
 
         Args:
@@ -146,37 +146,37 @@ class Cursor:
         """
         if depth > _MAX_DEPTH:
             raise self.fail(f"an expression nested deeper than {_MAX_DEPTH}")
-        left = self._primary(resolve, depth)
+        left = self._parse_primary(resolve, depth)
         while True:
             at, sign = self.at, self.words[self.at]
             sign_rank = _RANKS.get(sign, 0)  # 0: no binary operator
             if sign_rank <= rank:
                 return left
             self.at += 1
-            right = self.expression(
+            right = self.parse_expression(
                 resolve, depth + 1, rank=0 if sign == "?" else sign_rank
             )  # `?` is closed by its `:`
             if sign == "?":
                 self.expect(":", " of a ? b : c")
-                other = self.expression(resolve, depth + 1)
+                other = self.parse_expression(resolve, depth + 1)
                 if isinstance(left, PtxSymbol):
                     raise self.fail("an address cannot be a condition; expected a number before '?'", at)
                 return right if left else other
             left = self._binary_value(sign, left, right, at)
 
-    def _primary(self, resolve: Callable[[str, int], PtxSymbol], depth: int) -> Value:
+    def _parse_primary(self, resolve: Callable[[str, int], PtxSymbol], depth: int) -> Value:
         """Parse an operand of an expression: a literal, a name, `generic(...)`, a masked address, parentheses, a
-        unary operator. The arguments are those of `expression`.
+        unary operator. The arguments are those of `parse_expression`.
         """
         at, word = self.at, self.words[self.at]
         self.at += 1
         if word in ("-", "+", "~", "!"):
-            return self._unary_value(word, at, resolve, depth)
+            return self._parse_unary(word, at, resolve, depth)
         if word == "(":
             if self.words[self.at] in (".s64", ".u64") and self.words[self.at + 1 : self.at + 2] == [")"]:
                 self.at += 2  # a cast: integers of expressions have 64 bits in any case
-                return self._primary(resolve, depth + 1)
-            value = self.expression(resolve, depth + 1)
+                return self._parse_primary(resolve, depth + 1)
+            value = self.parse_expression(resolve, depth + 1)
             self.expect(")")
             return value
         literal_value = self.literals.get(word)
@@ -184,13 +184,13 @@ class Cursor:
             literal_value = self.number(word)
         if literal_value is not None:
             if self.words[self.at] == "(":
-                return self._masked_byte(literal_value, at, resolve, depth)
+                return self._parse_masked_byte(literal_value, at, resolve, depth)
             return literal_value
         if word == "WARP_SZ":
             return WARP_SIZE
         if word == "generic" and self.words[self.at] == "(":  # an address in the generic space: the symbol is the same
             self.at += 1
-            value = self.expression(resolve, depth + 1)
+            value = self.parse_expression(resolve, depth + 1)
             self.expect(")")
             return value
         if is_name(word):
@@ -200,7 +200,7 @@ class Cursor:
             raise self.fail(f"{self.source.shown(at)} is no number of PTX")
         raise self.fail_expected("a number or a name")
 
-    def _masked_byte(
+    def _parse_masked_byte(
         self, mask: int | float, at: int, resolve: Callable[[str, int], PtxSymbol], depth: int
     ) -> PtxSymbol:
         """Parse the parentheses of `0xff00(name)`, which selects one byte of an address: a symbol with a shift in bits.
@@ -208,26 +208,26 @@ class Cursor:
         Args:
             mask: Value of the literal before the parentheses.
             at: Its token index, for errors.
-            resolve, depth: As in `expression`.
+            resolve, depth: As in `parse_expression`.
         """
         shift = next((shift for shift in range(0, 64, 8) if mask == 0xFF << shift), None)
         if shift is None:
             raise self.fail(f"'{self.words[at]}' selects no byte of an address; expected 0xff, 0xff00, ...", at)
         self.expect("(")
-        value = self.expression(resolve, depth + 1)
+        value = self.parse_expression(resolve, depth + 1)
         self.expect(")")
         if not isinstance(value, PtxSymbol) or value.shift:  # 0xff(name) has no shift: it is like the address itself
             raise self.fail("expected an address in parentheses after a mask", at)
         return PtxSymbol(value.name, value.offset, shift)
 
-    def _unary_value(self, word: str, at: int, resolve: Callable[[str, int], PtxSymbol], depth: int) -> Value:
+    def _parse_unary(self, word: str, at: int, resolve: Callable[[str, int], PtxSymbol], depth: int) -> Value:
         """Parse the operand of the unary operator `word` (`-`, `+`, `~` or `!`) at token `at`, and apply the operator.
 
-        `resolve` and `depth` are those of `expression`.
+        `resolve` and `depth` are those of `parse_expression`.
         """
         if depth > _MAX_DEPTH:
             raise self.fail(f"an expression nested deeper than {_MAX_DEPTH}", at)
-        value = self._primary(resolve, depth + 1)
+        value = self._parse_primary(resolve, depth + 1)
         if isinstance(value, PtxSymbol) or (isinstance(value, float) and word in "~!"):
             raise self.fail(f"'{word}' of something that is no number", at)
         if word == "~":

@@ -19,9 +19,9 @@ _NUMBERED = frozenset((
 
 
 class HeadCursor(DeclarationCursor):
-    """Cursor that parses the heads of functions. `head` is called with the cursor after `.entry` or `.func`."""
+    """Cursor that parses the heads of functions. `parse_head` is called with the cursor after `.entry` or `.func`."""
 
-    def head(self, linkage: str, start: int, *, is_entry: bool) -> tuple[PtxFunction, int]:
+    def parse_head(self, linkage: str, start: int, *, is_entry: bool) -> tuple[PtxFunction, int]:
         """Parse the head of a function; return the function without a body, and the token index of its name.
 
         Args:
@@ -30,15 +30,15 @@ class HeadCursor(DeclarationCursor):
             is_entry: Whether it is a kernel.
         """
         if self.accept(".attribute"):
-            self.attribute()
+            self.skip_attribute()
         returns: list[Param] = []
         if self.words[self.at] == "(":
             if is_entry:
                 raise self.fail("an entry returns nothing")
-            returns = self._params("a returned value")
+            returns = self._parse_params("a returned value")
         at = self.at
-        name = self.name("an entry" if is_entry else "a function")
-        params = self._params("a parameter") if self.words[self.at] == "(" else []
+        name = self.parse_name("an entry" if is_entry else "a function")
+        params = self._parse_params("a parameter") if self.words[self.at] == "(" else []
         self._check_names(name, [*returns, *params], at)
         function = PtxFunction(
             name=name,
@@ -47,7 +47,7 @@ class HeadCursor(DeclarationCursor):
             params=tuple(params),
             returns=tuple(returns),
             line=self.source.line(at),
-            directives=self._directives(),
+            directives=self._parse_directives(),
             start=self.source.starts[start],
         )
         return function, at
@@ -60,7 +60,7 @@ class HeadCursor(DeclarationCursor):
                 raise self.fail(f"two parameters of '{function}' are named '{param.name}'", at)
             seen.add(param.name)
 
-    def _params(self, what: str) -> list[Param]:
+    def _parse_params(self, what: str) -> list[Param]:
         """Parse a parenthesized list of parameters or return values. what: "a parameter", for messages."""
         params: list[Param] = []
         self.expect("(")
@@ -71,31 +71,31 @@ class HeadCursor(DeclarationCursor):
             if space not in (".param", ".reg"):
                 raise self.fail_expected(f".param or .reg before {what}")
             self.at += 1
-            params.append(self._param(space[1:], what))
+            params.append(self._parse_param(space[1:], what))
             if not self.accept(","):
                 break
         self.expect(")", f" or ',' after {what}")
         return params
 
-    def _param(self, space: str, what: str) -> Param:
+    def _parse_param(self, space: str, what: str) -> Param:
         """Parse one parameter or return value after its state space, such as `.align 8 .b8 name[16]` after `.param`.
 
         Args:
             space: "param" or "reg".
             what: "a parameter" or "a returned value", for messages.
         """
-        align = self.alignment() if self.accept(".align") else 0  # 0: that of the type
-        kind = self.type(what)
+        align = self.parse_alignment() if self.accept(".align") else 0  # 0: that of the type
+        kind = self.parse_type(what)
         if self.accept(".ptr"):  # the state space that the pointer points to, and its alignment
             if self.words[self.at][1:] in SPACES and self.words[self.at][:1] == ".":
                 self.at += 1
             if self.accept(".align"):
-                self.alignment()
+                self.parse_alignment()
         elif self.accept(".align"):
-            align = self.alignment()
+            align = self.parse_alignment()
         at = self.at
-        name = self.name(what)
-        sizes = self.dimensions()
+        name = self.parse_name(what)
+        sizes = self.parse_dimensions()
         count = math.prod(sizes)
         if len(sizes) > 1 or count * SIZES[kind] > _MAX_PARAMETER_BYTES:
             raise self.fail(f"'{name}' is no parameter that PTX has: arrays have one dimension and up to 1 MiB", at)
@@ -108,7 +108,7 @@ class HeadCursor(DeclarationCursor):
             space=space,
         )
 
-    def _directives(self) -> dict[str, tuple[int, ...]]:
+    def _parse_directives(self) -> dict[str, tuple[int, ...]]:
         """Parse the directives between a function's parameters and its body; return the integers of each.
 
         `.maxntid 128, 1, 1` gives {"maxntid": (128, 1, 1)}.
@@ -121,25 +121,25 @@ class HeadCursor(DeclarationCursor):
             at = self.at
             self.at += 1
             if word == ".pragma":
-                self.string("a pragma")
+                self.parse_string("a pragma")
                 while self.accept(","):
-                    self.string("a pragma")
+                    self.parse_string("a pragma")
                 self.accept(";")
             elif word == ".attribute":
-                self.attribute()
+                self.skip_attribute()
             elif word in _NUMBERED:
-                numbers = self._numbers()
+                numbers = self._parse_numbers()
                 if word[1:] in directives:
                     raise self.fail(f"a second '{word}'", at)
                 directives[word[1:]] = numbers
             else:
                 raise self.fail(f"'{word}' is no directive of a function", at)
 
-    def _numbers(self) -> tuple[int, ...]:
+    def _parse_numbers(self) -> tuple[int, ...]:
         """Parse integers that are separated by commas, or none."""
         numbers: list[int] = []
         if is_number(self.words[self.at][:1]):
-            numbers.append(self.integer("a number"))
+            numbers.append(self.parse_integer("a number"))
             while self.accept(","):
-                numbers.append(self.integer("a number"))
+                numbers.append(self.parse_integer("a number"))
         return tuple(numbers)

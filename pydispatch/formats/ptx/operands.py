@@ -28,18 +28,18 @@ def _is_component(word: str) -> bool:
 
 
 class Operands(NameScopes):
-    """Parser of instruction operands at the cursor; `guard` parses the predicate before an instruction.
+    """Parser of instruction operands at the cursor; `parse_guard` parses the predicate before an instruction.
 
     Names are resolved in the open scopes."""
 
-    def guard(self) -> Register | Not:
+    def parse_guard(self) -> Register | Not:
         """Read the predicate after `@`, which `!` may negate."""
         cursor = self.cursor
         negated = cursor.accept("!")
-        predicate = self._predicate("a guard @p or @!p")
+        predicate = self._parse_predicate("a guard @p or @!p")
         return Not(predicate) if negated else predicate
 
-    def _predicate(self, what: str) -> Register:
+    def _parse_predicate(self, what: str) -> Register:
         """Parse a predicate register. `what` is the construct that takes it, for the error message."""
         cursor, at = self.cursor, self.cursor.at
         if not is_name(self.words[at]):
@@ -50,7 +50,7 @@ class Operands(NameScopes):
             raise cursor.fail(f"expected the predicate of {what}, got '{self.words[at]}'", at)
         return register
 
-    def operand(self, is_call: bool, depth: int) -> Operand | None:
+    def parse_operand(self, is_call: bool, depth: int) -> Operand | None:
         """Parse one operand; return None for `_`, which stands for an unused result or argument.
 
         Args:
@@ -62,25 +62,27 @@ class Operands(NameScopes):
         if depth > 4:
             raise cursor.fail("operands nested deeper than any instruction takes")
         if word == "[":
-            return self._address(depth)
+            return self._parse_address(depth)
         if word == "{":
-            return Vector(self._list("}", is_call, depth))
+            return Vector(self._parse_list("}", is_call, depth))
         if word == "(" and is_call:
-            return Arguments(tuple(item for item in self._list(")", is_call=False, depth=depth) if item is not None))
+            return Arguments(
+                tuple(item for item in self._parse_list(")", is_call=False, depth=depth) if item is not None)
+            )
         if word == "!" and is_name(words[at + 1]):
             cursor.at += 1
-            return Not(self._predicate(what="!p"))
+            return Not(self._parse_predicate(what="!p"))
         if word and (is_name(word) or _is_component(word)):
-            return self._named_operand(word, at)
+            return self._parse_named_operand(word, at)
         if is_number(word[:1]) and words[at + 1] in ENDS:
             value_bits = literal(word)
             if value_bits is not None:
                 cursor.at += 1
                 immediate = self.scopes[-1].cache[word] = Immediate(*value_bits)
                 return immediate
-        return self._constant()
+        return self._parse_constant()
 
-    def _named_operand(self, word: str, at: int) -> Operand | None:
+    def _parse_named_operand(self, word: str, at: int) -> Operand | None:
         """Parse an operand that begins with a name: a register or symbol, `sym+4`, a pair `%r|%p` or `a[3]`.
 
         Args:
@@ -89,22 +91,22 @@ class Operands(NameScopes):
         """
         following = self.words[at + 1]
         if following in ("+", "-") or (following == "(" and word == "generic"):
-            return self._constant()
+            return self._parse_constant()
         self.cursor.at += 1
         resolved = self.resolve(word, at)
         if following == "|":
-            return self._pair(resolved, at)
+            return self._parse_pair(resolved, at)
         if following == "[" and isinstance(resolved, PtxSymbol):
-            return self._element(resolved)
+            return self._parse_element(resolved)
         self.scopes[-1].cache[word] = resolved  # for later operands of this text in the scope
         return resolved
 
-    def _constant(self) -> Operand:
+    def _parse_constant(self) -> Operand:
         """Parse a constant expression: a number, or the address of a symbol."""
-        value = self.cursor.expression(self.address_of)
+        value = self.cursor.parse_expression(self.address_of)
         return value if isinstance(value, PtxSymbol) else Immediate(value)
 
-    def _pair(self, first: Operand | None, at: int) -> RegisterPair:
+    def _parse_pair(self, first: Operand | None, at: int) -> RegisterPair:
         """Parse `|p` after the first result of a pair such as `%r1|%p`.
 
         Args:
@@ -123,7 +125,7 @@ class Operands(NameScopes):
                 raise cursor.fail(f"expected a register on each side of '|', got '{self.words[where]}'", where)
         return RegisterPair(first, second)  # type: ignore[arg-type]
 
-    def _list(self, end: str, is_call: bool, depth: int) -> tuple[Operand | None, ...]:
+    def _parse_list(self, end: str, is_call: bool, depth: int) -> tuple[Operand | None, ...]:
         """Parse an opening token, and operands separated by commas up to the closing token `end`; None stands for `_`.
 
         is_call: whether they are operands of a call, which may be lists in parentheses. depth: number of enclosing
@@ -135,41 +137,41 @@ class Operands(NameScopes):
         if cursor.accept(end):
             return ()
         while True:
-            items.append(self.operand(is_call, depth + 1))
+            items.append(self.parse_operand(is_call, depth + 1))
             if not cursor.accept(","):
                 break
         cursor.expect(end)
         return tuple(items)
 
-    def _element(self, base: PtxSymbol) -> Operand:
+    def _parse_element(self, base: PtxSymbol) -> Operand:
         """Parse the index in `a[3]` and return the address of the element; `base` is the symbol of `a`."""
         cursor = self.cursor
         cursor.expect("[")
-        index = cursor.integer("a number of an element")
+        index = cursor.parse_integer("a number of an element")
         cursor.expect("]")
         kind = next((v.type for v in self.variables if v.name == base.name), self.types.get(base.name))
         if kind is None:
             raise cursor.fail(f"an element of '{base.name}', which is no variable; write [{base.name}+bytes]")
         return Address(base, index * SIZES[kind])
 
-    def _address(self, depth: int) -> Operand:
+    def _parse_address(self, depth: int) -> Operand:
         """Parse a memory operand in brackets: an address, or an address followed by operands such as coordinates.
 
         depth: number of brackets, braces and parentheses around it.
         """
         cursor, words = self.cursor, self.words
         cursor.at += 1
-        address = self._base_and_offset()
+        address = self._parse_base_and_offset()
         if words[cursor.at] == ",":  # a texture or a tensor map with coordinates
             items: list[Operand | None] = [address]
             while cursor.accept(","):
-                items.append(self.operand(is_call=False, depth=depth + 1))
+                items.append(self.parse_operand(is_call=False, depth=depth + 1))
             cursor.expect("]", " after an address")
             return Arguments(tuple(item for item in items if item is not None))  # without `_`
         cursor.expect("]", " after an address")
         return address
 
-    def _base_and_offset(self) -> Address:
+    def _parse_base_and_offset(self) -> Address:
         """Parse the address in brackets: a register or symbol with an optional offset, or an expression."""
         cursor, words = self.cursor, self.words
         start, word = cursor.at - 1, words[cursor.at]
@@ -186,9 +188,9 @@ class Operands(NameScopes):
             cursor.at += 1
             if words[cursor.at] in ("+", "-"):
                 cursor.accept("+")  # a "-" is the sign of the offset
-                value = cursor.expression(resolve=cursor.reject_symbol)
+                value = cursor.parse_expression(resolve=cursor.reject_symbol)
         else:
-            value = cursor.expression(resolve=self.address_of)
+            value = cursor.parse_expression(resolve=self.address_of)
             if isinstance(value, PtxSymbol):
                 base, value = PtxSymbol(value.name), value.offset
         if not isinstance(value, int):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from pydispatch.formats.ptx.body import FunctionReader, file, location
+from pydispatch.formats.ptx.body import FunctionReader, parse_file, parse_location
 from pydispatch.formats.ptx.cursor import LINKAGE, SPACES
 from pydispatch.formats.ptx.heads import HeadCursor
 from pydispatch.formats.ptx.lex import Words, decode, is_number
@@ -75,13 +75,13 @@ class _PtxReader(HeadCursor):
 
     def read(self) -> PtxModule:
         """Parse the whole module."""
-        header = self._header()
+        header = self._parse_header()
         start = self.source.starts[self.at]  # offset in the text at which the declarations begin
         while self.words[self.at]:
-            self._declaration()
+            self._parse_declaration()
         defined = {function.name: function for function in self.functions if function.body is not None}
         for alias, aliasee, at, end in self.aliases:
-            self._alias(alias, aliasee, at, end, defined.get(aliasee))
+            self._add_alias(alias, aliasee, at, end, defined.get(aliasee))
         for word, at in self.forward_uses:
             if word not in self.kind_of_name:
                 raise self.fail(f"'{word}' is not declared", at)
@@ -97,7 +97,7 @@ class _PtxReader(HeadCursor):
             start=start,
         )
 
-    def _header(self) -> _Header:
+    def _parse_header(self) -> _Header:
         """Parse the directives `.version`, `.target` and `.address_size`, with which a module begins."""
         while self.accept(";"):  # empty statements
             pass
@@ -110,29 +110,29 @@ class _PtxReader(HeadCursor):
         version = int(major), int(minor)
         self.at += 1
         self.expect(".target", " after .version")
-        target, options = self._target()
+        target, options = self._parse_target()
         address_size = 64  # the only supported one, also where the directive is missing
         while True:
             if self.words[self.at] == ".address_size":
                 self.at += 1
                 at = self.at
-                address_size = self.integer("32 or 64")
+                address_size = self.parse_integer("32 or 64")
                 if address_size != 64:
                     raise self.fail(f".address_size {address_size}; only 64 is supported, compile with -m64", at)
             elif self.accept(".target"):
-                more, others = self._target()
+                more, others = self._parse_target()
                 target, options = more or target, (*options, *others)
             elif not target:
                 raise self.fail("no architecture is stated; expected .target sm_80 or another")
             else:
                 return _Header(version, target, options, address_size)
 
-    def _target(self) -> tuple[str, tuple[str, ...]]:
+    def _parse_target(self) -> tuple[str, tuple[str, ...]]:
         """Parse the words of a `.target` directive: the architecture ("" if there is none) and the other options."""
         target, options = "", list[str]()
         while True:
             at = self.at
-            word = self.name("a target such as sm_80")
+            word = self.parse_name("a target such as sm_80")
             if word.startswith("sm_"):
                 if target:
                     raise self.fail(f"a second architecture '{word}' after '{target}'", at)
@@ -147,7 +147,7 @@ class _PtxReader(HeadCursor):
 
     # Declarations
 
-    def _declaration(self) -> None:
+    def _parse_declaration(self) -> None:
         """Parse a function, variables, or another directive at module scope."""
         start, linkage = self.at, ""
         while self.words[self.at][1:] in LINKAGE and self.words[self.at][0] == ".":
@@ -158,9 +158,9 @@ class _PtxReader(HeadCursor):
         word = self.words[self.at]
         self.at += 1
         if word == ".entry" or word == ".func":
-            self._function(linkage, start, is_entry=word == ".entry")
+            self._parse_function(linkage, start, is_entry=word == ".entry")
         elif word[:1] == "." and word[1:] in SPACES and word != ".param":
-            for variable, at in self.variables(word[1:], linkage, start, self._address_of):
+            for variable, at in self.parse_variables(word[1:], linkage, start, self._address_of):
                 self._define(variable.name, "variable", at, is_definition=linkage != "extern")
                 self.module_variables.append(variable)
                 self.types[variable.name] = variable.type
@@ -168,9 +168,9 @@ class _PtxReader(HeadCursor):
             self.at -= 1
             raise self.fail_expected(f".func, .entry or a state space after '.{linkage}'")
         else:
-            self._other_directive(word, start)
+            self._parse_other_directive(word, start)
 
-    def _other_directive(self, word: str, start: int) -> None:
+    def _parse_other_directive(self, word: str, start: int) -> None:
         """Parse a directive that declares neither a function nor a variable; reject any other word.
 
         Args:
@@ -178,18 +178,18 @@ class _PtxReader(HeadCursor):
             start: Index of its token.
         """
         if word == ".file":
-            file(self)
+            parse_file(self)
         elif word == ".loc":
-            location(self)
+            parse_location(self)
         elif word == ".section":
-            self._section()
+            self._skip_section()
         elif word == ".pragma":
-            self.string("a pragma")
+            self.parse_string("a pragma")
             self.end_statement(word)
         elif word == ".alias":
-            alias = self.name("an alias")
+            alias = self.parse_name("an alias")
             self.expect(",")
-            self.aliases.append((alias, self.name("a function"), start, self.at))
+            self.aliases.append((alias, self.parse_name("a function"), start, self.at))
             self.end_statement(word)
             self.kind_of_name.setdefault(alias, "function")
         elif word == ".reg":
@@ -221,7 +221,7 @@ class _PtxReader(HeadCursor):
                 raise self.fail(f"'{name}' is defined twice, first in line {self.defined[name]}", at)
             self.defined[name] = self.source.line(at)
 
-    def _section(self) -> None:
+    def _skip_section(self) -> None:
         """Skip a `.section` with debug information."""
         start = self.at
         if self.words[self.at][:1] != ".":
@@ -234,7 +234,7 @@ class _PtxReader(HeadCursor):
             self.at += 1
         self.at += 1
 
-    def _alias(self, alias: str, aliasee: str, at: int, end: int, definition: PtxFunction | None) -> None:
+    def _add_alias(self, alias: str, aliasee: str, at: int, end: int, definition: PtxFunction | None) -> None:
         """Add a copy of a defined function under the name of its alias.
 
         Args:
@@ -249,7 +249,7 @@ class _PtxReader(HeadCursor):
         line, start = self.source.line(at), self.source.starts[at]
         self.functions.append(replace(definition, name=alias, line=line, start=start, end=self.source.end(end)))
 
-    def _function(self, linkage: str, start: int, *, is_entry: bool) -> None:
+    def _parse_function(self, linkage: str, start: int, *, is_entry: bool) -> None:
         """Parse the declaration or definition of a function after `.entry` or `.func`.
 
         Args:
@@ -257,17 +257,17 @@ class _PtxReader(HeadCursor):
             start: Index of the declaration's first token.
             is_entry: Whether it is a kernel.
         """
-        function, at = self.head(linkage, start, is_entry=is_entry)
+        function, at = self.parse_head(linkage, start, is_entry=is_entry)
         if self.words[self.at] == "{":
             self._define(function.name, "function", at, is_definition=True)
-            function = self._with_body(function)
+            function = self._parse_body(function)
         elif self.accept(";"):
             self._define(function.name, "function", at, is_definition=False)
         else:
             raise self.fail_expected(f"'{{' or ';' after the head of '{function.name}'")
         self.functions.append(replace(function, end=self.source.end(self.at - 1)))
 
-    def _with_body(self, function: PtxFunction) -> PtxFunction:
+    def _parse_body(self, function: PtxFunction) -> PtxFunction:
         """Parse the body of a function, and return the function with it."""
         body = FunctionReader(
             cursor=self,

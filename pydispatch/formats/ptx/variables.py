@@ -29,7 +29,7 @@ class DeclarationCursor(Cursor):
         super().__init__(source)
         self.filled = 0
 
-    def type(self, what: str) -> str:
+    def parse_type(self, what: str) -> str:
         """Parse a fundamental type and return it without the dot. `what` is what has the type, for error messages."""
         word = self.words[self.at]
         if word[:1] == "." and word[1:] in SIZES:
@@ -43,25 +43,25 @@ class DeclarationCursor(Cursor):
             raise self.fail(f"unknown type '{word}' of {what}")
         raise self.fail_expected(f"the type of {what}")
 
-    def alignment(self) -> int:
+    def parse_alignment(self) -> int:
         """Parse an alignment in bytes, a power of two."""
         at = self.at
-        value = self.integer("an alignment", 1)
+        value = self.parse_integer("an alignment", 1)
         if value & (value - 1) or value > _MAX_ALIGN:
             raise self.fail(f"an alignment of {value}; expected a power of two up to {_MAX_ALIGN}", at)
         return value
 
-    def dimensions(self) -> list[int]:
+    def parse_dimensions(self) -> list[int]:
         """Parse the sizes of an array such as `[4][8]`; a first size of `[]` is returned as 0."""
         sizes: list[int] = []
         while self.accept("["):
-            sizes.append(0 if self.words[self.at] == "]" and not sizes else self.integer("a size"))
+            sizes.append(0 if self.words[self.at] == "]" and not sizes else self.parse_integer("a size"))
             self.expect("]")
             if len(sizes) > _MAX_DIMENSIONS:
                 raise self.fail(f"more than {_MAX_DIMENSIONS} dimensions")
         return sizes
 
-    def attribute(self) -> None:
+    def skip_attribute(self) -> None:
         """Skip an attribute such as `(.managed)` or `(.unified(0x1, 0x2))`, which has no effect here."""
         self.expect("(")
         depth = 1
@@ -72,7 +72,7 @@ class DeclarationCursor(Cursor):
             depth += (word == "(") - (word == ")")
             self.at += 1
 
-    def variables(
+    def parse_variables(
         self, space: str, linkage: str, start: int, resolve: Callable[[str, int], PtxSymbol]
     ) -> list[tuple[Variable, int]]:
         """Parse the variables after a state space such as `.global`.
@@ -87,19 +87,19 @@ class DeclarationCursor(Cursor):
             The variables, each with the token index of its name.
         """
         what = f"a .{space} variable"
-        align, lanes = self._qualifiers()
-        kind = self.type(what)
+        align, lanes = self._parse_qualifiers()
+        kind = self.parse_type(what)
         if kind == "pred":
             raise self.fail(f"{what} cannot be of type .pred", self.at - 1)
         # Declarators `name[sizes] = initializer`, separated by commas.
         variables: list[tuple[Variable, int]] = []
         while True:
             at = self.at
-            name = self.name(what)
-            sizes = self.dimensions()
+            name = self.parse_name(what)
+            sizes = self.parse_dimensions()
             if lanes > 1:
                 sizes.append(lanes)  # components of a vector are an innermost dimension
-            values = self._initializer(sizes, kind, name, resolve) if self.accept("=") else []
+            values = self._parse_initializer(sizes, kind, name, resolve) if self.accept("=") else []
             variable = Variable(
                 name=name,
                 space=space,
@@ -120,7 +120,7 @@ class DeclarationCursor(Cursor):
         end = self.source.end(self.at - 1)
         return [(replace(variable, end=end), at) for variable, at in variables]
 
-    def _qualifiers(self) -> tuple[int, int]:
+    def _parse_qualifiers(self) -> tuple[int, int]:
         """Parse `.align`, `.attribute` and vector widths before a type.
 
         Returns:
@@ -130,14 +130,14 @@ class DeclarationCursor(Cursor):
         while (word := self.words[self.at]) in (".align", ".attribute", *VECTORS):
             self.at += 1
             if word == ".align":
-                align = self.alignment()
+                align = self.parse_alignment()
             elif word == ".attribute":
-                self.attribute()
+                self.skip_attribute()
             else:
                 lanes = VECTORS[word]
         return align, lanes
 
-    def _initializer(
+    def _parse_initializer(
         self, sizes: list[int], kind: str, name: str, resolve: Callable[[str, int], PtxSymbol]
     ) -> list[Value]:
         """Parse an initializer: one value, a string, or nested braces. Return the values of the first elements, row by
@@ -153,13 +153,13 @@ class DeclarationCursor(Cursor):
         if not sizes:
             if self.words[self.at] == "{":
                 raise self.fail(f"'{name}' is a scalar; expected one value, without braces")
-            return [self.expression(resolve)]
+            return [self.parse_expression(resolve)]
         at, values = self.at, list[Value]()
         if self.words[self.at][:1] == '"' and SIZES[kind] == 1:
-            text = self.string("a string")
+            text = self.parse_string("a string")
             values.extend([*text.encode(), 0])  # zero-terminated, as in C
         else:
-            self._braces(sizes, level=0, values=values, name=name, resolve=resolve)
+            self._parse_braces(sizes, level=0, values=values, name=name, resolve=resolve)
         row_elements = math.prod(sizes[1:])
         if sizes[0] == 0:
             sizes[0] = -(-len(values) // row_elements) if row_elements else 0
@@ -167,7 +167,7 @@ class DeclarationCursor(Cursor):
             raise self.fail(f"{len(values)} values for the {sizes[0] * row_elements} elements of '{name}'", at)
         return values
 
-    def _braces(
+    def _parse_braces(
         self, sizes: list[int], level: int, values: list[Value], name: str, resolve: Callable[[str, int], PtxSymbol]
     ) -> None:
         """Parse the braces around the elements of dimension `level`, 0 for the outermost, and append their values.
@@ -186,27 +186,27 @@ class DeclarationCursor(Cursor):
             if word == "{":
                 if level + 1 >= len(sizes):
                     raise self.fail(f"more braces than '{name}' has dimensions")
-                self._row(sizes, level + 1, values, name, resolve)
+                self._parse_row(sizes, level + 1, values, name, resolve)
             else:
                 value = literals.get(word)
                 if value is not None and words[self.at + 1] in (",", "}"):
                     self.at += 1
                     values.append(value)
                 else:
-                    values.append(self.expression(resolve))
+                    values.append(self.parse_expression(resolve))
             if not self.accept(","):
                 break
         self.expect("}", f" after the values of '{name}'")
 
-    def _row(
+    def _parse_row(
         self, sizes: list[int], level: int, values: list[Value], name: str, resolve: Callable[[str, int], PtxSymbol]
     ) -> None:
-        """Parse a row in braces as `_braces` does, and append zeros for its missing values, up to the next row.
+        """Parse a row in braces as `_parse_braces` does, and append zeros for its missing values, up to the next row.
 
-        `level` is the dimension of the row's elements; the other arguments are those of `_braces`.
+        `level` is the dimension of the row's elements; the other arguments are those of `_parse_braces`.
         """
         at, before, row_elements = self.at, len(values), math.prod(sizes[level:])
-        self._braces(sizes, level, values, name, resolve)
+        self._parse_braces(sizes, level, values, name, resolve)
         stated = len(values) - before
         if stated > row_elements or row_elements > _MAX_BYTES:
             raise self.fail(f"{stated} values where '{name}' has {row_elements} elements", at)
