@@ -219,7 +219,8 @@ class Bounds:
         dynamic_loops = list(dict.fromkeys(n for n in loops if n is not None and not isinstance(n, int)))
         if any(isinstance(n, int) and n < 1 for n in loops):
             return  # the loop has no iterations: no element is read
-        # An index without an exact range is clamped by the kernel, so that only an element 0 is required.
+        # The range of the index must be inside the axis. An index without an exact range is clamped by the kernel, so
+        # that only an element 0 is required.
         low, high = self._index_range(index, loops) if has_exact_bounds(index) else (0, 0)
         holds = self._compare("slt", high, self._term(whole))
         if not (isinstance(low, int) and low >= 0):
@@ -251,13 +252,18 @@ class Bounds:
             other = self._index_range(b, loop_sizes)
             return self._plus(low, other[0]), self._plus(high, other[1])
         assert isinstance(b, AffineConstantExpr)
-        n = b.value  # positive in divisions and remainders
-        if expr.kind is AffineBinaryOpKind.Mul:
+        return self._range_with_constant(expr.kind, low, high, b.value)
+
+    def _range_with_constant(
+        self, kind: AffineBinaryOpKind, low: Number, high: Number, n: int
+    ) -> tuple[Number, Number]:
+        """Return the range of `x KIND n` for an x from `low` to `high`; n is positive in divisions and remainders."""
+        if kind is AffineBinaryOpKind.Mul:
             low, high = (low, high) if n >= 0 else (high, low)
             return self._times(low, n), self._times(high, n)
-        if expr.kind is AffineBinaryOpKind.Mod:  # the remainder of a floor division is not negative
+        if kind is AffineBinaryOpKind.Mod:  # the remainder of a floor division is not negative
             return 0, self._minimum(high, n - 1)
-        if expr.kind is AffineBinaryOpKind.CeilDiv:  # ceil(x / n) is floor((x + n - 1) / n)
+        if kind is AffineBinaryOpKind.CeilDiv:  # ceil(x / n) is floor((x + n - 1) / n)
             low, high = self._plus(low, n - 1), self._plus(high, n - 1)
         return self._quotient(low, n), self._quotient(high, n)
 

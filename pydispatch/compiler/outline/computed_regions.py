@@ -89,6 +89,7 @@ def open_grid(region: flow.DispatchRegionOp) -> Grid:
 
     Raises CompileError if it states none.
     """
+    # The grid, and the queries of it in the body.
     kernel = RegionKernel(region, name="")  # only for its grid, which needs no name
     count = kernel.count()
     for op in list(walk(region.body)):
@@ -97,6 +98,7 @@ def open_grid(region: flow.DispatchRegionOp) -> Grid:
                 result_types=[op.results[0].type], properties={"dimension": op.properties["dimension"]}
             )
             _replace(op, new)
+    # The body, of which each result updates a tensor of its own.
     block = region.parent
     assert block is not None
     end = region.body.block.last_op
@@ -230,6 +232,7 @@ class _RegionBuilder:
 
     def region(self) -> flow.DispatchRegionOp:
         """Convert the dispatch, and return the region that replaces it."""
+        # The operations of the body on tensors instead of bindings.
         op, body = self.op, self.body
         views = [inner for inner in body.ops if inner.name in (*ALIASES, *LOADS, *STORES)]
         for inner in views:
@@ -245,6 +248,7 @@ class _RegionBuilder:
             erase_op(inner, safe_erase=False)
         for argument in reversed(list(body.args)):
             body.erase_arg(argument, safe_erase=False)
+        # The region, with the body and the grid of the dispatch.
         regions = [op.body, op.count]
         for detached in regions:
             op.detach_region(detached)

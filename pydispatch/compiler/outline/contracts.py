@@ -127,6 +127,7 @@ class _Contract:
 
     def _check_bounds(self) -> None:
         """Repeat the size checks that the host does before the dispatch, on which the kernel relies."""
+        # Insert the checks into a copy of the dispatch function.
         copy = self.source.clone()
         block = copy.body.block
         mapping: dict[SSAValue, SSAValue] = {
@@ -141,6 +142,7 @@ class _Contract:
                 sizes.record_value(result)
             sizes.record_equal_sizes(op)
         check_bounds(operations, sizes)  # inserts the checks as cf.assert into `block`
+        # Copy those checks into the contract that depend on its scalars alone.
         for op in block.ops:
             if isinstance(op, cf.AssertOp):
                 holds = self._copy(op.operands[0], mapping)
@@ -164,8 +166,10 @@ class _Contract:
         return [self._number(-1) if v is None else v for v in counts]
 
     def _bytes(self) -> list[SSAValue]:
-        """Return the number of bytes of each binding up to the last byte that the kernel accesses, and require that
-        each is less than 2^63. It is 0 for a binding of whose views the sizes are computed by the kernel.
+        """Return the number of bytes of each binding up to the last byte that the kernel accesses.
+
+        Append assertions that each number is below 2^63. It is 0 if the kernel itself computes the sizes of the views
+        of a binding.
         """
         needed: list[SSAValue | None] = [None] * len(self.kernel.layout.bindings)
         mapping: dict[SSAValue, SSAValue] = {}  # value of the kernel → its value in the contract

@@ -62,7 +62,8 @@ def written_bindings(module: ModuleOp) -> dict[tuple[str, str], set[int]]:
     for op in walk(module):
         if not isinstance(op, flow.DispatchOp):
             continue
-        tensors = [i for i, a in enumerate(op.arguments) if is_tensor(a)]  # argument n of these has binding n
+        tensors = [i for i, a in enumerate(op.arguments) if is_tensor(a)]  # argument tensors[n] has binding n
+        # The bindings of the results.
         results: set[int] = set()
         next_binding = len(tensors)
         tied = tied_operands(op)

@@ -77,8 +77,7 @@ class FusionReport:
                 first, second = numbers[producer], numbers.get(consumer)
                 boundaries = self._refused.get((first, second)) if second is not None else None
                 if boundaries is None:  # formation has not compared the two: control flow or host code is between
-                    is_formed = second is not None
-                    reason = separation(producer, consumer, between, formed=is_formed)
+                    reason = separation(producer, consumer, between, formed=second is not None)
                     reader = self._first_operation(second) if second is not None else describe_location(consumer)
                     boundaries = [Boundary(self._last_operation(first), reader, reason)]
                 apart.setdefault(first, {}).update(dict.fromkeys(boundaries))

@@ -165,8 +165,9 @@ class _FlopCounter:
         self.types.update(types)
 
     def _polynomial(self, term: Term) -> Polynomial:
-        """Return a size as a polynomial of the sizes that are passed to the dispatch. Raise _NotCountable for a size
-        that is not computed from them by sums and products.
+        """Return a size as a polynomial of the sizes that are passed to the dispatch.
+
+        Raises _NotCountable for a size that is not computed from them by sums and products.
         """
         if isinstance(term, int):
             return Counter({(): term})

@@ -184,6 +184,7 @@ class FunctionEmitter:
 
     def run(self) -> str:
         """Emit the whole function, and return it as text."""
+        # The parameters: those of the platform, and for each argument of a helper one or, for a memref, several.
         parameters = list(self.platform.parameters)
         entry = self.function.body.blocks[0]
         for position, argument in enumerate(entry.args):
@@ -191,6 +192,7 @@ class FunctionEmitter:
             names = [f"%arg{position}.{part}" for part in range(len(types))]
             parameters += [f"{type_} {name}" for type_, name in zip(types, names, strict=True)]
             self.define(argument, unflatten(names, argument.type))
+        # The body. Instructions are added to the entry block, before it, as long as the body grows.
         self.body.start("start")
         self.region(self.function.body, self._leave_function)
         self.body.entry.append("  br label %start")

@@ -129,7 +129,7 @@ def _cast_view(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _subview(build: Build, op: Operation) -> list[SSAValue]:
-    """Expand a `memref.subview`: the offset moves by offsets * strides, and strides are multiplied."""
+    """Expand a `memref.subview`: its offsets, in elements of the source, move the start, and strides are multiplied."""
     source = strided(op, op.operands[0])
     _, offset_operands, size_operands, stride_operands = segments(op, 4)
 
@@ -140,13 +140,13 @@ def _subview(build: Build, op: Operation) -> list[SSAValue]:
     offset = source.offset
     for start, stride in zip(part("static_offsets", offset_operands), source.strides, strict=True):
         offset = build.plus(offset, build.times(start, stride))
-    taken = part("static_sizes", size_operands)
-    steps = [
+    taken_sizes = part("static_sizes", size_operands)
+    taken_strides = [
         build.times(step, stride)
         for step, stride in zip(part("static_strides", stride_operands), source.strides, strict=True)
     ]
-    kept = _kept_dimensions(op, taken, steps)
-    sizes, strides = tuple(taken[i] for i in kept), tuple(steps[i] for i in kept)
+    kept = _kept_dimensions(op, taken_sizes, taken_strides)  # the result may lack dimensions of size 1
+    sizes, strides = tuple(taken_sizes[i] for i in kept), tuple(taken_strides[i] for i in kept)
     return _cast_to_result_type(build, op, Strided(source.storage, offset, sizes, strides))
 
 

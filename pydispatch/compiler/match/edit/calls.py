@@ -61,17 +61,7 @@ class Inserter:
         """
         if value.type == wanted:
             return value
-        is_convertible = (
-            converts_sizes
-            and isinstance(value.type, TensorType)
-            and isinstance(wanted, TensorType)
-            and value.type.element_type == wanted.element_type
-            and len(value.type.get_shape()) == len(wanted.get_shape())
-            and all(
-                a == b or DYNAMIC in (a, b) for a, b in zip(value.type.get_shape(), wanted.get_shape(), strict=True)
-            )
-        )
-        if not is_convertible:
+        if not (converts_sizes and _may_be_equal(value.type, wanted)):
             condition = "" if converts_sizes else " without a type conversion"
             raise error_of(f"{value.type} cannot become {wanted}{condition}")
         assert isinstance(wanted, TensorType)
@@ -92,6 +82,17 @@ class Inserter:
             index = self.add(ConstantOp.from_int_and_width(dim, IndexType())).results[0]
             sizes.append(self.add(tensor.DimOp(like, index)).results[0])
         return self.add(tensor.EmptyOp(sizes, type)).results[0]
+
+
+def _may_be_equal(lhs: Attribute, rhs: Attribute) -> bool:
+    """Return whether two types are tensors that may be equal at run time: they differ in dynamic sizes alone."""
+    return (
+        isinstance(lhs, TensorType)
+        and isinstance(rhs, TensorType)
+        and lhs.element_type == rhs.element_type
+        and len(lhs.get_shape()) == len(rhs.get_shape())
+        and all(a == b or DYNAMIC in (a, b) for a, b in zip(lhs.get_shape(), rhs.get_shape(), strict=True))
+    )
 
 
 def shape_source(value: SSAValue) -> SSAValue:

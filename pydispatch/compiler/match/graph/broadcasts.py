@@ -38,7 +38,8 @@ def _in_loops(expr: AffineExpr, loop_sizes: Sequence[int]) -> AffineExpr:
 def map_of_unit_axes(op: Operation) -> AffineMap | None:
     """Return the map of a `tensor.expand_shape` or `tensor.collapse_shape` that only adds or removes axes of size 1.
 
-    It maps indices of the result to those of the operand. Return None for other operations.
+    It maps indices of the result to those of the operand: (i, j) to (j) for an expansion of [4] to [1, 4]. Return None
+    for other operations.
     """
     if op.name not in ("tensor.expand_shape", "tensor.collapse_shape"):
         return None

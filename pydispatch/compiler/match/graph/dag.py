@@ -220,7 +220,7 @@ class _Search:
         # Two operations, with their operands.
         if (mine_node, theirs_node) in self.agreed:
             return True
-        if not self.alike(mine_node, theirs_node, where, op) or not self.compare_children(mine_node, theirs_node):
+        if not self.are_alike(mine_node, theirs_node, where, op) or not self.compare_children(mine_node, theirs_node):
             return False
         self._record_match(mine_node, theirs_node)
         return True
@@ -237,7 +237,7 @@ class _Search:
         if theirs.op is not None and not theirs.is_constant:
             self.ops.add(theirs.op)
 
-    def alike(self, mine: Node, theirs: Node, where: str, op: Operation | None) -> bool:
+    def are_alike(self, mine: Node, theirs: Node, where: str, op: Operation | None) -> bool:
         """Return whether two nodes compute the same function of their operands, and their types fit.
 
         Record the reason if not.

@@ -163,7 +163,7 @@ class ScalarBody:
                 pending += missing
                 continue
             pending.pop()
-            self._number(top, operands)
+            self._assign_number(top, operands)
         return self._numbers[value]
 
     def _operands(self, value: SSAValue) -> Sequence[SSAValue]:
@@ -171,7 +171,7 @@ class ScalarBody:
         op = value.owner
         return op.operands if isinstance(op, Operation) and op.parent is self.block else ()
 
-    def _number(self, value: SSAValue, operands: Sequence[SSAValue]) -> None:
+    def _assign_number(self, value: SSAValue, operands: Sequence[SSAValue]) -> None:
         """Assign a number to a value whose `operands`, those of `_operands`, have numbers."""
         op = value.owner
         if op is self.block:

@@ -159,23 +159,26 @@ def size_identity(value: SSAValue, dim: int) -> Hashable:
         known = shape_of(value)[dim]
         # A number, the equal dimension of another tensor, an operand, or None.
         stated = known if known >= 0 else _stated(value, dim)
-        if isinstance(stated, Dim):
-            value, dim = stated.tensor, stated.axis
-            continue
-        if not isinstance(stated, SSAValue):
+        if isinstance(stated, SSAValue):
+            stated = _resolved_index(stated)
+            if isinstance(stated, SSAValue):
+                return stated
+        if not isinstance(stated, Dim):
             return stated if isinstance(stated, int) else (value, dim)
-        index = stated
-        while isinstance(index, OpResult) and index.op.name == "util.assume.int":  # its results are its operands
-            index = index.op.operands[index.index]
-        static = size_from(index).static
-        if static is not None:
-            return static
-        if not isinstance(index, OpResult) or index.op.name != "tensor.dim":
-            return index
-        axis = size_from(index.op.operands[1]).static
-        if axis is None:
-            return index
-        value, dim = index.op.operands[0], axis
+        value, dim = stated.tensor, stated.axis  # go on with the tensor that has the size
+
+
+def _resolved_index(index: SSAValue) -> int | Dim | SSAValue:
+    """Return an index as a number if it is constant, as a dimension if it is the size of one, else as itself."""
+    while isinstance(index, OpResult) and index.op.name == "util.assume.int":  # its results are its operands
+        index = index.op.operands[index.index]
+    static = size_from(index).static
+    if static is not None:
+        return static
+    if not isinstance(index, OpResult) or index.op.name != "tensor.dim":
+        return index
+    axis = size_from(index.op.operands[1]).static
+    return index if axis is None else Dim(index.op.operands[0], axis)
 
 
 def _assumed(op: Operation, index: int) -> SizeFacts:
@@ -197,6 +200,7 @@ def _assumed(op: Operation, index: int) -> SizeFacts:
         assumed.append(SizeFacts(numbers.get("umin", 0), numbers.get("umax"), max(1, numbers.get("udiv", 1))))
     if not assumed:
         return SizeFacts()
+    # The weakest of the alternatives.
     highs = [f.high for f in assumed]
     high = None if None in highs else max(h for h in highs if h is not None)
     multiple = assumed[0].multiple if len({f.multiple for f in assumed}) == 1 else 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
@@ -19,6 +21,18 @@ def _thread(emitter: FunctionEmitter, op: Operation) -> None:
     emitter.define(op.results[0], emitter.platform.grid(emitter, "thread", gpu_dimension(op)))
 
 
+def _join_words(emitter: FunctionEmitter, words: Sequence[str], type_: str) -> str:
+    """Emit the integer of the LLVM type `type_` that consists of 32-bit words, the lowest first; return its name."""
+    if len(words) == 1:
+        return words[0]
+    let = emitter.body.let
+    result = let(f"zext i32 {words[0]} to {type_}")
+    for position, word in enumerate(words[1:], 1):
+        high = let(f"shl {type_} {let(f'zext i32 {word} to {type_}')}, {32 * position}")
+        result = let(f"or {type_} {result}, {high}")
+    return result
+
+
 def _shuffle(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower a shuffle, which reads a value of another lane, to shuffles of its 32-bit words.
 
@@ -34,13 +48,7 @@ def _shuffle(emitter: FunctionEmitter, op: Operation) -> None:
     if word_bits != width:
         value = let(f"zext {integer_type} {value} to {words_type}")
     words = [_word(emitter, value, word_bits, start) for start in range(0, word_bits, 32)]
-    shuffled = _shuffled_words(emitter, op, words)
-    result = shuffled[0]
-    if len(words) > 1:
-        result = let(f"zext i32 {shuffled[0]} to {words_type}")
-        for position, word in enumerate(shuffled[1:], 1):
-            high = let(f"shl {words_type} {let(f'zext i32 {word} to {words_type}')}, {32 * position}")
-            result = let(f"or {words_type} {result}, {high}")
+    result = _join_words(emitter, _shuffled_words(emitter, op, words), words_type)
     if word_bits != width:
         result = let(f"trunc {words_type} {result} to {integer_type}")
     if llvm_type != integer_type:

@@ -68,7 +68,8 @@ def _saturated(emitter: FunctionEmitter, instruction: str, type_: str, operand: 
         target: LLVM type of the integer.
     """
     bits, signed = int(target[1:]), instruction == "fptosi"
-    lowest, limit = (-(1 << (bits - 1)), 1 << (bits - 1)) if signed else (0, 1 << bits)
+    lowest, limit = (-(1 << (bits - 1)), 1 << (bits - 1)) if signed else (0, 1 << bits)  # limit: exclusive
+    # The conversion of a float out of range is poison, which `freeze` turns into some number; it is not selected.
     converted = emitter.body.let(f"freeze {target} {emitter.body.let(f'{instruction} {type_} {operand} to {target}')}")
     is_above = emitter.body.let(f"fcmp oge {type_} {operand}, {limit}.0")
     value = emitter.body.let(f"select i1 {is_above}, {target} {limit - 1}, {target} {converted}")
