@@ -128,37 +128,36 @@ class Kernel(KernelCall, KernelSource):
 
         The other axes have one workgroup.
         """
+        return lambda *args: self._launch(grid, args)
+
+    def _launch(self, grid: int | tuple[int, ...], args: tuple[Any, ...]) -> None:
+        """Run the kernel on a grid. grid: numbers of workgroups for one to three axes.
+
+        Arguments of a program that is being traced record a launch in it. With arrays on a device whose kernels are
+        checked, the checked kernel of the same grid is called instead.
+        """
         counts = [*(grid if isinstance(grid, tuple) else (grid,)), 1, 1][:3]
-
-        def launch(*args: Any) -> None:
-            """Run the kernel on the grid of the subscript, with these arguments.
-
-            Arguments of a program that is being traced record a launch in it. With arrays on a device whose kernels are
-            checked, the checked kernel of the same grid is called instead.
-            """
-            args = self.flat(args)  # tuples of views are replaced by their views
-            if are_traced(args):
-                record_launch(self, args, counts)
-                return
-            if not all(isinstance(count, (int, np.integer)) and count >= 0 for count in counts):
-                raise InvalidArgumentError(
-                    f"kernel '{self.name}': grid: expected one to three numbers of workgroups, got {grid!r}"
-                )
-            self.check_count(args)
-            if not self.checks and CHECKS in self._device(args):
-                self._with_checks[grid](*args)
-                return
-            if self._has_breakpoints:
-                self._run_until_breakpoints(args, counts)
-                return
-            function, written = self._function_for(args, grid_in_call=True)
-            args = _with_host_arrays(args)  # the function of a CPU takes arrays only
-            try:
-                function(*args, *counts, out=_written(args, written))
-            except (KernelError, InvalidArgumentError) as error:
-                raise self.explained(error) from None
-
-        return launch
+        args = self.flat(args)  # tuples of views are replaced by their views
+        if are_traced(args):
+            record_launch(self, args, counts)
+            return
+        if not all(isinstance(count, (int, np.integer)) and count >= 0 for count in counts):
+            raise InvalidArgumentError(
+                f"kernel '{self.name}': grid: expected one to three numbers of workgroups, got {grid!r}"
+            )
+        self.check_count(args)
+        if not self.checks and CHECKS in self._device(args):
+            self._with_checks[grid](*args)
+            return
+        if self._has_breakpoints:
+            self._run_until_breakpoints(args, counts)
+            return
+        function, written = self._function_for(args, grid_in_call=True)
+        args = _with_host_arrays(args)  # the function of a CPU takes arrays only
+        try:
+            function(*args, *counts, out=_written(args, written))
+        except (KernelError, InvalidArgumentError) as error:
+            raise self.explained(error) from None
 
     def call_unbound(self, args: tuple[Any, ...]) -> None:
         """Run the kernel over its own grid on arguments of any kind.

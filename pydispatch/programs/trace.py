@@ -83,7 +83,11 @@ def _has_equal_bytes(copy: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) ->
 
 
 class Trace(Builder):
-    """Builder of the program of one traced function.
+    """Builder of the program of one traced function: the operations on traced arrays are recorded in it.
+
+    Operations are recorded inside `with trace.running()`. Handlers of NumPy's functions get tensors by `tensor_of`, add
+    operations to the program, and wrap the results. An error of an operation gets the user's line inside
+    `with trace.operation(...)`.
 
     Args:
         filename: File of the function, for the locations of errors.

@@ -22,6 +22,9 @@ class Releasable(Protocol):
 class Closing:
     """Base class of devices: one that the user has closed is destroyed when its last block of memory is released.
 
+    A subclass's `close` refuses further work and calls `release_programs`; `release` of the last block then calls
+    `_destroy`. In the child of a fork, nothing is destroyed: the device belongs to the parent.
+
     Attributes:
         lock: Reentrant lock of the device.
         name: Name of the device, such as "vulkan:0".

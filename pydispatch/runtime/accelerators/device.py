@@ -205,6 +205,8 @@ class AcceleratorDevice(MakesBuffers, Device):
 class _Linker:
     """Linker of the executables of one program; implements `runtime.program.loader.Linker`.
 
+    The loader calls `link` with the chosen variants, and `finish` when all constants are bound.
+
     Args:
         executor: Executor of the program, to which executables and constants are added.
         supplied: Name of an executable without code in the artifact → (code, name of its file) from `add_executable`.

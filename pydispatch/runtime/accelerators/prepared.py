@@ -155,6 +155,9 @@ class Prepared:
 class Run:
     """Device memory of one prepared call (`Prepared`), and the run of its plan over this memory.
 
+    Its creation acquires the memory of results. `bind` sets the arguments, and each call of the object then runs the
+    plan, any number of times.
+
     Attributes:
         function: The function.
         plan: Its plan for the prepared shapes, in the C core.

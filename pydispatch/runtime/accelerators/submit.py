@@ -150,7 +150,10 @@ def thread_of(owner: object) -> CallThread:
 
 
 class Submitted:
-    """Mixin that adds asynchronous submission to a callable, with the methods that functions on the CPU have."""
+    """Mixin that adds asynchronous submission to a callable, with the methods that functions on the CPU have.
+
+    Submitted calls run one after the other on a thread of the program, the `CallThread` of its executor.
+    """
 
     _executor: Any  # of the program; its functions share the thread of `thread_of`
     _keeps_order = False

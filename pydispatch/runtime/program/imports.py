@@ -156,6 +156,9 @@ def _load_system_library(what: str, path: str, data: bytes, not_embedded: Artifa
 class Registry:
     """Plugins, functions, host commands and executables that were added to one device.
 
+    The `add_` methods register one of them, and `remove` ends a registration. The linker of a program then searches
+    `manager` for the functions, and `executables` for code that programs only declare.
+
     Attributes:
         manager: All providers, searched by priority.
         executables: Name of an executable → its code that was added last.

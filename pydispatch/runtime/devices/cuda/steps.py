@@ -29,6 +29,9 @@ _DEVICE = "CU_MEMORYTYPE_DEVICE"
 class Step(ABC):
     """Driver operation of a plan (kernel launch, copy or fill), launched on a stream or added to a graph as a node.
 
+    `bind` sets the values of a call. Then `launch` enqueues the step, or `add` puts it into a graph; after a later
+    `bind`, `update` changes its node there.
+
     Attributes:
         region: Index of its region in the plan. Steps of one region may run concurrently; regions run in order.
         name: Name of the step in messages and profiles.

@@ -88,7 +88,7 @@ class Names(frozenset[str]):
 
 
 class Features:
-    """Features and limits of a device.
+    """Features and limits of a physical device, queried before its logical device is created with `enabled`.
 
     Attributes:
         properties: VkPhysicalDeviceProperties.

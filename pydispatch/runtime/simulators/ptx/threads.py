@@ -80,6 +80,8 @@ class Launched(Protocol):
 class ThreadBatch:
     """Threads of some consecutive thread blocks of a launch. Thread t of block b has index `b * threads_per_block + t`.
 
+    It has the state and memory that do not depend on a function; `batch.Batch`, its subclass, schedules the threads.
+
     Attributes:
         launch: The launch.
         first, count: Index of the first block in the launch, and number of blocks.
