@@ -59,8 +59,8 @@ static void read_key(const char* key, uint64_t* word, int bit) {
 }
 #endif
 
-// On macOS the words are composed to look like those of Linux. Returns 0: the system reports only features that it
-// supports.
+// Fills the words with feature bits. On macOS they are composed to look like those of Linux (HWCAP). Returns 0: the
+// system reports only features that it supports.
 uint32_t pyd_cpu_read_sources(uint64_t sources[PYD_CPU_SOURCES]) {
 #if defined(__linux__)
   sources[CAP] = getauxval(AT_HWCAP);

@@ -82,6 +82,21 @@ static pyd_status_t sort_names(lookup_t* lookup) {
   return PYD_STATUS_OK;
 }
 
+// Returns the number of names in |lookup->names|, which are sorted, that are less than |name|.
+static uint32_t lower_bound(const lookup_t* lookup, pyd_string_t name) {
+  uint32_t low = 0, high = lookup->exports->count;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    PYD_COUNT_WORK(1);
+    if (compare_names(lookup->names[middle].text, lookup->names[middle].length, name.data, name.length) < 0) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
 // Finds the ordinal of |export| in the library: by name, trying the expected ordinal first, or by ordinal alone if the
 // export or the library has no names. |*out_ordinal| is PYD_NONE if the library does not have the export.
 static pyd_status_t find_export(lookup_t* lookup, const pyd_export_t* export, uint32_t* out_ordinal) {
@@ -94,19 +109,9 @@ static pyd_status_t find_export(lookup_t* lookup, const pyd_export_t* export, ui
   if (exports->count == 0) return PYD_STATUS_OK;
   pyd_status_t status = lookup->names ? PYD_STATUS_OK : sort_names(lookup);
   if (!pyd_ok(status)) return status;
-  uint32_t low = 0, high = exports->count;  // |low| becomes the number of names that are less than the wanted one
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    const name_t* name = &lookup->names[middle];
-    PYD_COUNT_WORK(1);
-    if (compare_names(name->text, name->length, export->name.data, export->name.length) < 0) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  if (low == exports->count) return status;
-  const name_t* found = &lookup->names[low];
+  uint32_t at = lower_bound(lookup, export->name);
+  if (at == exports->count) return status;
+  const name_t* found = &lookup->names[at];
   if (compare_names(found->text, found->length, export->name.data, export->name.length) == 0)
     *out_ordinal = found->ordinal;
   return status;

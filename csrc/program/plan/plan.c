@@ -111,6 +111,17 @@ static bool is_in_arena(const pyd_plan_t* plan, uint32_t buffer) {
   return plan->fn->buffers[buffer].kind == PYD_BUFFER_TRANSIENT && !plan->buffer_tile[buffer];
 }
 
+// Adds the staging buffer at the end of the arena, whose size is a multiple of 64 bytes. OUT_OF_MEMORY.
+static pyd_status_t place_stage(pyd_plan_t* plan) {
+  if (!plan->stage_bytes) return PYD_STATUS_OK;
+  plan->stage_offset = plan->arena_bytes;
+  if (__builtin_add_overflow(plan->arena_bytes, plan->stage_bytes, &plan->arena_bytes) ||
+      plan->arena_bytes > INT64_MAX) {
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "transient buffers need more than 2^63 bytes");
+  }
+  return PYD_STATUS_OK;
+}
+
 // Lays out the transient buffers in the arena, with the staging buffer at its end.
 static pyd_status_t place_transients(pyd_plan_t* plan) {
   const pyd_function_t* fn = plan->fn;
@@ -121,7 +132,7 @@ static pyd_status_t place_transients(pyd_plan_t* plan) {
     blocks[i] = (pyd_arena_block_t){plan->buffer_bytes[i], buffer->first, buffer->last, 0};
   }
   pyd_status_t status = pyd_plan_place_tiles(plan, blocks);  // before the arena, as it extends lifetimes
-  uint32_t count = 0;
+  uint32_t count = 0;  // blocks of the arena, which are moved to the front of |blocks|
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
     if (is_in_arena(plan, i)) blocks[count++] = blocks[i];
   }
@@ -131,14 +142,7 @@ static pyd_status_t place_transients(pyd_plan_t* plan) {
     if (is_in_arena(plan, i)) plan->buffer_offset[i] = blocks[count++].offset;
   }
   free(blocks);
-  if (pyd_ok(status) && plan->stage_bytes) {  // the arena's size is a multiple of 64
-    plan->stage_offset = plan->arena_bytes;
-    if (__builtin_add_overflow(plan->arena_bytes, plan->stage_bytes, &plan->arena_bytes) ||
-        plan->arena_bytes > INT64_MAX) {
-      status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "transient buffers need more than 2^63 bytes");
-    }
-  }
-  return status;
+  return pyd_ok(status) ? place_stage(plan) : status;
 }
 
 // Sorts the slots by buffer (counting sort), so that binding a buffer patches its own slots only.

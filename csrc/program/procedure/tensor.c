@@ -173,9 +173,9 @@ static bool is_float(uint32_t dtype) { return dtype >> 24 >= 0x21; }
 pyd_status_t pyd_tensor_element(const pyd_tensor_t* tensor, uint64_t index, uint64_t* out_word) {
   uint32_t bits = tensor->dtype & 0xFFFFFF;  // a dtype is numerical type << 24 | bits
   bool is_boolean = bits == 1 || tensor->dtype >> 24 == 0x13;
-  // Elements of less than 8 bits are packed, the first one in the lowest bits, but for booleans, which take a byte
-  // each. |at|: the byte in which the element begins.
-  uint64_t size = is_boolean || bits < 8 ? 1 : bits / 8, at = !is_boolean && bits < 8 ? index * bits / 8 : index * size;
+  bool is_packed = bits < 8 && !is_boolean;  // the first element in the lowest bits; booleans take a byte each
+  uint64_t size = bits < 8 || is_boolean ? 1 : bits / 8;      // bytes to read
+  uint64_t at = is_packed ? index * bits / 8 : index * size;  // the byte in which the element begins
   uint64_t word = 0;  // on little-endian machines, the only ones supported, the element is in the low bytes
   if (tensor->data) {
     memcpy(&word, tensor->data + at, size);

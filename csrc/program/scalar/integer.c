@@ -46,9 +46,9 @@ static pyd_fault_t divide(uint32_t op, uint32_t width, int64_t sa, int64_t sb, u
     case PYD_OP_REMS: *out = (uint64_t)remainder; return PYD_FAULT_NONE;
     case PYD_OP_CEILDIVS: *out = (uint64_t)(quotient + (remainder != 0 && !was_rounded_up)); return PYD_FAULT_NONE;
     case PYD_OP_FLOORDIVS: *out = (uint64_t)(quotient - was_rounded_up); return PYD_FAULT_NONE;
-    case PYD_OP_MODS:
+    case PYD_OP_MODS:  // has the sign of the divisor
       *out = (uint64_t)(was_rounded_up ? remainder + sb : remainder);
-      return PYD_FAULT_NONE;  // the sign of the divisor
+      return PYD_FAULT_NONE;
     default: return PYD_FAULT_NO_RULE;
   }
 }
