@@ -71,11 +71,11 @@ static pyd_status_t bind(pyd_api_call_t* call, const char* function, bool is_res
 }
 
 pyd_status_t pyd_api_call_bind_argument(pyd_api_call_t* call, uint32_t index, const void* data, size_t bytes) {
-  return bind(call, "call_bind_argument", false, index, (void*)data, bytes);
+  return bind(call, "call_bind_argument", /* is_result */ false, index, (void*)data, bytes);
 }
 
 pyd_status_t pyd_api_call_bind_result(pyd_api_call_t* call, uint32_t index, void* data, size_t bytes) {
-  return bind(call, "call_bind_result", true, index, data, bytes);
+  return bind(call, "call_bind_result", /* is_result */ true, index, data, bytes);
 }
 
 // Returns the sizes of argument |index|. call->dims holds those of all arguments one after another; scalars have none.
@@ -109,11 +109,11 @@ static pyd_status_t bind_memory(pyd_api_call_t* call, const char* function, bool
 }
 
 pyd_status_t pyd_api_call_bind_argument_memory(pyd_api_call_t* call, uint32_t index, pyd_api_memory_t* memory) {
-  return bind_memory(call, "call_bind_argument_memory", false, index, memory);
+  return bind_memory(call, "call_bind_argument_memory", /* is_result */ false, index, memory);
 }
 
 pyd_status_t pyd_api_call_bind_result_memory(pyd_api_call_t* call, uint32_t index, pyd_api_memory_t* memory) {
-  return bind_memory(call, "call_bind_result_memory", true, index, memory);
+  return bind_memory(call, "call_bind_result_memory", /* is_result */ true, index, memory);
 }
 
 // Frees and releases all memory that is bound to the tensors of the call.

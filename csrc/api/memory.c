@@ -198,11 +198,13 @@ pyd_status_t pyd_api_memory_check(const pyd_api_memory_t* memory, const char* fu
   return PYD_STATUS_OK;
 }
 
-// Elements of a copy have whole bytes: packed ones are dense, and used in place.
+// Copies the elements of strided memory to |to|, in row-major order. They have whole bytes: packed ones are dense, and
+// used in place.
 void pyd_api_memory_gather(const pyd_api_memory_t* memory, void* to) {
   pyd_strided_copy(memory->rank, memory->dims, bits_of(memory->dtype) / 8, to, NULL, memory->first, memory->strides);
 }
 
+// Copies elements in row-major order from |from| to strided memory, as pyd_api_memory_gather() in reverse.
 void pyd_api_memory_scatter(const pyd_api_memory_t* memory, const void* from) {
   pyd_strided_copy(memory->rank, memory->dims, bits_of(memory->dtype) / 8, memory->first, memory->strides, from, NULL);
 }

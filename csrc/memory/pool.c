@@ -65,13 +65,13 @@ static void lock(atomic_bool* flag) {
 }
 static void unlock(atomic_bool* flag) { atomic_store_explicit(flag, false, memory_order_release); }
 
-// Returns the size class of the smallest block that has |size| bytes, at most LARGEST_SMALL.
+// Returns the class of the smallest block of at least |size| bytes; up to 256 by steps of 64, then 4 per power of two.
 static uint32_t class_of(size_t size) {
   if (size <= 256) return size ? (uint32_t)((size - 1) / 64) : 0;
   uint32_t power = 63u - (uint32_t)__builtin_clzll(size - 1);  // 2^power <= size - 1
   return (power - 7) * 4 + (uint32_t)((size - 1) >> (power - 2) & 3);
 }
-// Returns the bytes of a block of |class|.
+// Returns the bytes of a block of |class|: 64, 128, 192, 256, 320, 384, 448, 512, 640, 768 and so on.
 static size_t class_size(uint32_t class) {
   return class < 4 ? 64 * ((size_t) class + 1) : (size_t)(5 + class % 4) << (5 + class / 4);
 }

@@ -6,8 +6,8 @@
 
 #if PYD_HAS_BRIDGES
 
-// The function of every bridge, which host code calls. |context| is the bridge; calls its function, which is embedded
-// code, in the convention of that code.
+// Calls the function of a bridge, which is embedded code, in the calling convention of that code. Host code calls this
+// as the function of every bridge. |context|: the bridge.
 static int32_t cross(void* params, void* context, void* reserved) {
   const pyd_plugin_bridge_t* bridge = context;
   return bridge->function(params, bridge->context, reserved);

@@ -26,7 +26,7 @@ static APART pyd_plugin_status_t embedded_load(const pyd_plugin_t* plugin, const
   return function(pyd_plugin_environment(plugin->kind), options->param_count, options->params, out_self);
 }
 
-// Calls the unload function of an embedded plug-in, in the calling convention of its code.
+// Calls the unload function of an embedded plugin, in the calling convention of its code.
 static APART void embedded_unload(const pyd_plugin_t* plugin) {
   pyd_embedded_unload_fn_t function = (pyd_embedded_unload_fn_t)plugin->table->unload;
   function(plugin->self);
@@ -247,7 +247,7 @@ pyd_status_t pyd_plugin_load_file(const char* path, const pyd_plugin_options_t* 
   return status;
 }
 
-// Loads a plug-in from the bytes of a library, which are copied.
+// Loads a plugin from the bytes of a library, which are copied.
 pyd_status_t pyd_plugin_load_bytes(pyd_span_t bytes, const pyd_plugin_options_t* options, pyd_plugin_t** out_plugin) {
   *out_plugin = NULL;
   pyd_status_t status = check_options(options, /* allows_static */ false);
@@ -283,7 +283,7 @@ pyd_plugin_t* pyd_plugin_retain(pyd_plugin_t* plugin) {
   return plugin;
 }
 
-// Drops a reference; the last one calls the plug-in's unload function and unmaps its code.
+// Drops a reference; the last one calls the plugin's unload function and unmaps its code.
 void pyd_plugin_release(pyd_plugin_t* plugin) {
   // What other holders did with the plugin comes before it is unloaded.
   if (plugin && atomic_fetch_sub_explicit(&plugin->references, 1, memory_order_acq_rel) == 1) destroy(plugin);

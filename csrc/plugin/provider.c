@@ -23,7 +23,7 @@ pyd_provider_t* pyd_provider_retain(pyd_provider_t* provider) {
   return provider;
 }
 
-// Drops a reference; the last one releases the plug-in.
+// Drops a reference; the last one releases the plugin.
 void pyd_provider_release(pyd_provider_t* provider) {
   if (!provider || atomic_fetch_sub_explicit(&provider->references, 1, memory_order_acq_rel) != 1) return;
   pyd_plugin_release(provider->plugin);
