@@ -63,6 +63,7 @@ class CudaBuffer(Buffer):
             return capsule_of_array(self.download(), float_code, version)
         if dl_device is not None and tuple(map(int, dl_device)) != self.__dlpack_device__():
             raise BufferError(f"the buffer is on {self.device}; copy it to DLPack device {tuple(dl_device)} yourself")
+        # A consumer on this device: its memory is the buffer's, or a copy of it.
         context, owner = self._context, self
         context.require_usable()
         if self.element.packed:

@@ -27,8 +27,9 @@ _contexts: dict[tuple[int, int, bool], Context] = {}
 
 
 def open_device(index: int, staging: bool) -> VulkanDevice:
-    """Open the device with an index, as in "vulkan:0". Devices of one process with equal arguments share memory and
-    queue.
+    """Open the device with an index, as in "vulkan:0".
+
+    Devices that one process opens with equal arguments share memory and queue, until one was closed or lost.
 
     staging: whether buffers are never mapped, even if the CPU could access them.
     """
@@ -36,17 +37,21 @@ def open_device(index: int, staging: bool) -> VulkanDevice:
         key = (os.getpid(), index, staging)
         context = _contexts.get(key)
         if context is None or context.lost or context.closed:
-            physical_devices = instance().physical_devices()
-            if index >= len(physical_devices):
-                have = (
-                    ", ".join(f"vulkan:{i}" for i in range(len(physical_devices)))
-                    or "none that computes with Vulkan 1.2"
-                )
-                raise DeviceUnavailableError(f"there is no device 'vulkan:{index}'; this machine has: {have}")
+            physical = _physical_device(index)
             if not _contexts:
                 atexit.register(_save_caches)
-            context = _contexts[key] = Context(instance(), physical_devices[index], index, staging)
+            context = _contexts[key] = Context(instance(), physical, index, staging)
         return VulkanDevice(context)
+
+
+def _physical_device(index: int) -> Any:
+    """Return the VkPhysicalDevice with an index. Raise DeviceUnavailableError, which lists all, if there is none."""
+    physical_devices = instance().physical_devices()
+    if index >= len(physical_devices):
+        names = ", ".join(f"vulkan:{i}" for i in range(len(physical_devices)))
+        have = names or "none that computes with Vulkan 1.2"
+        raise DeviceUnavailableError(f"there is no device 'vulkan:{index}'; this machine has: {have}")
+    return physical_devices[index]
 
 
 def _save_caches() -> None:

@@ -137,6 +137,7 @@ class Features:
         kinds: the structures to chain after VkPhysicalDeviceFeatures2, keys of WANTED. Returns the head of the chain
         for `pNext` of VkDeviceCreateInfo.
         """
+        # Two equal chains of structures: in one Vulkan reports what is supported, the other requests features.
         supported, enabled = [self.arena.new(kind) for kind in kinds], [self.arena.new(kind) for kind in kinds]
         heads = []
         for chain in (supported, enabled):
@@ -145,6 +146,7 @@ class Features:
             heads.append(self.arena.new("VkPhysicalDeviceFeatures2", pNext=chain[0]))
         supported_head, enabled_head = heads
         lib.vkGetPhysicalDeviceFeatures2(self.device, supported_head)
+        # Request the wanted features that are supported. The first structure is a part of the chain's head.
         structures = [("VkPhysicalDeviceFeatures", supported_head.features, enabled_head.features)]
         structures += list(zip(kinds, supported, enabled, strict=True))
         for kind, source, target in structures:

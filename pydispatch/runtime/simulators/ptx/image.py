@@ -91,6 +91,7 @@ class Loaded:
         self._symbols: dict[str, int | Special] = {}  # name → its address, or a special value
         self._codes: dict[str, FunctionCode] = {}  # name of a function → its translation
         self._functions: list[PtxFunction] = []  # in the order of their addresses
+        # Addresses of functions; a function with a declaration and a body has one.
         names = dict.fromkeys(function.name for function in module.functions)
         for name in names:
             declared = module.function(name)
@@ -99,10 +100,12 @@ class Loaded:
             self._functions.append(declared)
         self._lines = module.text.split("\n")
         self._by_name = {function.name: function for function in self._functions}
+        # Addresses of variables, and their initial values, which may be addresses.
         self._allocate_variables()
         self._shared = _SharedLayout(module)
         self._symbols.update(self._shared.offsets)
         self._initialise()
+        # Code, which may contain all these addresses.
         for function in self._functions:
             if function.body is not None:
                 self._codes[function.name] = self._translate(function)
