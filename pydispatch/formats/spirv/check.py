@@ -127,13 +127,13 @@ class _ModuleChecker:
         self.section = section
         self._locate_ids(inst)
         if section == _FUNCTIONS:
-            self._code(inst)
+            self._add_to_function(inst)
         elif section == _DECLARATIONS:
-            self._declaration(inst)
+            self._check_declaration(inst)
         elif op == Op.EXT_INST_IMPORT:
             self.declared.sets[inst.id] = inst.text(2, self.fail)[0]
         elif op in (Op.DECORATE, Op.MEMBER_DECORATE):
-            self._decoration(inst)
+            self._check_decoration(inst)
 
     def _locate_ids(self, inst: SpirvInstruction) -> None:
         """Find the ids of an instruction, and check them: in bounds, result defined once, type declared before."""
@@ -153,7 +153,7 @@ class _ModuleChecker:
 
     # Functions
 
-    def _code(self, inst: SpirvInstruction) -> None:
+    def _add_to_function(self, inst: SpirvInstruction) -> None:
         """Add an instruction to the function that is being read."""
         if inst.op == Op.FUNCTION:
             self.function = self.declared.functions[inst.id] = SpirvFunction(inst)
@@ -166,7 +166,7 @@ class _ModuleChecker:
 
     # Declarations
 
-    def _declaration(self, inst: SpirvInstruction) -> None:
+    def _check_declaration(self, inst: SpirvInstruction) -> None:
         """Check and record a type, constant or variable at module scope."""
         op, declared = inst.op, self.declared
         if op == Op.TYPE_FORWARD_POINTER:
@@ -179,12 +179,12 @@ class _ModuleChecker:
             declared.constants[inst.id] = inst
             declared.values[inst.id] = inst.type_id
         elif op == Op.VARIABLE:
-            self._variable(inst)
+            self._check_variable(inst)
             declared.values[inst.id] = inst.type_id
         elif op != Op.EXT_INST or not declared.sets.get(inst.words[3], "").startswith(DEBUG_SETS):
             raise self.fail(inst.at, f"opcode {op} outside a function")
 
-    def _variable(self, inst: SpirvInstruction) -> None:
+    def _check_variable(self, inst: SpirvInstruction) -> None:
         """Check a variable at module scope: its type, storage class and initializer."""
         declared, storage = self.declared, inst.words[3]
         pointee = declared.pointee(inst.type_id)
@@ -197,7 +197,7 @@ class _ModuleChecker:
             raise self.fail(inst.at, "a variable that begins with something that is no constant")
         check_variable(declared, inst, pointee.type)
 
-    def _decoration(self, inst: SpirvInstruction) -> None:
+    def _check_decoration(self, inst: SpirvInstruction) -> None:
         """Check the operand count of a decoration, and record its target, which may be defined later."""
         is_member = inst.op == Op.MEMBER_DECORATE
         kind, count = inst.words[2 + is_member], len(inst.words) - 3 - is_member
@@ -226,10 +226,10 @@ class _ModuleChecker:
                 if id not in tables.variables:
                     raise ArtifactError(f"{where} names id {id} in its interface, which is no variable")
             if entry.model == GL_COMPUTE:
-                self._modes(entry.function, where)
-        self._layouts()
+                self._check_workgroup_size(entry.function, where)
+        self._check_layouts()
 
-    def _modes(self, function: int, where: str) -> None:
+    def _check_workgroup_size(self, function: int, where: str) -> None:
         """Check the workgroup size of the entry point with the id `function`. `where` is the prefix of messages."""
         for mode, operands in self.tables.modes.get(function, ()):
             if mode in (LOCAL_SIZE, LOCAL_SIZE_ID) and len(operands) != 3:
@@ -241,7 +241,7 @@ class _ModuleChecker:
         """Return whether an id is an integer constant."""
         return id in self.declared.constants and self.declared.is_integer(self.declared.values[id])
 
-    def _layouts(self) -> None:
+    def _check_layouts(self) -> None:
         """Check the types of all buffers, including nested types, for explicit layouts."""
         declared, seen = self.declared, set[int]()
         for type_, storage in self.tables.variables.values():
@@ -254,10 +254,10 @@ class _ModuleChecker:
                 if id in seen:
                     continue
                 seen.add(id)
-                self._layout(id)
+                self._check_layout(id)
                 pending.extend(declared.parts(id).types)
 
-    def _layout(self, id: int) -> None:
+    def _check_layout(self, id: int) -> None:
         """Check that a type in a buffer has the offsets and strides of an explicit layout, and is not bool."""
         declared, tables = self.declared, self.tables
         op, words = declared.type(id)

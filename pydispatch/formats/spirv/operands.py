@@ -246,12 +246,12 @@ class _Walk:
                 pass
         else:
             consume = {
-                "M": self._memory_operands, "G": self._image_operands, "C": self._loop_control,
-                "W": self._switch_cases, "P": self._constant_operation,
+                "M": self._consume_memory_operands, "G": self._consume_image_operands, "C": self._consume_loop_control,
+                "W": self._consume_switch_cases, "P": self._consume_constant_operation,
             }[kind]  # fmt: skip
             consume()
 
-    def _memory_operands(self) -> None:
+    def _consume_memory_operands(self) -> None:
         """Consume memory operands: a mask, then literals or ids for its bits."""
         mask = self.word()
         if mask & ~_KNOWN_MEMORY_BITS:
@@ -262,7 +262,7 @@ class _Walk:
             if mask & bit:
                 self.consume("I")
 
-    def _image_operands(self) -> None:
+    def _consume_image_operands(self) -> None:
         """Consume image operands: a mask, then ids for its bits."""
         mask = self.word()
         unknown = mask & ~_IMAGE_PLAIN
@@ -274,12 +274,12 @@ class _Walk:
         if unknown:
             raise self.fail(self.first, f"image operands 0x{mask:X}, which the linker does not know")
 
-    def _loop_control(self) -> None:
+    def _consume_loop_control(self) -> None:
         """Consume loop control, whose parameters are all literals."""
         self.word()
         self.at = self.end
 
-    def _switch_cases(self) -> None:
+    def _consume_switch_cases(self) -> None:
         """Consume the pairs (literal, label) of an OpSwitch."""
         size = self.case_words(self.words[1])  # word 1 is the selector
         while self.at < self.end:
@@ -287,7 +287,7 @@ class _Walk:
                 self.word()
             self.consume("I")
 
-    def _constant_operation(self) -> None:
+    def _consume_constant_operation(self) -> None:
         """Consume the operation of an OpSpecConstantOp and its operands: those of the operation's pattern after its
         type and result (TR)."""
         opcode = self.word()

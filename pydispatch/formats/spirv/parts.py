@@ -116,17 +116,17 @@ class _PartsReader:
         if op == Op.TYPE_FORWARD_POINTER:
             raise self.fail(inst.at, "pointers declared ahead (physical addresses) cannot be linked")
         if op in _BEFORE_TYPES or op in _DECORATIONS:
-            self._head(inst)
+            self._record_head(inst)
             return
         self._locate_ids(inst)
         if inst.result_word:
-            self._define(inst)
+            self._record_definition(inst)
         if op == Op.FUNCTION:
             self.function = parts.functions[inst.id] = SpirvFunction(inst)
         elif op == Op.FUNCTION_END:
             self.function = None
         elif self.function is None:
-            self._global(inst)
+            self._add_global(inst)
         else:
             self.function.append(inst, self.fail)
 
@@ -137,7 +137,7 @@ class _PartsReader:
         if inst.type_word and (type_ is None or not Op.TYPE_VOID <= type_.op <= Op.TYPE_FUNCTION):
             raise self.fail(inst.at + inst.type_word, f"id {inst.type_id} is no type that was declared before")
 
-    def _define(self, inst: SpirvInstruction) -> None:
+    def _record_definition(self, inst: SpirvInstruction) -> None:
         """Record the definition of an id; raise ArtifactError if it is defined twice."""
         if inst.id in self.defined:
             raise self.fail(inst.at, f"id {inst.id} is defined twice")
@@ -145,7 +145,7 @@ class _PartsReader:
         if inst.type_word:
             self.types[inst.id] = inst.type_id
 
-    def _global(self, inst: SpirvInstruction) -> None:
+    def _add_global(self, inst: SpirvInstruction) -> None:
         """Add a type, constant or variable whose operands are defined before it."""
         parts = self.parts
         if not inst.result_word:
@@ -159,7 +159,7 @@ class _PartsReader:
                 raise self.fail(inst.at, f"opcode {inst.op} uses id {id}, which is not declared before it")
         parts.globals[inst.id] = inst
 
-    def _head(self, inst: SpirvInstruction) -> None:
+    def _record_head(self, inst: SpirvInstruction) -> None:
         """Record an instruction that precedes types, such as an import of an instruction set."""
         parts, op, words = self.parts, inst.op, inst.words
         if op == Op.MEMORY_MODEL:

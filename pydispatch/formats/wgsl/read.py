@@ -29,7 +29,7 @@ def read(data: bytes | memoryview, where: str) -> WgslModule:
     text = decode(data, where)
     tokens = tokens_of(text, where)
     _check_nesting(text, tokens, where)
-    return _WgslReader(text, tokens, where).module()
+    return _WgslReader(text, tokens, where).parse_module()
 
 
 def _check_nesting(text: str, tokens: list[WgslToken], where: str) -> None:
@@ -64,9 +64,9 @@ def _check_nesting(text: str, tokens: list[WgslToken], where: str) -> None:
 
 
 class _WgslReader:
-    """Parser of the declarations of a module: `module` is called once and returns them.
+    """Parser of the declarations of a module: `parse_module` is called once and returns them.
 
-    The other methods parse the construct that they are named after, at `at`, and move `at` behind it.
+    Methods `_parse_*` parse a construct at `at`, and move `at` behind it.
 
     Attributes:
         text: Text of the module.
@@ -79,11 +79,11 @@ class _WgslReader:
         """Begin at the first token. For the arguments see the attributes of the class."""
         self.text, self.tokens, self.where, self.at = text, tokens, where, 0
 
-    def module(self) -> WgslModule:
+    def parse_module(self) -> WgslModule:
         """Parse the whole module."""
         lists: dict[str, list[str]] = {"enable": [], "requires": [], "diagnostic": []}
         while self._peek() in _DIRECTIVES:
-            end = self._find((";",))
+            end = self._index_of((";",))
             lists[self._peek()] += [t.text for t in self.tokens[self.at + 1 : end] if t.kind == "name"]
             self.at = end + 1
         directives = self.at
@@ -92,7 +92,7 @@ class _WgslReader:
             if self._peek() == ";":
                 self.at += 1
             else:
-                declarations.append(self._declaration())
+                declarations.append(self._parse_declaration())
         named: dict[str, Declaration] = {}
         for declaration in declarations:
             if declaration.name in named:
@@ -110,23 +110,23 @@ class _WgslReader:
             named=named,
         )
 
-    def _declaration(self) -> Declaration:
+    def _parse_declaration(self) -> Declaration:
         """Parse one declaration with its attributes, up to its `;` or closing brace."""
         first = self.at
-        attributes = self._attributes()
+        attributes = self._parse_attributes()
         kind = self._peek()
         if kind == "fn":
-            return self._function(first, attributes)
+            return self._parse_function(first, attributes)
         if kind == "struct":
-            return self._struct(first)
+            return self._parse_struct(first)
         if kind == "const_assert":
-            self.at = self._find((";",)) + 1
+            self.at = self._index_of((";",)) + 1
             return Declaration(kind, name="", first=first, end=self.at)
         if kind not in ("var", "override", "const", "alias"):
             raise self._error(f"expected a declaration, got '{kind}'" if kind else "expected a declaration")
-        return self._variable(kind, first, attributes)
+        return self._parse_variable(kind, first, attributes)
 
-    def _variable(self, kind: str, first: int, attributes: tuple[Attribute, ...]) -> Declaration:
+    def _parse_variable(self, kind: str, first: int, attributes: tuple[Attribute, ...]) -> Declaration:
         """Parse `kind<template> name: type = value;`, where the template, the type and the value are optional.
 
         Args:
@@ -137,15 +137,15 @@ class _WgslReader:
         self.at += 1
         template: tuple[str, ...] = ()
         if kind == "var" and self._peek() == "<":
-            close = self._find((">",))
+            close = self._index_of((">",))
             template = tuple(t.text for t in self.tokens[self.at + 1 : close] if t.text != ",")
             self.at = close + 1
-        name = self._name()
+        name = self._parse_name()
         type_ = ""
         if self._peek() == ":":
             self.at += 1
-            type_ = self._type(ends=("=", ";"))
-        end = self._find((";",))
+            type_ = self._parse_type(ends=("=", ";"))
+        end = self._index_of((";",))
         body = 0  # index of the value's first token; 0 for no value
         if self._peek() == "=":
             body = self.at + 1
@@ -163,48 +163,28 @@ class _WgslReader:
             body=body,
         )
 
-    def _struct(self, first: int) -> Declaration:
+    def _parse_struct(self, first: int) -> Declaration:
         """Parse the members of a struct. `first` is the index of the declaration's first token."""
         self.at += 1
-        name = self._name()
-        close = self._match("{")
-        self.at += 1
-        members: list[tuple[str, str]] = []
-        while self.at < close:
-            self._attributes()
-            member = self._name()
-            self._expect(":")
-            members.append((member, self._type(ends=(",", "}"))))
-            if self._peek() == ",":
-                self.at += 1
-        self.at = close + 1
-        return Declaration("struct", name, first, self.at, members=tuple(members))
+        name = self._parse_name()
+        members = self._parse_fields("{")
+        return Declaration("struct", name, first, self.at, members=members)
 
-    def _function(self, first: int, attributes: tuple[Attribute, ...]) -> Declaration:
+    def _parse_function(self, first: int, attributes: tuple[Attribute, ...]) -> Declaration:
         """Parse the signature of a function and skip its body.
 
         `first` is the index of the declaration's first token, before its attributes.
         """
         self.at += 1
-        name = self._name()
-        close = self._match("(")
-        self.at += 1
-        parameters: list[tuple[str, str]] = []
-        while self.at < close:
-            self._attributes()
-            parameter = self._name()
-            self._expect(":")
-            parameters.append((parameter, self._type(ends=(",", ")"))))
-            if self._peek() == ",":
-                self.at += 1
-        self.at = close + 1
+        name = self._parse_name()
+        parameters = self._parse_fields("(")
         result = ""
         if self._peek() == "->":
             self.at += 1
-            self._attributes()
-            result = self._type(ends=("{",))
+            self._parse_attributes()
+            result = self._parse_type(ends=("{",))
         body = self.at
-        self.at = self._match("{") + 1
+        self.at = self._closing_token("{") + 1
         return Declaration(
             kind="fn",
             name=name,
@@ -212,19 +192,36 @@ class _WgslReader:
             end=self.at,
             attributes=attributes,
             type=result,
-            members=tuple(parameters),
+            members=parameters,
             body=body,
         )
 
-    def _attributes(self) -> tuple[Attribute, ...]:
+    def _parse_fields(self, bracket: str) -> tuple[tuple[str, str], ...]:
+        """Parse the members of a struct or the parameters of a function, from their opening `bracket` to the closing
+        one; return names and types.
+        """
+        close = self._closing_token(bracket)
+        self.at += 1
+        fields: list[tuple[str, str]] = []
+        while self.at < close:
+            self._parse_attributes()
+            name = self._parse_name()
+            self._expect(":")
+            fields.append((name, self._parse_type(ends=(",", _OPEN[bracket]))))
+            if self._peek() == ",":
+                self.at += 1
+        self.at = close + 1
+        return tuple(fields)
+
+    def _parse_attributes(self) -> tuple[Attribute, ...]:
         """Parse a sequence of attributes, which may be empty."""
         attributes: list[Attribute] = []
         while self._peek() == "@":
             self.at += 1
-            name = self._name()
+            name = self._parse_name()
             arguments: tuple[str, ...] = ()
             if self._peek() == "(":
-                close = self._match("(")
+                close = self._closing_token("(")
                 parts: list[str] = [""]
                 for token in self.tokens[self.at + 1 : close]:
                     if token.text == ",":
@@ -248,32 +245,32 @@ class _WgslReader:
             raise self._error(f"expected '{mark}', got '{self._peek()}'")
         self.at += 1
 
-    def _name(self) -> str:
-        """Read a name, and return it."""
+    def _parse_name(self) -> str:
+        """Parse a name, and return it."""
         if self.at >= len(self.tokens) or self.tokens[self.at].kind != "name":
             raise self._error(f"expected a name, got '{self._peek()}'")
         self.at += 1
         return self.tokens[self.at - 1].text
 
-    def _type(self, ends: tuple[str, ...]) -> str:
+    def _parse_type(self, ends: tuple[str, ...]) -> str:
         """Parse a type, and return its canonical spelling (`type_text`). It ends before one of the tokens `ends`."""
-        end = self._find(ends, angles=True)
+        end = self._index_of(ends, angles=True)
         type_ = type_text(self.tokens[self.at : end])
         if not type_:
             raise self._error("expected a type")
         self.at = end
         return type_
 
-    def _match(self, mark: str) -> int:
+    def _closing_token(self, mark: str) -> int:
         """Return the index of the token that closes the bracket `mark`, which must be the next token; read nothing."""
         if self._peek() != mark:
             raise self._error(f"expected '{mark}', got '{self._peek()}'")
         start, self.at = self.at, self.at + 1
-        end = self._find((_OPEN[mark],))
+        end = self._index_of((_OPEN[mark],))
         self.at = start
         return end
 
-    def _find(self, ends: tuple[str, ...], angles: bool = False) -> int:
+    def _index_of(self, ends: tuple[str, ...], angles: bool = False) -> int:
         """Return the index of the next token of `ends` that is not nested in brackets; read nothing.
 
         angles: whether `<` and `>` are brackets too, as in a type.

@@ -1,8 +1,8 @@
 """Validation rules of SPIR-V instructions by opcode: operands and result type.
 
 A rule gets the checker of the function (`code`). Its methods look at the operand in a word of the instruction, by its
-position: `shape` and `pointer` return what it is, `same` and `integers` require a type. `demand` raises ArtifactError,
-with a description of what the instruction has, unless a condition holds.
+position: `shape` and `pointer` return what it is, `expect_type` and `expect_integers` require a type. `demand` raises
+ArtifactError, with a description of what the instruction has, unless a condition holds.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ def check_instruction(code: FunctionChecker, inst: SpirvInstruction) -> None:
     if op in _CHECKED_ELSEWHERE:
         return
     if Op.ATOMIC_LOAD <= op <= Op.ATOMIC_LAST:
-        _atomic(code, inst)
+        _check_atomic(code, inst)
     elif Op.GROUP_NON_UNIFORM_FIRST <= op <= Op.GROUP_NON_UNIFORM_LAST:
-        _group(code, inst)
+        _check_subgroup(code, inst)
     else:
         for position in inst.id_positions:
             code.operand_type(inst, position)  # raises unless the operand is a value
 
 
-def _variable(code: FunctionChecker, inst: SpirvInstruction) -> None:
+def _check_variable_in_function(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpVariable in a function."""
     pointee = code.declared.pointee(inst.type_id)
     code.demand(
@@ -87,7 +87,7 @@ def _variable(code: FunctionChecker, inst: SpirvInstruction) -> None:
         code.expect_type(inst, inst.id_positions[0], pointee.type)
 
 
-def _load(code: FunctionChecker, inst: SpirvInstruction) -> None:
+def _check_load(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpLoad type result pointer`: the pointer, word 3, points to a sized value of the type."""
     pointee = code.pointer(inst, 3).type
     is_sized = code.declared.opcode(pointee) not in (
@@ -98,19 +98,19 @@ def _load(code: FunctionChecker, inst: SpirvInstruction) -> None:
     code.demand(inst, pointee == inst.type_id and is_sized, "a result that is not what the pointer points to")
 
 
-def _store(code: FunctionChecker, inst: SpirvInstruction) -> None:
+def _check_store(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpStore pointer object`: the object, word 2, has the type that the writable pointer, word 1, points to."""
     storage, pointee = code.pointer(inst, 1)
     code.expect_type(inst, 2, pointee)
     code.expect_writable(inst, storage)
 
 
-def _copy_memory(code: FunctionChecker, inst: SpirvInstruction) -> None:
+def _check_copy_memory(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpCopyMemory target source`: both pointers, words 1 and 2, point to the same type."""
     code.demand(inst, code.pointer(inst, 1).type == code.pointer(inst, 2).type)
 
 
-def _chain(code: FunctionChecker, inst: SpirvInstruction) -> None:
+def _check_access_chain(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpAccessChain type result base index...`: integer indices of existing elements, and the type of the
     result."""
     declared = code.declared
@@ -130,7 +130,7 @@ def _chain(code: FunctionChecker, inst: SpirvInstruction) -> None:
     code.demand(inst, result == (storage, type_), "a result that is no pointer to the element")
 
 
-def _length(code: FunctionChecker, inst: SpirvInstruction) -> None:
+def _check_array_length(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpArrayLength type result pointer member`: the member of the structure is a runtime array, and the type an
     integer."""
     type_ = code.pointer(inst, 3).type
@@ -139,7 +139,7 @@ def _length(code: FunctionChecker, inst: SpirvInstruction) -> None:
     code.demand(inst, code.declared.is_integer(inst.type_id))
 
 
-def _call(code: FunctionChecker, inst: SpirvInstruction) -> None:
+def _check_call(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpFunctionCall against its callee, and record the callee."""
     callee = code.declared.functions.get(inst.words[3])
     if callee is None:
@@ -154,7 +154,7 @@ def _call(code: FunctionChecker, inst: SpirvInstruction) -> None:
         code.expect_type(inst, position, parameter.type_id)
 
 
-def _select(code: FunctionChecker, inst: SpirvInstruction) -> None:
+def _check_select(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpSelect type result condition a b`: both objects have the type, and the condition is one bool, or as many
     as the type has components."""
     condition = code.shape(inst, 3)
@@ -167,7 +167,7 @@ def _select(code: FunctionChecker, inst: SpirvInstruction) -> None:
     )
 
 
-def _bitcast(code: FunctionChecker, inst: SpirvInstruction) -> None:
+def _check_bitcast(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpBitcast: both types have the same number of bits, or one is a pointer."""
     result, operand = code.declared.shape(inst.type_id), code.declared.shape(code.operand_type(inst, 3))
     if result is None or operand is None:
@@ -179,12 +179,12 @@ def _bitcast(code: FunctionChecker, inst: SpirvInstruction) -> None:
     )
 
 
-def _copy(code: FunctionChecker, inst: SpirvInstruction) -> None:
+def _check_copy_object(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpCopyObject type result operand`: the operand, word 3, has the type of the result."""
     code.expect_type(inst, 3, inst.type_id)
 
 
-def _carry(code: FunctionChecker, inst: SpirvInstruction) -> None:
+def _check_extended_arithmetic(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check OpIAddCarry, OpISubBorrow, OpUMulExtended or OpSMulExtended: the result is a struct of two integers, the
     low word and the carry, borrow or high word."""
     operand_type = code.operand_type(inst, 3)
@@ -194,17 +194,17 @@ def _carry(code: FunctionChecker, inst: SpirvInstruction) -> None:
     code.demand(inst, is_struct and list(members) == [operand_type, operand_type] and code.shape(inst, 3).kind == "i")
 
 
-def _any(code: FunctionChecker, inst: SpirvInstruction) -> None:
+def _check_any_or_all(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpAny type result vector` or OpAll: the result is a bool, the vector, word 3, has bools."""
     code.demand(inst, code.declared.shape(inst.type_id) == Shape("b", 0, count=1) and code.shape(inst, 3).kind == "b")
 
 
-def _barrier(code: FunctionChecker, inst: SpirvInstruction) -> None:
+def _check_barrier(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpControlBarrier or OpMemoryBarrier, whose operands are all constants: scopes and memory semantics."""
     code.expect_constant_integers(inst, *inst.id_positions)
 
 
-def _phi(code: FunctionChecker, inst: SpirvInstruction) -> None:
+def _record_phi(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Record the values of an OpPhi, which are checked at the end of the function, because they may be defined later.
 
     From word 3 on it has pairs (value, id of the block that leads here).
@@ -212,13 +212,13 @@ def _phi(code: FunctionChecker, inst: SpirvInstruction) -> None:
     code.phis += [(inst.at + position, inst.words[position], inst.type_id) for position in range(3, len(inst.words), 2)]
 
 
-def _branch(code: FunctionChecker, inst: SpirvInstruction) -> None:
+def _check_conditional_branch(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpBranchConditional condition block block`, with two branch weights or none after the blocks."""
     code.demand(inst, code.shape(inst, 1) == Shape("b", 0, count=1), "a condition that is no bool")
     code.demand(inst, len(inst.words) in (4, 6), f"{len(inst.words)} words")
 
 
-def _switch(code: FunctionChecker, inst: SpirvInstruction) -> None:
+def _check_switch(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpSwitch selector default (literal label)...`: an integer selector, and distinct literals of its width."""
     code.expect_integers(inst, 1)
     literal_words = 2 if code.shape(inst, 1).width > 32 else 1
@@ -227,7 +227,7 @@ def _switch(code: FunctionChecker, inst: SpirvInstruction) -> None:
     code.demand(inst, len(set(literals)) == len(literals), "a case twice")
 
 
-def _return(code: FunctionChecker, inst: SpirvInstruction) -> None:
+def _check_return(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpReturn or OpReturnValue against the result type of the function."""
     result = code.function.head.type_id
     if inst.op == Op.RETURN:
@@ -236,7 +236,7 @@ def _return(code: FunctionChecker, inst: SpirvInstruction) -> None:
         code.expect_type(inst, 1, result)
 
 
-def _atomic(code: FunctionChecker, inst: SpirvInstruction) -> None:
+def _check_atomic(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an atomic instruction: a writable pointer to a scalar, constant scopes, operands of its type."""
     is_store = inst.op == Op.ATOMIC_STORE
     pointer_position = 1 if is_store else 3  # a store has no result type and no result before it
@@ -274,7 +274,7 @@ _CLUSTERED_REDUCE = 3
 """Group operation with the size of a cluster as an operand; those below are Reduce and the two scans."""
 
 
-def _group(code: FunctionChecker, inst: SpirvInstruction) -> None:
+def _check_subgroup(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check a subgroup instruction (OpGroupNonUniform*)."""
     code.expect_constant_integers(inst, 3)  # the scope
     for position in inst.id_positions[1:]:
@@ -304,18 +304,20 @@ def _group(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 
 _RULES: dict[int, Callable[[FunctionChecker, SpirvInstruction], None]] = {
-    Op.VARIABLE: _variable, Op.LOAD: _load, Op.STORE: _store, Op.COPY_MEMORY: _copy_memory,
-    Op.ACCESS_CHAIN: _chain, Op.IN_BOUNDS_ACCESS_CHAIN: _chain,
-    Op.PTR_ACCESS_CHAIN: _chain, Op.IN_BOUNDS_PTR_ACCESS_CHAIN: _chain,
-    Op.ARRAY_LENGTH: _length, Op.FUNCTION_CALL: _call, Op.EXT_INST: check_extended,
-    169: _select, Op.BITCAST: _bitcast, Op.COPY_OBJECT: _copy,
-    81: check_extract, 82: check_insert, 80: check_construct, 79: check_shuffle,
-    Op.VECTOR_EXTRACT_DYNAMIC: check_element, Op.VECTOR_INSERT_DYNAMIC: check_element,
-    **dict.fromkeys(range(Op.VECTOR_TIMES_SCALAR, Op.DOT + 1), check_product), 84: check_transpose,
-    149: _carry, 150: _carry, 151: _carry, 152: _carry,  # IAddCarry, ISubBorrow, UMulExtended, SMulExtended
-    154: _any, 155: _any,  # Any, All
-    224: _barrier, 225: _barrier,  # ControlBarrier, MemoryBarrier
-    Op.PHI: _phi, Op.BRANCH_CONDITIONAL: _branch, Op.SWITCH: _switch,
-    Op.RETURN: _return, Op.RETURN_VALUE: _return,
+    Op.VARIABLE: _check_variable_in_function, Op.LOAD: _check_load, Op.STORE: _check_store,
+    Op.COPY_MEMORY: _check_copy_memory,
+    Op.ACCESS_CHAIN: _check_access_chain, Op.IN_BOUNDS_ACCESS_CHAIN: _check_access_chain,
+    Op.PTR_ACCESS_CHAIN: _check_access_chain, Op.IN_BOUNDS_PTR_ACCESS_CHAIN: _check_access_chain,
+    Op.ARRAY_LENGTH: _check_array_length, Op.FUNCTION_CALL: _check_call, Op.EXT_INST: check_extended,
+    Op.SELECT: _check_select, Op.BITCAST: _check_bitcast, Op.COPY_OBJECT: _check_copy_object,
+    Op.COMPOSITE_EXTRACT: check_extract, Op.COMPOSITE_INSERT: check_insert, Op.COMPOSITE_CONSTRUCT: check_construct,
+    Op.VECTOR_SHUFFLE: check_shuffle, Op.VECTOR_EXTRACT_DYNAMIC: check_element, Op.VECTOR_INSERT_DYNAMIC: check_element,
+    **dict.fromkeys(range(Op.VECTOR_TIMES_SCALAR, Op.DOT + 1), check_product), Op.TRANSPOSE: check_transpose,
+    Op.I_ADD_CARRY: _check_extended_arithmetic, Op.I_SUB_BORROW: _check_extended_arithmetic,
+    Op.U_MUL_EXTENDED: _check_extended_arithmetic, Op.S_MUL_EXTENDED: _check_extended_arithmetic,
+    Op.ANY: _check_any_or_all, Op.ALL: _check_any_or_all,
+    Op.CONTROL_BARRIER: _check_barrier, Op.MEMORY_BARRIER: _check_barrier,
+    Op.PHI: _record_phi, Op.BRANCH_CONDITIONAL: _check_conditional_branch, Op.SWITCH: _check_switch,
+    Op.RETURN: _check_return, Op.RETURN_VALUE: _check_return,
 }  # fmt: skip
-"""Opcode → check of an instruction. The checks name the instructions in their docstrings."""
+"""Opcode → check of an instruction."""
