@@ -139,7 +139,7 @@ pyd_status_t pyd_status_add_name(pyd_status_t status, pyd_status_name_t kind, co
   return status;
 }
 
-// Attaches an object of another runtime, such as an exception; returns |status|.
+// Attaches an object of another runtime, such as an exception, which |release| frees; returns |status|.
 pyd_status_t pyd_status_attach(pyd_status_t status, void* object, void (*release)(void* object)) {
   struct pyd_status_payload_s* payload = heap_of(status);
   if (payload && payload->object) payload->release(payload->object);  // the object that was attached before

@@ -81,7 +81,7 @@ pyd_status_t pyd_gate_enter(pyd_gate_t* gate, const pyd_interrupt_t* interrupt, 
   return status;
 }
 
-// Lets the next waiting call through the gate.
+// Leaves the gate, so that the next waiting call can enter it.
 void pyd_gate_leave(pyd_gate_t* gate, const pyd_scope_t* scope) {
   pyd_scope_set(gate->scopes, scope->outer);
   pthread_mutex_lock(&gate->mutex);

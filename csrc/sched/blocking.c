@@ -79,7 +79,7 @@ static void start_thread(pyd_sched_t* sched) {
   if (has_started) ++pool->started;
 }
 
-// Starts or wakes a thread for the queued tasks that may block.
+// Starts or wakes a thread for the queued tasks that may block. Returns false if there is none and none can be started.
 bool pyd_blocking_ensure_thread(pyd_sched_t* sched) {
   pyd_blocking_pool_t* pool = &sched->blocking;
   if (sched->options.are_lent) return false;  // a scheduler of donated threads starts none itself

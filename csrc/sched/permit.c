@@ -115,7 +115,7 @@ static void update_total(pyd_permits_t* permits) {
   serve(permits);
 }
 
-// Adds |share| of a scheduler.
+// Adds the share of a scheduler, so that there are at least |total| permits.
 void pyd_permits_add(pyd_permits_t* permits, pyd_permit_share_t* share, uint32_t total) {
   pthread_mutex_lock(&permits->mutex);
   *share = (pyd_permit_share_t){.next = permits->shares, .total = total};
@@ -220,7 +220,8 @@ void pyd_permit_release(pyd_permits_t* permits) {
   if (atomic_load_explicit(&permits->waiting, memory_order_seq_cst)) lock_and_serve(permits);
 }
 
-// Releases a permit at the end of a caller's job.
+// Releases a permit at the end of a caller's job. If callers have lately called again at once, it stays
+// reserved for them until the quantum, the time between two handovers of permits, ends.
 void pyd_permit_release_after_call(pyd_permits_t* permits) {
   atomic_fetch_add_explicit(&permits->free_count, 1, memory_order_seq_cst);
   if (!atomic_load_explicit(&permits->waiting, memory_order_seq_cst)) return;

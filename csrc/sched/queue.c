@@ -71,7 +71,7 @@ uint32_t pyd_task_next_priority(pyd_sched_t* sched) {
   return priority;
 }
 
-// Removes |task| from the queue and makes it RUNNING.
+// Removes |task| from the queue and makes it RUNNING. Returns false if it is not queued.
 bool pyd_task_claim(pyd_task_t* task) {
   if (pyd_task_state(task) != PYD_TASK_QUEUED) return false;  // checked without the mutex first
   pyd_task_lock(task->sched);

@@ -144,7 +144,7 @@ static pyd_status_t start_trace(recorder_t* recorder, uint32_t events, uint32_t 
   return PYD_STATUS_OK;
 }
 
-// Discards all events and starts recording.
+// Discards all events and starts recording: at most |threads| tracks of |events| events, the newest of each.
 pyd_status_t pyd_trace_start(pyd_trace_t* trace, uint32_t events, uint32_t threads) {
   if (!events || events > PYD_TRACE_MAX_EVENTS || !threads || threads > PYD_TRACE_MAX_THREADS) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,

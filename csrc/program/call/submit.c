@@ -94,7 +94,7 @@ static pyd_status_t submit(pyd_call_t* call, const pyd_submit_options_t* options
   return status;
 }
 
-// Starts a call as a task, each of whose steps is a job that pool threads share.
+// Creates a task that runs a call, and submits it. Each step of the call is a job that pool threads share.
 pyd_status_t pyd_call_submit(pyd_call_t* call, const pyd_submit_options_t* options, pyd_task_t** out_task) {
   pyd_trace_t* trace = call->trace;
   if (!pyd_trace_is_on(trace)) return submit(call, options, out_task);

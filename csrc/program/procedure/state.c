@@ -115,7 +115,7 @@ void pyd_state_fork_child(pyd_state_t* state) {
   state->last = NULL;  // a task submitted before the fork exists in the parent only
 }
 
-// Enters the gate of calls that store to globals.
+// Waits for the gate that admits one call at a time of those that store to globals, and enters it.
 pyd_status_t pyd_state_enter(pyd_state_t* state, const pyd_interrupt_t* interrupt, pyd_scope_t* scope) {
   return pyd_gate_enter(
       &state->gate, interrupt,
