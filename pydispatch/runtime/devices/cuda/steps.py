@@ -94,6 +94,7 @@ class Dispatch(Step):
         self.name = StepName(label, kernel.executable, kernel.export)
         self.grid, self.first_constant = command.grid, command.first_constant
         self.slots = [(slot.buffer, slot.offset) for slot in command.slots]
+        # The values of the kernel parameters, and the array of their addresses that the driver receives.
         self.memory = bytearray(max(1, packer.size))  # not empty, because ctypes has no address of empty memory
         self.packed = b""
         memory_address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
@@ -102,6 +103,7 @@ class Dispatch(Step):
         )
         self.pack_into, self.unpack_from = packer.pack_into, packer.unpack_from
         self.parameters = ctypes.addressof(self.pointers)
+        # The launch as a call, and as a graph node.
         self.driver = driver
         self.launch_kernel = driver.cuLaunchKernel
         self.arguments = (*self.grid, *kernel.block, kernel.shared)

@@ -17,7 +17,7 @@ from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilde
 from pydispatch.runtime.simulators.ptx.code import CodeBlock, FunctionCode, LaneSync, RegisterPool, SlotAccess
 from pydispatch.runtime.simulators.ptx.elements import BOOL, aligned, dtype_of
 from pydispatch.runtime.simulators.ptx.register_stores import RegisterStores
-from pydispatch.runtime.simulators.ptx.registry import HANDLERS
+from pydispatch.runtime.simulators.ptx.registry import HANDLERS, Handler
 from pydispatch.runtime.simulators.ptx.terminators import TERMINATORS, BuildEnd, branch_if, is_terminator
 
 assert instruction_set.LOADED
@@ -118,18 +118,9 @@ class Translator:
         if handler is None:
             self._builder.fail(instruction)
         builder = self._builder
-        # An instruction such as shfl.sync waits for other lanes: it begins a block, before which the scheduler waits.
-        # mask: index of the operand with the mask of these lanes; -1: the whole warp; None: it waits for none.
         mask = instruction_set.waits_for(instruction)
         if mask is not None:
-            if instruction.guard is not None:
-                self._skip_unless(instruction)
-            block = self._open_block()
-            mask_slot = builder.source(instruction, instruction.operands[mask], "b32") if mask >= 0 else None
-            block.sync = LaneSync(mask_slot, instruction)
-            block.steps.append(builder.take(handler(builder, instruction)))
-            self._record_accesses(block, instruction, guarded=False)
-            self._next_needs_new_block = instruction.guard is not None  # the branch around it skips exactly this block
+            self._add_waiting(instruction, handler, mask)
             return
         step = builder.take(handler(builder, instruction))
         block = self._blocks[-1] if not self._next_needs_new_block else self._open_block()
@@ -137,6 +128,21 @@ class Translator:
             step = guarded(builder, instruction, step)
         block.steps.append(step)
         self._record_accesses(block, instruction, guarded=instruction.guard is not None)
+
+    def _add_waiting(self, instruction: Instruction, handler: Handler, mask: int) -> None:
+        """Add an instruction that waits for other lanes, such as shfl.sync. It begins a block, where the scheduler waits.
+
+        mask: index of the operand with the mask of these lanes; -1: all lanes of the warp.
+        """
+        builder = self._builder
+        if instruction.guard is not None:
+            self._skip_unless(instruction)
+        block = self._open_block()
+        mask_slot = builder.source(instruction, instruction.operands[mask], "b32") if mask >= 0 else None
+        block.sync = LaneSync(mask_slot, instruction)
+        block.steps.append(builder.take(handler(builder, instruction)))
+        self._record_accesses(block, instruction, guarded=False)
+        self._next_needs_new_block = instruction.guard is not None  # the branch around it skips exactly this block
 
     def _skip_unless(self, instruction: Instruction) -> None:
         """Emit a branch around a guarded instruction that ends a block or waits for other lanes.

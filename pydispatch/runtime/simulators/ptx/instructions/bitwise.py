@@ -75,16 +75,9 @@ def shift(builder: FunctionBuilder, instruction: Instruction) -> Step:
     dtype = dtype_of(type_)
     bits = 8 * dtype.itemsize
     d, a, b = builder.bind(instruction, dtype, dtype, "u32")
-    if isinstance(amount, Immediate):
-        count = int(literal(amount, np.dtype("u4")))
-        ufunc = np.left_shift if instruction.opcode == "shl" else np.right_shift
-        if count >= bits:  # for NumPy such shifts are undefined
-            if dtype.kind == "u" or instruction.opcode == "shl":
-                return into(d, lambda v: dtype.type(0), a)
-            count = bits - 1
-        constant = dtype.type(count)
-        return lambda regs: ufunc(regs[a], constant, regs[d])
     left, signed = instruction.opcode == "shl", dtype.kind == "i"
+    if isinstance(amount, Immediate):
+        return _shift_by_constant(dtype, d, a, int(literal(amount, np.dtype("u4"))), left)
 
     def shift_values(value: Any, count: Any) -> Any:
         """Shift by `count` bits. A count of all bits or more gives 0, or in a signed right shift copies of the sign."""
@@ -95,6 +88,17 @@ def shift(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return np.where(is_too_large, dtype.type(0), value << amounts if left else value >> amounts)
 
     return into(d, shift_values, a, b)
+
+
+def _shift_by_constant(dtype: np.dtype[Any], d: int, a: int, count: int, left: bool) -> Step:
+    """Return the closure of a shift of slot a by `count` bits into slot d, in one call of NumPy."""
+    bits = 8 * dtype.itemsize
+    if count >= bits:  # for NumPy such shifts are undefined
+        if dtype.kind == "u" or left:
+            return into(d, lambda v: dtype.type(0), a)
+        count = bits - 1
+    ufunc, constant = np.left_shift if left else np.right_shift, dtype.type(count)
+    return lambda regs: ufunc(regs[a], constant, regs[d])
 
 
 @handles("shf")

@@ -247,6 +247,17 @@ _F32_INFINITY, _F32_FRACTION = np.uint32(0x7F800000), np.uint32(0x7FFFFF)
 """Masks of the bits of an f32: the exponent, all of whose bits are 1 in infinity, and the fraction."""
 
 
+def _rounds_up(value: Any, mode: str) -> Any:
+    """Return whether the magnitude of f32, given by its bits, is rounded up to tf32 in the mode "rna", "rn" or "rz"."""
+    dropped = value & _TF32_DROPPED
+    if mode == "rna":
+        return dropped >= _TF32_HALF
+    if mode == "rn":
+        is_odd = value & _TF32_UNIT != 0
+        return (dropped > _TF32_HALF) | ((dropped == _TF32_HALF) & is_odd)
+    return np.zeros(np.shape(value), bool)
+
+
 def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -> Step:
     """Build the closure of the conversion from f32 to tf32: an f32 of which the low 13 bits of the fraction are 0.
 
@@ -258,16 +269,7 @@ def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -
 
     def compute(value: Any) -> Any:
         """Round the bits of f32 to tf32, which lacks the low 13 bits of the fraction; NaN is canonical."""
-        dropped = value & _TF32_DROPPED
-        kept = value & ~_TF32_DROPPED
-        if mode == "rna":
-            rounds_up = dropped >= _TF32_HALF
-        elif mode == "rn":
-            is_odd = value & _TF32_UNIT != 0
-            rounds_up = (dropped > _TF32_HALF) | ((dropped == _TF32_HALF) & is_odd)
-        else:
-            rounds_up = np.zeros(np.shape(value), bool)
-        result = kept + np.where(rounds_up, _TF32_UNIT, np.uint32(0))
+        result = (value & ~_TF32_DROPPED) + np.where(_rounds_up(value, mode), _TF32_UNIT, np.uint32(0))
         is_special = value & _F32_INFINITY == _F32_INFINITY  # an infinity or NaN, which is not rounded
         nan = is_special & (value & _F32_FRACTION != 0)
         result = np.where(nan, CANONICAL_NAN, np.where(is_special, value, result))
