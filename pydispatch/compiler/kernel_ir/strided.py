@@ -128,15 +128,14 @@ def _find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> 
     invocations = known(loop.upperBound[0])
     if not isinstance(invocations, int) or invocations < FEWEST:
         return None
+    # Operations before the strided loop, which may be executed again: `own` ones depend on the invocation.
     own, shared, varying = list[Operation](), list[Operation](), set[SSAValue](block.args)
-    for op in block.ops:  # operations before the strided loop, which may be executed again
+    for op in block.ops:
         if isinstance(op, scf.ForOp):
             start = _uniform_start(op.lb, block.args[0], varying)
-            if start is None or not counts_indices(op) or known(op.step) != invocations or op.ub in varying:
-                return None
-            fits = all(_fits_workgroup_memory(result.type) for result in op.results)
-            has_parallel_loop = any(isinstance(inner_op, scf.ParallelOp) for inner_op in walk(op))
-            return StridedLoop(op, start, own, shared) if fits and not has_parallel_loop else None
+            is_strided = counts_indices(op) and known(op.step) == invocations and op.ub not in varying
+            is_strided = is_strided and _may_be_interchanged(op)
+            return StridedLoop(op, start, own, shared) if start is not None and is_strided else None
         is_load = isinstance(op, memref.LoadOp) and (op.memref in read_only or _is_unchanged(op.memref, loop))
         if op.regions or not (info_of(op).is_pure or is_load or op.name == "hal.interface.workgroup.id"):
             return None
@@ -146,6 +145,12 @@ def _find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> 
             own.append(op)
             varying.update(op.results)
     return None
+
+
+def _may_be_interchanged(loop: scf.ForOp) -> bool:
+    """Return whether memory can hold the carried values of a strided loop, and no parallel loop is in it."""
+    fits = all(_fits_workgroup_memory(result.type) for result in loop.results)
+    return fits and not any(isinstance(inner, scf.ParallelOp) for inner in walk(loop))
 
 
 def _is_unchanged(memory: SSAValue, loop: scf.ParallelOp) -> bool:
@@ -228,8 +233,7 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, strided: StridedLoop, has_m
 class _Interchange:
     """Emitter of a strided loop as a loop over steps, each of which is a parallel loop over invocations.
 
-    In a step, invocation i computes element start + i of the strided loop. A caller creates an emitter, calls `emit`
-    once, and then reads the results from `memories`.
+    In a step, invocation i computes element start + i. A caller calls `emit` once, and then reads `memories`.
 
     Attributes:
         loop: The parallel loop over invocations.

@@ -83,7 +83,7 @@ class LinearIndex(NamedTuple):
 
 
 def linear_of(value: SSAValue, lane: SSAValue) -> LinearIndex | None:
-    """Return a value as a linear function of `lane` with constant coefficients; None if it is none."""
+    """Return a value as a linear function of `lane`, the number of the invocation; None if it is none."""
     if value is lane:
         return LinearIndex(slope=1, start=0)
     constant = known(value)

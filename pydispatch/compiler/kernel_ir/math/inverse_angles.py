@@ -121,10 +121,12 @@ def atan2(y: Number, x: Number) -> Number:
     factor = 2.0 ** (format.bias // 2)
     scale_down_or_1 = choose((a > factor) | (b > factor), a.new(1.0 / factor), 1.0)
     scale = choose((a < 1.0 / factor) & (b < 1.0 / factor), factor, scale_down_or_1)
+    # The angle of the point (|x|, |y|).
     quotient_is_tiny = a < b * format.tiny
     high, low = _angle(choose(quotient_is_tiny, 0.0, a * scale), b * scale)  # the angle is high + low
     high = choose(quotient_is_tiny, a / b, high)  # may be subnormal
-    complement, complement_low = fast_sum(high.new(2.0 * pio2), -high)  # pi less the angle, for a negative x
+    # For a negative x, pi less that angle.
+    complement, complement_low = fast_sum(high.new(2.0 * pio2), -high)
     x_is_negative = x.is_negative()
     angle = choose(x_is_negative, complement, high)
     angle = angle + choose(x_is_negative, complement_low + (2.0 * pio2_low - low), low)

@@ -190,9 +190,11 @@ def _table_pair(x: Number) -> Pair:
     inverse, base, base_low = (
         Number(x.body, (row * 3 + part).element_of("log", LOG, Float64Type())) for part in range(3)
     )
+    # f = z c - 1, and log1p(f) = f - f^2 / 2 + f^3 P(f).
     f, f_low = two_sum(head * inverse - 1.0, (z - head) * inverse)
     square, square_low = two_product(f, f)
     ln2_head, ln2_tail = format.ln2_cut
+    # The sum, from its largest terms on.
     base = whole * ln2_head + base  # exact: both are multiples of 2^-42
     s, s_low = two_sum(base, f)
     t, t_low = two_sum(s, -0.5 * square)

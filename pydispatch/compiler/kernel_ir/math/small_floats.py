@@ -94,6 +94,7 @@ def widened(body: Body, value: SSAValue) -> Number:
     # A subnormal is its fraction times a power of two, exactly.
     small = (magnitude.to_float() * 2.0 ** (1 - form.bias - form.fraction)).bits()
     bits = choose(magnitude.below(1 << form.fraction), small, shifted + ((F32.bias - form.bias) << 23))
+    # Infinity and NaN, by the codes that the format has for them.
     if form.special == "ieee":
         infinity = form.largest + 1  # the codes above it are NaN, which becomes quiet
         bits = choose(magnitude.above(form.largest), shifted | _INFINITY, bits)  # all exponent bits are set

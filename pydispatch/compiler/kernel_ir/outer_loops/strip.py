@@ -195,23 +195,22 @@ class Strip(LaneLoops):
         self.memory_of = {
             value: self.memory(build, value.type) for value in shared if value in read or value in op.results
         }
-
-        def copy(values: Sequence[SSAValue], source: Copies, target: Copies) -> None:
-            """Emit copies of `values` of all lanes from their memories in `source` to those in `target`."""
-
-            def body(inner: Build, lane: SSAValue, _: Copies) -> None:
-                """Copy the values of one lane."""
-                for value in values:
-                    loaded = inner.let(memref.LoadOp.get(source[value], [lane]))
-                    inner.op(memref.StoreOp.get(loaded, target[value], [lane]))
-
-            if values:
-                self.loop_over_lanes(build, body)
-
-        copy([value for value in self.memory_of if value in read], shared, self.memory_of)
+        self._copy_memories(build, [value for value in self.memory_of if value in read], shared, self.memory_of)
         self.over_lanes(build, [op])
-        copy(op.results, self.memory_of, shared)
+        self._copy_memories(build, op.results, self.memory_of, shared)
         self.memory_of = shared
+
+    def _copy_memories(self, build: Build, values: Sequence[SSAValue], source: Copies, target: Copies) -> None:
+        """Emit a loop over lanes that copies `values` from their memories in `source` to those in `target`."""
+
+        def body(inner: Build, lane: SSAValue, _: Copies) -> None:
+            """Copy the values of one lane."""
+            for value in values:
+                loaded = inner.let(memref.LoadOp.get(source[value], [lane]))
+                inner.op(memref.StoreOp.get(loaded, target[value], [lane]))
+
+        if values:
+            self.loop_over_lanes(build, body)
 
     def _emit_while(self, build: Build, op: scf.WhileOp, pending: Sequence[Operation]) -> None:
         """Emit a loop that runs until no lane continues; the results of a lane do not change once it has ended.

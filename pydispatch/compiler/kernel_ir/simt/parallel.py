@@ -133,11 +133,13 @@ def nest(
 def in_order(workgroup: Workgroup, op: Operation) -> None:
     """Rewrite a parallel loop or a `memref.copy` into sequential loops, all of which one invocation runs."""
     build = workgroup.build(op)
+    # A copy: a nest of loops over the elements.
     if op.name == "memref.copy":
         source, target = op.operands
         nest(build, _copied(op), carried=[], body=lambda inner, indices, _: _element(inner, source, target, indices))
         replace(op, ())
         return
+    # A parallel loop, perhaps a reduction, whose loops carry the values so far.
     block, inits = op.regions[0].blocks[0], list[SSAValue]()
     if isinstance(op, scf.ParallelOp) and op.initVals:
         inits = list(op.initVals)
