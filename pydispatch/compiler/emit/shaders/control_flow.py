@@ -42,7 +42,7 @@ def _index_switch(emitter: Emitter, op: Operation) -> None:
     results, roots = list(op.results), list[Root | None]()
     types = emitter.part_types(results)
 
-    def way(index: int) -> list[Any]:
+    def emit_case(index: int) -> list[Any]:
         """Emit the comparison with case `index`, and in its else part those with later cases; the default is last.
 
         Region 0 of the operation is the default, region i + 1 that of case i.
@@ -53,9 +53,9 @@ def _index_switch(emitter: Emitter, op: Operation) -> None:
             return emitter.yielded(op.regions[0], roots)
         here = emitter.equals(selector, emitter.index_value(cases[index]))
         region = op.regions[index + 1]
-        return emitter.choose(here, lambda: emitter.yielded(region, roots), lambda: way(index + 1), types)
+        return emitter.choose(here, lambda: emitter.yielded(region, roots), lambda: emit_case(index + 1), types)
 
-    emitter.define_from_parts(results, way(0), roots)
+    emitter.define_from_parts(results, emit_case(0), roots)
 
 
 def _execute_region(emitter: Emitter, op: Operation) -> None:

@@ -214,10 +214,8 @@ class _Declarations:
             key: Key of its declaration.
             variable: Words of the variable: after the first, its type, id, storage class and initializer.
         """
-        initializer = variable[4]
-        _, array, _, *elements = self._globals[
-            initializer
-        ]  # ConstantComposite: after the first word, type, id, elements
+        composite = self._globals[variable[4]]  # the words of a ConstantComposite
+        _, array, _, *elements = composite  # after the first word: its type, its id, the ids of its elements
         element = self._globals[elements[0]][1]  # the type of the first element, which is that of all
         words_of_elements = [self._globals[id_][3:] for id_ in elements]  # an element may have two words
 

@@ -63,6 +63,7 @@ def plan(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
     Bindings have the key ("binding", ordinal). Allocations with atomic operations have their operation as the key;
     other allocations are left out. `has_f16` is whether f16 is a type of the language.
     """
+    # Loads, stores and atomic updates.
     uses: dict[object, _Uses] = {}
     for name, operand_index in _ACCESSES:
         is_store = operand_index == 1  # loads have the memref as operand 0
@@ -77,6 +78,7 @@ def plan(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
                 if name in UPDATES and element_bits(element) <= 32:
                     use.atomic = True
                     use.is_unsigned |= kind_of(op) in UNSIGNED
+    # Calls, which pass buffers.
     for name in _CALLS:
         for operand in (operand for op in ops.get(name, ()) for operand in op.operands):
             if isinstance(operand.type, MemRefType):

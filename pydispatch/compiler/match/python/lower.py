@@ -177,6 +177,7 @@ class Lowering:
             (self.filled(_lowest_literal(dtype), value.type), value.type),
             (self.filled("0", index_type), index_type),
         ]
+        # The outputs have all axes but the reduced one. Their elements %o0 and %o1 are the maximum and index so far.
         rest = _map(rank, [d for d in range(rank) if d != axis])
         iterators = [_REDUCTION if d == axis else _PARALLEL for d in range(rank)]
         larger = "maximumf" if _float(dtype) else "maxsi"

@@ -85,7 +85,7 @@ def disagreement(pattern: Pattern, compare: Sequence[tuple[str, list[CompareAxis
     compare: the axes to compare, from `axes_to_compare`.
     """
     for name, axes in compare:
-        first: tuple[object, str] | None = None
+        first: tuple[object, str] | None = None  # (size, its description) of the first axis that the program has
         for source, axis in axes:
             value = match.inputs[source] if isinstance(source, int) else match.computed.get(source)
             if value is None or not isinstance(value.type, TensorType):

@@ -40,16 +40,21 @@ def _import(run: Interpreter, op: Any, env: Env) -> None:
     env[op.results[0]] = imported
 
 
-def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `cast_and_call`: call a function at the insertion point and replace the outputs by its results."""
+def _insertion_point(run: Interpreter, op: Any, env: Env) -> Operation:
+    """Return the operation at which a call is inserted; raise an error unless its handle holds one in a function."""
     anchors = run.check(op, env[op.insertion_point[0]])
     if len(anchors) != 1:
         run.fail(op, f"a call is put at one operation, this handle holds {len(anchors)}")
     if anchors[0].name in FUNCTIONS or function_of(anchors[0]) == OUTSIDE:
         run.fail(op, f"a call is put inside of a function, this handle holds {anchors[0].name}",
                  "name the operation that matched, or the one that makes the last input")  # fmt: skip
+    return anchors[0]
+
+
+def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
+    """Execute `cast_and_call`: call a function at the insertion point and replace the outputs by its results."""
+    anchor = _insertion_point(run, op, env)
     function = _function(run, op, env)
-    (anchor,) = anchors
     at = Inserter(anchor, after=op.insert_after is not None)
     outputs = [v for handle in op.outputs for v in env[handle]]
     # An output that the program does not have is an empty tensor, with the dynamic sizes of the first output.

@@ -30,6 +30,7 @@ def _prefix_scan(emitter: FunctionEmitter, op: Operation) -> None:
     assert callable(identity_of_width)
     neutral = int_constant(identity_of_width(bit_width(block.element)), block.element)
     for piece in pieces_of(emitter, size, block.element):
+        # The scan of a vector: each lane is combined with the lane 1 before it, then 2, 4 and so on.
         vector, distance = load(emitter, block, piece.type, piece.first), 1
         while distance < piece.lanes:
             # Lane i of the operand is lane i - distance of the vector, or the identity element.
@@ -37,6 +38,7 @@ def _prefix_scan(emitter: FunctionEmitter, op: Operation) -> None:
             earlier = shuffled(emitter, piece.type, vector, _repeated(neutral, element, piece.lanes), lanes)
             vector = _combined(emitter, kind, piece.type, earlier, vector)
             distance *= 2
+        # Its results, with the total of the vectors before it, and the total for the next vector.
         sums = _combined(emitter, kind, piece.type, splat(emitter, total, element, piece.lanes), vector)
         access = f"align {alignment(block.element)}{emitter.access_metadata(block)}"
         emitter.body.emit(f"store {piece.type} {sums}, ptr {address(emitter, block, piece.first)}, {access}")

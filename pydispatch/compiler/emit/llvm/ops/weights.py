@@ -101,6 +101,7 @@ class _WeightBlock:
     def add_bytes(self, k: Index, values: list[str]) -> list[str]:
         """Emit the products of weights and signed bytes of A in group `k`, added to `values`.
 
+        A group of weights of 4 bits has two halves, the low and the high halves of its bytes; of 8 bits, it has one.
         `values` are the sums, [row][vector], as a flat list that is changed and returned.
         """
         halves, body = 8 // self.bits, self.emitter.body
@@ -127,6 +128,7 @@ class _WeightBlock:
     def add_floats(self, k: Index, values: list[str]) -> list[str]:
         """Emit the products of weights, widened to f32, and elements of A in group `k`, added to `values`.
 
+        A group of weights of 4 bits has two halves, the low and the high halves of its bytes; of 8 bits, it has one.
         `values` are the sums, [row][vector], as a flat list that is changed and returned.
         """
         halves = 8 // self.bits
