@@ -45,7 +45,10 @@ class BlockPool(ABC, Generic[BlockT]):
 
     @abstractmethod
     def _allocate(self, size: int) -> BlockT:
-        """Allocate a new block of `size` bytes, a multiple of the granule. OutOfMemoryError names the bytes."""
+        """Allocate a new block of `size` bytes, a multiple of the granule.
+
+        Raise OutOfMemoryError, which names the bytes, if the device does not have them.
+        """
 
     @abstractmethod
     def _free_blocks(self) -> None:

@@ -209,6 +209,7 @@ class PtxParts:
         return KernelEntry(ordinal, name, module, symbol, block, shared, export.bindings, sizes)
 
     def _described(self, ordinal: int) -> Parameters | None:
+        """Return the layout of an export's parameters that the program states; None if it states none."""
         return self.described[ordinal] if ordinal < len(self.described) else None
 
     def _kernel_by_name(self, export: Export, modules: Sequence[bytes]) -> KernelEntry:
@@ -250,8 +251,7 @@ class PtxParts:
 
         Of a cubin only the sizes of parameters are known: 8 bytes for the pointer of a binding, 4 for a constant.
         """
-        constants, bindings = export.constants, export.bindings
-        described = self._described(export.ordinal)
+        constants, bindings, described = export.constants, export.bindings, self._described(export.ordinal)
         if ptx is not None or described is not None:
             from pydispatch.formats.ptx import interface, read
 

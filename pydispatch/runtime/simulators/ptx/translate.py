@@ -130,7 +130,7 @@ class Translator:
         self._record_accesses(block, instruction, guarded=instruction.guard is not None)
 
     def _add_waiting(self, instruction: Instruction, handler: Handler, mask: int) -> None:
-        """Add an instruction that waits for other lanes, such as shfl.sync. It begins a block, where the scheduler waits.
+        """Add an instruction that waits for other lanes, such as shfl.sync. The scheduler waits before its block.
 
         mask: index of the operand with the mask of these lanes; -1: all lanes of the warp.
         """
