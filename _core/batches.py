@@ -129,7 +129,8 @@ class Batch:
     """Call with the merged rows of several requests, which a `_Collector` opens, fills and runs.
 
     key: what the requests have in common, see rowwise.Key. deadline: value of time.monotonic() at which the call starts
-    even if the batch is not full.
+    even if the batch is not full. `submit` may start the call early; `run` waits for it or makes it, and completes the
+    requests, as `cancel` does in the child of a fork.
 
     `done` is set before `waiting` is read, so that no waiter that was added meanwhile is missed.
     """

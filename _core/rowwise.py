@@ -51,6 +51,9 @@ class Stacking:
     of a call. tolerance: largest accepted difference between a row in a stacked call and in a call of its own, relative
     to the largest element of the result. Raises InvalidArgumentError for a function whose arguments or results cannot
     be stacked.
+
+    Before requests of several callers share a call for the first time, `refusal` checks that they may. Then `run` makes
+    a call, or `submit` starts one whose results `result_of` returns.
     """
 
     def __init__(

@@ -64,6 +64,7 @@ class Input:
 class Builder(OperationWriter):
     """Builder of the tensors and functions of one module.
 
+    A function is written by `begin`, which returns its arguments, then operations on tensors, and `finish`.
     `filename` names the model in error messages. `weights` is "embed" to store weights in the program; "external" makes
     them parameters, which are passed when it is loaded. The module may be a mixed one: MLIR of the user, of which only
     operations of some dialects, such as StableHLO, are converted.
