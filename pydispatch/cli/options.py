@@ -91,12 +91,12 @@ def results_of(args: argparse.Namespace) -> dict[str, list[str]]:
     return results
 
 
-def _kernels(options: Sequence[str]) -> dict[str, CFunction]:
+def _parse_kernels(options: Sequence[str]) -> dict[str, CFunction]:
     """Parse the values of `--kernel` into C functions by operation."""
-    return dict(map(_kernel, options))
+    return dict(map(_parse_kernel, options))
 
 
-def _kernel(option: str) -> tuple[str, CFunction]:
+def _parse_kernel(option: str) -> tuple[str, CFunction]:
     """Parse one value of `--kernel`, NAME=FILE:SYMBOL[:ARGUMENT,...], into (name, C function)."""
     name, equals, function = option.rpartition("=")
     file, *symbol_and_arguments = function.split(":")
@@ -109,7 +109,7 @@ def _kernel(option: str) -> tuple[str, CFunction]:
     return name, CFunction(file, symbol, *(arguments[0].split(",") if arguments else ()))
 
 
-def _specs(options: Sequence[str]) -> dict[str, list[str]]:
+def _parse_specs(options: Sequence[str]) -> dict[str, list[str]]:
     """Return the files of options `PHASE=FILE` and `FILE` by phase; the default phase is preprocessing."""
     files: dict[str, list[str]] = {}
     for option in options:
@@ -119,12 +119,12 @@ def _specs(options: Sequence[str]) -> dict[str, list[str]]:
     return files
 
 
-def _patterns(paths: Sequence[str]) -> list[object]:
+def _load_patterns(paths: Sequence[str]) -> list[object]:
     """Run Python files and return the patterns that they define."""
-    return [pattern for path in paths for pattern in _patterns_of(path)]
+    return [pattern for path in paths for pattern in _load_patterns_of(path)]
 
 
-def _patterns_of(path: str) -> list[object]:
+def _load_patterns_of(path: str) -> list[object]:
     """Run a Python file and return the patterns that it defines; raise Error with the line if it fails."""
     import runpy
     import traceback
@@ -146,12 +146,13 @@ def _patterns_of(path: str) -> list[object]:
     return list(patterns)
 
 
-def _cpus(names: Sequence[str]) -> list[str]:
+def _parse_cpus(names: Sequence[str]) -> list[str]:
     """Return the values of the option `cpu`; IREE's name for this machine's CPU, "host", becomes "native"."""
     return ["native" if name == "host" else name for name in names]
 
 
 _CONVERSIONS: Mapping[str, Callable[[Any], object]] = {
-    "cpu": _cpus, "kernels": _kernels, "patterns": _patterns, "pdl_spec": _specs, "transform_spec": _specs,
+    "cpu": _parse_cpus, "kernels": _parse_kernels, "patterns": _load_patterns,
+    "pdl_spec": _parse_specs, "transform_spec": _parse_specs,
 }  # fmt: skip
 """Options whose values on the command line are not those of `pydispatch.compile`, with the conversion of each."""

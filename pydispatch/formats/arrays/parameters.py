@@ -63,7 +63,7 @@ class ParameterFile(Mapping[str, Tensor]):
             self.data = _map(self.path)
         except SystemError_ as error:
             raise SystemError_(f"parameters: {error}") from None
-        readers = {".safetensors": _safetensors, ".npz": _npz, ".npy": _npy}
+        readers = {".safetensors": _read_safetensors, ".npz": _read_npz, ".npy": _read_npy}
         reader = readers.get(self.path.suffix.lower())
         if reader is None:
             raise InvalidArgumentError(
@@ -102,7 +102,7 @@ def _bytes_of(shape: tuple[int, ...], bits: int) -> int:
     return -(-math.prod(shape) * bits // 8)
 
 
-def _safetensors(path: Path, data: memoryview) -> dict[str, Tensor]:
+def _read_safetensors(path: Path, data: memoryview) -> dict[str, Tensor]:
     """Read a .safetensors file: an 8-byte header length, the JSON header, the elements. Raises _FileFault."""
     if len(data) < 8:
         raise _FileFault(f"{len(data)} bytes are no .safetensors file")
@@ -192,12 +192,12 @@ def _npy_tensor(key: str, data: memoryview) -> Tensor:
     return Tensor(header.kind, header.bits, header.shape, data[header.length : header.length + size])
 
 
-def _npy(path: Path, data: memoryview) -> dict[str, Tensor]:
+def _read_npy(path: Path, data: memoryview) -> dict[str, Tensor]:
     """Return the array of a .npy file, under the stem of the file name."""
     return {path.stem: _npy_tensor(path.stem, data)}
 
 
-def _npz(path: Path, data: memoryview) -> dict[str, Tensor]:
+def _read_npz(path: Path, data: memoryview) -> dict[str, Tensor]:
     """Return the arrays of a .npz file by name. Raises _FileFault, also for compressed members, which cannot be mapped.
 
     `path` is unused: all readers have the same parameters.

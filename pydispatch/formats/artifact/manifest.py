@@ -40,7 +40,7 @@ def _check_parameter(value: object) -> None:
     take_list(rest, "shape", size_item)
 
 
-def _unique(names: list[str], where: str) -> None:
+def _check_unique(names: list[str], where: str) -> None:
     """Raise ArtifactError if a name occurs twice; `where` names the list in the message."""
     if len(set(names)) != len(names):
         double = next(name for i, name in enumerate(names) if name in names[:i])
@@ -218,8 +218,8 @@ class ExecutableEntry:
         name = take_text(rest, "name")
         exports = take_list(rest, "exports", text_item)
         variants = take_list(rest, "variants", VariantEntry.from_json)
-        _unique(exports, f"exports of executable '{name}'")
-        _unique([v.name for v in variants], f"variants of executable '{name}'")
+        _check_unique(exports, f"exports of executable '{name}'")
+        _check_unique([v.name for v in variants], f"variants of executable '{name}'")
         return cls(name, exports, variants, extra=rest)  # fields that are not taken are kept as they are
 
     def to_json(self) -> Extra:
@@ -332,10 +332,10 @@ class Manifest:
 
     def check(self) -> None:
         """Raise ArtifactError if two functions, executables or members have the same name."""
-        _unique([f.name for f in self.functions], "functions")
-        _unique([e.name for e in self.executables], "executables")
-        _unique([v.member for e in self.executables for v in e.variants], "members of the variants")
-        _unique([c.member for c in self.constants], "members of the constants")
+        _check_unique([f.name for f in self.functions], "functions")
+        _check_unique([e.name for e in self.executables], "executables")
+        _check_unique([v.member for e in self.executables for v in e.variants], "members of the variants")
+        _check_unique([c.member for c in self.constants], "members of the constants")
 
     def to_json(self) -> Extra:
         """Return the manifest as a JSON object, with the entries that this version does not know."""

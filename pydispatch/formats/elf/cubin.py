@@ -81,7 +81,7 @@ def read(data: bytes | memoryview, name: str = "the cubin") -> Cubin:
         elf = ElfFile(data)
         # Up to CUDA 12 the lowest byte of e_flags is the architecture, since then (ABI version 8) the second one.
         architecture = elf.flags >> 8 & 0xFF if elf.abi_version >= 8 else elf.flags & 0xFF
-        entries = tuple(_entry(elf, function) for function in _functions(elf, kernels=True))
+        entries = tuple(_read_entry(elf, function) for function in _functions(elf, kernels=True))
         return Cubin(architecture, entries, relocatable=elf.type == REL)
 
 
@@ -112,7 +112,7 @@ def _functions(elf: ElfFile, kernels: bool) -> list[str]:
     ]  # fmt: skip
 
 
-def _entry(elf: ElfFile, name: str) -> CubinEntry:
+def _read_entry(elf: ElfFile, name: str) -> CubinEntry:
     """Read the parameter sizes and block size limits of a kernel from its section .nv.info."""
     sizes: dict[int, int] = {}  # by the index of the parameter: attributes have any order
     threads: dict[int, tuple[int, int, int]] = {}  # _MAX_THREADS or _REQUIRED_THREADS → threads in x, y and z

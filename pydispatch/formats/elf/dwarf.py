@@ -293,7 +293,7 @@ class _DwarfReader:
                 raise ValueError("too many entries")
             entry = entries[offset] = _Entry(abbreviation.tag)
             for attribute, form, constant in abbreviation.attributes:
-                value = constant if form == _IMPLICIT else self._value(form, address_bytes)
+                value = constant if form == _IMPLICIT else self._read_value(form, address_bytes)
                 entry.values[attribute] = start + int(value) if form in _OF_UNIT else value
                 if form in _INDEXED_STRINGS:
                     indexed.append((entry, attribute, int(value)))
@@ -318,7 +318,7 @@ class _DwarfReader:
                 (at,) = struct.unpack_from("<I", self._offsets, strings_base + 4 * index)
                 entry.values[attribute] = _text(self._strings[_STRING_OFFSET], at)
 
-    def _value(self, form: int, address_bytes: int) -> int | str:
+    def _read_value(self, form: int, address_bytes: int) -> int | str:
         """Read an attribute value of a DWARF form at `_at`; blocks of bytes are skipped, and 0 is returned for them.
 
         Args:

@@ -102,12 +102,12 @@ def _candidates(image: _Image) -> Iterator[LibraryFacts]:
     for address in image.pointers:
         if all(address + field in image.pointers for field in (_PTRS, _ATTRS, _NAMES)):
             try:
-                yield _library(image, address)
+                yield _read_library(image, address)
             except (ElfError, KeyError):
                 continue
 
 
-def _library(image: _Image, address: int) -> LibraryFacts:
+def _read_library(image: _Image, address: int) -> LibraryFacts:
     """Read the structure by which a library describes its exports; raise ElfError or KeyError if there is none at the
     address.
 

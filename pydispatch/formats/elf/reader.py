@@ -206,7 +206,7 @@ class ElfFile:
         self.abi_version = self.data[8]
         self._section_count, self._names = count, names
         if (self._sections_at and count == 0) or names == _EXTENDED:  # numbers too large for the header: in section 0
-            first = self._section(0)
+            first = self._read_section(0)
             self._section_count = count or first.size
             self._names = first.link if names == _EXTENDED else names
         if self._sections_at and header.section_bytes not in (0, 64):
@@ -236,7 +236,7 @@ class ElfFile:
 
     # -- sections
 
-    def _section(self, index: int) -> ElfSection:
+    def _read_section(self, index: int) -> ElfSection:
         """Read a section header."""
         return ElfSection(*self.unpack("IIQQQQIIQQ", self._sections_at + 64 * index, f"section header {index}"))
 
@@ -246,7 +246,7 @@ class ElfFile:
         if self._sections_at == 0:
             return []
         self.part(self._sections_at, 64 * self._section_count, "table of sections")
-        return [self._section(index) for index in range(self._section_count)]
+        return [self._read_section(index) for index in range(self._section_count)]
 
     def name(self, section: ElfSection) -> str:
         """Return the name of a section."""

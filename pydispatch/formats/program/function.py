@@ -215,7 +215,7 @@ class ProgramFunction:
         """Add an argument, with its buffer if it is a tensor; return its index."""
         index = len(self.arguments)
         if argument.dims is not None:
-            argument.buffer = self._buffer(BufferKind.ARGUMENT, index, size=NONE)
+            argument.buffer = self._add_buffer(BufferKind.ARGUMENT, index, size=NONE)
         self.arguments.append(argument)
         return index
 
@@ -226,20 +226,20 @@ class ProgramFunction:
             size: Register with the size in bytes.
             tile_bytes: Bytes of one tile if only one tile-fused dispatch sequence uses the buffer; else 0.
         """
-        buffer_number = self._buffer(BufferKind.TRANSIENT, index=0, size=size)  # `index` numbers other kinds only
+        buffer_number = self._add_buffer(BufferKind.TRANSIENT, index=0, size=size)  # `index` numbers other kinds only
         self.buffers[buffer_number].tile_bytes = tile_bytes
         return buffer_number
 
     def add_constant_buffer(self, constant: int) -> int:
         """Add the buffer of constant number `constant` of the program, and return the buffer's number."""
-        return self._buffer(BufferKind.CONSTANT, constant, size=NONE)
+        return self._add_buffer(BufferKind.CONSTANT, constant, size=NONE)
 
     def add_result_buffer(self, result: int, size: int) -> int:
         """Add the buffer of result number `result` and return its number; `size` is the register with its size in
         bytes."""
-        return self._buffer(BufferKind.RESULT, result, size)
+        return self._add_buffer(BufferKind.RESULT, result, size)
 
-    def _buffer(self, kind: BufferKind, index: int, size: int) -> int:
+    def _add_buffer(self, kind: BufferKind, index: int, size: int) -> int:
         """Add a buffer: number `index` of its kind, with its size in the register `size`. Return its number."""
         self.buffers.append(Buffer(kind, index, size))
         return len(self.buffers) - 1

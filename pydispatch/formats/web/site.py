@@ -117,7 +117,7 @@ def _variants(
                 "the program is compiled"
             )
         prefix = f"shaders/{ordinal}-{index}"
-        modules, kernels = _kernels(artifact, entry.name, variant, prefix, contents)
+        modules, kernels = _add_kernels(artifact, entry.name, variant, prefix, contents)
         requires = list(variant.requires)
         variants.append(
             {"index": index, "condition": condition, "requires": requires, "modules": modules, "kernels": kernels}
@@ -129,7 +129,7 @@ def _variants(
     return variants
 
 
-def _kernels(
+def _add_kernels(
     artifact: Artifact, name: str, variant: VariantEntry, prefix: str, contents: dict[str, bytes]
 ) -> tuple[list[str], list[dict[str, Any]]]:
     """Add the shader modules of a variant to `contents`; return their paths, and the metadata of each export.
@@ -144,7 +144,7 @@ def _kernels(
         contents: Files of the site by path.
     """
     code = bytes(artifact.read(variant.member))
-    notes = _shader_notes(variant, code, name)
+    notes = _read_shader_notes(variant, code, name)
     paths = [f"{prefix}-{i}.wgsl" for i in range(len(notes.ranges))]
     contents |= {path: code[start : start + size] for path, (start, size) in zip(paths, notes.ranges, strict=True)}
     kernels = []
@@ -180,7 +180,7 @@ class _ShaderNotes(NamedTuple):
     overrides: list[str]
 
 
-def _shader_notes(variant: VariantEntry, code: bytes, name: str) -> _ShaderNotes:
+def _read_shader_notes(variant: VariantEntry, code: bytes, name: str) -> _ShaderNotes:
     """Read the key "wgsl" of a variant and the modules in its member; raise ArtifactError if it is broken.
 
     Args:

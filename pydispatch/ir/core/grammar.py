@@ -71,14 +71,14 @@ class AttrDict(AttrDictDirective):
         """Parse a dictionary of attributes; an entry with the name of a property becomes this property."""
         if self.with_keyword and parser.parse_optional_keyword("attributes") is None:
             return
-        for key, value in self._entries(parser).items():
+        for key, value in self._parse_entries(parser).items():
             name = FORMER_ATTRIBUTES.get(key, key)
             if name not in self.expected_properties:
                 state.attributes[key] = value
             else:
                 state.properties[name] = value
 
-    def _entries(self, parser: Parser) -> dict[str, Attribute]:
+    def _parse_entries(self, parser: Parser) -> dict[str, Attribute]:
         """Parse the optional dictionary `{...}`, and return its entries by name."""
         if not self.short_forms:
             return parser.parse_optional_attr_dict()
@@ -247,13 +247,13 @@ class Grammar(FormatParser):
         """Parse a directive, of which the base class lacks `oilist(…)`. `inside_ref`: whether it is inside `ref(…)`."""
         if self.parse_optional_keyword("oilist"):
             with self.in_parens():
-                clauses = [self._clause(inside_ref)]
+                clauses = [self._parse_clause(inside_ref)]
                 while self.parse_optional_punctuation("|"):
-                    clauses.append(self._clause(inside_ref))
+                    clauses.append(self._parse_clause(inside_ref))
             return AnyOrder(tuple(clauses), self.create_attr_dict_directive(with_keyword=True))
         return super().parse_format_directive(inside_ref)
 
-    def _clause(self, inside_ref: bool) -> tuple[FormatDirective, ...]:
+    def _parse_clause(self, inside_ref: bool) -> tuple[FormatDirective, ...]:
         """Parse the directives of a clause of `oilist`, up to the next `|` or `)`."""
         parts = []
         while self._current_token.text not in ("|", ")"):

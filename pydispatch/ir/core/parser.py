@@ -229,10 +229,10 @@ class ProgramParser(FastParser):
         if "." not in attr_or_dialect_name and self._current_token.text != "<":
             alias = ("!" if is_type else "#") + attr_or_dialect_name
             attribute = self.attribute_aliases.get(alias)
-            return self._later_alias(alias) if attribute is None else attribute
+            return self._parse_later_alias(alias) if attribute is None else attribute
         return super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)  # type: ignore[call-overload]
 
-    def _later_alias(self, alias: str) -> Attribute:
+    def _parse_later_alias(self, alias: str) -> Attribute:
         """Parse the definition of an alias that is used before its definition, and return the attribute."""
         resume_at = self._current_token.span.start
         start = str(self.lexer.input.content).rfind(alias, 0, resume_at)  # the use, the token before the current one
@@ -258,7 +258,7 @@ class ProgramParser(FastParser):
         token = self._current_token
         self._consume_token()
         self.parse_punctuation("=", " after the name of an alias")
-        # An earlier use may have parsed this definition already, in _later_alias().
+        # An earlier use may have parsed this definition already, in _parse_later_alias().
         is_read_ahead = self._alias_positions is not None and token.text in self._alias_positions
         if token.text in self.attribute_aliases and not is_read_ahead:
             self.raise_error(f"alias '{token.text}' is defined twice", token.span)

@@ -24,7 +24,7 @@ class MeshOp(IRDLOperation):
         """Parse `@name = <...>`; the text in brackets is kept as it is."""
         name = parser.parse_symbol_name()
         parser.parse_punctuation("=")
-        mesh = _bracketed_text(parser)
+        mesh = _parse_bracketed_text(parser)
         attributes = parser.parse_optional_attr_dict()
         return cls.create(properties={"sym_name": name, "mesh": mesh}, attributes=attributes)
 
@@ -54,7 +54,7 @@ class ShardingConstraintOp(IRDLOperation):
     def parse(cls, parser: Parser) -> ShardingConstraintOp:
         """Parse `%x <...> : type`; the text in brackets is kept as it is."""
         operand = parser.parse_unresolved_operand()
-        sharding = _bracketed_text(parser)
+        sharding = _parse_bracketed_text(parser)
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         type = parser.parse_type()
@@ -74,7 +74,7 @@ class ShardingConstraintOp(IRDLOperation):
         printer.print_attribute(self.result.type)
 
 
-def _bracketed_text(parser: Parser) -> StringAttr:
+def _parse_bracketed_text(parser: Parser) -> StringAttr:
     """Parse balanced angle brackets and return their text."""
     if parser._current_token.text != "<":
         parser.raise_error("expected '<'")
@@ -82,7 +82,7 @@ def _bracketed_text(parser: Parser) -> StringAttr:
 
 
 def _print_verbatim(printer: Printer, value: Attribute) -> None:
-    """Print an attribute; if it is the text that `_bracketed_text` returned, as it was in its angle brackets."""
+    """Print an attribute; if it is the text that `_parse_bracketed_text` returned, as it was in its angle brackets."""
     if isinstance(value, StringAttr):
         printer.print_string(f"<{value.data}>")
     else:

@@ -84,13 +84,13 @@ class _Bounds:
     def _parse_value(self) -> AffineExpr | None:
         """Parse a dimension `%x` or a symbol `symbol(%x)`; return None for other tokens, which xDSL's parser reads."""
         if self._p._current_token.kind is MLIRTokenKind.PERCENT_IDENT:
-            return AffineExpr.dimension(self._operand_position(self._dims))
+            return AffineExpr.dimension(self._parse_operand_position(self._dims))
         if self._p.parse_optional_keyword("symbol") is None:
             return None
         with self._p.in_parens():
-            return AffineExpr.symbol(self._operand_position(self._symbols))
+            return AffineExpr.symbol(self._parse_operand_position(self._symbols))
 
-    def _operand_position(self, known: dict[str, SSAValue]) -> int:
+    def _parse_operand_position(self, known: dict[str, SSAValue]) -> int:
         """Parse an operand, add it to `known` (`_dims` or `_symbols`) on first use, and return its position there."""
         token = self._p._current_token
         operand: UnresolvedOperand = self._p.parse_unresolved_operand()

@@ -271,7 +271,7 @@ class Unpack(PackingOp):
             raise VerifyException("unpacking has no padding_value")
 
 
-def _named(base: type[PackingOp], name: str) -> type[PackingOp]:
+def _define_packing(base: type[PackingOp], name: str) -> type[PackingOp]:
     """Define the operation `name`, such as "linalg.pack", as a subclass of `base`: dialects and releases of MLIR have
     different names for it."""
     title = "".join(part.capitalize() for part in name.split("."))
@@ -279,10 +279,10 @@ def _named(base: type[PackingOp], name: str) -> type[PackingOp]:
     return op_definition(op_class)
 
 
-LinalgPackOp = _named(Pack, "linalg.pack")
-LinalgUnpackOp = _named(Unpack, "linalg.unpack")
-TensorPackOp = _named(Pack, "tensor.pack")
-TensorUnpackOp = _named(Unpack, "tensor.unpack")
+LinalgPackOp = _define_packing(Pack, "linalg.pack")
+LinalgUnpackOp = _define_packing(Unpack, "linalg.unpack")
+TensorPackOp = _define_packing(Pack, "tensor.pack")
+TensorUnpackOp = _define_packing(Unpack, "tensor.unpack")
 
 OPERATIONS: list[type[Operation]] = [TransposeOp, BroadcastOp, SoftmaxOp, LinalgPackOp, LinalgUnpackOp]
 TENSOR_OPERATIONS: list[type[Operation]] = [TensorPackOp, TensorUnpackOp]

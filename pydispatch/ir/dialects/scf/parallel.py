@@ -29,7 +29,7 @@ from pydispatch.ir.core.refine import refine
 from pydispatch.ir.dialects.scf.shared import check_types, parse_initial
 
 
-def _index_arguments(parser: Parser) -> list[Parser.Argument]:
+def _parse_index_arguments(parser: Parser) -> list[Parser.Argument]:
     """Parse block arguments of type index, `(%i, %j)`."""
     names = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False))
     return [name.resolve(IndexType()) for name in names]
@@ -38,7 +38,7 @@ def _index_arguments(parser: Parser) -> list[Parser.Argument]:
 def _parse_parallel(cls: type[scf.ParallelOp], parser: Parser) -> scf.ParallelOp:
     """Parse `(%i, %j) = (lower) to (upper) step (step) init (initial values) -> T {...}`, where T are the types of the
     reduced values; `init` and T are omitted without reductions."""
-    arguments = _index_arguments(parser)
+    arguments = _parse_index_arguments(parser)
     parser.parse_punctuation("=")
     lower = syntax.parse_index_operands(parser, "(", ")")
     parser.parse_keyword("to")
@@ -183,7 +183,7 @@ class ForallOp(IRDLOperation):
     def parse(cls, parser: Parser) -> ForallOp:
         """Parse `(%i, ...) in (upper) shared_outs(%o = %init) -> types {body}`, or, instead of `in (upper)`, `= (lower)
         to (upper) step (step)`."""
-        arguments = _index_arguments(parser)
+        arguments = _parse_index_arguments(parser)
         lower, upper, step = _parse_loop_bounds(parser, len(arguments))
         outs: Sequence[SSAValue] = []
         types: list[Attribute] = []

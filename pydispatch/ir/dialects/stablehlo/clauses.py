@@ -64,18 +64,18 @@ class Clause:
         """Parse `word = value`, and store the value in `properties` by the name of the property."""
         parser.parse_keyword(self.word)
         parser.parse_punctuation("=")
-        properties[self.name] = self.read(parser)
+        properties[self.name] = self.parse_value(parser)
 
     def print(self, printer: Printer, op: Operation) -> None:
         """Print `word = value`."""
         printer.print_string(f"{self.word} = ")
-        self.write(printer, op.properties[self.name])
+        self.print_value(printer, op.properties[self.name])
 
-    def read(self, parser: Parser) -> Attribute:
+    def parse_value(self, parser: Parser) -> Attribute:
         """Parse the value after `=`."""
         raise NotImplementedError
 
-    def write(self, printer: Printer, value: Any) -> None:
+    def print_value(self, printer: Printer, value: Any) -> None:
         """Print the value of the property, without `word =`."""
         raise NotImplementedError
 
@@ -85,11 +85,11 @@ class IntegersClause(Clause):
 
     constraint = NUMBERS
 
-    def read(self, parser: Parser) -> Attribute:
+    def parse_value(self, parser: Parser) -> Attribute:
         """Parse a list of integers, and return it as an array of 64-bit integers."""
         return DenseArrayBase.from_list(i64, records.parse_integers(parser))
 
-    def write(self, printer: Printer, value: Any) -> None:
+    def print_value(self, printer: Printer, value: Any) -> None:
         """Print the integers of the property's value in brackets."""
         records.print_value(printer, attributes.integers(value))
 
@@ -99,11 +99,11 @@ class IntegerClause(Clause):
 
     constraint = NUMBER
 
-    def read(self, parser: Parser) -> Attribute:
+    def parse_value(self, parser: Parser) -> Attribute:
         """Parse an integer, and return it as an attribute of 64 bits."""
         return IntegerAttr(parser.parse_integer(allow_boolean=False), i64)
 
-    def write(self, printer: Printer, value: Any) -> None:
+    def print_value(self, printer: Printer, value: Any) -> None:
         """Print the integer."""
         printer.print_string(str(value.value.data))
 
@@ -113,11 +113,11 @@ class Flag(Clause):
 
     constraint = BoolAttr
 
-    def read(self, parser: Parser) -> Attribute:
+    def parse_value(self, parser: Parser) -> Attribute:
         """Parse `true` or `false`, and return it as an attribute."""
         return attributes.flag(parser.parse_boolean())
 
-    def write(self, printer: Printer, value: Any) -> None:
+    def print_value(self, printer: Printer, value: Any) -> None:
         """Print `true` or `false`."""
         records.print_value(printer, bool(value.value.data))
 
@@ -132,11 +132,11 @@ class OneWord(Clause):
         super().__init__(word, name, optional)
         self.kind = self.constraint = kind  # type: ignore[misc]
 
-    def read(self, parser: Parser) -> Attribute:
+    def parse_value(self, parser: Parser) -> Attribute:
         """Parse a keyword of `kind`; raise ParseError for another word."""
         return self.kind(self.kind.parse_parameter(parser))
 
-    def write(self, printer: Printer, value: Any) -> None:
+    def print_value(self, printer: Printer, value: Any) -> None:
         """Print the keyword."""
         printer.print_string(value.data)
 
@@ -150,7 +150,7 @@ class Precisions(Clause):
         """Use the word `precision`, the property `precision_config`, and let texts omit the clause."""
         super().__init__("precision", "precision_config", optional=True)
 
-    def read(self, parser: Parser) -> Attribute:
+    def parse_value(self, parser: Parser) -> Attribute:
         """Parse the precisions in square brackets."""
 
         def parse_precision() -> attributes.Precision:
@@ -159,7 +159,7 @@ class Precisions(Clause):
 
         return ArrayAttr(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parse_precision))
 
-    def write(self, printer: Printer, value: Any) -> None:
+    def print_value(self, printer: Printer, value: Any) -> None:
         """Print the keywords, `[DEFAULT, HIGHEST]`."""
         with printer.in_square_brackets():
             printer.print_list(value.data, lambda word: printer.print_string(word.data))
@@ -173,10 +173,10 @@ class RecordClause(Clause):
         super().__init__(word, optional=optional)
         self.kind = self.constraint = kind  # type: ignore[misc]
 
-    def read(self, parser: Parser) -> Attribute:
+    def parse_value(self, parser: Parser) -> Attribute:
         """Parse the fields in angle brackets, and return them as an attribute of `kind`."""
         return self.kind(self.kind.parse_parameter(parser))
 
-    def write(self, printer: Printer, value: Any) -> None:
+    def print_value(self, printer: Printer, value: Any) -> None:
         """Print the fields in angle brackets."""
         value.print_parameter(printer)

@@ -157,9 +157,11 @@ class Assumed(CustomDirective):
             """Parse `%value[assumption, ...]`."""
             name = parser.parse_unresolved_operand()
             if parser._current_token.text == "[":
-                assumptions = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _assumption(parser))
+                assumptions = parser.parse_comma_separated_list(
+                    parser.Delimiter.SQUARE, lambda: _parse_assumption(parser)
+                )
             else:
-                assumptions = [_assumption(parser)]
+                assumptions = [_parse_assumption(parser)]
             rows.append(ArrayAttr(assumptions))
             return name
 
@@ -204,7 +206,7 @@ class AssumeIntOp(IRDLOperation):
     )
 
 
-def _assumption(parser: Parser) -> DictionaryAttr:
+def _parse_assumption(parser: Parser) -> DictionaryAttr:
     """Parse one set of assumptions, `<umin = 0, umax = 64, udiv = 8>`: inclusive bounds, and a divisor."""
     values: dict[str, Attribute] = {}
     with parser.in_angle_brackets():
