@@ -11,7 +11,7 @@ operation may therefore join a dispatch if that repeats no work. There are three
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from math import prod
 
 from xdsl.dialects.builtin import TensorType
@@ -247,14 +247,22 @@ def _reason_not_one_value_per_row(
         has_rows = any(d not in extents or extents[d] != 1 for d in parallel_dims)
         sizes = [-1 if n is None else n for n in generic.extents if n != 1]
         return reasons.ONE_ROW if has_rows and not _fits_one_workgroup(value, sizes) else None
-    # The dimensions of rows come first, in order: each row is then computed by one workgroup. Dimensions that index an
-    # axis of size 1 of the operand may be in between.
+    return None if _are_outermost(row_dims, parallel_dims, extents) else reasons.INNER
+
+
+def _are_outermost(row_dims: Sequence[int], parallel_dims: Sequence[int], extents: Mapping[int, int]) -> bool:
+    """Return whether the dimensions of rows are the first parallel ones, in order: a workgroup computes whole rows.
+
+    Dimensions that index an axis of size 1 of the operand, which `extents` has, may be in between.
+
+    Args:
+        row_dims: Dimensions that index the operand, in the order of its axes.
+        parallel_dims: All parallel dimensions of the reader.
+        extents: Dimension that indexes an axis of the operand -> size of the axis.
+    """
     outer_dims = parallel_dims[: parallel_dims.index(row_dims[-1]) + 1]
-    are_in_order = row_dims == [d for d in parallel_dims if d in row_dims]
-    are_outermost = all(d in extents for d in outer_dims)
-    if not are_in_order or not are_outermost:
-        return reasons.INNER
-    return None
+    are_in_order = list(row_dims) == [d for d in parallel_dims if d in row_dims]
+    return are_in_order and all(d in extents for d in outer_dims)
 
 
 def _fits_one_workgroup(value: SSAValue, sizes: Sequence[int]) -> bool:

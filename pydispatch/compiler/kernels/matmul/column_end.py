@@ -25,7 +25,7 @@ from math import inf
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, Float16Type, FloatAttr, IndexType, IntegerAttr, IntegerType, TensorType
-from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from pydispatch.compiler.kernels.matmul.chain import Chain
 from pydispatch.compiler.kernels.matmul.hidden_columns import ignores_hidden_columns
@@ -187,12 +187,7 @@ def _limits_of_score(score: Expression, column: int) -> Limits:
     if op is None or not operands:
         return Limits()
     if op.name == "arith.select":
-        condition, chosen, other = operands
-        for is_true, shown, hidden in ((True, chosen, other), (False, other, chosen)):
-            if (fill := hidden.number()) is not None and fill <= HIGHEST_FILL:
-                of_condition = _limits(condition, column, is_true).with_fill(fill, highest=HIGHEST_FILL)
-                return of_condition.intersected(_limits_of_score(shown, column))
-        return Limits()
+        return _limits_of_selection(operands, column)
     if op.name in CONVERSIONS:
         return _limits_of_score(operands[0], column)
     if op.name == "arith.addf":
@@ -204,6 +199,16 @@ def _limits_of_score(score: Expression, column: int) -> Limits:
         limits = _limits_of_score(operands[0], column)
         scaled_fill = limits.fill * factor if op.name == "arith.mulf" else limits.fill / factor
         return limits.with_fill(scaled_fill, highest=HIGHEST_FILL)
+    return Limits()
+
+
+def _limits_of_selection(operands: Sequence[Expression], column: int) -> Limits:
+    """Return the limits of a score that is selected by a condition, with the fill as the other value."""
+    condition, chosen, other = operands
+    for is_true, shown, hidden in ((True, chosen, other), (False, other, chosen)):
+        if (fill := hidden.number()) is not None and fill <= HIGHEST_FILL:
+            of_condition = _limits(condition, column, is_true).with_fill(fill, highest=HIGHEST_FILL)
+            return of_condition.intersected(_limits_of_score(shown, column))
     return Limits()
 
 
@@ -250,7 +255,15 @@ def _limits(condition: Expression, column: int, is_true: bool) -> Limits:
                 return _limits(selector, column, is_chosen).intersected(_limits(rest, column, is_true))
     if op.name == "arith.xori" and operands[1].number() in (1, -1, True):  # a negation
         return _limits(operands[0], column, not is_true)
-    predicate = op.properties.get("predicate") if op.name == "arith.cmpi" else None
+    return _limits_of_comparison(op, operands, column, is_true) if op.name == "arith.cmpi" else Limits()
+
+
+def _limits_of_comparison(op: Operation, operands: Sequence[Expression], column: int, is_true: bool) -> Limits:
+    """Return the limits of a comparison of integers, or if not `is_true` of its negation, as for `_limits`.
+
+    There are some if it compares the column plus a constant with an upper bound that does not depend on the column.
+    """
+    predicate = op.properties.get("predicate")
     relation = SIGNED.get(predicate.value.data) if isinstance(predicate, IntegerAttr) else None
     if relation is None:
         return Limits()

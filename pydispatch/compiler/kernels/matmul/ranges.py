@@ -96,17 +96,10 @@ class _Ranges:
         if op.name == "arith.constant":
             attribute = op.properties["value"]
             return (attribute.value.data,) * 2 if isinstance(attribute, IntegerAttr) else None
-        if op.name == "arith.extsi":
+        if op.name in ("arith.extsi", "arith.trunci"):
             return self.of(op.operands[0])
         if op.name == "arith.extui":
-            inner, type_ = self.of(op.operands[0]), op.operands[0].type
-            assert isinstance(type_, IntegerType)
-            count = 1 << type_.width.data
-            if inner is not None and inner[1] < 0:  # all are negative: as unsigned numbers, they are 2^bits more
-                return inner[0] + count, inner[1] + count
-            return inner if inner is not None and inner[0] >= 0 else (0, count - 1)
-        if op.name == "arith.trunci":
-            return self.of(op.operands[0])
+            return self._unsigned(op.operands[0])
         if op.name == "arith.select":
             return _joined(self.of(op.operands[1]), self.of(op.operands[2]))
         if op.name == "arith.andi":
@@ -123,6 +116,15 @@ class _Ranges:
         if op.name == "arith.addi":
             return left[0] + right[0], left[1] + right[1]
         return left[0] - right[1], left[1] - right[0]
+
+    def _unsigned(self, value: SSAValue) -> Range:
+        """Return the range of an integer whose bits are read as unsigned ones: -1 of 8 bits is 255."""
+        inner, type_ = self.of(value), value.type
+        assert isinstance(type_, IntegerType)
+        count = 1 << type_.width.data
+        if inner is not None and inner[1] < 0:  # all are negative: as unsigned numbers, they are 2^bits more
+            return inner[0] + count, inner[1] + count
+        return inner if inner is not None and inner[0] >= 0 else (0, count - 1)
 
     def _shifted(self, op: Operation) -> Range | None:
         """Return the range of a right shift by at least a known number of bits; None if nothing is known."""

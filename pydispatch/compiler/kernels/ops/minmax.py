@@ -62,16 +62,21 @@ def maximum_or_minimum(build: Builder, name: str, values: Sequence[SSAValue]) ->
         most = build.pure(arith.SelectOp(above, most, value))
         word = _bits(build, value, bits)
         signs = build.pure(arith.AndIOp(signs, word) if is_maximum else arith.OrIOp(signs, word))
-    # A comparison finds NaN in a pair of values; a last value without another is compared with itself.
-    unordered = [build.pure(arith.CmpfOp(a, b, "uno")) for a, b in zip(values[::2], [*values[1::2], values[-1]])]  # noqa: B905
-    is_nan = unordered[0]
-    for other in unordered[1:]:
-        is_nan = build.pure(arith.OrIOp(is_nan, other))
+    is_nan = _is_any_nan(build, values)
     sign_mask = build.pure(arith.ConstantOp(IntegerAttr(-(1 << (bits.width.data - 1)), bits)))
     zero = build.pure(arith.BitcastOp(build.pure(arith.AndIOp(signs, sign_mask)), type_))
     is_zero = build.pure(arith.CmpfOp(most, build.pure(arith.ConstantOp(FloatAttr(0.0, type_))), "oeq"))
     ordered = build.pure(arith.SelectOp(is_zero, zero, most))
     return build.pure(arith.SelectOp(is_nan, build.pure(arith.ConstantOp(FloatAttr(float("nan"), type_))), ordered))
+
+
+def _is_any_nan(build: Builder, values: Sequence[SSAValue]) -> SSAValue:
+    """Emit whether a value is NaN, an i1: one comparison for each pair, and a last value compared with itself."""
+    unordered = [build.pure(arith.CmpfOp(a, b, "uno")) for a, b in zip(values[::2], [*values[1::2], values[-1]])]  # noqa: B905
+    is_nan = unordered[0]
+    for other in unordered[1:]:
+        is_nan = build.pure(arith.OrIOp(is_nan, other))
+    return is_nan
 
 
 def _bits(build: Builder, value: SSAValue, bits: IntegerType) -> SSAValue:

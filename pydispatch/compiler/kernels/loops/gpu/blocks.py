@@ -15,7 +15,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.kernels.loops.analysis import LoopNest, Trial, emit_trial
 from pydispatch.compiler.kernels.loops.frame import Frame
-from pydispatch.compiler.kernels.loops.gpu.vector_loads import PairedInput, paired_inputs, reduce_paired
+from pydispatch.compiler.kernels.loops.gpu.vector_loads import PairedBlock, PairedInput, paired_inputs, reduce_paired
 from pydispatch.compiler.kernels.loops.nests import Partition
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
@@ -194,12 +194,7 @@ def emit_block(
     sizes[block.dim] = build.ceil_quotient(dims[block.dim], block.rows)
     outer = build.split(block_index, sizes)
     first_row = build.times(outer[block.dim], block.rows)
-    size = dims[block.dim]
-    has_full_blocks = isinstance(size, int) and size % block.rows == 0
-    # Rows beyond the end repeat the last row: stores of equal values to the same element are harmless.
-    rows = [build.plus(first_row, r) for r in range(block.rows)]
-    if not has_full_blocks:
-        rows = [build.least(row, build.minus(size, 1)) for row in rows]
+    rows = _rows_of_block(build, first_row, block.rows, dims[block.dim])
     low = build.times(tile, width)
     if block.paired_inputs:
         _emit_paired(elements, nest, block, build, low, [*outer[: block.dim], first_row, *outer[block.dim + 1 :]])
@@ -227,6 +222,16 @@ def emit_block(
     build.parallel(low, high, lane, index_below=dims[-1])
 
 
+def _rows_of_block(build: Builder, first_row: Index, count: int, size: Index) -> list[Index]:
+    """Return the indices of `count` rows from `first_row` on; rows from `size` on are replaced by the last row.
+
+    Such a row is computed several times, and stores of equal values to the same element are harmless.
+    """
+    rows = [build.plus(first_row, r) for r in range(count)]
+    has_full_blocks = isinstance(size, int) and size % count == 0
+    return rows if has_full_blocks else [build.least(row, build.minus(size, 1)) for row in rows]
+
+
 def _emit_paired(
     elements: Elements, nest: LoopNest, block: OutputBlock, build: Builder, first_column: Index, outer: Sequence[Index]
 ) -> None:
@@ -250,17 +255,14 @@ def _emit_paired(
         # Of each element of the block, its (row, column) relative to the corner.
         offsets = [(r, column_offset(c)) for r in range(block.rows) for c in range(block.columns)]
         row_dim = block.dim  # dimension of the nest that the rows of a block are along
-        dims = block.loop_of_dim[row_dim], block.loop_of_dim[-1]
-        results = reduce_paired(
-            elements,
-            builder,
-            generic,
+        paired_block = PairedBlock(
             paired=block.paired_inputs,
             corner=corner,
-            dims=dims,
+            dims=(block.loop_of_dim[row_dim], block.loop_of_dim[-1]),
             offsets=offsets,
             column_pair=builder.plus(builder.quotient(first_column, 2), lane),  # column / 2
         )
+        results = reduce_paired(elements, builder, generic, paired_block)
         for (down, right), result in zip(offsets, results, strict=True):
             indices = [*outer, builder.plus(column, right)]
             indices[row_dim] = builder.plus(outer[row_dim], down)

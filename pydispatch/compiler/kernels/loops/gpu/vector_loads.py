@@ -7,7 +7,7 @@ of the reduction. The innermost loop carries one index per input, so that each l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
@@ -136,22 +136,11 @@ def _is_multiply_add(elements: Elements, generic: Structured, paired: Sequence[P
     )
 
 
-def reduce_paired(
-    elements: Elements,
-    build: Builder,
-    generic: Structured,
-    paired: Sequence[PairedInput],
-    corner: Sequence[Index],
-    dims: tuple[int, int],
-    offsets: Sequence[tuple[int, int]],
-    column_pair: Index,
-) -> list[SSAValue]:
-    """Emit the reduction for several elements of a block in one loop nest, and return their results.
+@dataclass(frozen=True)
+class PairedBlock:
+    """Elements of a reduction's result that an invocation computes, with inputs that it loads in pairs.
 
-    Args:
-        elements: Tensors of the kernel.
-        build: The builder.
-        generic: The reduction.
+    Attributes:
         paired: Inputs that are loaded in pairs.
         corner: Index of each loop of the reduction at the corner, the first element of the block; 0 for reduced loops.
         dims: The loops that count the rows and the columns.
@@ -159,21 +148,37 @@ def reduce_paired(
         column_pair: Half of the corner's column, which is even, as columns of a block are adjacent in pairs. An input
             that is contiguous along the columns has the corner's pair at this index of a row.
     """
-    iterations = _loop_indices_of(build, corner, dims, offsets)
+
+    paired: Sequence[PairedInput]
+    corner: Sequence[Index]
+    dims: tuple[int, int]
+    offsets: Sequence[tuple[int, int]]
+    column_pair: Index
+
+    def points(self, build: Builder) -> list[list[Index]]:
+        """Return, for each element, the index of each loop of the reduction; 0 for reduced loops."""
+        points = []
+        for row_and_column in self.offsets:
+            point = list(self.corner)
+            for dim, offset in zip(self.dims, row_and_column, strict=True):
+                point[dim] = build.plus(point[dim], offset)
+            points.append(point)
+        return points
+
+
+def reduce_paired(elements: Elements, build: Builder, generic: Structured, block: PairedBlock) -> list[SSAValue]:
+    """Emit the reduction `generic` for all elements of a block in one loop nest, and return their results."""
+    points = block.points(build)
     initial = [
-        elements.at(build, generic.outputs[0], evaluate(build, generic.output_maps[0], point)) for point in iterations
+        elements.at(build, generic.outputs[0], evaluate(build, generic.output_maps[0], point)) for point in points
     ]
     reduction = _PairedReduction(
         elements=elements,
         generic=generic,
-        paired=paired,
-        corner=corner,
-        dims=dims,
-        offsets=offsets,
-        column_pair=column_pair,
-        iterations=iterations,
+        block=block,
+        points=points,
         sizes=loop_sizes(elements, generic),
-        is_multiply_add=_is_multiply_add(elements, generic, paired),
+        is_multiply_add=_is_multiply_add(elements, generic, block.paired),
     )
     return reduction.emit(build, depth=0, current={}, sums=initial)
 
@@ -185,21 +190,19 @@ class _PairedReduction:
     `reduce_paired` creates it.
 
     Attributes:
-        elements, generic, paired, corner, dims, offsets, column_pair: The arguments of `reduce_paired`.
-        iterations: For each element of the block, the index of each loop. Indices of reduced loops are placeholders,
-            which each step replaces.
+        elements: Tensors of the kernel.
+        generic: The reduction.
+        block: The elements of its result, and the inputs that are loaded in pairs.
+        points: For each element of the block, the index of each loop. Indices of reduced loops are placeholders, which
+            each step replaces.
         sizes: Size of each loop of the reduction.
         is_multiply_add: Whether the body is `acc + a * b` of two paired inputs, so that a step is one multiply-add.
     """
 
     elements: Elements
     generic: Structured
-    paired: Sequence[PairedInput]
-    corner: Sequence[Index]
-    dims: tuple[int, int]
-    offsets: Sequence[tuple[int, int]]
-    column_pair: Index
-    iterations: Sequence[Sequence[Index]]
+    block: PairedBlock
+    points: Sequence[Sequence[Index]]
     sizes: Sequence[Index]
     is_multiply_add: bool
 
@@ -225,10 +228,10 @@ class _PairedReduction:
         # `size` is even (`paired_inputs`), and a pair along the innermost loop serves two steps.
         unroll = next(u for u in (8, 4, 2) if size % u == 0 and (u == 2 or u * len(sums) <= MAX_UNROLLED_PRODUCTS))
         # The index of each loop at the first element of the block and the current indices of the outer reduced loops.
-        corner = [current.get(d, index) for d, index in enumerate(self.corner)]
+        corner = [current.get(d, index) for d, index in enumerate(self.block.corner)]
         pairs = [
-            _first_pair_index(build, paired, corner, dims=self.dims, innermost=dim, column_pair=self.column_pair)
-            for paired in self.paired
+            _first_pair_index(build, paired, replace(self.block, corner=corner), innermost=dim)
+            for paired in self.block.paired
         ]
         steps = partial(self._unrolled_steps, current, unroll)
         return build.loop(0, size, [*sums, *pairs], steps, step=unroll)[: len(sums)]
@@ -245,27 +248,26 @@ class _PairedReduction:
             index: The first step.
             carried: The sum of each element, then, for each input, the index of the pair that the corner reads.
         """
-        dim, count = self.generic.reduced_loops[-1], len(self.offsets)
-        sums, pairs = carried[:count], carried[count:]
+        dim, block = self.generic.reduced_loops[-1], self.block
+        sums, pairs = carried[: len(block.offsets)], carried[len(block.offsets) :]
         loaders = [
             _Pairs(self.elements, build, self.generic, paired, first_pair)
-            for paired, first_pair in zip(self.paired, pairs, strict=True)
+            for paired, first_pair in zip(block.paired, pairs, strict=True)
         ]
         for step in range(unroll):
             indices = current | {dim: build.plus(index, step)}
-            for output, ((row, column), iteration_of_output) in enumerate(
-                zip(self.offsets, self.iterations, strict=True)
-            ):
+            for output, ((row, column), point) in enumerate(zip(block.offsets, self.points, strict=True)):
                 # How far each loop is from its index where the corner is read in the first step.
-                distances = {self.dims[0]: row, self.dims[1]: column, dim: step}
+                distances = {block.dims[0]: row, block.dims[1]: column, dim: step}
                 loaded = [
                     loader.at(sum(paired.strides[loop] * distance for loop, distance in distances.items()))
-                    for paired, loader in zip(self.paired, loaders, strict=True)
+                    for paired, loader in zip(block.paired, loaders, strict=True)
                 ]
-                iteration = [indices.get(d, i) for d, i in enumerate(iteration_of_output)]
+                iteration = [indices.get(d, i) for d, i in enumerate(point)]
                 sums[output] = self._step(build, iteration, loaded, sums[output])
         next_pairs = [
-            build.plus(pair, paired.strides[dim] * unroll // 2) for paired, pair in zip(self.paired, pairs, strict=True)
+            build.plus(pair, paired.strides[dim] * unroll // 2)
+            for paired, pair in zip(block.paired, pairs, strict=True)
         ]
         return [*sums, *(build.value(pair) for pair in next_pairs)]
 
@@ -277,52 +279,31 @@ class _PairedReduction:
         Args:
             build: Receives the code.
             iteration: Index of each loop of the reduction.
-            loaded: For each of `paired`, the element that the step reads.
+            loaded: For each input that is loaded in pairs, the element that the step reads.
             total: The sum before the step.
         """
         if self.is_multiply_add:
             lhs, rhs = loaded
             return build.add(math.FmaOp(lhs, rhs, total))
-        for paired, element in zip(self.paired, loaded, strict=True):
+        for paired, element in zip(self.block.paired, loaded, strict=True):
             indices = evaluate(build, self.generic.maps[paired.ordinal], iteration)
             self.elements.define(build, self.generic.inputs[paired.ordinal], indices, element)
         return body_at(self.elements, build, self.generic, iteration, [total])[0]
 
 
-def _first_pair_index(
-    builder: Builder,
-    paired: PairedInput,
-    corner: Sequence[Index],
-    *,
-    dims: tuple[int, int],
-    innermost: int,
-    column_pair: Index,
-) -> SSAValue:
-    """Return the index of the pair of input elements that the corner reads in the first step of the innermost loop.
+def _first_pair_index(build: Builder, paired: PairedInput, block: PairedBlock, innermost: int) -> SSAValue:
+    """Return the index of the pair of input elements that the corner reads in the first step of the loop `innermost`.
 
-    `innermost` is the innermost loop; the other parameters are those of `reduce_paired`.
+    The corner of `block` has the current indices of the outer reduced loops.
     """
-    row_loop, column_loop = dims
-    total: Index = column_pair if paired.contiguous_dim == column_loop else 0
+    (row_loop, column_loop), corner = block.dims, block.corner
+    total: Index = block.column_pair if paired.contiguous_dim == column_loop else 0
     if paired.contiguous_dim == row_loop:
-        total = builder.quotient(corner[row_loop], 2)
+        total = build.quotient(corner[row_loop], 2)
     for dim, stride in enumerate(paired.strides):
         if stride and dim not in (paired.contiguous_dim, innermost):
-            total = builder.plus(total, builder.times(corner[dim], stride // 2))  # even, as the last size is
-    return builder.value(total)
-
-
-def _loop_indices_of(
-    build: Builder, corner: Sequence[Index], dims: tuple[int, int], offsets: Sequence[tuple[int, int]]
-) -> list[list[Index]]:
-    """Return, for each (row, column) offset from the corner of a block, the index of each loop there."""
-    points = []
-    for row_and_column in offsets:
-        point = list(corner)
-        for dim, offset in zip(dims, row_and_column, strict=True):
-            point[dim] = build.plus(point[dim], offset)
-        points.append(point)
-    return points
+            total = build.plus(total, build.times(corner[dim], stride // 2))  # even, as the last size is
+    return build.value(total)
 
 
 class _Pairs:

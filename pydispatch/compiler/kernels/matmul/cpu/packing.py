@@ -19,6 +19,7 @@ from pydispatch.compiler.kernels.matmul.cpu.arithmetic import unextended
 from pydispatch.compiler.kernels.matmul.cpu.in_place import argument_of
 from pydispatch.compiler.kernels.matmul.cpu.nest import Nest, Region
 from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView, view_in_place
+from pydispatch.compiler.kernels.matmul.cpu.packed_positions import PaddedPosition, PanelColumn, Position, StepGroup
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, Linear
 from pydispatch.compiler.kernels.ops.bodies import clone_op, resolve
@@ -29,99 +30,6 @@ from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 
 MIN_TRANSPOSED_SIDE = 4
 """Side of the smallest squares of elements for which a transposition in registers pays."""
-
-
-@dataclass(frozen=True)
-class Position:
-    """Index along one coordinate of a factor, counted from the first index of the tile.
-
-    Subclasses state where the factor has no element, and how a packed copy that is not in rows is laid out. `step` is
-    the position in a group of steps of K, which one instruction multiplies; 0 without groups.
-    """
-
-    index: Index
-
-    def exists(self, step: int) -> bool:
-        """Return whether the factor has an element at this step of a group; if not, zero is packed."""
-        return True
-
-    def index_in_tile(self, build: Builder, step: int) -> Index:
-        """Return the index of this step of a group in the factor, counted from the first index of the tile."""
-        return self.index
-
-    def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
-        """Return the part of the offset in the packed copy that is due to this coordinate, in elements.
-
-        Args:
-            build: Emits the arithmetic.
-            view: The packed copy.
-            stride: Elements between neighbours along the coordinate.
-            step: The step of a group.
-        """
-        return build.times(self.index, stride)
-
-
-@dataclass(frozen=True)
-class PaddedPosition(Position):
-    """Index beyond the edge of the factor. Register blocks read the packed zero, and no result depends on it."""
-
-    def exists(self, step: int) -> bool:
-        """Return False: no step has an element here."""
-        return False
-
-
-@dataclass(frozen=True)
-class PanelColumn(Position):
-    """A column of B in a packed copy that is stored in panels.
-
-    Attributes:
-        index: The column of B, counted from the first column of the tile.
-        panel: Index of the panel that the column is in.
-        column: Index of the column in the panel.
-        group: Number of steps of K that are adjacent in the copy, for one instruction; 1 without groups.
-        is_padding: Whether the column is beyond the edge of B.
-    """
-
-    panel: Index
-    column: Index
-    group: int
-    is_padding: bool = False
-
-    def exists(self, step: int) -> bool:
-        """Return whether the column is in B."""
-        return not self.is_padding
-
-    def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
-        """Return the offset of the column in the packed copy: its panel, then `group` elements per earlier column."""
-        assert view.panel_stride is not None
-        return build.plus(build.times(self.panel, view.panel_stride), build.times(self.column, self.group))
-
-
-@dataclass(frozen=True)
-class StepGroup(Position):
-    """Group of steps of K that one instruction multiplies: `index` is the first step.
-
-    Attributes:
-        steps_in_k: Number of steps of the group before the end of K; zeros are packed for the remaining steps.
-    """
-
-    steps_in_k: int
-
-    def exists(self, step: int) -> bool:
-        """Return whether a step of the group is before the end of K."""
-        return step < self.steps_in_k
-
-    def index_in_tile(self, build: Builder, step: int) -> Index:
-        """Return the index along K of a step of the group."""
-        return build.plus(self.index, step)
-
-    def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
-        """Return the offset of a step in the packed copy, in elements.
-
-        The steps of a group are side by side. In a copy in rows, whose `stride` is 1, the next group follows them. In a
-        panel, whose `stride` is its number of columns, groups of the same steps in all columns are between the two.
-        """
-        return build.plus(build.times(self.index, stride), step)
 
 
 @dataclass(frozen=True)
@@ -272,17 +180,8 @@ class Packing:
         """
         view, nr = self.view, self.plan.schedule.nr
         source = view_in_place(self.frame, self.plan, build, self.factor)
-        positions = [*outer, column, Position(0)]
         steps = self._extent(build, self.factor.coordinates[-1])
-        read_offset: Index = 0
-        written_offset: Index = build.times(column.panel, view.panel_stride or 0)  # no stride: there is one panel
-        for position, stride, coordinate, source_stride in zip(
-            positions, view.strides, self.factor.coordinates, source.strides, strict=True
-        ):
-            source_index = self._index(build, coordinate, position, step=0)
-            read_offset = build.plus(read_offset, build.times(source_index, source_stride))
-            if position is not column:  # it is column 0 of its panel, which is counted already
-                written_offset = build.plus(written_offset, build.times(position.index, stride))
+        read_offset, written_offset = self._panel_offsets(build, source, outer, column)
 
         def block(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the transposition of the SIDE steps of K from `k` on, for all columns of the panel."""
@@ -303,6 +202,26 @@ class Packing:
 
         if transposed_steps != steps:
             build.parallel(0, nr, copy_remaining_steps)
+
+    def _panel_offsets(
+        self, build: Builder, source: OperandView, outer: Sequence[Position], column: PanelColumn
+    ) -> tuple[Index, Index]:
+        """Return the offsets of step 0 of a panel's first column: in `source`, B in its argument, and in the copy.
+
+        `outer` has the positions along the coordinates before that of the columns.
+        """
+        view = self.view
+        positions = [*outer, column, Position(0)]
+        read_offset: Index = 0
+        written_offset: Index = build.times(column.panel, view.panel_stride or 0)  # no stride: there is one panel
+        for position, stride, coordinate, source_stride in zip(
+            positions, view.strides, self.factor.coordinates, source.strides, strict=True
+        ):
+            source_index = self._index(build, coordinate, position, step=0)
+            read_offset = build.plus(read_offset, build.times(source_index, source_stride))
+            if position is not column:  # it is column 0 of its panel, which is counted already
+                written_offset = build.plus(written_offset, build.times(position.index, stride))
+        return read_offset, written_offset
 
     def _groups(self, build: Builder, outer: Sequence[Position]) -> None:
         """Emit the packing of groups of steps of K, at the positions `outer`; zeros are added to the last group.

@@ -17,9 +17,14 @@ from xdsl.dialects import func, memref
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
-from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient
 from pydispatch.compiler.kernels.matmul.windows.padding import PaddedInputs
-from pydispatch.compiler.kernels.matmul.windows.plan import WindowPlan, plan_of
+from pydispatch.compiler.kernels.matmul.windows.plan import (
+    WindowPlan,
+    division_of,
+    plan_of,
+    tiles_of_workgroup,
+    workgroups_of,
+)
 from pydispatch.compiler.kernels.matmul.windows.reductions import reduced, reduction_in, step_at
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
@@ -27,13 +32,6 @@ from pydispatch.compiler.kernels.ops.conditions import opposite
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend
-
-TILE_POSITIONS = 64
-"""Maximum number of positions of a tile along the dimension before the channels, of which blocks are unrolled."""
-
-WORKGROUP_BYTES = 1 << 15
-"""Maximum size in bytes of the results of a workgroup with several tiles. A tile with more is a workgroup of its
-own."""
 
 
 def lower_channels_last(source: func.FuncOp, backend: Backend) -> Kernel | None:
@@ -54,35 +52,7 @@ def lower_channels_last(source: func.FuncOp, backend: Backend) -> Kernel | None:
     if plan.loops:  # sums are in memory: [position of a block][channel of a chunk]
         sums = frame.elements.fresh(tensor_type(generic.op.results[0]).element_type, plan.block_positions * plan.chunk)
     _Workgroup(frame=frame, plan=plan, sizes=tuple(sizes), inputs=inputs, sums=sums).emit(frame.build)
-    return frame.finish(workgroups=lambda elements, build: _workgroups(plan, build, loop_sizes(elements, generic)))
-
-
-def _tiles(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> tuple[Index, Index, Index]:
-    """Return (number of tiles of a row, number of positions of a tile, number of tiles of all rows) of a plan.
-
-    A row has all indices of `plan.positions`, and is cut into tiles of at most `TILE_POSITIONS`. If its length is
-    known, all tiles are about as long, in multiples of `plan.block_positions`. sizes: of each loop of the reduction.
-    """
-    count: Index = 1 if plan.positions is None else sizes[plan.positions]
-    tile: Index = TILE_POSITIONS
-    if isinstance(count, int):
-        fewest_tiles = ceil_quotient(max(1, count), TILE_POSITIONS)
-        equal_share = ceil_quotient(max(1, count), fewest_tiles)
-        tile = ceil_quotient(equal_share, plan.block_positions) * plan.block_positions
-    tiles = build.ceil_quotient(count, tile)
-    return tiles, tile, build.times(build.product([sizes[d] for d in plan.outer]), tiles)
-
-
-def _tiles_of_workgroup(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> Index:
-    """Return the number of tiles of a workgroup, at least 1: as many as have `WORKGROUP_BYTES` of 4-byte results."""
-    _, tile, _ = _tiles(plan, build, sizes)
-    tile_bytes = build.times(build.times(1 if plan.positions is None else tile, sizes[plan.channels]), 4)
-    return build.most(build.quotient(WORKGROUP_BYTES, build.most(tile_bytes, 1)), 1)
-
-
-def _workgroups(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> Index:
-    """Return the number of workgroups: the number of tiles, divided by the tiles of a workgroup and rounded up."""
-    return build.ceil_quotient(_tiles(plan, build, sizes)[2], _tiles_of_workgroup(plan, build, sizes))
+    return frame.finish(workgroups=lambda elements, build: workgroups_of(plan, build, loop_sizes(elements, generic)))
 
 
 @dataclass(frozen=True)
@@ -123,8 +93,26 @@ class _Block:
 
 
 @dataclass(frozen=True)
+class _Tile:
+    """Neighbouring positions of one row of the result, which a workgroup divides into blocks.
+
+    Attributes:
+        origin: Index of each loop; 0 for positions, channels and reductions.
+        first: The first position.
+        count: The number of positions.
+    """
+
+    origin: tuple[Index, ...]
+    first: Index
+    count: Index
+
+
+@dataclass(frozen=True)
 class _Workgroup:
     """Emitter of a workgroup's code: it reduces the windows at some positions, with vectors along the channels.
+
+    `emit` calls the other methods from the outside inwards: a workgroup has tiles, a tile chunks of channels, a chunk
+    blocks of positions. The sums of a block are in registers, or in memory between the loops over reductions.
 
     Attributes:
         frame: The kernel function, and its inputs and results.
@@ -143,8 +131,8 @@ class _Workgroup:
     def emit(self, build: Builder) -> None:
         """Emit the loop over the tiles of the workgroup."""
         plan = self.plan
-        tiles_of_row, tile_size, total = _tiles(plan, build, self.sizes)
-        count = _tiles_of_workgroup(plan, build, self.sizes)
+        tiles_of_row, tile_size, total = division_of(plan, build, self.sizes)
+        count = tiles_of_workgroup(plan, build, self.sizes)
         workgroup = build.assume_below(self.frame.workgroup(), build.ceil_quotient(total, count))
         first = build.times(workgroup, count)
 
@@ -157,48 +145,41 @@ class _Workgroup:
                 origin[dim] = outer_index
             positions: Index = 1 if plan.positions is None else self.sizes[plan.positions]
             extent = inner.least(tile_size, inner.minus(positions, first_position))
-            self._row(inner, tuple(origin), first_position, extent)
+            self._tile(inner, _Tile(tuple(origin), first=first_position, count=extent))
             return []
 
         # Divisions in `split` fold by the number of all tiles, but not by the end of this workgroup's tiles.
         build.loop(first, build.least(build.plus(first, count), total), [], body, index_below=total)
 
-    def _row(self, build: Builder, origin: tuple[Index, ...], first: Index, count: Index) -> None:
-        """Emit the blocks of `count` positions from `first` on, for one chunk of `plan.chunk` channels after the other.
+    def _tile(self, build: Builder, tile: _Tile) -> None:
+        """Emit the blocks of a tile, for one chunk of `plan.chunk` channels after the other.
 
         The weights of a chunk then stay in the first-level cache while all positions use them.
-        origin: index of each loop; 0 for positions, channels and reductions.
         """
         chunk, channels = self.plan.chunk, self.sizes[self.plan.channels]
         if isinstance(channels, int) and channels <= chunk:
-            self._blocks(build, origin, first, count, (0, channels))
+            self._blocks(build, tile, (0, channels))
             return
 
         def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the blocks of one chunk of channels; the last chunk may have fewer channels."""
             start = inner.times(index, chunk)
-            self._blocks(inner, origin, first, count, (start, inner.least(inner.plus(start, chunk), channels)))
+            self._blocks(inner, tile, (start, inner.least(inner.plus(start, chunk), channels)))
             return []
 
         build.loop(0, build.ceil_quotient(channels, chunk), [], body)
 
-    def _blocks(
-        self, build: Builder, origin: tuple[Index, ...], first: Index, count: Index, channels: tuple[Index, Index]
-    ) -> None:
-        """Emit the blocks of `count` positions from `first` on, for the channels of a chunk, given as (first, end).
+    def _blocks(self, build: Builder, tile: _Tile, channels: tuple[Index, Index]) -> None:
+        """Emit the blocks of a tile for the channels of a chunk, given as (first, end).
 
         Positions that do not fill a block are one narrower block if their number is known, else blocks of one position.
-        origin: index of each loop; 0 for positions, channels and reductions.
         """
-        width = self.plan.block_positions
+        width, count = self.plan.block_positions, tile.count
 
         def block(inner: Builder, position: Index, width: int) -> None:
-            """Emit the block of `width` positions that begins `position` positions after `first`."""
-            first_position = inner.plus(first, position)
-            self._block(
-                inner,
-                _Block(plan=self.plan, origin=origin, first=first_position, width=width, channels=channels),
-            )
+            """Emit the block of `width` positions that begins `position` positions after the first one of the tile."""
+            first = inner.plus(tile.first, position)
+            self._block(inner, _Block(self.plan, tile.origin, first=first, width=width, channels=channels))
 
         def full_block(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the whole block with the index `i`."""

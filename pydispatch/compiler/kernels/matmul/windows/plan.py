@@ -1,16 +1,19 @@
-"""Plan of a reduction over sliding windows along channels: its block, unrolled steps and chunk of channels."""
+"""Plan of a reduction over sliding windows along channels: its block, unrolled steps, chunk of channels, and tiles."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineDimExpr, AffineMap
 
 from pydispatch.compiler.kernels.loops.frame import Frame
+from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient
 from pydispatch.compiler.kernels.ops.bits import bits_of
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.ir.affine_maps import dims_in
@@ -28,6 +31,13 @@ MIN_CHANNELS = 8
 WEIGHTS_BYTES = 24 << 10
 """Maximum size of a window's weights for a chunk of channels: they stay in the first-level cache for all rows of a
 tile."""
+
+TILE_POSITIONS = 64
+"""Maximum number of positions of a tile along the dimension before the channels, of which blocks are unrolled."""
+
+WORKGROUP_BYTES = 1 << 15
+"""Maximum size in bytes of the results of a workgroup with several tiles. A tile with more is a workgroup of its
+own."""
 
 
 @dataclass(frozen=True)
@@ -170,3 +180,47 @@ def _is_contiguous(map: AffineMap, dim: int, sizes: Sequence[int | None]) -> boo
     results = [r for r in map.results if not (isinstance(r, AffineDimExpr) and sizes[r.position] == 1)]
     index_count = sum(any(isinstance(x, AffineDimExpr) and x.position == dim for x in r.dfs()) for r in results)
     return index_count == 1 and results[-1] == AffineDimExpr(dim)
+
+
+class Division(NamedTuple):
+    """Division of the rows of a result into tiles; a row has all indices of `WindowPlan.positions`.
+
+    Attributes:
+        tiles_of_row: Number of tiles of a row.
+        positions: Number of positions of a tile; the last tile of a row may have fewer.
+        tiles: Number of tiles of all rows.
+    """
+
+    tiles_of_row: Index
+    positions: Index
+    tiles: Index
+
+
+def division_of(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> Division:
+    """Return the division of a plan's rows into tiles of at most `TILE_POSITIONS`.
+
+    If the length of a row is known, all tiles are about as long, in multiples of `plan.block_positions`. `sizes` has
+    the size of each loop of the reduction.
+    """
+    count: Index = 1 if plan.positions is None else sizes[plan.positions]
+    positions: Index = TILE_POSITIONS
+    if isinstance(count, int):
+        fewest_tiles = ceil_quotient(max(1, count), TILE_POSITIONS)
+        equal_share = ceil_quotient(max(1, count), fewest_tiles)
+        positions = ceil_quotient(equal_share, plan.block_positions) * plan.block_positions
+    tiles_of_row = build.ceil_quotient(count, positions)
+    rows = build.product([sizes[d] for d in plan.outer])
+    return Division(tiles_of_row, positions, tiles=build.times(rows, tiles_of_row))
+
+
+def tiles_of_workgroup(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> Index:
+    """Return the number of tiles of a workgroup, at least 1: as many as have `WORKGROUP_BYTES` of 4-byte results."""
+    division = division_of(plan, build, sizes)
+    positions = 1 if plan.positions is None else division.positions
+    tile_bytes = build.times(build.times(positions, sizes[plan.channels]), 4)
+    return build.most(build.quotient(WORKGROUP_BYTES, build.most(tile_bytes, 1)), 1)
+
+
+def workgroups_of(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> Index:
+    """Return the number of workgroups: the number of tiles, divided by the tiles of a workgroup and rounded up."""
+    return build.ceil_quotient(division_of(plan, build, sizes).tiles, tiles_of_workgroup(plan, build, sizes))

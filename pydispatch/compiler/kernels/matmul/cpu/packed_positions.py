@@ -1,0 +1,101 @@
+"""Positions of a factor's elements along one coordinate of a packed copy: in rows, in panels, or in groups of steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+
+
+@dataclass(frozen=True)
+class Position:
+    """Index along one coordinate of a factor, counted from the first index of the tile.
+
+    Subclasses state where the factor has no element, and how a packed copy that is not in rows is laid out. `step` is
+    the position in a group of steps of K, which one instruction multiplies; 0 without groups.
+    """
+
+    index: Index
+
+    def exists(self, step: int) -> bool:
+        """Return whether the factor has an element at this step of a group; if not, zero is packed."""
+        return True
+
+    def index_in_tile(self, build: Builder, step: int) -> Index:
+        """Return the index of this step of a group in the factor, counted from the first index of the tile."""
+        return self.index
+
+    def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
+        """Return the part of the offset in the packed copy that is due to this coordinate, in elements.
+
+        Args:
+            build: Emits the arithmetic.
+            view: The packed copy.
+            stride: Elements between neighbours along the coordinate.
+            step: The step of a group.
+        """
+        return build.times(self.index, stride)
+
+
+@dataclass(frozen=True)
+class PaddedPosition(Position):
+    """Index beyond the edge of the factor. Register blocks read the packed zero, and no result depends on it."""
+
+    def exists(self, step: int) -> bool:
+        """Return False: no step has an element here."""
+        return False
+
+
+@dataclass(frozen=True)
+class PanelColumn(Position):
+    """A column of B in a packed copy that is stored in panels.
+
+    Attributes:
+        index: The column of B, counted from the first column of the tile.
+        panel: Index of the panel that the column is in.
+        column: Index of the column in the panel.
+        group: Number of steps of K that are adjacent in the copy, for one instruction; 1 without groups.
+        is_padding: Whether the column is beyond the edge of B.
+    """
+
+    panel: Index
+    column: Index
+    group: int
+    is_padding: bool = False
+
+    def exists(self, step: int) -> bool:
+        """Return whether the column is in B."""
+        return not self.is_padding
+
+    def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
+        """Return the offset of the column in the packed copy: its panel, then `group` elements per earlier column."""
+        assert view.panel_stride is not None
+        return build.plus(build.times(self.panel, view.panel_stride), build.times(self.column, self.group))
+
+
+@dataclass(frozen=True)
+class StepGroup(Position):
+    """Group of steps of K that one instruction multiplies: `index` is the first step.
+
+    Attributes:
+        steps_in_k: Number of steps of the group before the end of K; zeros are packed for the remaining steps.
+    """
+
+    steps_in_k: int
+
+    def exists(self, step: int) -> bool:
+        """Return whether a step of the group is before the end of K."""
+        return step < self.steps_in_k
+
+    def index_in_tile(self, build: Builder, step: int) -> Index:
+        """Return the index along K of a step of the group."""
+        return build.plus(self.index, step)
+
+    def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
+        """Return the offset of a step in the packed copy, in elements.
+
+        The steps of a group are side by side. In a copy in rows, whose `stride` is 1, the next group follows them. In a
+        panel, whose `stride` is its number of columns, groups of the same steps in all columns are between the two.
+        """
+        return build.plus(build.times(self.index, stride), step)
