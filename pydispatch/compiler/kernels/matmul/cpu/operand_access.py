@@ -1,6 +1,6 @@
-"""How the factors of a contraction are read and multiplied, as far as no schedule decides it.
+"""Arithmetic of a contraction, and access to its factors, as far as no schedule decides them.
 
-The schedule of a contraction depends on the result, a `Problem`: sizes, and the layout of the factors.
+The schedule depends on the result, a `Problem`: the sizes of the contraction, and the layout of its factors.
 """
 
 from __future__ import annotations
