@@ -1,4 +1,4 @@
-"""Derivatives of PyTorch operators in autograd and in its functional transforms."""
+"""Derivatives of our PyTorch operators in autograd and in its functional transforms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels written in Python that are called like functions."""
+"""Kernels written in Python that are called like functions: compiled for the device of their arrays, then launched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check that a kernel has written all elements of its views."""
+"""Check, after a call of a checked kernel, that it has written all elements of its views."""
 
 from __future__ import annotations
 

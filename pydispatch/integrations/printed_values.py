@@ -1,4 +1,4 @@
-"""The function of the host that prints for checked kernels."""
+"""Function of the host that checked kernels call to print: it receives one number at a time."""
 
 from __future__ import annotations
 

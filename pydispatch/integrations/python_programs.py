@@ -1,4 +1,4 @@
-"""Programs written in Python that are called like functions."""
+"""Programs written in Python that are called like functions: compiled for the device of their arrays."""
 
 from __future__ import annotations
 

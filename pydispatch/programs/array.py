@@ -1,4 +1,4 @@
-"""Arrays that record the operations on them."""
+"""Traced arrays: operations on them are recorded as a program."""
 
 from __future__ import annotations
 

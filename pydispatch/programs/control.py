@@ -1,4 +1,4 @@
-"""Branches and loops on values of arrays. Outside of a program they run as Python does."""
+"""Branches and loops on values of traced arrays. Outside of a program they run as Python does."""
 
 from __future__ import annotations
 

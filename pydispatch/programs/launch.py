@@ -1,4 +1,4 @@
-"""Kernels written in Python that programs call."""
+"""Calls of kernels in Python that a traced program records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program written in Python, before it is compiled."""
+"""Program written in Python, before it is compiled: a function over arrays that is traced into a module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timelines of calls, as files that Perfetto opens.
+"""Timelines of the work of all devices of the process, as files that Perfetto opens.
 
 The file is in the JSON trace event format: an object whose `traceEvents` are complete events (`"ph": "X"`), in
 microseconds from the beginning of the trace. It has a track for each thread that did something and one for each queue

@@ -1,4 +1,4 @@
-"""Functions that are composed of other functions of NumPy: each calls those on traced arrays, as a program does."""
+"""NumPy functions on traced arrays that are composed of other functions of NumPy, as a program would be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operands of functions as tensors of one type."""
+"""Operands of NumPy functions on traced arrays, as tensors of one type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of elements."""
+"""Elementwise NumPy functions on traced arrays, which are recorded as operations of the program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Indexing, assignment to elements, sorting and softmax."""
+"""Indexing, assignment to elements, sorting and softmax of traced arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of numpy.linalg: factors, linear systems, eigenvalues and singular values of batches of matrices."""
+"""Functions of numpy.linalg on traced arrays: factors, linear systems, eigenvalues and singular values of matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of matrices and vectors."""
+"""Products of matrices and vectors that are traced arrays."""
 
 from __future__ import annotations
 

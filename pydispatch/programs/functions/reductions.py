@@ -1,4 +1,4 @@
-"""Sums, means, extremes, running results."""
+"""Sums, means, extremes and running results of traced arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that change shapes, join and divide arrays, or fill new ones."""
+"""NumPy functions on traced arrays that change shapes, join and divide arrays, or fill new ones."""
 
 from __future__ import annotations
 

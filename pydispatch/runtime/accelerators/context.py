@@ -1,4 +1,4 @@
-"""Interface of an open device: memory and copies."""
+"""Interface of an open accelerator device, as programs and buffers use it: blocks of memory, and copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derived constants of a program on an accelerator."""
+"""Derived constants (computed from others, such as packed weights) of a program on an accelerator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Execution of the plans of one program: the part that all devices share.
+"""Execution of the plans of one program on an accelerator: the part that all devices share.
 
 A plan is the list of commands (dispatches, fills, copies) of a function for fixed sizes, with its buffers. `PlanData`
 is the plan of the C core, a `Record` the plan as the device runs it. Commands refer to buffers by index; `blocks` has

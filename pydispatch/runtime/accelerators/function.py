@@ -1,4 +1,4 @@
-"""Functions of a program on an accelerator.
+"""Functions of a program on an accelerator: a call binds its arguments to a plan, which the executor runs.
 
 A call chooses the plan for the sizes of its arguments: `Plan` in the C core, `Record` as the device runs it. Commands
 of a plan refer to buffers by index; `blocks` has the device memory of each buffer in one run.

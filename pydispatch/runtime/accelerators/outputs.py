@@ -1,4 +1,4 @@
-"""Checks of arguments for `out=`."""
+"""Checks of the objects for `out=`: buffers or arrays into which a call writes its results."""
 
 from __future__ import annotations
 

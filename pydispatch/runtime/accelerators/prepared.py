@@ -1,4 +1,4 @@
-"""Prepared calls, whose shapes are fixed.
+"""Prepared calls of functions on accelerators: their shapes are fixed, so that a call only binds memory.
 
 They have one plan (the commands of a function for these shapes): `Plan` in the C core, `Record` as the device runs it.
 Commands refer to buffers by index; `blocks` has the device memory of each buffer.

@@ -1,4 +1,4 @@
-"""Asynchronous calls on a device: one thread for each program runs them, one at a time.
+"""Asynchronous calls on an accelerator: one thread for each program runs them, one at a time.
 
 Priorities are numbers, of which 0 is the highest. Waiting calls with a higher priority run first; calls of one priority
 run in the order of submission.

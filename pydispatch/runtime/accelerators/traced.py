@@ -1,4 +1,4 @@
-"""Trace events of accelerators."""
+"""Trace events of accelerators: spans of the calling thread, and device times of commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The host's CPU: embedded ELFs on the scheduler."""
+"""CPU device: programs in embedded ELFs run on a scheduler of threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assertions of the `check` dialect, compared element by element."""
+"""Assertions of the `check` dialect: values of a program are compared element by element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open CUDA device: the primary context of this process, one stream, and memory."""
+"""Open CUDA device: the primary context of this process, one stream for all work, memory and errors."""
 
 from __future__ import annotations
 

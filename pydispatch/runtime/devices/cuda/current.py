@@ -1,4 +1,4 @@
-"""The current context of a thread, which driver calls work on."""
+"""Current CUDA context of a thread, which calls of the driver work on."""
 
 from __future__ import annotations
 

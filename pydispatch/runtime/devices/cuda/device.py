@@ -1,4 +1,4 @@
-"""A CUDA device as `pydispatch.device` gives it."""
+"""CUDA device, as `pydispatch.device` returns it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory of the device that others own, and buffers of ours for others: DLPack and `__cuda_array_interface__` 3.
+"""CUDA memory of other libraries, and buffers of ours for them: DLPack and `__cuda_array_interface__` 3.
 
 No thread waits: a consumer of memory makes its stream wait, on the device, for the stream that wrote it.
 """

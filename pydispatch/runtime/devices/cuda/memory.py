@@ -1,4 +1,4 @@
-"""Memory of a CUDA device: blocks from a pool of the driver, used again and again in the order of one stream."""
+"""Memory of a CUDA device: blocks from a pool of the driver, reused in the order of one stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands of a plan as driver operations, which are launched on a stream or added to a graph as nodes.
+"""Commands of a plan as operations of the CUDA driver, launched on a stream or added to a graph as nodes.
 
 A step is created with its constant properties (kernel, grid, sizes). `bind` sets addresses, constants and fill
 patterns, and returns whether they changed. A step belongs to one graph, or to one plan under the context's lock.

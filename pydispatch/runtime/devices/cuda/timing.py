@@ -1,4 +1,4 @@
-"""Execution times of commands, measured by events on the device."""
+"""Execution times of commands of a plan, measured by CUDA events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipeline cache of a device, stored in a file between processes."""
+"""Pipeline cache of a Vulkan device, stored in a file between processes."""
 
 from __future__ import annotations
 

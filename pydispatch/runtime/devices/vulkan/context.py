@@ -1,4 +1,4 @@
-"""A logical device: its queue, the timeline that submissions are counted on, memory, pipeline cache, names."""
+"""Open Vulkan device: its queue, the timeline semaphore that counts submissions, memory and pipeline cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Interface of a logical device for code that creates objects on it, and submissions to its queue."""
+"""Interface of an open Vulkan device for code that creates objects on it, and submissions to its queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Device memory: large chunks, one buffer each, cut into blocks that are used again and again."""
+"""Vulkan device memory: large chunks, one VkBuffer each, divided into blocks that are reused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recording of a plan as a command buffer, which is submitted repeatedly.
+"""Recording of a plan's commands as a Vulkan command buffer, which is submitted repeatedly.
 
 Commands of a plan refer to buffers by index. A block is a range of device memory (buffer, offset, size); `blocks` has
 one for each buffer of the plan.

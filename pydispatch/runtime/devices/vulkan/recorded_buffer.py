@@ -1,4 +1,4 @@
-"""Recorded command buffers, which may be submitted many times."""
+"""Recorded Vulkan command buffers, which may be submitted many times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SPIR-V as the code of a device: its libraries of functions, and what linking must not change."""
+"""SPIR-V as the code of a Vulkan device: its libraries of functions, and checks of linked modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adapters that wgpu finds, with their names, limits and features."""
+"""WebGPU adapters that wgpu finds, with their names, limits and features."""
 
 from __future__ import annotations
 

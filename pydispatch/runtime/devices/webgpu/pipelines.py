@@ -1,4 +1,4 @@
-"""Shader modules, layouts and pipelines of a device."""
+"""Shader modules, layouts and pipelines of a WebGPU device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recording of a plan as a `RecordedPlan`.
+"""Recording of a plan's commands as a `RecordedPlan`: calls of wgpu for copies, fills and dispatches.
 
 Commands of a plan refer to buffers by index; `blocks` has the device memory of each.
 """

@@ -1,4 +1,4 @@
-"""Time of each command of a recording, by timestamps of the device or by the clock of the process."""
+"""Time of each command of a WebGPU recording, by timestamps of the device or by the clock of the process."""
 
 from __future__ import annotations
 

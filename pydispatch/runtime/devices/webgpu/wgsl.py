@@ -1,4 +1,4 @@
-"""WGSL as the code of a device: its libraries of functions."""
+"""WGSL as the code of a WebGPU device: its libraries of functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""bar and barrier: the threads waiting at each of a block's sixteen barriers, and their release."""
+"""Barriers (bar, barrier) of the PTX interpreter: the threads that wait at a block's sixteen, and their release."""
 
 from __future__ import annotations
 

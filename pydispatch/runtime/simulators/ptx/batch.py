@@ -1,4 +1,4 @@
-"""Scheduling of a batch of thread blocks of a launch.
+"""Schedule of a batch of thread blocks in the PTX interpreter: groups of threads run block of code by block.
 
 Threads at the same program counter form a group and run together. The group with the lowest program counter runs
 first, so that divergent threads reconverge; groups that spin in a loop waiting for others are run round-robin.

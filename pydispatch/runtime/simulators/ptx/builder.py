@@ -1,4 +1,4 @@
-"""Slots of a function for its registers, constants and special values, used to translate instructions to closures.
+"""Slots of a function's operands (registers, constants, special values), by which closures read and write them.
 
 A closure is `step(regs)`: regs[FRAME_SLOT] is the `Frame` that runs, regs[slot] a NumPy array over its threads, or a
 scalar that holds for all of them. Several slots may be views of one register, one per type that instructions see it as.

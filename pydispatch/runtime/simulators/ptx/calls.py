@@ -1,4 +1,4 @@
-"""call: an activation of a function begins for the threads that call it, with registers of its own.
+"""PTX `call`: an activation of a function begins for the threads that call it, with registers of its own.
 
 Recursion therefore needs no further mechanism.
 """

@@ -1,4 +1,4 @@
-"""Translated function: basic blocks of closures with their terminators, and the arrays of its registers."""
+"""PTX function as the interpreter runs it: basic blocks of closures, and the arrays of its registers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registers of threads that run together.
+"""Registers of simulated threads that run together: arrays over the threads.
 
 A full frame has the registers of all threads of an activation, in place. The frame of some of them has copies, loaded
 for each block of code when it first runs and written back by `flush`.

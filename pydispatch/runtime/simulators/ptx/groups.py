@@ -1,4 +1,4 @@
-"""Calls of functions, and groups of threads at one program counter."""
+"""Activations (calls of a PTX function by some threads), and groups of their threads at one program counter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loading of a module: its variables get memory, and its functions are translated."""
+"""Loading of a PTX module: its variables get memory, and its functions are translated to closures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launch of a kernel whose grid runs in batches of blocks, sized to keep their registers in the cache."""
+"""Launch of a kernel on the PTX interpreter: its grid runs in batches of blocks whose registers fit the cache."""
 
 from __future__ import annotations
 

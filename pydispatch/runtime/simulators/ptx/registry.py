@@ -1,4 +1,4 @@
-"""The table of instructions: opcode -> handler that returns its closure. Instruction modules register themselves."""
+"""Table of PTX instructions: opcode -> handler, which builds the closure that runs an instruction for all threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages for kernels that do not terminate."""
+"""Messages of the PTX interpreter for kernels that do not terminate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Special registers, kernel parameters and addresses of local variables, for the threads of a frame."""
+"""PTX special registers, kernel parameters and addresses of local variables, for the threads of a frame."""
 
 from __future__ import annotations
 

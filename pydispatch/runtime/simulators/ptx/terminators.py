@@ -1,4 +1,4 @@
-"""Terminators of blocks of code: branches, barriers, calls and returns.
+"""Terminators of blocks of code in the PTX interpreter: branches, barriers, calls and returns.
 
 A terminator is built in two steps, since it may name labels that come later. Its handler returns a function `make`,
 which is called when all labels are known, with `label`, which returns the number of the block at a label, and `after`,

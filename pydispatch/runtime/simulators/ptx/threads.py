@@ -1,4 +1,4 @@
-"""State of the threads of some blocks of a launch, and the memory that belongs to them."""
+"""State of the simulated threads of some thread blocks of a launch, and the memory that belongs to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translation of a function to basic blocks of closures, with their terminators.
+"""Translation of a PTX function to basic blocks of closures, each of which runs an instruction for all threads.
 
 A closure runs one instruction for all threads of a frame. Its operands are in slots of a list: registers, which are
 arrays over the threads, constants and special values. A store is the array that one or more registers share.

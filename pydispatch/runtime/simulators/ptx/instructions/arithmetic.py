@@ -1,4 +1,4 @@
-"""Arithmetic of all types, dispatched by type to the integer and float modules."""
+"""PTX arithmetic of all types as closures over `regs`, arrays of all threads by slot, dispatched by type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cp.async: copies from global to shared memory, whose bytes are visible once the thread has waited for them."""
+"""PTX cp.async as closures over `regs`, arrays of all threads by slot: asynchronous copies to shared memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""atom and red: one thread after the other, in the order of their indices, so that results are deterministic.
+"""PTX atom and red as closures over `regs`, arrays of all threads by slot: one thread updates after the other.
 
 A handler builds the closure of an instruction, which runs it for all threads: operands are NumPy arrays over the
 threads.

@@ -1,4 +1,4 @@
-"""Bits: and, or, xor, not, cnot, shl, shr, shf, lop3, popc, clz, bfind, brev, bfe, bfi, bmsk, szext, prmt, fns.
+"""PTX instructions on bits as closures over `regs`, arrays of all threads by slot.
 
 A handler builds the closure of an instruction, which computes its result for all threads. The closure gets `regs`, a
 list in which each operand has a slot with a NumPy array over the threads. `builder.bind` returns the slots of the

@@ -1,4 +1,4 @@
-"""Comparisons and selections: setp, set, selp, slct, testp.
+"""PTX comparisons and selections as closures over `regs`, arrays of all threads by slot: setp, set, selp, slct, testp.
 
 A handler builds the closure of an instruction, which computes its result for all threads: operands are NumPy arrays
 over the threads. `builder.bind` returns the slots of the destination and the sources.

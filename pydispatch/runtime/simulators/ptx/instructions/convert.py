@@ -1,4 +1,4 @@
-"""cvt in all combinations: integers, f16, bf16, f32, f64, tf32, pairs of halves and of 8-bit floats; cvt.pack."""
+"""PTX cvt in all combinations of types as closures over `regs`, arrays of all threads by slot; cvt.pack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cvt between pairs of 8-bit floats (e4m3, e5m2) and f32 or f16."""
+"""PTX cvt of pairs of 8-bit floats (e4m3, e5m2) as closures over `regs`, arrays of all threads by slot."""
 
 from __future__ import annotations
 

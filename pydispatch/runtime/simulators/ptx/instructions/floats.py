@@ -1,4 +1,4 @@
-"""f32 and f64: sums, products, fma, quotients, roots, min and max, signs, and functions that GPUs approximate.
+"""PTX arithmetic of f32 and f64 as closures over `regs`, arrays of all threads by slot.
 
 A handler builds the closure of an instruction, which computes its result for all threads: operands are NumPy arrays
 over the threads. `builder.bind` returns the slots of the destination and the sources.

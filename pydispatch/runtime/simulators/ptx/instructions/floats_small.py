@@ -1,4 +1,4 @@
-"""f16, bf16 and pairs of them: computed in f32 or f64 and rounded again to 16 bits.
+"""PTX arithmetic of f16 and bf16 on arrays of all threads, computed in f32 or f64 and rounded to 16 bits.
 
 Rounding twice gives the correctly rounded sum or product, because f32 has more than twice the bits of either type. For
 fma that does not hold; its sum is rounded to odd first (see exact.py).

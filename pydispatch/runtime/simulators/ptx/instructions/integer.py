@@ -1,4 +1,4 @@
-"""Integers: add, sub, mul, mad, sad, div, rem, abs, neg, min, max, dp4a, dp2a, and sums and products with carry.
+"""PTX arithmetic of integers as closures over `regs`, arrays of all threads by slot.
 
 A handler builds the closure of an instruction, which computes its result for all threads. The closure gets `regs`, a
 list in which each operand has a slot with a NumPy array over the threads. `builder.bind` returns the slots of the

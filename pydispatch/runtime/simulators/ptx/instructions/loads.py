@@ -1,4 +1,4 @@
-"""Loads, stores and fences: ld, ldu, st, prefetch, membar and fence.
+"""PTX loads, stores and fences as closures over `regs`, arrays of all threads by slot.
 
 A handler builds the closure of an instruction, which runs it for all threads: operands are NumPy arrays over the
 threads.

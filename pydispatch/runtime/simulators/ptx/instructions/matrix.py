@@ -1,4 +1,4 @@
-"""ldmatrix, stmatrix and movmatrix: 8x8 matrices of 16-bit elements between shared memory and a warp's registers."""
+"""PTX ldmatrix, stmatrix, movmatrix: 8x8 matrices between memory and registers, arrays of all threads by slot."""
 
 from __future__ import annotations
 

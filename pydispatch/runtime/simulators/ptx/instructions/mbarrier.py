@@ -1,4 +1,4 @@
-"""mbarrier: barriers that are words of shared memory, and cp.async.mbarrier.arrive.
+"""PTX mbarrier, barriers that are words of shared memory, as closures over `regs`, arrays of all threads by slot.
 
 PTX leaves the format of the word open. Here bits 0 to 19 are the arrivals that the current phase still waits for
 (pending), bits 20 to 39 the arrivals of each phase (expected), and the bits from 40 on the number of the phase, from 0.

@@ -1,4 +1,4 @@
-"""mov with packing, cvta, isspacep, activemask, and clocks."""
+"""PTX mov, cvta, isspacep, activemask and clocks as closures over `regs`, arrays of all threads by slot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Video instructions on four bytes or two halves: vadd, vsub, vavrg, vabsdiff, vmin, vmax, with .sat and .add."""
+"""PTX video instructions on packed bytes or halves as closures over `regs`, arrays of all threads by slot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Instructions of the lanes of a warp together: shfl, vote, match, redux, elect and bar.warp.sync.
+"""PTX instructions of the lanes of a warp (shfl, vote, match) as closures over `regs`, arrays of all threads by slot.
 
 A handler builds the closure of an instruction, which runs it for all threads: operands are NumPy arrays over the
 threads.
