@@ -178,14 +178,16 @@ class Axis:
     def ticks(self) -> list[tuple[float, str]]:
         """Return at most seven pairs (value, label): round numbers on a logarithmic axis, else equal distances."""
         if not self.is_logarithmic:
-            return [(v := self.least + (self.most - self.least) * i / 4, self.text(v)) for i in range(5)]
+            values = [self.least + (self.most - self.least) * i / 4 for i in range(5)]
+            return [(value, self.text(value)) for value in values]
         decades = math.log10(self.most / self.least)
         # Leading digits of the labelled values: a decade has more labels on an axis of few decades.
         steps: tuple[float, ...] = (1, 2, 5) if decades < 2.2 else (1,)
         if decades < 0.5:
             steps = (1, 1.2, 1.5, 2, 3, 4, 5, 6, 8)
         low, high = math.floor(math.log10(self.least)), math.ceil(math.log10(self.most))
-        values = [s * 10.0**e for e in range(low, high + 1) for s in steps if self.least <= s * 10.0**e <= self.most]
+        candidates = [digit * 10.0**exponent for exponent in range(low, high + 1) for digit in steps]
+        values = [value for value in candidates if self.least <= value <= self.most]
         shown = values[:: max(1, math.ceil(len(values) / 7))]
         return [(value, self.text(value)) for value in shown]
 

@@ -80,12 +80,17 @@ def profiles(by_contender: Mapping[str, Profile], most: int = 10) -> str:
             return own
         return max(abs(row.get(command, 0.0) - own) for row in times.values())
 
+    def cell(command: str, seconds: Mapping[str, float]) -> str:
+        """Return the time of a command in a contender, and its part of the contender's `seconds` by command."""
+        if command not in seconds:
+            return "-"
+        total = sum(seconds.values()) or 1
+        return f"{time_text(seconds[command])} {100 * seconds[command] / total:.0f} %"
+
     ordered = sorted(names, key=weight, reverse=True)
     lines = [["commands", *times]]
     for command in ordered[:most]:
-        row = [f"{time_text(t[command])} {100 * t[command] / (sum(t.values()) or 1):.0f} %" if command in t else "-"
-               for t in times.values()]  # fmt: skip
-        lines.append([command, *row])
+        lines.append([command, *(cell(command, seconds) for seconds in times.values())])
     others = f"\nand {len(ordered) - most} more" if len(ordered) > most else ""
     return columns(lines) + others
 

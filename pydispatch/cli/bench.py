@@ -205,8 +205,8 @@ def _print(name: str, about: dict[str, Any], samples: list[Samples], table: list
 
     what = ", ".join(str(value) for value in (about.get("model"), about["system"]) if value)
     workers = about.get("workers")
-    print(f"@{name} on {about['device']}" + (f" with {workers} workers" if workers else "") + f" ({what}), "
-          f"{len(samples[0].seconds)} rounds in turns")  # fmt: skip
+    device = f"{about['device']} with {workers} workers" if workers else about["device"]
+    print(f"@{name} on {device} ({what}), {len(samples[0].seconds)} rounds in turns")
     print(report.text(table, "calls" if items == 1 else "items"))
 
 

@@ -306,10 +306,10 @@ def _kernel_lines(exports: Sequence[str], variant: VariantEntry) -> list[str]:
         symbols = [str(symbol) for _, symbol in entries]  # an entry is [module number, symbol of the kernel]
         for i, (name, block, shared_bytes) in enumerate(zip(exports, notes["blocks"], notes["shared"], strict=False)):
             symbol = symbols[i] if i < len(symbols) else "-"
-            scalars = ", ".join(map(str, scalar_bytes[i])) if i < len(scalar_bytes) and scalar_bytes[i] else "-"
-            rows.append(
-                (name, symbol, "x".join(map(str, block)) if block else "-", size_text(int(shared_bytes)), scalars)
-            )
+            block_text = "x".join(map(str, block or ())) or "-"
+            scalars = scalar_bytes[i] if i < len(scalar_bytes) else None
+            scalar_text = ", ".join(map(str, scalars or ())) or "-"
+            rows.append((name, symbol, block_text, size_text(int(shared_bytes)), scalar_text))
     except (TypeError, ValueError, IndexError, KeyError):
         raise ArtifactError(f"the key \"ptx\" of variant '{variant.name}' cannot be read") from None
     heads = (f"kernel of {variant.name}", "symbol", "block", "dynamic memory", "scalars (bytes)")

@@ -77,13 +77,17 @@ class _Combined:
         functions = [(name, op) for name, op in symbols_of(program) if _is_public(op)]
         names = {}
         for name, op in functions:
-            names[op] = name if key is None else key if len(functions) == 1 else f"{key}_{name}"
-            if names[op] in self.taken:
+            if key is None:
+                combined_name = name
+            else:
+                combined_name = key if len(functions) == 1 else f"{key}_{name}"
+            if combined_name in self.taken:
                 raise CompileError(
-                    f"two of the functions are called '{names[op]}'", location_of(op),
+                    f"two of the functions are called '{combined_name}'", location_of(op),
                     "compile them apart, or give one another name",
                 )  # fmt: skip
-            self.taken.add(names[op])
+            self.taken.add(combined_name)
+            names[op] = combined_name
         return names
 
     def add(self, program: ModuleOp, public_names: dict[Operation, str]) -> None:

@@ -105,9 +105,11 @@ class Structured:
     @cached_property
     def extents(self) -> list[int | None]:
         """Return the trip count of each loop; None if no type of an operand has it as a static size."""
-        return [
-            next((n for dim in dims if (n := shape_of(dim.tensor)[dim.axis]) >= 0), None) for dims in self.loop_dims
-        ]
+        extents: list[int | None] = []
+        for dims in self.loop_dims:
+            sizes = (shape_of(dim.tensor)[dim.axis] for dim in dims)
+            extents.append(next((size for size in sizes if size >= 0), None))
+        return extents
 
     def extent(self, loop: int) -> int:
         """Return the trip count of the loop with the index `loop`, which must be static."""

@@ -77,10 +77,9 @@ def text(data: dict[str, Any]) -> str:
     seconds = data["seconds"].items()
     lines += [[name, *("-" if t is None else report.time_text(t) for t in row)] for name, row in seconds]
     lines += [[""], ["ns per element"]]
-    lines += [
-        [name, *("-" if t is None else f"{t / n * 1e9:.3g}" for t, n in zip(row, sizes, strict=True))]
-        for name, row in seconds
-    ]
+    for name, row in seconds:
+        cells = ["-" if t is None else f"{t / n * 1e9:.3g}" for t, n in zip(row, sizes, strict=True)]
+        lines.append([name, *cells])
     lines += [[""]] if data["missing"] else []
     missing = "\n".join(f"not here: {name}: {why.splitlines()[0]}" for name, why in data["missing"].items())
     return report.columns(lines) + ("\n" + missing if missing else "")

@@ -149,7 +149,10 @@ class ProgramFunction:
     def constant_value(self, register: int) -> int | None:
         """Return the signed value of a register that holds a constant; None for other registers."""
         value = self._constants.get(register)
-        return None if value is None else value - (1 << 64) if value >> 63 else value
+        if value is None:
+            return None
+        is_negative = value >> 63
+        return value - (1 << 64) if is_negative else value
 
     def scalar_argument(self, index: int) -> int:
         """Return a register with the value of argument `index`, which is a scalar."""

@@ -30,6 +30,14 @@ _COMPARE: dict[str, Callable[[int | float, int | float], bool]] = {
     "||": lambda a, b: bool(a or b), "&&": lambda a, b: bool(a and b),
 }  # fmt: skip
 """Operators whose result is 0 or 1."""
+_INTEGER_OPERATORS: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "&": operator.and_, "|": operator.or_, "^": operator.xor,
+}  # fmt: skip
+"""Operators that are the same for Python's integers as for 64-bit ones, as long as the result has 64 bits."""
+_FLOAT_OPERATORS: dict[str, Callable[[float, float], float]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul,
+}  # fmt: skip
+"""Operators of floats that have a result for all operands."""
 
 Value = int | float | PtxSymbol
 """Value of a constant expression: a number, or an address."""
@@ -254,8 +262,8 @@ class Cursor:
             if not -(1 << 64) < value < 1 << 64:
                 raise self.fail("a number of more than 64 bits", at)
             return value
-        if sign in ("+", "-", "*"):
-            return left + right if sign == "+" else left - right if sign == "-" else left * right
+        if sign in _FLOAT_OPERATORS:
+            return _FLOAT_OPERATORS[sign](left, right)
         if sign == "/" and right != 0:
             return left / right
         raise self.fail(f"'{sign}' of {left} and {right} has no value", at)
@@ -269,9 +277,7 @@ class Cursor:
             quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)  # towards zero, as C has it
             return quotient if sign == "/" else left - right * quotient
         if sign in ("<<", ">>") and 0 <= right < 64:
-            return left << right & (1 << 64) - 1 if sign == "<<" else left >> right
-        if sign in "+-*":
-            return left + right if sign == "+" else left - right if sign == "-" else left * right
-        if sign in "&|^":
-            return left & right if sign == "&" else left | right if sign == "|" else left ^ right
+            return (left << right) & ((1 << 64) - 1) if sign == "<<" else left >> right
+        if sign in _INTEGER_OPERATORS:
+            return _INTEGER_OPERATORS[sign](left, right)
         raise self.fail(f"'{sign}' of {left} and {right} has no value", at)

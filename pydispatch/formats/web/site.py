@@ -248,10 +248,13 @@ def _json(content: dict[str, Any]) -> bytes:
         flat = json.dumps(value, ensure_ascii=False)
         if len(flat) <= 110 or not isinstance(value, (dict, list)) or not value:
             return flat
-        blanks = " " * (depth + 1)
         if isinstance(value, dict):
+            opening, closing = "{", "}"
             parts = [f"{json.dumps(key)}: {lines(item, depth + 1)}" for key, item in value.items()]
-            return "{\n" + ",\n".join(blanks + part for part in parts) + "\n" + " " * depth + "}"
-        return "[\n" + ",\n".join(blanks + lines(item, depth + 1) for item in value) + "\n" + " " * depth + "]"
+        else:
+            opening, closing = "[", "]"
+            parts = [lines(item, depth + 1) for item in value]
+        indented = ",\n".join(" " * (depth + 1) + part for part in parts)
+        return f"{opening}\n{indented}\n{' ' * depth}{closing}"
 
     return (lines(content, 0) + "\n").encode()

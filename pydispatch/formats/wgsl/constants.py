@@ -88,4 +88,6 @@ def _apply(sign: str, lhs: int, rhs: int) -> int:
     if sign in "/%":
         quotient = abs(lhs) // abs(rhs) * (1 if (lhs < 0) == (rhs < 0) else -1)
         return quotient if sign == "/" else lhs - quotient * rhs
-    return lhs + rhs if sign == "+" else lhs - rhs if sign == "-" else lhs * rhs
+    if sign == "*":
+        return lhs * rhs
+    return lhs + rhs if sign == "+" else lhs - rhs

@@ -271,8 +271,9 @@ def _integer_bytes(numbers: Any, element: Any) -> bytes | None:
     width = 64 if isinstance(element, IndexType) else element.width.data
     if width > 64:
         return None
-    # Integers may be written as signed or as unsigned ones. `high` is exclusive, and `numbers` are i64.
-    low, high = (-(1 << (width - 1)), 1 << width) if width < 64 else (-(1 << 63), 1 << 63)
+    low = -(1 << (width - 1))
+    # Exclusive. Integers may be written as unsigned ones, but `numbers` are i64.
+    high = 1 << min(width, 63)
     if int(numbers.min()) < low or int(numbers.max()) >= high:
         return None
     if width < 8:  # as in xDSL: one byte each, sign-extended

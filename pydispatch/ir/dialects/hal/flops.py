@@ -53,10 +53,20 @@ def flops_of(export: Operation) -> Stated | None:
             return [str(stated.type) if isinstance(stated, FloatAttr) else "", [count, WORKGROUPS]]
     elif isinstance(stated, ArrayAttr) and stated.data and isinstance(stated.data[0], StringAttr):
         terms = [_integers(term) for term in stated.data[1:]]
-        # A size is WORKGROUPS, which is -1, or the index of a constant word of the dispatch.
-        if all(term and term[0] >= 0 and all(WORKGROUPS <= size < 1 << 16 for size in term[1:]) for term in terms):
+        if all(map(_is_term, terms)):
             return [stated.data[0].data, *terms]
     raise VerifyException(f"{FLOPS} is the number of operations of a workgroup, such as 64.0 : f32, got {stated}")
+
+
+def _is_term(term: list[int]) -> bool:
+    """Return whether integers are a term: a factor, and sizes by which it is multiplied.
+
+    A size is WORKGROUPS, which is -1, or the index of a constant word of the dispatch.
+    """
+    if not term:
+        return False
+    factor, *sizes = term
+    return factor >= 0 and all(WORKGROUPS <= size < 1 << 16 for size in sizes)
 
 
 def _integers(term: Attribute) -> list[int]:

@@ -46,9 +46,11 @@ def structure_of_named(definition: Meaning, strides: Sequence[int], dilations: S
             if second:
                 offset: AffineExpr = AffineExpr.dimension(dims.index(second))
                 stride, dilation = strides[window], dilations[window]
-                expression = (expression * stride if stride != 1 else expression) + (
-                    offset * dilation if dilation != 1 else offset
-                )
+                if stride != 1:
+                    expression = expression * stride
+                if dilation != 1:
+                    offset = offset * dilation
+                expression = expression + offset
                 window += 1
             results.append(expression)
         return AffineMap(len(dims), 0, tuple(results))

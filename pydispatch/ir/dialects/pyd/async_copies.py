@@ -28,13 +28,13 @@ class CopyAsyncOp(IRDLOperation):
         """Check that both are rows of equal static length and of one element type, of 4, 8 or 16 bytes."""
         source, target = self.source.type, self.target.type
         assert isinstance(source, MemRefType) and isinstance(target, MemRefType)
-        shapes = tuple(source.get_shape()), tuple(target.get_shape())
-        if shapes[0] != shapes[1] or len(shapes[0]) != 2 or shapes[0][0] != 1 or shapes[0][1] < 1:
+        shape = tuple(source.get_shape())
+        if shape != tuple(target.get_shape()) or len(shape) != 2 or shape[0] != 1 or shape[1] < 1:
             raise VerifyException(f"pyd.copy_async copies one static row, got {source} and {target}")
         if source.element_type != target.element_type:
             raise VerifyException(f"pyd.copy_async of {source} into {target}: their elements differ")
         element = source.element_type
-        bits = shapes[0][1] * element.bitwidth if isinstance(element, FixedBitwidthType) else 0  # 0 is refused below
+        bits = shape[1] * element.bitwidth if isinstance(element, FixedBitwidthType) else 0  # 0 is refused below
         if bits not in (32, 64, 128):
             raise VerifyException(f"pyd.copy_async copies 4, 8 or 16 bytes, got {source}")
 

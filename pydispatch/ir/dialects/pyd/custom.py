@@ -58,12 +58,18 @@ class CustomOp(IRDLOperation):
         for index, value in enumerate(values):
             sizes = self.sizes_of(index)
             shape = value.type.get_shape() if isinstance(value.type, TensorType) else ()
-            # A name may also stand for a static size, and a number for a dynamic one: only numbers are compared.
-            if len(sizes) != len(shape) or any(str(n) != name for n, name in zip(shape, sizes, strict=True)
-                                               if n >= 0 and name.isdecimal()):  # fmt: skip
+            if len(sizes) != len(shape) or not all(map(_may_be_size, sizes, shape)):
                 raise VerifyException(f"{value.type} does not have the sizes [{', '.join(sizes)}]")
         if not all(isinstance(r.type, TensorType) for r in self.results_):
             raise VerifyException("results are tensors")
+
+
+def _may_be_size(text: str, size: int) -> bool:
+    """Return whether a stated size, a name or a number, may be that of a type.
+
+    A name may also stand for a static size, and a number for a dynamic one: only numbers are compared.
+    """
+    return size < 0 or not text.isdecimal() or text == str(size)
 
 
 OPERATIONS: list[type[Operation]] = [CustomOp]

@@ -61,17 +61,22 @@ def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
     if form == "tensor":
         # Lane 0 has four elements of each 16x8 matrix: two adjacent ones in row 0, and two in row 8.
         slots = [
-            (16 * i + 8 * (s // 2), 8 * j + s % 2)
-            for i in range(height // 16) for j in range(width // 8) for s in range(4)
-        ]  # fmt: skip
-        rows, columns = tuple(p[0] for p in slots), tuple(p[1] for p in slots)
+            (first_row + row, first_column + column)
+            for first_row in range(0, height, 16)
+            for first_column in range(0, width, 8)
+            for row, column in ((0, 0), (0, 1), (8, 0), (8, 1))
+        ]
+        rows, columns = tuple(row for row, _ in slots), tuple(column for _, column in slots)
         return LaneLayout(across=4, row_step=1, column_step=2, rows=rows, columns=columns)
     # Lane 0 has the first run x run elements of each part of 4 * run rows and 8 * run columns.
     slots = [
-        (g * 4 * run + r, h * 8 * run + c)
-        for g in range(height // (4 * run)) for r in range(run) for h in range(width // (8 * run)) for c in range(run)
-    ]  # fmt: skip
-    rows, columns = tuple(p[0] for p in slots), tuple(p[1] for p in slots)
+        (first_row + row, first_column + column)
+        for first_row in range(0, height, 4 * run)
+        for row in range(run)
+        for first_column in range(0, width, 8 * run)
+        for column in range(run)
+    ]
+    rows, columns = tuple(row for row, _ in slots), tuple(column for _, column in slots)
     return LaneLayout(across=8, row_step=run, column_step=run, rows=rows, columns=columns)
 
 
@@ -119,7 +124,8 @@ class MmaOp(IRDLOperation):
         holds so many sums."""
         a, b, c = (v.type for v in (self.a, self.b, self.c))
         assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)
-        if [t.get_num_dims() for t in (a, b, c)] != [2, 2, 1] or any(n < 0 for t in (a, b, c) for n in t.get_shape()):
+        ranks = [type.get_num_dims() for type in (a, b, c)]
+        if ranks != [2, 2, 1] or not all(type.has_static_shape() for type in (a, b, c)):
             raise VerifyException(f"pyd.mma takes two static matrices and a row of slots, got {a}, {b} and {c}")
         (m, k), (k_of_b, n), (slots,) = a.get_shape(), b.get_shape(), c.get_shape()
         if k != k_of_b or a.element_type != b.element_type:

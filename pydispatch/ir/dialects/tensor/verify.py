@@ -121,8 +121,11 @@ def _check_bounds(axis: int, offset: int | None, size: int | None, stride: int |
         raise VerifyException(f"the stride of dimension {axis} is 0")
     if offset is None or size is None or n is None or size == 0:  # an empty slice has no element out of bounds
         return
-    # the stride of a single element does not matter
-    last = offset if size == 1 else None if stride is None else offset + (size - 1) * stride
+    last: int | None
+    if size == 1:
+        last = offset  # the stride of a single element does not matter
+    else:
+        last = None if stride is None else offset + (size - 1) * stride
     for element in (offset, last):
         if element is not None and not 0 <= element < n:
             raise VerifyException(f"element {element} of dimension {axis} is outside of its {n} element(s)")
