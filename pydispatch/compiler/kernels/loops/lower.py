@@ -191,33 +191,50 @@ def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build:
 def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, group: Index) -> None:
     """Emit the part of a nest that workgroup `group` computes."""
     elements = frame.elements
-    if isinstance(nest.space, UpdateStep):
-        update = nest.space
-        value, buffer = nest.stores[0]
-
-        def write(builder: Builder, indices: list[Index]) -> None:
-            """Write one element of the update."""
-            update.write(elements, builder, value, buffer, indices)
-
-        is_ordered = update.slice_index_rank > 0  # its slices may write the same element
-        if is_ordered:
-            has_whole_bytes = elements_per_byte(value) == 1
-            emit_in_order(elements, build, group, partition, update, write, has_whole_bytes=has_whole_bytes)
-        else:
-            _emit_update(build, group, partition, nest, update.dims(elements), write)
-        return
-    if isinstance(nest.space, OrderedOp):
-        emit_ordered_rows(elements, build, group, partition, nest.space, dict(nest.stores))
-        return
     per_byte = elements_per_byte(nest.representative)  # equal for all results of a nest
-    dims = elements.dims(nest.space)
-    if per_byte > 1:
-        emit_bytes(frame, nest, partition, build, group, dims, per_byte)
+    if isinstance(nest.space, UpdateStep):
+        _emit_update(elements, build, group, partition, nest, nest.space)
+    elif isinstance(nest.space, OrderedOp):
+        emit_ordered_rows(elements, build, group, partition, nest.space, dict(nest.stores))
+    elif per_byte > 1:
+        emit_bytes(frame, nest, partition, build, group, elements.dims(nest.space), per_byte)
+    else:
+        allocate_rows(frame, nest)
+        _emit_results(elements, build, group, partition, nest, elements.dims(nest.space))
+        elements.forget_rows()
+
+
+def _emit_update(
+    elements: Elements, build: Builder, group: Index, partition: Partition, nest: LoopNest, update: UpdateStep
+) -> None:
+    """Emit the elements of an update that workgroup `group` writes, each with its computation."""
+    value, buffer = nest.stores[0]
+
+    def write(builder: Builder, indices: list[Index]) -> None:
+        """Write one element of the update."""
+        update.write(elements, builder, value, buffer, indices)
+
+    is_ordered = update.slice_index_rank > 0  # its slices may write the same element
+    if is_ordered:
+        has_whole_bytes = elements_per_byte(value) == 1
+        emit_in_order(elements, build, group, partition, update, write, has_whole_bytes=has_whole_bytes)
         return
+    dims = update.dims(elements)
+    outer_rank = _outer_rank(nest, dims)
 
-    allocate_rows(frame, nest)
+    def row(builder: Builder, indices: list[Index], low: Index, high: Index) -> None:
+        """Emit the elements of one row."""
+        emit_inner(builder, indices, dims[outer_rank:], low=low, high=high, write=write)
 
-    def element(builder: Builder, indices: list[Index]) -> None:
+    emit_nest(build, group, partition, dims, outer_rank=outer_rank, row=row)
+
+
+def _emit_results(
+    elements: Elements, build: Builder, group: Index, partition: Partition, nest: LoopNest, dims: list[Index]
+) -> None:
+    """Emit the elements of results of whole bytes that workgroup `group` computes; `dims` are the sizes of the nest."""
+
+    def store_element(builder: Builder, indices: list[Index]) -> None:
         """Store the element at `indices` of each result of the nest in its buffer.
 
         A result that an earlier loop over the same row has computed, such as one that a reduction along the row reads,
@@ -230,8 +247,7 @@ def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, gr
     if nest.transposition is not None:
         emit_transposed(elements, build, group, partition, dims, nest.transposition, nest.stores)
     else:
-        _emit_nest(elements, build, group, partition, nest, dims, element)
-    elements.forget_rows()
+        _emit_nest(elements, build, group, partition, nest, dims, store_element)
 
 
 def is_stored(elements: Elements, value: SSAValue, buffer: SSAValue) -> bool:
@@ -251,19 +267,6 @@ def _most_columns(nest: LoopNest, partition: Partition) -> int:
 def _outer_rank(nest: LoopNest, dims: list[Index]) -> int:
     """Return the number of outer dimensions of a nest of sizes `dims`; the others are loops over a row or columns."""
     return nest.outer_rank if nest.by_rows else max(0, len(dims) - 1)
-
-
-def _emit_update(
-    build: Builder, group: Index, partition: Partition, nest: LoopNest, dims: list[Index], write: Write
-) -> None:
-    """Emit the elements of an update of sizes `dims` that workgroup `group` writes, each with its computation."""
-    outer_rank = _outer_rank(nest, dims)
-
-    def row(builder: Builder, indices: list[Index], low: Index, high: Index) -> None:
-        """Emit the elements of one row."""
-        emit_inner(builder, indices, dims[outer_rank:], low=low, high=high, write=write)
-
-    emit_nest(build, group, partition, dims, outer_rank=outer_rank, row=row)
 
 
 def _emit_nest(

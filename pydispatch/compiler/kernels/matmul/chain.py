@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import Float32Type, Float64Type, TensorType
@@ -28,6 +29,14 @@ MAX_COLUMNS = 4096
 
 NO_DIM = -1
 """Entry of a list of dimensions for a result of a map that is no dimension but another expression."""
+
+
+class Part(IntEnum):
+    """Part of a chain that an operation is in; the values are the positions in `ChainParts`."""
+
+    FIRST_PRODUCT = 0
+    ROW_OPERATIONS = 1
+    SECOND_PRODUCT = 2
 
 
 class ChainParts(NamedTuple):
@@ -169,11 +178,11 @@ def _split_into_parts(
     part_of = _part_of(first, second, after_first, operations, cache)
     if part_of is None:
         return None
-    parts = ChainParts(first_product=[], row_operations=[], second_product=[])  # in the order of `part_of`: 0, 1, 2
+    parts = ChainParts(first_product=[], row_operations=[], second_product=[])
     for op in operations:
-        for index, part in enumerate(parts):
-            if info_of(op).cost is Cost.FREE or part_of[op] == index:
-                part.append(op)
+        for part in Part:
+            if info_of(op).cost is Cost.FREE or part_of[op] == part:
+                parts[part].append(op)
     crossing = {  # values that an operation of another part computes
         value
         for op in operations
@@ -192,8 +201,8 @@ def _part_of(
     after_first: Collection[Operation],
     operations: Sequence[Operation],
     cache: DimCache,
-) -> dict[Operation, int] | None:
-    """Return the part of each operation: 0 up to the scores, 1 up to the rows, 2 for the second product.
+) -> dict[Operation, Part] | None:
+    """Return the part of each operation: the first product up to the scores, then row-wise operations up to the rows.
 
     The scores are the last elementwise function of the first product, the rows the factor A of the second one.
 
@@ -203,13 +212,13 @@ def _part_of(
     """
     after_second = dependents(second.op, operations)
     result = first.op.results[0]
-    part_of: dict[Operation, int] = {first.op: 0, second.op: 2}
+    part_of: dict[Operation, Part] = {first.op: Part.FIRST_PRODUCT, second.op: Part.SECOND_PRODUCT}
     for op in operations:
         if op in after_second:
-            part_of[op] = 2
+            part_of[op] = Part.SECOND_PRODUCT
         elif op in after_first and op not in part_of:
             is_elementwise = all(matching_dims(r, result, cache) is not None for r in op.results)  # on the product
-            part_of[op] = 0 if is_elementwise else 1
+            part_of[op] = Part.FIRST_PRODUCT if is_elementwise else Part.ROW_OPERATIONS
     for op in reversed(operations):  # users are later, so that their parts are known
         if op in part_of:
             continue
@@ -217,7 +226,7 @@ def _part_of(
         parts = {part_of[user] for user in users}
         if len(parts) != 1 and info_of(op).cost is not Cost.FREE:
             return None
-        part_of[op] = min(parts, default=0)
+        part_of[op] = min(parts, default=Part.FIRST_PRODUCT)
     return part_of
 
 
@@ -237,9 +246,15 @@ def _has_kernel(chain: Chain) -> bool:
     if any(n is None or n < 1 for generic in (first.generic, second.generic) for n in generic.extents):
         return False
     has_loop_per_dimension = second.a.axis_dims is not None  # each dimension of the rows is a loop of the product
-    if not has_loop_per_dimension or second.reductions:
-        return False
-    # The columns of the rows are N of the first product and K of the second; each other dimension is one loop of both.
+    return has_loop_per_dimension and not second.reductions and _have_equal_rows(chain)
+
+
+def _have_equal_rows(chain: Chain) -> bool:
+    """Return whether both products have the same rows (M) and outer dimensions.
+
+    The columns of the rows are N of the first product and K of the second; each other dimension is one loop of both.
+    """
+    first, second = chain.first, chain.second
     first_loops, second_loops = chain.first_loops, chain.second_loops  # for each dimension of the rows
     if len(set(second_loops)) != len(second_loops) or second_loops[-1] != second.k:
         return False

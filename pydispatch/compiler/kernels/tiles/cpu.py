@@ -4,6 +4,7 @@ where all of it exists."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr, UnitAttr
@@ -271,35 +272,56 @@ def _blocks(
     element_bytes = (bit_width(element_of(c.value)) or 32) // 8
     # One contraction of dimensions M, N and K alone. Blocks must not reach beyond the columns of C.
     tiles = choose_tiles(level, TileRequest(element_bytes, m=rows, n=columns, k=None, pads_columns=False))
-
-    def block(inner: Builder, row: Index, column: Index, height: int, width: int) -> None:
-        """Emit the product of the register block of C at a row and column, with this height and width."""
-        operands = [
-            lhs.view(inner, row, 0, (height, steps)),
-            rhs.view(inner, 0, column, (steps, width)),
-            c.view(inner, row, column, (height, width)),
-        ]
-        inner.add(ContractOp(operands=operands, properties={"accumulate": UnitAttr()}))
-
-    def panel(inner: Builder, column: Index, width: int) -> None:
-        """Emit the register blocks of `width` columns from `column` on, the last of which may have fewer rows."""
-        end_of_whole = rows - rows % tiles.mr
-
-        def whole_block(deeper: Builder, row: Index, _: list[SSAValue]) -> list[SSAValue]:
-            """Emit the register block that begins at `row`; the loop carries no values."""
-            block(deeper, row, column, tiles.mr, width)
-            return []
-
-        inner.loop(0, end_of_whole, [], whole_block, step=tiles.mr)
-        if end_of_whole < rows:
-            block(inner, end_of_whole, column, rows - end_of_whole, width)
+    blocks = _RegisterBlocks(lhs=lhs, rhs=rhs, c=c, rows=rows, steps=steps, height=tiles.mr)
 
     def whole_panel(inner: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
         """Emit the register blocks of a panel of full width; the loop carries no values."""
-        panel(inner, column, tiles.nr)
+        blocks.emit_panel(inner, column, tiles.nr)
         return []
 
     end_of_whole_panels = columns - columns % tiles.nr
     build.loop(0, end_of_whole_panels, [], whole_panel, step=tiles.nr)
     if end_of_whole_panels < columns:
-        panel(build, end_of_whole_panels, columns - end_of_whole_panels)
+        blocks.emit_panel(build, end_of_whole_panels, columns - end_of_whole_panels)
+
+
+@dataclass(frozen=True)
+class _RegisterBlocks:
+    """Emitter of the register blocks of a product of tiles: C += A·B.
+
+    Attributes:
+        lhs, rhs: The factors A and B.
+        c: The tile C.
+        rows: Rows of C.
+        steps: Steps of K.
+        height: Rows of a block.
+    """
+
+    lhs: TileView
+    rhs: TileView
+    c: TileView
+    rows: int
+    steps: Index
+    height: int
+
+    def emit_panel(self, build: Builder, column: Index, width: int) -> None:
+        """Emit the register blocks of `width` columns from `column` on, the last of which may have fewer rows."""
+        end_of_whole = self.rows - self.rows % self.height
+
+        def whole_block(inner: Builder, row: Index, _: list[SSAValue]) -> list[SSAValue]:
+            """Emit the register block that begins at `row`; the loop carries no values."""
+            self._emit_block(inner, row, column, self.height, width)
+            return []
+
+        build.loop(0, end_of_whole, [], whole_block, step=self.height)
+        if end_of_whole < self.rows:
+            self._emit_block(build, end_of_whole, column, self.rows - end_of_whole, width)
+
+    def _emit_block(self, build: Builder, row: Index, column: Index, height: int, width: int) -> None:
+        """Emit the product of the register block of C at a row and column, with this height and width."""
+        operands = [
+            self.lhs.view(build, row, 0, (height, self.steps)),
+            self.rhs.view(build, 0, column, (self.steps, width)),
+            self.c.view(build, row, column, (height, width)),
+        ]
+        build.add(ContractOp(operands=operands, properties={"accumulate": UnitAttr()}))
