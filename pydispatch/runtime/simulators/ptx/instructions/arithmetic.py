@@ -47,8 +47,8 @@ def _packed(builder: FunctionBuilder, instruction: Instruction, dtype: np.dtype[
     relu = "relu" in instruction.modifiers
     operation = ufunc
 
-    def step(regs: list[Any]) -> None:
-        """Combine the parts of two registers that are viewed as vectors of small elements."""
+    def combine_parts(regs: list[Any]) -> None:
+        """Combine the registers a and b part by part, viewed as vectors of small elements, into d."""
         n = regs[FRAME_SLOT].n
         left, right = (np.array(np.broadcast_to(regs[slot], n)).view(dtype) for slot in (a, b))
         result = operation(left, right)
@@ -56,4 +56,4 @@ def _packed(builder: FunctionBuilder, instruction: Instruction, dtype: np.dtype[
             result = np.maximum(result, dtype.type(0))
         regs[d][...] = result.view(np.uint32)
 
-    return step
+    return combine_parts

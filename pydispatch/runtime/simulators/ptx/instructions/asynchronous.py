@@ -54,12 +54,12 @@ def _arrival_after_copies(builder: FunctionBuilder, instruction: Instruction) ->
         address = builder.operands(instruction, 1)[0]
         arrive = arrival(builder, instruction, result=None, address=address, count=None, drop=False)
 
-    def step(regs: list[Any]) -> None:
+    def complete_and_arrive(regs: list[Any]) -> None:
         """Complete all copies of the threads, and arrive."""
         regs[FRAME_SLOT].batch.async_copies.wait(regs[FRAME_SLOT].threads, most_pending=None)
         arrive(regs)
 
-    return step
+    return complete_and_arrive
 
 
 def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
@@ -82,7 +82,7 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     source_size = builder.source(instruction, operands[3], "u32") if len(operands) > 3 else None
     read_partially = _PartialRead.of(builder, instruction, source)
 
-    def step(regs: list[Any]) -> None:
+    def begin_copy(regs: list[Any]) -> None:
         """Begin a copy of `count` bytes for each thread; bytes beyond the source size become 0."""
         frame = regs[FRAME_SLOT]
         data = np.zeros((frame.n, count), np.uint8)  # the bytes to store, for each thread
@@ -97,7 +97,7 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
             threads = access.select_threads(frame.threads)
             frame.batch.async_copies.begin(threads, access.memory, access.offsets.copy(), access.select_threads(data))
 
-    return step
+    return begin_copy
 
 
 def _access_of(instruction: Instruction, space: str) -> Instruction:

@@ -140,14 +140,14 @@ def _in_any_order(resolve: MemoryOperand, dtype: np.dtype[Any], ufunc: np.ufunc,
     """
     log2_size = dtype.itemsize.bit_length() - 1  # by which byte offsets are shifted to indices of elements
 
-    def step(regs: list[Any]) -> None:
+    def update_elements(regs: list[Any]) -> None:
         """Update the elements. `ufunc.at` applies every update of an element that several threads access."""
         values = np.broadcast_to(regs[source], regs[FRAME_SLOT].n)
         for access in resolve(regs):
             elements, index = access.memory.views[dtype], access.offsets >> log2_size
             ufunc.at(elements, index, access.select_threads(values))
 
-    return step
+    return update_elements
 
 
 def _in_thread_order(resolve: MemoryOperand, operation: AtomicOperation, sources: Sequence[int], target: int) -> Step:
@@ -162,7 +162,7 @@ def _in_thread_order(resolve: MemoryOperand, operation: AtomicOperation, sources
     dtype = operation.dtype
     log2_size = dtype.itemsize.bit_length() - 1  # by which byte offsets are shifted to indices of elements
 
-    def step(regs: list[Any]) -> None:
+    def update_in_order(regs: list[Any]) -> None:
         """Update the elements, and store their old values if the instruction returns them."""
         n = regs[FRAME_SLOT].n
         operands = [np.broadcast_to(regs[source], n) for source in sources]
@@ -173,7 +173,7 @@ def _in_thread_order(resolve: MemoryOperand, operation: AtomicOperation, sources
             if target >= 0:
                 access.assign_threads(regs[target], old)
 
-    return step
+    return update_in_order
 
 
 def _vector(
@@ -198,8 +198,8 @@ def _vector(
     resolve = memory_operand(builder, instruction, address, dtype.itemsize * len(sources), write=True, atomic=True)
     log2_size = dtype.itemsize.bit_length() - 1
 
-    def step(regs: list[Any]) -> None:
-        """Update consecutive elements per thread, in the order of threads."""
+    def update_vectors(regs: list[Any]) -> None:
+        """Update consecutive elements, one for each register of `sources`, per thread and in the order of threads."""
         n = regs[FRAME_SLOT].n
         for access in resolve(regs):
             elements, first_index = access.memory.views[dtype], access.offsets >> log2_size
@@ -209,7 +209,7 @@ def _vector(
                 if targets:
                     access.assign_threads(regs[targets[k]], old)
 
-    return step
+    return update_vectors
 
 
 def _running_totals(ufunc: np.ufunc, initial: Any, values: Any) -> tuple[Any, Any]:

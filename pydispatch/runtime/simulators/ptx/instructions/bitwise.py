@@ -36,11 +36,11 @@ def into(target: int, compute: Callable[..., Any], *sources: int) -> Step:
         sources: Slots of the sources.
     """
 
-    def step(regs: list[Any]) -> None:
-        """Compute the result from the slots `sources`, and store it in the register."""
+    def store_result(regs: list[Any]) -> None:
+        """Compute the result from the values in the slots `sources`, and store it in the slot `target`."""
         regs[target][...] = compute(*[regs[source] for source in sources])
 
-    return step
+    return store_result
 
 
 @handles("and", "or", "xor")
@@ -50,11 +50,11 @@ def logic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     d, a, b = builder.bind(instruction, type_, type_, type_)
     ufunc = _LOGIC[instruction.opcode]
 
-    def step(regs: list[Any]) -> None:
+    def combine_bits(regs: list[Any]) -> None:
         """Combine the bits of a and b of each thread into d."""
         ufunc(regs[a], regs[b], regs[d])
 
-    return step
+    return combine_bits
 
 
 @handles("not", "cnot")
@@ -204,7 +204,7 @@ def brev(builder: FunctionBuilder, instruction: Instruction) -> Step:
     bits = 8 * dtype.itemsize
     d, a = builder.bind(instruction, dtype, dtype)
 
-    def compute(value: Any) -> Any:
+    def reverse_bits(value: Any) -> Any:
         """Reverse the bits: exchange neighbours, then pairs, and so on."""
         width = 1
         while width < bits:
@@ -215,7 +215,7 @@ def brev(builder: FunctionBuilder, instruction: Instruction) -> Step:
             width *= 2
         return value
 
-    return into(d, compute, a)
+    return into(d, reverse_bits, a)
 
 
 @handles("bfe")
@@ -314,8 +314,8 @@ def szext(builder: FunctionBuilder, instruction: Instruction) -> Step:
     d, a, b = builder.bind(instruction, "u32", "u32", "u32")
     wrap, signed = instruction.modifiers[0] == "wrap", instruction.modifiers[1] == "s32"
 
-    def compute(value: Any, width: Any) -> Any:
-        """Extend the low `width` bits by the sign or by zeros; widths above 32 wrap or count as 32."""
+    def extend(value: Any, width: Any) -> Any:
+        """Extend the low `width` bits by the sign or by zeros. Widths above 32 are taken modulo 32 (.wrap) or as 32."""
         width = (width & 31 if wrap else np.minimum(width, 32)).astype(np.int64)
         ones = (np.int64(1) << width) - 1
         low = value.astype(np.int64) & ones
@@ -323,7 +323,7 @@ def szext(builder: FunctionBuilder, instruction: Instruction) -> Step:
             low = np.where((width > 0) & ((low >> np.maximum(width - 1, 0)) & 1 == 1), low | ~ones, low)
         return low.astype(np.uint32)
 
-    return into(d, compute, a, b)
+    return into(d, extend, a, b)
 
 
 _PRMT_MODES: dict[str, Callable[[int, int], int]] = {
@@ -348,8 +348,8 @@ def prmt(builder: FunctionBuilder, instruction: Instruction) -> Step:
     d, a, b, c = builder.bind(instruction, "u32", "u32", "u32", "u32")
     mode = instruction.modifiers[1] if len(instruction.modifiers) > 1 else ""
 
-    def compute(low: Any, high: Any, selectors: Any) -> Any:
-        """Select four bytes of a pair of words, by nibbles of the selector, or by the table of a mode."""
+    def select_bytes(low: Any, high: Any, selectors: Any) -> Any:
+        """Select four of the eight bytes high:low, by the nibbles of the selector, or by the table of a mode."""
         pair = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
         result = np.uint32(0)
         for n in range(4):
@@ -366,7 +366,7 @@ def prmt(builder: FunctionBuilder, instruction: Instruction) -> Step:
             result = result | (byte << np.uint32(8 * n))
         return result
 
-    return into(d, compute, a, b, c)
+    return into(d, select_bytes, a, b, c)
 
 
 @handles("fns")

@@ -143,8 +143,8 @@ def _setp_of_numbers(condition: _Condition, type_: str, a: int, b: int, p: int, 
     """
     compare, combine, predicate = condition.compare, condition.combine, condition.predicate
 
-    def step(regs: list[Any]) -> None:
-        """Write the result to p and its opposite to q, each combined with the predicate if there is one."""
+    def store_predicates(regs: list[Any]) -> None:
+        """Compare a with b: store the result in p and its opposite in q, both combined with the predicate, if any."""
         result = compare(unpacked(regs[a], type_), unpacked(regs[b], type_))
         inverse = ~result
         if combine is not None:
@@ -154,7 +154,7 @@ def _setp_of_numbers(condition: _Condition, type_: str, a: int, b: int, p: int, 
         if q >= 0:
             regs[q][...] = inverse
 
-    return step
+    return store_predicates
 
 
 def _setp_of_halves(condition: _Condition, type_: str, a: int, b: int, targets: Sequence[int]) -> Step:
@@ -169,13 +169,13 @@ def _setp_of_halves(condition: _Condition, type_: str, a: int, b: int, targets: 
     """
     compare, combine, predicate = condition.compare, condition.combine, condition.predicate
 
-    def step(regs: list[Any]) -> None:
-        """Compare the low halves, then the high halves, and store a predicate for each."""
+    def store_predicates_of_halves(regs: list[Any]) -> None:
+        """Compare the low halves of a and b, then the high halves, and store a predicate for each."""
         for target, left, right in zip(targets, parts_of(regs[a], type_), parts_of(regs[b], type_), strict=True):
             result = compare(left, right)
             regs[target][...] = combine(result, regs[predicate]) if combine is not None else result
 
-    return step
+    return store_predicates_of_halves
 
 
 @handles("set")
@@ -241,7 +241,7 @@ def _chosen_halves(condition: _Condition, type_: str, true_bits: np.uint16) -> C
     compare, combine = condition.compare, condition.combine
     false_bits = np.uint16(0)
 
-    def compute(left: Any, right: Any, predicate: Any = None) -> Any:
+    def select_halves(left: Any, right: Any, predicate: Any = None) -> Any:
         """Compare the halves of two operands, and return both results of each thread in 32 bits."""
         halves = []
         for left_half, right_half in zip(parts_of(left, type_), parts_of(right, type_), strict=True):
@@ -251,7 +251,7 @@ def _chosen_halves(condition: _Condition, type_: str, true_bits: np.uint16) -> C
             halves.append(np.where(result, true_bits, false_bits))
         return joined(*halves)
 
-    return compute
+    return select_halves
 
 
 @handles("selp")

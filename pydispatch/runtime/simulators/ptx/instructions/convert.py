@@ -177,14 +177,14 @@ def _between_floats(slot: int, target: int, to: str, source_type: str, words: se
     ftz = "ftz" in words
     put = _store(to, target, "sat" in words, ftz, "relu" in words)
 
-    def step(regs: list[Any]) -> None:
+    def convert_float(regs: list[Any]) -> None:
         """Convert a float to a float, rounded to an integral value first if requested."""
         wide = _widen(regs[slot], source_type, ftz)
         if integral is not None:
             wide = integral(wide)
         put(regs, narrowed(wide, to, mode))
 
-    return step
+    return convert_float
 
 
 def _from_integer(slot: int, target: int, to: str, source_type: str, words: set[str]) -> Step:
@@ -194,7 +194,7 @@ def _from_integer(slot: int, target: int, to: str, source_type: str, words: set[
     is_64_bits = SIZES[source_type] == 8
     dtype = dtype_of(to) if to != "bf16" else None
 
-    def step(regs: list[Any]) -> None:
+    def convert_integer(regs: list[Any]) -> None:
         """Convert an integer to a float, rounded once."""
         v = regs[slot]
         if not is_64_bits:  # exact in f64
@@ -211,7 +211,7 @@ def _from_integer(slot: int, target: int, to: str, source_type: str, words: set[
             else:
                 put(regs, narrowed(exact.round_to_odd(total, error), to, mode))
 
-    return step
+    return convert_integer
 
 
 def _pair(builder: FunctionBuilder, instruction: Instruction, to: str, words: set[str]) -> Step:
@@ -267,7 +267,7 @@ def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -
     mode = next((m for m in ("rna", "rn", "rz") if m in words), "rna")
     relu = "relu" in words
 
-    def compute(value: Any) -> Any:
+    def round_to_tf32(value: Any) -> Any:
         """Round the bits of f32 to tf32, which lacks the low 13 bits of the fraction; NaN is canonical."""
         result = (value & ~_TF32_DROPPED) + np.where(_rounds_up(value, mode), _TF32_UNIT, np.uint32(0))
         is_special = value & _F32_INFINITY == _F32_INFINITY  # an infinity or NaN, which is not rounded
@@ -276,7 +276,7 @@ def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -
         is_negative = result >> np.uint32(31) != 0
         return np.where(is_negative & ~nan, np.uint32(0), result) if relu else result
 
-    return into(d, compute, a)
+    return into(d, round_to_tf32, a)
 
 
 def _pack(builder: FunctionBuilder, instruction: Instruction) -> Step:
@@ -302,9 +302,9 @@ def _pack(builder: FunctionBuilder, instruction: Instruction) -> Step:
         parts = np.clip(value, info.min, info.max).astype(part_dtype)
         return parts.view(UNSIGNED[part_dtype.itemsize]).astype(np.uint32)
 
-    def step(regs: list[Any]) -> None:
-        """Join the parts, and move those of c up."""
+    def join_parts(regs: list[Any]) -> None:
+        """Clamp a and b to parts, join them with b as the lower one, and put the low bits of c above them."""
         low = clamped_bits(regs[b]) | (clamped_bits(regs[a]) << np.uint32(bits))
         regs[d][...] = low | (regs[c[0]] << np.uint32(2 * bits)) if c else low
 
-    return step
+    return join_parts

@@ -63,8 +63,8 @@ def step_with_modifiers(
     target, *sources = builder.bind(instruction, type_, *count * [type_])
     is_f32, ftz, sat = type_ == "f32", "ftz" in words, "sat" in words
 
-    def step(regs: list[Any]) -> None:
-        """Compute on the operands with the modifiers ftz and sat; a NaN of f32 becomes the canonical one."""
+    def compute_and_modify(regs: list[Any]) -> None:
+        """Store the result of `compute`, with the modifiers ftz and sat; a NaN of f32 becomes the canonical one."""
         operands = [regs[source] for source in sources]
         if ftz:
             operands = [flush(v) for v in operands]
@@ -78,7 +78,7 @@ def step_with_modifiers(
         if is_f32:
             make_nans_canonical(d)
 
-    return step
+    return compute_and_modify
 
 
 def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
@@ -224,7 +224,7 @@ def _min_max(builder: FunctionBuilder, instruction: Instruction) -> Step:
     _, words, type_ = float_modifiers(builder, instruction, "NaN", "xorsign", "abs")
     is_min, propagates_nan, is_xorsign = instruction.opcode == "min", "NaN" in words, "xorsign" in words
 
-    def compute(x: Any, y: Any) -> Any:
+    def min_or_max(x: Any, y: Any) -> Any:
         """Return the minimum or maximum; with .xorsign, of the magnitudes, with the product of both signs."""
         if not is_xorsign:
             return min_max(x, y, is_min, propagates_nan)
@@ -236,9 +236,9 @@ def _min_max(builder: FunctionBuilder, instruction: Instruction) -> Step:
     count = len(instruction.operands) - 1
     if count == 3:
         return step_with_modifiers(
-            builder, instruction, lambda x, y, z: compute(compute(x, y), z), words, type_, count=3
+            builder, instruction, lambda x, y, z: min_or_max(min_or_max(x, y), z), words, type_, count=3
         )
-    return step_with_modifiers(builder, instruction, compute, words, type_, count=2)
+    return step_with_modifiers(builder, instruction, min_or_max, words, type_, count=2)
 
 
 def _sign(builder: FunctionBuilder, instruction: Instruction) -> Step:

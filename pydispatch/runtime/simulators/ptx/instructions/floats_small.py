@@ -95,8 +95,8 @@ def small_float_operation(builder: FunctionBuilder, instruction: Instruction) ->
             """Return the 16 bits of the result, which is computed in f32."""
             return narrow(compute(*[widen(bits) for bits in values]))
 
-    def step(regs: list[Any]) -> None:
-        """Compute on one number of each register, or on both of a packed pair."""
+    def compute_numbers(regs: list[Any]) -> None:
+        """Store the result of `compute_bits` on the 16-bit number in each register, or on both of packed pairs."""
         operands = [np.asarray(regs[source]) for source in sources]
         if is_packed:
             low = compute_bits([v.astype(np.uint16) for v in operands])
@@ -105,7 +105,7 @@ def small_float_operation(builder: FunctionBuilder, instruction: Instruction) ->
         else:
             regs[target][...] = compute_bits(operands)
 
-    return step
+    return compute_numbers
 
 
 _SIGN_OPERATIONS: dict[str, Callable[[Any], Any]] = {

@@ -49,7 +49,7 @@ def _plain(ufunc: Any) -> Any:
             return _saturated(builder, instruction, ufunc)
         d, a, b = builder.bind(instruction, type_, type_, type_)
 
-        def step(regs: list[Any]) -> None:
+        def store_result(regs: list[Any]) -> None:
             """Store the result of the NumPy function of a and b in d."""
             ufunc(regs[a], regs[b], out=regs[d])
 
@@ -58,7 +58,7 @@ def _plain(ufunc: Any) -> Any:
             ufunc(regs[a], regs[b], out=regs[d])
             np.maximum(regs[d], 0, out=regs[d])
 
-        return rectified if "relu" in instruction.modifiers else step
+        return rectified if "relu" in instruction.modifiers else store_result
 
     return make
 
@@ -69,11 +69,11 @@ def _saturated(builder: FunctionBuilder, instruction: Instruction, ufunc: Any) -
         builder.fail(instruction)
     d, a, b = builder.bind(instruction, "s32", "s32", "s32")
 
-    def step(regs: list[Any]) -> None:
-        """Store the exact sum or difference, clipped to the range of s32."""
+    def store_saturated(regs: list[Any]) -> None:
+        """Store the exact sum or difference of a and b in d, clipped to the range of s32."""
         regs[d][...] = np.clip(ufunc(regs[a].astype(np.int64), regs[b].astype(np.int64)), S32_LEAST, S32_MOST)
 
-    return step
+    return store_saturated
 
 
 def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
@@ -94,8 +94,8 @@ def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
     multiply = multiply_high if "hi" in instruction.modifiers else np.multiply
     combine = _difference if opcode == "sub" else _sum
 
-    def step(regs: list[Any]) -> None:
-        """Add or subtract with carry; the two factors of mad are multiplied first."""
+    def add_with_carry(regs: list[Any]) -> None:
+        """Add or subtract with carry, after multiplying the two factors of mad; store the result and the new carry."""
         left = regs[factors[0]]
         if len(factors) == 2:
             left = multiply(left, regs[factors[1]]).view(dtype)
@@ -103,7 +103,7 @@ def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
         if carry_out >= 0:
             regs[carry_out][...] = carries
 
-    return step
+    return add_with_carry
 
 
 def _carry_slots(builder: FunctionBuilder, instruction: Instruction) -> tuple[int, int]:
@@ -194,11 +194,11 @@ def mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if mode == "lo":
         return lambda regs: np.multiply(regs[a], regs[b], regs[d])
 
-    def step(regs: list[Any]) -> None:
-        """Store the high half of the product, or all of it for mul.wide."""
+    def store_product(regs: list[Any]) -> None:
+        """Store the high half of the product of a and b, or all of it for mul.wide."""
         regs[d][...] = multiply(regs[a], regs[b])
 
-    return step
+    return store_product
 
 
 def mad(builder: FunctionBuilder, instruction: Instruction) -> Step:
@@ -208,15 +208,15 @@ def mad(builder: FunctionBuilder, instruction: Instruction) -> Step:
     d, a, b, c = builder.bind(instruction, product_dtype, factor_dtype, factor_dtype, product_dtype)
     saturate = "sat" in instruction.modifiers
 
-    def step(regs: list[Any]) -> None:
-        """Multiply and add, saturated to 32 bits if requested."""
+    def multiply_and_add(regs: list[Any]) -> None:
+        """Store a * b + c in d, saturated to 32 bits if requested."""
         left = multiply(regs[a], regs[b])
         if saturate:
             regs[d][...] = np.clip(left.astype(np.int64) + regs[c], S32_LEAST, S32_MOST)
         else:
             np.add(left, regs[c], regs[d])
 
-    return step
+    return multiply_and_add
 
 
 def _divide(builder: FunctionBuilder, instruction: Instruction) -> Step:
@@ -230,8 +230,8 @@ def _divide(builder: FunctionBuilder, instruction: Instruction) -> Step:
     is_signed, divide_unsigned = type_.startswith("s"), np.remainder if is_remainder else np.floor_divide
     dtype = dtype_of(type_)
 
-    def step(regs: list[Any]) -> None:
-        """Divide; a quotient by 0 is all ones, a remainder the dividend."""
+    def divide(regs: list[Any]) -> None:
+        """Store the quotient or the remainder of a and b; for b = 0 the quotient is all ones, the remainder a."""
         left, right = np.broadcast_arrays(regs[a], regs[b])
         is_zero = right == 0
         if is_zero.any():
@@ -241,7 +241,7 @@ def _divide(builder: FunctionBuilder, instruction: Instruction) -> Step:
             result = np.where(is_zero, left if is_remainder else ~dtype.type(0), result)
         regs[d][...] = result
 
-    return step
+    return divide
 
 
 def _divide_signed(left: Any, right: Any, is_remainder: bool) -> Any:
@@ -271,11 +271,11 @@ def _unary(builder: FunctionBuilder, instruction: Instruction) -> Step:
     d, a = builder.bind(instruction, type_, type_)
     ufunc = np.absolute if instruction.opcode == "abs" else np.negative
 
-    def step(regs: list[Any]) -> None:
+    def store_magnitude_or_negation(regs: list[Any]) -> None:
         """Store the magnitude or the negation of a in d."""
         ufunc(regs[a], regs[d])
 
-    return step
+    return store_magnitude_or_negation
 
 
 def _sad(builder: FunctionBuilder, instruction: Instruction) -> Step:
@@ -283,11 +283,11 @@ def _sad(builder: FunctionBuilder, instruction: Instruction) -> Step:
     type_ = integer_type(builder, instruction)
     d, a, b, c = builder.bind(instruction, type_, type_, type_, type_)
 
-    def step(regs: list[Any]) -> None:
+    def add_difference(regs: list[Any]) -> None:
         """Store |a - b| + c; the smaller is subtracted from the larger, since unsigned differences wrap."""
         regs[d][...] = regs[c] + (np.maximum(regs[a], regs[b]) - np.minimum(regs[a], regs[b]))
 
-    return step
+    return add_difference
 
 
 def _mul24(builder: FunctionBuilder, instruction: Instruction) -> Step:
@@ -301,7 +301,7 @@ def _mul24(builder: FunctionBuilder, instruction: Instruction) -> Step:
     is_high, dtype = instruction.modifiers[0] == "hi", dtype_of(type_)
     unused_bits, high_shift = wide.type(64 - 24), wide.type(48 - 32)
 
-    def step(regs: list[Any]) -> None:
+    def multiply_24_bits(regs: list[Any]) -> None:
         """Multiply the low 24 bits of a and b. Store the low or the high 32 bits of the product, for mad24 plus c."""
         left, right = ((regs[slot].astype(wide) << unused_bits) >> unused_bits for slot in (a, b))
         result = left * right >> high_shift if is_high else left * right
@@ -309,7 +309,7 @@ def _mul24(builder: FunctionBuilder, instruction: Instruction) -> Step:
             result = result + regs[addend[0]].astype(wide)
         regs[d][...] = result.astype(dtype)
 
-    return step
+    return multiply_24_bits
 
 
 def _dot(builder: FunctionBuilder, instruction: Instruction) -> Step:
@@ -329,14 +329,14 @@ def _dot(builder: FunctionBuilder, instruction: Instruction) -> Step:
     left = [_PackedInteger(a, left_dtype, left_bits, k) for k in range(count)]
     right = [_PackedInteger(b, right_dtype, 8, first_byte + k) for k in range(count)]
 
-    def step(regs: list[Any]) -> None:
-        """Add the dot product of packed bytes, or of halves and bytes, to the third register."""
+    def add_dot_product(regs: list[Any]) -> None:
+        """Store c plus the dot product of the packed numbers of a and b in d."""
         total = regs[c].astype(np.int64)
         for x, y in zip(left, right, strict=True):
             total = total + x.read(regs) * y.read(regs)
         regs[d][...] = total.astype(np.uint32)
 
-    return step
+    return add_dot_product
 
 
 class _PackedInteger(NamedTuple):

@@ -133,12 +133,12 @@ def _parameter(
 def _copy(sources: list[int], slots: list[int]) -> Step:
     """Build the closure that copies each of some registers, given by slot, to the one of `slots` at the same index."""
 
-    def step(regs: list[Any]) -> None:
+    def copy_registers(regs: list[Any]) -> None:
         """Copy the source registers of all threads to the target slots, in order."""
         for source, slot in zip(sources, slots, strict=True):
             regs[slot][...] = regs[source]
 
-    return step
+    return copy_registers
 
 
 @handles("st")
@@ -153,7 +153,7 @@ def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
     resolve = memory_operand(builder, instruction, target, dtype.itemsize * len(sources), write=True)
     log2_size = dtype.itemsize.bit_length() - 1
 
-    def step(regs: list[Any]) -> None:
+    def store_elements(regs: list[Any]) -> None:
         """Store the values of each thread in consecutive elements."""
         for access in resolve(regs):  # one for each allocation, with the threads that access it
             elements, index = access.memory.views[dtype], access.offsets >> log2_size
@@ -161,7 +161,7 @@ def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
                 value = regs[source]
                 elements[index + k if k else index] = access.select_threads(value) if value.ndim else value
 
-    return step
+    return store_elements
 
 
 def _parameter_targets(
@@ -186,11 +186,11 @@ def policy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     destination, *_ = builder.operands(instruction, 1, most=4)
     target = builder.target(instruction, destination, "b64")
 
-    def step(regs: list[Any]) -> None:
+    def store_policy(regs: list[Any]) -> None:
         """Store 0 as the policy of each thread."""
         regs[target][...] = 0
 
-    return step
+    return store_policy
 
 
 @handles(
@@ -206,13 +206,13 @@ def hint(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if instruction.opcode not in ("membar", "fence") or not is_wider_than_block:
         return nothing
 
-    def step(regs: list[Any]) -> None:
+    def report_fence(regs: list[Any]) -> None:
         """Report the fence to the race detector, if there is one."""
         races = regs[FRAME_SLOT].batch.races
         if races is not None:
             races.fence(regs[FRAME_SLOT])
 
-    return step
+    return report_fence
 
 
 def read_bytes(frame: Frame, position: int, address: int, size: int) -> bytes | None:

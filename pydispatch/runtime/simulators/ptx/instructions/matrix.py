@@ -97,7 +97,7 @@ def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.fail(instruction, f"has {len(slots)} registers, expected {count}")
     row_addresses = _MatrixRows(builder, instruction, address, count, write=False)
 
-    def step(regs: list[Any]) -> None:
+    def load_matrices(regs: list[Any]) -> None:
         """Load the matrices: each lane passes the address of one row, and receives one word, two elements, of
         each matrix.
         """
@@ -113,7 +113,7 @@ def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
         for k, slot in enumerate(slots):
             regs[slot][positions] = words[:, k]
 
-    return step
+    return load_matrices
 
 
 @handles("stmatrix")
@@ -126,7 +126,7 @@ def stmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.fail(instruction, f"has {len(slots)} registers, expected {count}")
     row_addresses = _MatrixRows(builder, instruction, address, count, write=True)
 
-    def step(regs: list[Any]) -> None:
+    def store_matrices(regs: list[Any]) -> None:
         """Store 8x8 matrices of 16-bit elements, whose rows are at the addresses of the lanes."""
         positions = warps_of(instruction, regs[FRAME_SLOT])
         n = regs[FRAME_SLOT].n
@@ -138,7 +138,7 @@ def stmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
         for access in row_addresses.resolve(regs, positions):  # one for each allocation, with the rows in it
             access.memory.data[access.offsets[:, None] + np.arange(_ROW_BYTES)] = access.select_threads(data)
 
-    return step
+    return store_matrices
 
 
 @handles("movmatrix")
@@ -148,11 +148,11 @@ def movmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.fail(instruction)
     d, a = builder.bind(instruction, "u32", "u32")
 
-    def step(regs: list[Any]) -> None:
+    def transpose(regs: list[Any]) -> None:
         """Transpose the 8x8 matrix of 16-bit elements that a warp's registers hold."""
         positions = warps_of(instruction, regs[FRAME_SLOT])
         words = np.ascontiguousarray(np.broadcast_to(regs[a], regs[FRAME_SLOT].n)[positions])
         transposed = words.view(np.uint16).reshape(-1, _ROWS, _ROWS).transpose(0, 2, 1)
         regs[d][positions] = np.ascontiguousarray(transposed).view(np.uint32).reshape(-1, WARP_LANES)
 
-    return step
+    return transpose

@@ -144,8 +144,8 @@ def arrival(
     resolve = memory_operand(builder, instruction, address, _WORD.itemsize, write=True, atomic=True)
     operation = AtomicOperation(_WORD, _leave if drop else _arrive, associative_ufunc=None)
 
-    def step(regs: list[Any]) -> None:
-        """Update the barrier words thread by thread, and return their old values."""
+    def arrive(regs: list[Any]) -> None:
+        """Update the barrier words thread by thread, and store their old values as tokens."""
         n = regs[FRAME_SLOT].n
         for access in resolve(regs):
             words, index = access.memory.views[_WORD], access.offsets >> _LOG2_WORD_BYTES
@@ -156,4 +156,4 @@ def arrival(
             if regs[FRAME_SLOT].batch.races is not None:
                 _end_phases(regs[FRAME_SLOT], access, old, words[index])  # for the detector: a phase orders accesses
 
-    return step
+    return arrive

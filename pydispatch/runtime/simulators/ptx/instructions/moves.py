@@ -31,11 +31,11 @@ def mov(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return _special(builder, instruction, d, x.name)
     target, source = builder.bind(instruction, dtype, dtype)
 
-    def step(regs: list[Any]) -> None:
+    def copy_source(regs: list[Any]) -> None:
         """Copy the source to the register, for each thread."""
         regs[target][...] = regs[source]
 
-    return step
+    return copy_source
 
 
 def _special(builder: FunctionBuilder, instruction: Instruction, operand: Operand | None, name: str) -> Step:
@@ -53,11 +53,11 @@ def _special(builder: FunctionBuilder, instruction: Instruction, operand: Operan
         return tick
     source = builder.special(name, UNSIGNED[size])
 
-    def step(regs: list[Any]) -> None:
+    def copy_special(regs: list[Any]) -> None:
         """Copy the value of the special register, for each thread."""
         regs[target][...] = regs[source]
 
-    return step
+    return copy_special
 
 
 def _element_type(
@@ -147,7 +147,7 @@ def cvta(builder: FunctionBuilder, instruction: Instruction) -> Step:
     # cvta.to subtracts the base: it adds the two's complement.
     distance = np.uint64((-base if "to" in instruction.modifiers else base) & ALL_ADDRESS_BITS)
 
-    def step(regs: list[Any]) -> None:
+    def convert_address(regs: list[Any]) -> None:
         """Convert the address of each thread to the other state space: add the distance of both, modulo 2^64."""
         np.add(regs[a], distance, regs[p])
 
@@ -155,7 +155,7 @@ def cvta(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Copy the addresses, which are the same in both spaces."""
         regs[p][...] = regs[a]
 
-    return step if base else copy
+    return convert_address if base else copy
 
 
 @handles("isspacep")
@@ -167,7 +167,7 @@ def isspacep(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if space not in (*windows, "global", "const"):
         builder.fail(instruction)
 
-    def step(regs: list[Any]) -> None:
+    def test_space(regs: list[Any]) -> None:
         """Set the result to whether each address is in the state space: in its window of generic addresses, or in an
         allocation of that kind.
         """
@@ -183,7 +183,7 @@ def isspacep(builder: FunctionBuilder, instruction: Instruction) -> Step:
             is_in_space[int(address)] = allocation is not None and allocation.kind == space
         regs[result_slot][...] = [is_in_space[int(address)] for address in addresses]
 
-    return step
+    return test_space
 
 
 @handles("activemask")
@@ -191,7 +191,7 @@ def activemask(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of activemask, which returns a mask of the lanes of the warp that execute it together."""
     target = builder.target(instruction, builder.operands(instruction, 1)[0], "u32")
 
-    def step(regs: list[Any]) -> None:
+    def store_active_mask(regs: list[Any]) -> None:
         """Store the mask of the lanes of each thread's warp that execute the instruction."""
         frame = regs[FRAME_SLOT]
         lanes = frame.batch.lane_numbers()[frame.threads]
@@ -199,4 +199,4 @@ def activemask(builder: FunctionBuilder, instruction: Instruction) -> Step:
         here[lanes] = True
         regs[target][...] = np.packbits(here, bitorder="little").view("<u4")[lanes >> LANE_BITS]
 
-    return step
+    return store_active_mask

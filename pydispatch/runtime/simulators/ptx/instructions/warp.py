@@ -129,8 +129,8 @@ def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
     valid_target = builder.target(instruction, second, BOOL) if second is not None else -1
     source_of = _SHUFFLES[words[0]]
 
-    def step(regs: list[Any]) -> None:
-        """Read the value of another lane in each thread."""
+    def read_lanes(regs: list[Any]) -> None:
+        """Store the value of another lane for each thread, and whether that lane is in range."""
         frame = regs[FRAME_SLOT]
         lane_indices = frame.batch.lane_numbers()[frame.threads]
         lane = lane_indices & LANE_MASK
@@ -148,7 +148,7 @@ def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
         if valid_target >= 0:
             regs[valid_target][...] = valid
 
-    return step
+    return read_lanes
 
 
 @handles("vote")
@@ -167,7 +167,7 @@ def vote(builder: FunctionBuilder, instruction: Instruction) -> Step:
     d, a, *masks = builder.bind(instruction, result_type, BOOL, *mask_types)
     mask = masks[0] if sync else builder.constant(np.uint32(ALL_LANES))
 
-    def step(regs: list[Any]) -> None:
+    def store_vote(regs: list[Any]) -> None:
         """Store the result of the vote for each thread: a mask for .ballot, else a bool."""
         frame = regs[FRAME_SLOT]
         if sync:
@@ -182,7 +182,7 @@ def vote(builder: FunctionBuilder, instruction: Instruction) -> Step:
         else:
             regs[d][...] = (lanes_that_hold == 0) | (lanes_that_hold == lanes_present)
 
-    return step
+    return store_vote
 
 
 def _groups(frame: Frame, masks: Any) -> Any:
@@ -225,8 +225,8 @@ def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
     p = builder.target(instruction, second, BOOL) if second is not None else -1
     is_all = instruction.modifiers[0] == "all"
 
-    def step(regs: list[Any]) -> None:
-        """Return the lanes of the mask that have a thread's value; with `all`, the mask if all have it, else 0."""
+    def match_values(regs: list[Any]) -> None:
+        """Store the lanes of the mask that have a thread's value; with `all`, the mask if all have it, else 0."""
         frame = regs[FRAME_SLOT]
         lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
         _require_in_mask(instruction, frame, regs[mask], lane)
@@ -243,7 +243,7 @@ def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
         else:
             regs[target][...] = lanes_with_value
 
-    return step
+    return match_values
 
 
 _REDUX: dict[str, Callable[..., Any]] = {
@@ -262,8 +262,8 @@ def redux(builder: FunctionBuilder, instruction: Instruction) -> Step:
     d, a, mask = builder.bind(instruction, words[1], words[1], "u32")
     ufunc, dtype = _REDUX[words[0]], dtype_of(words[1])
 
-    def step(regs: list[Any]) -> None:
-        """Combine the values of the lanes of each mask."""
+    def reduce_lanes(regs: list[Any]) -> None:
+        """Store the combined value of the lanes of its mask for each thread."""
         frame = regs[FRAME_SLOT]
         _require_in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
         groups = _groups(frame, regs[mask])  # number of the group of each thread: the lanes of one mask
@@ -276,7 +276,7 @@ def redux(builder: FunctionBuilder, instruction: Instruction) -> Step:
         ufunc.at(total, groups[is_other], values[is_other])  # type: ignore[attr-defined]
         regs[d][...] = total[groups].astype(dtype)
 
-    return step
+    return reduce_lanes
 
 
 @handles("elect")
