@@ -43,19 +43,32 @@ _ABSOLUTE = {62: (1, 10), 183: (257, 258), 243: (1, 2)}
 """ELF machine -> types of relocations that store an absolute address or offset, of 32 or 64 bits."""
 
 
+class _AttributeForm(NamedTuple):
+    """Attribute of an abbreviation.
+
+    Attributes:
+        attribute: Number of the attribute (DW_AT_*).
+        form: How an entry stores its value (DW_FORM_*).
+        constant: The value itself for the form `_IMPLICIT`, else 0.
+    """
+
+    attribute: int
+    form: int
+    constant: int
+
+
 class _Abbreviation(NamedTuple):
     """Form of the entries that start with one abbreviation code.
 
     Attributes:
         tag: Kind of entity that the entries describe (DW_TAG_*).
         has_children: Whether child entries follow an entry.
-        attributes: (attribute, form, constant) in the order of the values; `constant` is the value itself for the form
-            `_IMPLICIT`, else 0.
+        attributes: Attributes of an entry, in the order of their values.
     """
 
     tag: int
     has_children: bool
-    attributes: list[tuple[int, int, int]]
+    attributes: list[_AttributeForm]
 
 
 _Abbreviations = Mapping[int, _Abbreviation]
@@ -253,12 +266,12 @@ class _DwarfReader:
             attributes, at = self._abbreviated_attributes(at)
             abbreviations[code] = _Abbreviation(tag, has_children, attributes)
 
-    def _abbreviated_attributes(self, at: int) -> tuple[list[tuple[int, int, int]], int]:
+    def _abbreviated_attributes(self, at: int) -> tuple[list[_AttributeForm], int]:
         """Return the attributes of the abbreviation whose list starts at an offset, and the offset after the list.
 
         A pair of zeros ends the list.
         """
-        attributes: list[tuple[int, int, int]] = []
+        attributes: list[_AttributeForm] = []
         while True:
             attribute, at = _unsigned(self._abbreviations, at)
             form, at = _unsigned(self._abbreviations, at)
@@ -267,7 +280,7 @@ class _DwarfReader:
                 constant, at = _unsigned(self._abbreviations, at)
             if not attribute and not form:
                 return attributes, at
-            attributes.append((attribute, form, constant))
+            attributes.append(_AttributeForm(attribute, form, constant))
 
     def _entries(self, start: int, end: int, abbreviations: _Abbreviations, address_bytes: int) -> dict[int, _Entry]:
         """Return the entries of a unit by their offset in .debug_info, from `_at` on.

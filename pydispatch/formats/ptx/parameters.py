@@ -71,6 +71,20 @@ class _Scalar(NamedTuple):
     value: int
 
 
+class _Layout(NamedTuple):
+    """Layout of a parameter or of a struct member.
+
+    Attributes:
+        scalars: (offset in bytes, scalar) of each scalar in it.
+        size: Size in bytes.
+        alignment: Alignment in bytes.
+    """
+
+    scalars: list[tuple[int, _Scalar]]
+    size: int
+    alignment: int
+
+
 @dataclass(frozen=True)
 class Parameters:
     """Parameter layout of a kernel.
@@ -118,13 +132,13 @@ def parameters_of(descriptions: Sequence[Description]) -> Parameters:
     offsets, sizes, alignments, fields = [], [], [], []
     at = 0
     for index, description in enumerate(descriptions):
-        scalars, size, alignment = _laid_out(description, index, depth=0)
-        at = _round_up(at, alignment)
+        layout = _layout_of(description, index, depth=0)
+        at = _round_up(at, layout.alignment)
         offsets.append(at)
-        sizes.append(size)
-        alignments.append(alignment)
-        fields += [Field(at + offset, *scalar) for offset, scalar in scalars]
-        at += size
+        sizes.append(layout.size)
+        alignments.append(layout.alignment)
+        fields += [Field(at + offset, *scalar) for offset, scalar in layout.scalars]
+        at += layout.size
         if at > MOST_BYTES:
             raise ValueError(f"the parameters have more than {MOST_BYTES} bytes")
     return Parameters(
@@ -132,8 +146,8 @@ def parameters_of(descriptions: Sequence[Description]) -> Parameters:
     )
 
 
-def _laid_out(description: Description, index: int, depth: int) -> tuple[list[tuple[int, _Scalar]], int, int]:
-    """Return the scalars of a parameter or struct member with their offsets in it, its size and alignment, in bytes.
+def _layout_of(description: Description, index: int, depth: int) -> _Layout:
+    """Return the layout of a parameter or struct member; raise ValueError for a malformed description.
 
     Args:
         description: Its description.
@@ -141,23 +155,24 @@ def _laid_out(description: Description, index: int, depth: int) -> tuple[list[tu
         depth: Number of structs around it.
     """
     if isinstance(description, str):
-        scalar = _scalar(description, index)
-        return [(0, scalar)], scalar.size, scalar.size
+        scalar = _parse_scalar(description, index)
+        return _Layout([(0, scalar)], scalar.size, alignment=scalar.size)
     if not isinstance(description, (list, tuple)) or not description or depth == _MOST_NESTED:
         raise ValueError(
             f"parameter {index} is {description!r:.60}, expected {_FORMS}, or a list of these for a struct"
         )
-    fields: list[tuple[int, _Scalar]] = []
-    at, struct_alignment = 0, 1
-    for member in description:
-        scalars, size, alignment = _laid_out(member, index, depth + 1)
-        at, struct_alignment = _round_up(at, alignment), max(struct_alignment, alignment)
-        fields += [(at + offset, scalar) for offset, scalar in scalars]
-        at += size
-    return fields, _round_up(at, struct_alignment), struct_alignment
+    scalars: list[tuple[int, _Scalar]] = []
+    at, alignment = 0, 1
+    for member_description in description:
+        member = _layout_of(member_description, index, depth + 1)
+        at = _round_up(at, member.alignment)
+        alignment = max(alignment, member.alignment)
+        scalars += [(at + offset, scalar) for offset, scalar in member.scalars]
+        at += member.size
+    return _Layout(scalars, _round_up(at, alignment), alignment)
 
 
-def _scalar(text: str, index: int) -> _Scalar:
+def _parse_scalar(text: str, index: int) -> _Scalar:
     """Parse the description of a scalar, such as "constant(0) : i64"; raise ValueError if it is malformed.
 
     index: index of the parameter that it is in, for messages.

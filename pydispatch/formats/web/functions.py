@@ -90,10 +90,13 @@ class WebProgram(ProgramText):
                 constants[first + i] = {"function": function, "result": i, "bytes": constants[first + i]["bytes"]}
         return constants
 
-    def exports(self) -> list[tuple[int, int, int]]:
-        """Return for each export (kernel): the index of its executable, its index in that, and its number of 32-bit
-        constants."""
-        return [(x.executable, x.ordinal, x.constant_count) for x in self.table(Table.EXPORTS, ExportRecord)]
+    def exports(self) -> list[Json]:
+        """Return the exports (kernels) as JSON: the index of the executable, the index in that, and the number of
+        32-bit constants."""
+        return [
+            {"executable": export.executable, "ordinal": export.ordinal, "constants": export.constant_count}
+            for export in self.table(Table.EXPORTS, ExportRecord)
+        ]
 
     def executables(self) -> list[tuple[int | None, list[int | None]]]:
         """Return two kinds of functions of each executable, by their indices; None for no function.

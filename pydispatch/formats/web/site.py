@@ -87,7 +87,7 @@ def _files(artifact: Artifact) -> dict[str, bytes]:
     content = {
         "version": VERSION, "functions": functions, "constants": constants, "queries": program.queries(),
         "executables": executables,
-        "exports": [{"executable": e, "ordinal": o, "constants": n} for e, o, n in program.exports()],
+        "exports": program.exports(),
     }  # fmt: skip
     return {"program.json": _json(content), **contents}
 

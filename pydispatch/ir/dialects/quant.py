@@ -39,6 +39,15 @@ class Quantization(NamedTuple):
     zero_points: tuple[int, ...]
 
 
+class _Storage(NamedTuple):
+    """Type of the stored integers of a quantized type, and their range; see the attributes of `Quantization`."""
+
+    bits: int
+    signed: bool
+    low: int
+    high: int
+
+
 def _limits(bits: int, signed: bool) -> tuple[int, int]:
     """Return the smallest and the largest integer of `bits` bits, both inclusive."""
     return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
@@ -60,7 +69,7 @@ class UniformType(Data[Quantization], TypeAttribute):
     def parse_parameter(cls, parser: AttrParser) -> Quantization:
         """Parse `<storage:expressed, scales>`, `<storage:expressed:axis, {scales}>`, or blocks along several axes."""
         with parser.in_angle_brackets():
-            bits, signed, low, high = _parse_storage(parser)
+            storage = _parse_storage(parser)
             parser.parse_punctuation(":")
             expressed = parser.parse_type()
             axes: list[int] = []
@@ -77,10 +86,11 @@ class UniformType(Data[Quantization], TypeAttribute):
             shape, pairs = _parse_scales(parser)  # the shape is that of the nested braces, one level per axis
             if len(shape) != len(axes):
                 parser.raise_error(f"{len(axes)} axes need scales in as many braces", start, parser.pos)
-        scales, zero_points = (tuple(column) for column in zip(*pairs, strict=True)) if pairs else ((), ())
+        scales = tuple(scale for scale, _ in pairs)
+        zero_points = tuple(zero_point for _, zero_point in pairs)
         return Quantization(
-            bits=bits, signed=signed, low=low, high=high, expressed=expressed, axes=tuple(axes), blocks=tuple(blocks),
-            shape=shape, scales=scales, zero_points=zero_points,
+            bits=storage.bits, signed=storage.signed, low=storage.low, high=storage.high, expressed=expressed,
+            axes=tuple(axes), blocks=tuple(blocks), shape=shape, scales=scales, zero_points=zero_points,
         )  # fmt: skip
 
     def print_parameter(self, printer: Printer) -> None:
@@ -118,9 +128,8 @@ def _nested(shape: tuple[int, ...], texts: list[str]) -> str:
     return "{" + ", ".join(_nested(shape[1:], row) for row in rows) + "}"
 
 
-def _parse_storage(parser: AttrParser) -> tuple[int, bool, int, int]:
-    """Parse the storage type with its optional range, `u8<1:255>`; return (bits, whether they are signed, smallest
-    integer, largest integer)."""
+def _parse_storage(parser: AttrParser) -> _Storage:
+    """Parse the storage type with its optional range, `u8<1:255>`."""
     start = parser.pos
     word = parser.parse_identifier()
     if word[0] not in "iu" or not word[1:].isdecimal() or not 1 <= int(word[1:]) <= 32:
@@ -135,7 +144,7 @@ def _parse_storage(parser: AttrParser) -> tuple[int, bool, int, int]:
         if not low <= minimum < maximum <= high:
             parser.raise_error(f"the range {minimum}:{maximum} does not fit into {word}", start, parser.pos)
         low, high = minimum, maximum
-    return bits, signed, low, high
+    return _Storage(bits, signed, low, high)
 
 
 def _parse_block(parser: AttrParser, axes: list[int], blocks: list[int]) -> None:
