@@ -72,31 +72,34 @@ the last lane that may be read (of the first one for "up"). For "idx" the distan
 
 
 def _lane_above(lane: Any, distance: Any, segment: Any, limit: Any) -> tuple[Any, Any]:
-    """Return the source of shfl.up; see `SourceLanes`."""
+    """Return the source lane of shfl.up, lane - distance, and whether it is in range; see `SourceLanes`."""
     source = lane - distance
     return source, source >= _in_segment(lane, limit, segment)
 
 
 def _lane_below(lane: Any, distance: Any, segment: Any, limit: Any) -> tuple[Any, Any]:
-    """Return the source of shfl.down; see `SourceLanes`."""
+    """Return the source lane of shfl.down, lane + distance, and whether it is in range; see `SourceLanes`."""
     source = lane + distance
     return source, source <= _in_segment(lane, limit, segment)
 
 
 def _lane_across(lane: Any, distance: Any, segment: Any, limit: Any) -> tuple[Any, Any]:
-    """Return the source of shfl.bfly; see `SourceLanes`."""
+    """Return the source lane of shfl.bfly, lane XOR distance, and whether it is in range; see `SourceLanes`."""
     source = lane ^ distance
     return source, source <= _in_segment(lane, limit, segment)
 
 
 def _lane_at(lane: Any, index: Any, segment: Any, limit: Any) -> tuple[Any, Any]:
-    """Return the source of shfl.idx; see `SourceLanes`."""
+    """Return the source lane of shfl.idx, `index` in the segment, and whether it is in range; see `SourceLanes`."""
     source = _in_segment(lane, index, segment)
     return source, source <= _in_segment(lane, limit, segment)
 
 
 def _in_segment(lane: Any, index: Any, segment: Any) -> Any:
-    """Return the lane at an index in the segment of a lane."""
+    """Return the lane at an index in the segment of a lane.
+
+    segment: the bits of a lane that name its segment, 0 to 31; its other bits are the index.
+    """
     return (lane & segment) | (index & ~segment)
 
 

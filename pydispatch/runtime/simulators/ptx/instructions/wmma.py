@@ -59,7 +59,7 @@ def _shape_and_types(builder: FunctionBuilder, instruction: Instruction) -> tupl
 
 
 def _size(operand: str, shape: tuple[int, int, int]) -> tuple[int, int]:
-    """Return the rows and columns of matrix a, b, c or d."""
+    """Return the rows and columns of matrix a, b, c or d of the product d = a * b + c with the shape (m, n, k)."""
     m, n, k = shape
     return {"a": (m, k), "b": (k, n), "c": (m, n), "d": (m, n)}[operand]
 
