@@ -67,6 +67,7 @@ def _record_failures(function: FuncOp, position: int, asserts: list[AssertOp]) -
         position: Index of the binding among the arguments of the function, after those of the dispatch's operands.
         asserts: All assertions of the function; they are numbered from 1 in this order.
     """
+    # The binding, whose only element is the number.
     block = function.body.blocks[0]
     binding = block.insert_arg(stream.BindingType(), position)
     function.update_function_type()
@@ -75,7 +76,8 @@ def _record_failures(function: FuncOp, position: int, asserts: list[AssertOp]) -
     first = block.first_op
     assert first is not None
     block.insert_ops_before([zero, flag], first)
-    for code_value, op in enumerate(asserts, 1):  # 0 is: no assertion has failed
+    # In place of each assertion, a branch that records its number if it fails. 0 is: no assertion has failed.
+    for code_value, op in enumerate(asserts, 1):
         true, code = arith.ConstantOp(IntegerAttr(1, i1)), arith.ConstantOp(IntegerAttr(code_value, i32))
         fails = arith.XOrIOp(op.operands[0], true.result)
         record = memref.AtomicRMWOp(

@@ -163,37 +163,7 @@ class Outline:
         """Move the group into a new function, and return it; its arguments are tensors, scalars and sizes."""
         types = [*(v.type for v in (*self.tensors, *self.scalars)), *(IndexType() for _ in self.size_arguments)]
         body = Block(arg_types=types)
-        mapping: dict[SSAValue, SSAValue] = {}
-        sizes: dict[Term, SSAValue] = dict(
-            zip(self.size_arguments, body.args[len(self.tensors) + len(self.scalars) :], strict=True)
-        )
-        location = self.group[0]  # the operation whose source location the emitted ones get
-
-        def put(op: Operation) -> SSAValue:
-            """Append an operation to the function, and return its result."""
-            set_location(op, location)
-            body.add_op(op)
-            return op.results[0]
-
-        def size(term: Term) -> SSAValue:
-            """Return a size as a value of the function: an argument, or a constant that is appended on first use."""
-            if isinstance(term, int) and term not in sizes:
-                sizes[term] = put(arith.ConstantOp.from_int_and_width(term, IndexType()))
-            return sizes[term]
-
-        # Map host values to the arguments, tensors with their dynamic sizes, and indices to sizes.
-        for value, argument in zip((*self.tensors, *self.scalars), body.args, strict=False):
-            argument.name_hint = value.name_hint
-            mapping[value] = argument
-        for tensor in self.tensors:
-            if self.dims[tensor]:
-                dims = [size(t) for t in self.dims[tensor]]
-                mapping[tensor] = put(
-                    tensors.DispatchTieShapeOp(operands=[mapping[tensor], dims], result_types=[tensor.type])
-                )
-        for value, term in self.term_of_index.items():
-            mapping[value] = size(term)
-        # Move the operations of the group, which read the mapped values.
+        mapping = self._map_to_arguments(body)
         for op in self.group:
             op.detach()
             for inner in walk(op):
@@ -209,6 +179,41 @@ class Outline:
         if self.grid is not None:
             function.attributes[GRID] = UnitAttr()
         return function
+
+    def _map_to_arguments(self, body: Block) -> dict[SSAValue, SSAValue]:
+        """Map values of the host that the group reads to those of the function with the empty body `body`.
+
+        Operations that give tensors their dynamic sizes, and constants for static sizes, are appended to `body`.
+        """
+        location = self.group[0]  # the operation whose source location the emitted ones get
+        first_size = len(self.tensors) + len(self.scalars)
+        sizes: dict[Term, SSAValue] = dict(zip(self.size_arguments, body.args[first_size:], strict=True))
+
+        def put(op: Operation) -> SSAValue:
+            """Append an operation to the function, and return its result."""
+            set_location(op, location)
+            body.add_op(op)
+            return op.results[0]
+
+        def size(term: Term) -> SSAValue:
+            """Return a size as a value of the function: an argument, or a constant that is appended on first use."""
+            if isinstance(term, int) and term not in sizes:
+                sizes[term] = put(arith.ConstantOp.from_int_and_width(term, IndexType()))
+            return sizes[term]
+
+        mapping: dict[SSAValue, SSAValue] = {}
+        for value, argument in zip((*self.tensors, *self.scalars), body.args, strict=False):
+            argument.name_hint = value.name_hint
+            mapping[value] = argument
+        for tensor in self.tensors:
+            if self.dims[tensor]:
+                dims = [size(t) for t in self.dims[tensor]]
+                mapping[tensor] = put(
+                    tensors.DispatchTieShapeOp(operands=[mapping[tensor], dims], result_types=[tensor.type])
+                )
+        for value, term in self.term_of_index.items():
+            mapping[value] = size(term)
+        return mapping
 
     def _host_values(self) -> _HostValues:
         """Emit the sizes that the dispatch passes before the last operation of the group, where it is inserted."""

@@ -98,6 +98,7 @@ def _combine_in_array(
     arrays = [_scratch(workgroup, (index, parity), value.type, count) for index, value in enumerate(values)]
     keys = {array.owner for array in arrays}  # the keys of their storage, see hazards.py
     workgroup.write_scratch(loop, set(keys))  # inserts a barrier if the memory may still be read
+    # Each invocation, or lane 0 of each warp, stores its partial results.
     writer = build
     if position is None:
         is_first_of_warp, position = _warp_position(build, workgroup.invocation(), workgroup.machine.warp)
@@ -106,15 +107,14 @@ def _combine_in_array(
         _store_partial(writer, value, array, position)
     if writer is not build:
         writer.end()
+    # After a barrier, every invocation loads and combines all of them.
     workgroup.barrier(build)
     results: list[SSAValue] = []
-    for index, array in enumerate(arrays):
-        type_ = values[index].type
-        parts = [_load_partial(build, array, n, type_) for n in range(count)]
-        value = parts[0]
-        for part in parts[1:]:
-            value = combined(build, ops[index], value, part)
-        results.append(value)
+    for op, value, array in zip(ops, values, arrays, strict=True):
+        total, *others = [_load_partial(build, array, n, value.type) for n in range(count)]
+        for other in others:
+            total = combined(build, op, total, other)
+        results.append(total)
     workgroup.hazards.record(Accesses(reads=set(keys)), by=SEVERAL_INVOCATIONS)
     return results
 

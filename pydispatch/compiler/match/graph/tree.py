@@ -95,9 +95,9 @@ class Tree(Generic[T]):
         children: Sequence[SSAValue | Node] = node.children
         earlier_count = len(matches)
         for order in (children, children[::-1]) if node.commutative else (children,):
-            into = later
-            for operand in reversed(order):
-                into = (operand, into)
-            self._walk(inner, into, view, matches)
+            operands_and_later = later
+            for operand in reversed(order):  # put before the list, the last one first
+                operands_and_later = (operand, operands_and_later)
+            self._walk(inner, operands_and_later, view, matches)
         if node.commutative and len(matches) > earlier_count + 1:  # both orders may lead to the same items
             matches[earlier_count:] = list({id(item): item for item in matches[earlier_count:]}.values())

@@ -34,25 +34,16 @@ def library(
         pages: For each export, the local memory that its code reserves, in units of 4096 bytes.
         functions: For each export, the symbol of its function, without sigil and quotes.
     """
-    # The header: version, name, and two unused fields.
     header = "@pyd.header"
     yield _string("@pyd.name", executable)
-    fields = f"{{ i32 {VERSION}, ptr @pyd.name, i32 0, i32 0 }}"
+    fields = f"{{ i32 {VERSION}, ptr @pyd.name, i32 0, i32 0 }}"  # the last two members are unused
     yield header, f"{header} = private constant {{ i32, ptr, i32, i32 }} {fields}"
-    # The names of imports; the names, functions and attributes of exports.
-    symbols = [f"@pyd.import.{index}" for index in range(len(imports))]
-    for name, entry in zip(symbols, imports, strict=True):
-        yield _string(name, entry.marked_symbol)
-    yield _table("@pyd.imports", symbols)
-    names = [f"@pyd.export.{index}" for index in range(len(exports))]
-    for name, export in zip(names, exports, strict=True):
-        yield _string(name, export.name)
-    yield _table("@pyd.names", names)
+    yield from _names("@pyd.imports", "@pyd.import", [entry.marked_symbol for entry in imports])
+    yield from _names("@pyd.names", "@pyd.export", [export.name for export in exports])
     yield _table("@pyd.functions", [f"@{quoted(function)}" for function in functions])
     rows = ", ".join(f"{ATTRS} {_attrs(export, own)}" for export, own in zip(exports, pages, strict=True))
     yield "@pyd.attrs", f"@pyd.attrs = private constant [{len(exports)} x {ATTRS}] [{rows}]"
-    # The library, with null for optional tables, and its query function, which returns null for an older caller.
-    null = "ptr", "null"
+    null = "ptr", "null"  # optional tables that this compiler does not write
     export_table = _struct(
         count=("i32", len(exports)), ptrs=("ptr", "@pyd.functions"), attrs=("ptr", "@pyd.attrs"), params=null,
         occupancy=null, names=("ptr", "@pyd.names"), tags=null, parameter_names=null, source_locations=null,
@@ -66,14 +57,23 @@ def library(
         sources=("{ i32, ptr }", "zeroinitializer"),
     )
     yield "@pyd.library", f"@pyd.library = private constant {type_} {value}"
-    yield (
-        QUERY_SYMBOL,
-        (
-            f"define ptr @{QUERY_SYMBOL}(i32 %max_version, ptr %environment) #0 {{\n"
-            f"  %known = icmp uge i32 %max_version, {VERSION}\n"
-            f"  %library = select i1 %known, ptr @pyd.library, ptr null\n  ret ptr %library\n}}\n"
-        ),
+    yield QUERY_SYMBOL, _query_function()
+
+
+def _query_function() -> str:
+    """Return the definition of the query function, which returns the library, or null to a caller of an older ABI."""
+    return (
+        f"define ptr @{QUERY_SYMBOL}(i32 %max_version, ptr %environment) #0 {{\n"
+        f"  %known = icmp uge i32 %max_version, {VERSION}\n"
+        f"  %library = select i1 %known, ptr @pyd.library, ptr null\n  ret ptr %library\n}}\n"
     )
+
+
+def _names(table: str, prefix: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the globals of a table of C strings: the strings `prefix`.0, `prefix`.1, ..., then the table itself."""
+    symbols = [f"{prefix}.{index}" for index in range(len(texts))]
+    yield from map(_string, symbols, texts)
+    yield _table(table, symbols)
 
 
 def _attrs(export: Export, pages: int) -> str:

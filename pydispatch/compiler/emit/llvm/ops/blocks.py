@@ -228,16 +228,16 @@ def loop_over_k(
     # A size may be static in one operand only.
     sizes = [x if isinstance(x, int) else y for x, y in zip(lhs.sizes[1 : dims + 1], rhs.sizes[:dims], strict=True)]
 
-    def level(indices: tuple[Index, ...], values: list[str]) -> list[str]:
+    def emit_loop(indices: tuple[Index, ...], values: list[str]) -> list[str]:
         """Emit the loop over the dimension of K after those of `indices`, and return the carried values after it."""
         size = sizes[len(indices)]
         if len(indices) == dims - 1:
             return run_steps(
                 emitter, size, types, values, unrolling(len(types)), lambda k, inner: step((*indices, k), inner)
             )
-        return run_steps(emitter, size, types, values, unroll=1, step=lambda i, inner: level((*indices, i), inner))
+        return run_steps(emitter, size, types, values, unroll=1, step=lambda i, inner: emit_loop((*indices, i), inner))
 
-    return level((), initial)
+    return emit_loop((), initial)
 
 
 def unrolling(independent: int) -> int:
