@@ -116,31 +116,197 @@ def preprocess(data: bytes, where: str, *, defines: Sequence[str] = (), include_
     for define in defines:
         name, _, value = define.partition("=")
         state.macros[name] = value
-    return "\n".join(_lines(text, where, state)).encode()
+    return "\n".join(_FilePreprocessor(where, state).lines(text)).encode()
 
 
-def _lines(text: str, where: str, state: _State) -> Iterator[str]:
-    """Yield the lines of a file, with comments and directives removed and macros expanded.
+class _FilePreprocessor:
+    """Preprocessor of one file: `lines` is called once with its text.
 
-    A directive that backslashes continue over several lines becomes as many lines, so that lines keep their numbers.
+    Attributes:
+        where: The file in messages; its folder is searched first for includes.
+        state: Macros and files of the module; they are updated.
+        branches: Open conditions, outermost first.
+        line: Number of the line that is being read, from 1.
     """
-    branches: list[_Branch] = []
-    joined, continuation_count = "", 0  # the lines so far of a directive that is continued, and their number
-    for line_number, line in enumerate(_without_comments(text).split("\n"), 1):
-        line = joined + line.rstrip("\r")
-        location = f"{where}:{line_number}"
-        if line.endswith("\\") and _DIRECTIVE.match(line):
-            joined, continuation_count = f"{line[:-1]} ", continuation_count + 1
-            continue
-        joined = ""
-        if (match := _DIRECTIVE.match(line)) is not None:
-            yield _directive(match[1], match[2].strip(), location, where, branches, state)
-        else:
-            yield _expanded(line, location, state) if _is_active(branches) else ""
-        yield from [""] * continuation_count
-        continuation_count = 0
-    if branches:
-        raise ArtifactError(f"{where}:{branches[-1].line}: a condition without #endif")
+
+    def __init__(self, where: str, state: _State) -> None:
+        """Begin before the first line."""
+        self.where, self.state = where, state
+        self.branches: list[_Branch] = []
+        self.line = 0
+
+    @property
+    def location(self) -> str:
+        """Return the file and the line that is being read, for messages."""
+        return f"{self.where}:{self.line}"
+
+    def lines(self, text: str) -> Iterator[str]:
+        """Yield the lines of the file, with comments and directives removed and macros expanded.
+
+        A directive that backslashes continue over several lines becomes as many lines, so that lines keep their
+        numbers.
+        """
+        joined, continuation_count = "", 0  # the lines so far of a directive that is continued, and their number
+        for line_number, line in enumerate(_without_comments(text).split("\n"), 1):
+            self.line = line_number
+            line = joined + line.rstrip("\r")
+            if line.endswith("\\") and _DIRECTIVE.match(line):
+                joined, continuation_count = f"{line[:-1]} ", continuation_count + 1
+                continue
+            joined = ""
+            if (match := _DIRECTIVE.match(line)) is not None:
+                yield self._execute(match[1], match[2].strip())
+            else:
+                yield self._expanded(line) if self._is_active() else ""
+            yield from [""] * continuation_count
+            continuation_count = 0
+        if self.branches:
+            raise ArtifactError(f"{self.where}:{self.branches[-1].line}: a condition without #endif")
+
+    def _is_active(self) -> bool:
+        """Return whether text inside of the open conditions is retained: the current branch of each is active."""
+        return not self.branches or self.branches[-1].is_active
+
+    def _error(self, problem: str) -> ArtifactError:
+        """Return an error at the line that is being read."""
+        return ArtifactError(f"{self.location}: {problem}")
+
+    def _execute(self, name: str, rest: str) -> str:
+        """Execute a directive, and return the text that replaces it: an included file, else "".
+
+        `name` is the word after `#`, and `rest` the text after it.
+        """
+        is_active = self._is_active()
+        if name in ("if", "ifdef", "ifndef"):
+            is_true = is_active and self._condition(name, rest)
+            self.branches.append(_Branch(self.line, is_outer_active=is_active, is_active=is_true, is_taken=is_true))
+        elif name in ("elif", "else", "endif"):
+            if not self.branches:
+                raise self._error(f"#{name} without #if")
+            self._enter_next_branch(name, rest)
+        elif not is_active:
+            return ""
+        elif name == "define":
+            self._define(rest)
+        elif name == "undef":
+            self.state.macros.pop(rest, None)
+        elif name == "include":
+            return self._included(rest)
+        elif name == "error":
+            raise self._error(f"#error {rest}")
+        elif name:
+            raise self._error(
+                f"#{name} is no directive of WGSL; known are #define, #undef, #if, #ifdef, #ifndef, #elif, #else, "
+                "#endif, #include and #error"
+            )
+        return ""
+
+    def _enter_next_branch(self, name: str, rest: str) -> None:
+        """Execute an #elif, #else or #endif of the innermost open condition. `rest` is the condition of an #elif."""
+        branch = self.branches[-1]
+        if name == "endif":
+            self.branches.pop()
+            return
+        if branch.has_else:
+            raise self._error(f"#{name} after the #else of the condition of line {branch.line}")
+        branch.has_else = name == "else"
+        may_follow = branch.is_outer_active and not branch.is_taken
+        branch.is_active = may_follow and (name == "else" or self._condition("if", rest))
+        branch.is_taken |= branch.is_active
+
+    def _condition(self, name: str, rest: str) -> bool:
+        """Return whether the condition of an #if, #ifdef or #ifndef is true. `rest` is the text after the directive."""
+        if name == "if":
+            text = _DEFINED.sub(lambda match: str(int((match[1] or match[2]) in self.state.macros)), rest)
+            # A macro without a value counts as 1: `#define FAST` makes `#if FAST` true.
+            return holds(self._expanded(text, empty="1"), self.location)
+        if not re.fullmatch(r"[^\W\d]\w*", rest):
+            raise self._error(f"#{name} needs the name of a macro, got '{rest}'")
+        return (rest in self.state.macros) == (name == "ifdef")
+
+    def _define(self, rest: str) -> None:
+        """Execute a #define. `rest` is the text after it: a name, and a value if the macro has one."""
+        match = _DEFINE.match(rest)
+        if match is None:
+            raise self._error(f"#define needs the name of a macro, got '{rest}'")
+        name, bracket, value = match.groups()
+        if bracket:
+            raise self._error(f"macro '{name}' has parameters; write a function of WGSL instead")
+        if value and not value[0].isspace():
+            raise self._error(f"a space is missing after the name of macro '{name}'")
+        self.state.macros[name] = value.strip()
+
+    def _expanded(self, text: str, hidden: frozenset[str] = frozenset(), empty: str = "") -> str:
+        """Expand the macros in a text, and those in their values.
+
+        Args:
+            text: The text.
+            hidden: Macros that are being expanded, which are not expanded again, as in C.
+            empty: Expansion of macros without a value.
+        """
+        parts, at = [], 0
+        for match in _WORD.finditer(text):
+            word = match.group()
+            value = None if word in hidden else self.state.macros.get(word)
+            if value is None:
+                continue
+            if len(hidden) == MAX_MACROS:
+                raise self._error(
+                    f"macro '{word}' is nested in {MAX_MACROS} other macros; shorten the chain of definitions"
+                )
+            value = self._expanded(value, hidden | {word}, empty) if value else empty
+            # One more than it has: expansions of empty macros take time as well.
+            self.state.charge_budget(len(value) + 1, self.location, f"macro '{word}'", "use shorter macros")
+            parts += [text[at : match.start()], value]
+            at = match.end()
+        return "".join([*parts, text[at:]]) if parts else text
+
+    def _included(self, rest: str) -> str:
+        """Return an included file, preprocessed and joined into one line.
+
+        `rest` is the text after `#include`: a file name in quotes.
+        """
+        match = _INCLUDE.match(rest)
+        if match is None:
+            raise self._error(f'#include needs the name of a file, such as #include "common.wgsl"; got {rest}')
+        folders = [Path(self.where).parent, *self.state.folders]
+        path = self._find(match[1], folders)
+        if path is not None:
+            return self._included_text(path)
+        shown = ", ".join(str(folder) for folder in folders)
+        raise self._error(f"'{match[1]}' was not found in {shown}; name its folder in include_dirs")
+
+    def _find(self, name: str, folders: Sequence[Path]) -> Path | None:
+        """Return the first path of the included file `name` in folders that exists, or None."""
+        for path in dict.fromkeys(folder / name for folder in folders):
+            try:
+                exists = path.is_file()
+            except OSError as error:
+                raise self._error(
+                    f"'{name}' cannot be looked up in {path.parent}: {error.strerror}; include a file whose name is "
+                    "valid, from folders that can be read"
+                ) from None
+            if exists:
+                return path
+            files.record_accesses(missed=[str(path)])  # a cached result is invalid once the file exists
+        return None
+
+    def _included_text(self, path: Path) -> str:
+        """Return the text of an included file, preprocessed and joined into one line."""
+        state = self.state
+        if str(path) in state.including or len(state.including) == MAX_INCLUDES:
+            raise self._error(f"{path} includes itself, or includes are {MAX_INCLUDES} deep")
+        try:
+            text = decode(files.read(path), str(path))
+        except SystemError_ as error:
+            raise self._error(str(error)) from None
+        remedy = "include each file once, with #ifndef around its text"
+        state.charge_budget(len(text) + INCLUDE_CHARACTERS, self.location, f"the include of {path}", remedy)
+        state.including.append(str(path))
+        lines = _FilePreprocessor(str(path), state).lines(text)
+        joined = " ".join(filter(None, map(str.strip, lines)))
+        state.including.pop()
+        return joined
 
 
 def _without_comments(text: str) -> str:
@@ -153,165 +319,3 @@ def _without_comments(text: str) -> str:
         depth += (match.group() == "/*") - (match.group() == "*/")
         at = match.end()
     return "".join([*parts, "\n" * text.count("\n", at) if depth else text[at:]])
-
-
-def _is_active(branches: list[_Branch]) -> bool:
-    """Return whether text inside of these open conditions is retained: the current branch of each is active."""
-    return not branches or branches[-1].is_active
-
-
-def _directive(name: str, rest: str, location: str, where: str, branches: list[_Branch], state: _State) -> str:
-    """Execute a directive, and return the text that replaces it: an included file, else "".
-
-    Args:
-        name: Word after `#`.
-        rest: Text after it.
-        location: File and line, `file:line`.
-        where: File; its folder is searched first for includes.
-        branches: Open conditions, outermost first; they are updated.
-        state: Macros and files of the module; they are updated.
-    """
-    active = _is_active(branches)
-    if name in ("if", "ifdef", "ifndef"):
-        line = int(location.rpartition(":")[2])
-        is_true = active and _condition(name, rest, location, state)
-        branches.append(_Branch(line, is_outer_active=active, is_active=is_true, is_taken=is_true))
-    elif name in ("elif", "else", "endif"):
-        if not branches:
-            raise ArtifactError(f"{location}: #{name} without #if")
-        _next_branch(name, rest, location, branches, state)
-    elif not active:
-        return ""
-    elif name == "define":
-        _define(rest, location, state)
-    elif name == "undef":
-        state.macros.pop(rest, None)
-    elif name == "include":
-        return _included(rest, location, where, state)
-    elif name == "error":
-        raise ArtifactError(f"{location}: #error {rest}")
-    elif name:
-        raise ArtifactError(
-            f"{location}: #{name} is no directive of WGSL; known are #define, #undef, #if, #ifdef, #ifndef, #elif, "
-            "#else, #endif, #include and #error"
-        )
-    return ""
-
-
-def _next_branch(name: str, rest: str, location: str, branches: list[_Branch], state: _State) -> None:
-    """Execute an #elif, #else or #endif of the innermost open condition. `rest` is the condition of an #elif."""
-    branch = branches[-1]
-    if name == "endif":
-        branches.pop()
-        return
-    if branch.has_else:
-        raise ArtifactError(f"{location}: #{name} after the #else of the condition of line {branch.line}")
-    branch.has_else = name == "else"
-    may_follow = branch.is_outer_active and not branch.is_taken
-    branch.is_active = may_follow and (name == "else" or _condition("if", rest, location, state))
-    branch.is_taken |= branch.is_active
-
-
-def _condition(name: str, rest: str, location: str, state: _State) -> bool:
-    """Return whether the condition of an #if, #ifdef or #ifndef is true. `rest` is the text after the directive."""
-    if name == "if":
-        text = _DEFINED.sub(lambda match: str(int((match[1] or match[2]) in state.macros)), rest)
-        # A macro without a value counts as 1: `#define FAST` makes `#if FAST` true.
-        return holds(_expanded(text, location, state, empty="1"), location)
-    if not re.fullmatch(r"[^\W\d]\w*", rest):
-        raise ArtifactError(f"{location}: #{name} needs the name of a macro, got '{rest}'")
-    return (rest in state.macros) == (name == "ifdef")
-
-
-def _define(rest: str, location: str, state: _State) -> None:
-    """Execute a #define. `rest` is the text after it: a name, and a value if the macro has one."""
-    match = _DEFINE.match(rest)
-    if match is None:
-        raise ArtifactError(f"{location}: #define needs the name of a macro, got '{rest}'")
-    name, bracket, value = match.groups()
-    if bracket:
-        raise ArtifactError(f"{location}: macro '{name}' has parameters; write a function of WGSL instead")
-    if value and not value[0].isspace():
-        raise ArtifactError(f"{location}: a space is missing after the name of macro '{name}'")
-    state.macros[name] = value.strip()
-
-
-def _expanded(text: str, location: str, state: _State, hidden: frozenset[str] = frozenset(), empty: str = "") -> str:
-    """Expand the macros in a text, and those in their values.
-
-    Args:
-        text: The text.
-        location: File and line for messages.
-        state: The preprocessor state.
-        hidden: Macros that are being expanded, which are not expanded again, as in C.
-        empty: Expansion of macros without a value.
-    """
-    parts, at = [], 0
-    for match in _WORD.finditer(text):
-        word = match.group()
-        value = None if word in hidden else state.macros.get(word)
-        if value is None:
-            continue
-        if len(hidden) == MAX_MACROS:
-            chain = f"macro '{word}' is nested in {MAX_MACROS} other macros"
-            raise ArtifactError(f"{location}: {chain}; shorten the chain of definitions")
-        value = _expanded(value, location, state, hidden | {word}, empty) if value else empty
-        # One more than it has: expansions of empty macros take time as well.
-        state.charge_budget(len(value) + 1, location, f"macro '{word}'", "use shorter macros")
-        parts += [text[at : match.start()], value]
-        at = match.end()
-    return "".join([*parts, text[at:]]) if parts else text
-
-
-def _included(rest: str, location: str, including_file: str, state: _State) -> str:
-    """Return an included file, preprocessed and joined into one line.
-
-    Args:
-        rest: Text after `#include`: a file name in quotes.
-        location: File and line for messages.
-        including_file: File that has the directive; its folder is searched first.
-        state: Macros and files of the module; they are updated.
-    """
-    match = _INCLUDE.match(rest)
-    if match is None:
-        raise ArtifactError(
-            f'{location}: #include needs the name of a file, such as #include "common.wgsl"; got {rest}'
-        )
-    folders = [Path(including_file).parent, *state.folders]
-    path = _find(match[1], folders, location)
-    if path is not None:
-        return _included_text(path, location, state)
-    shown = ", ".join(str(folder) for folder in folders)
-    raise ArtifactError(f"{location}: '{match[1]}' was not found in {shown}; name its folder in include_dirs")
-
-
-def _find(name: str, folders: Sequence[Path], location: str) -> Path | None:
-    """Return the first path of the included file `name` in folders that exists, or None; `location` is for messages."""
-    for path in dict.fromkeys(folder / name for folder in folders):
-        try:
-            exists = path.is_file()
-        except OSError as error:
-            raise ArtifactError(
-                f"{location}: '{name}' cannot be looked up in {path.parent}: {error.strerror}; include a file "
-                "whose name is valid, from folders that can be read"
-            ) from None
-        if exists:
-            return path
-        files.record_accesses(missed=[str(path)])  # a cached result is invalid once the file exists
-    return None
-
-
-def _included_text(path: Path, location: str, state: _State) -> str:
-    """Return the text of an included file, preprocessed and joined into one line; `location` is for messages."""
-    if str(path) in state.including or len(state.including) == MAX_INCLUDES:
-        raise ArtifactError(f"{location}: {path} includes itself, or includes are {MAX_INCLUDES} deep")
-    try:
-        text = decode(files.read(path), str(path))
-    except SystemError_ as error:
-        raise ArtifactError(f"{location}: {error}") from None
-    remedy = "include each file once, with #ifndef around its text"
-    state.charge_budget(len(text) + INCLUDE_CHARACTERS, location, f"the include of {path}", remedy)
-    state.including.append(str(path))
-    line = " ".join(filter(None, map(str.strip, _lines(text, str(path), state))))
-    state.including.pop()
-    return line
