@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pydispatch.formats.elf.reader import SHT_RELA, ElfError, ElfFile, ElfSection
+from pydispatch.formats.elf.reader import RELOCATION, SHT_RELA, ElfError, ElfFile, ElfSection
 
 MAX_SECTION_BYTES = 4 << 20
 """Size of the largest debug section that is read; those of kernels have a few thousand bytes."""
@@ -229,7 +229,8 @@ class _DwarfReader:
         Only addends are stored: they are offsets into other debug sections, whose addresses are 0.
         """
         table = bytes(self._file.content(relocations))
-        for offset, info, addend in struct.iter_unpack("<QQq", table[: len(table) // 24 * 24]):
+        whole = len(table) // RELOCATION.size * RELOCATION.size  # without an incomplete record at the end
+        for offset, info, addend in RELOCATION.iter_unpack(table[:whole]):
             if info & 0xFFFFFFFF in _ABSOLUTE.get(self._file.machine, ()) and offset + 4 <= len(content):
                 struct.pack_into("<I", content, offset, addend & 0xFFFFFFFF)
 

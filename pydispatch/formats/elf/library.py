@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pydispatch.formats.elf.reader import DT_RELA, DT_RELASZ, PF_EXEC, ElfError, ElfFile
+from pydispatch.formats.elf.reader import DT_RELA, DT_RELASZ, PF_EXEC, RELOCATION, ElfError, ElfFile
 
 VERSION = 6
 """Version of the library format that is read: IREE's executable libraries 0.6."""
@@ -24,6 +24,8 @@ _NAME = 8
 """Offset in the library header of the pointer to the library's name."""
 _COUNT, _PTRS, _ATTRS, _NAMES = 24, 32, 40, 64
 """Offsets in the library structure: number of exports; pointers to the tables of code, attributes and names."""
+_LIBRARY_BYTES, _ATTRIBUTES_BYTES, _POINTER_BYTES = 128, 64, 8
+"""Sizes of the library structure, of the attributes of an export, and of an entry in the tables of code and names."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,10 @@ class _Image:
         table, size = self.file.tag(DT_RELA), self.file.tag(DT_RELASZ)
         if table is None or size is None:
             return
-        for i in range(min(size // 24, _MAX_RELOCATIONS)):  # Elf64_Rela: offset, type and symbol, addend
-            offset, kind, value = struct.unpack("<QQq", self.read(table + 24 * i, 24))
+        for i in range(min(size // RELOCATION.size, _MAX_RELOCATIONS)):
+            address, kind, target = RELOCATION.unpack(self.read(table + RELOCATION.size * i, RELOCATION.size))
             if kind == _RELATIVE.get(self.file.machine):
-                self.pointers[offset] = value
+                self.pointers[address] = target
 
     def read(self, address: int, size: int) -> memoryview:
         """Return `size` bytes at an address."""
@@ -118,15 +120,16 @@ def _read_library(image: _Image, address: int) -> LibraryFacts:
     header = pointers[address]
     (version,) = struct.unpack("<I", image.read(header, 4))
     (count,) = struct.unpack("<I", image.read(address + _COUNT, 4))
-    image.read(address, 128)  # raises unless the whole structure is in the file
+    image.read(address, _LIBRARY_BYTES)  # raises unless the whole structure is in the file
     if version != VERSION or not 0 < count <= _MAX_EXPORTS:
         raise ElfError("no library")
+    code_table, attribute_table, name_table = (pointers[address + field] for field in (_PTRS, _ATTRS, _NAMES))
     exports = []
     for i in range(count):
-        if not image.executable(pointers[pointers[address + _PTRS] + 8 * i]):
+        if not image.executable(pointers[code_table + _POINTER_BYTES * i]):
             raise ElfError("no code")
-        attributes = image.read(pointers[address + _ATTRS] + 64 * i, 64)
+        attributes = image.read(attribute_table + _ATTRIBUTES_BYTES * i, _ATTRIBUTES_BYTES)
         memory_pages, constants, bindings = struct.unpack_from("<HBB", attributes, 8)  # after 8 bytes of flags
-        name = image.text(pointers[pointers[address + _NAMES] + 8 * i])
+        name = image.text(pointers[name_table + _POINTER_BYTES * i])
         exports.append(ExportFacts(name, constants, bindings, _PAGE_BYTES * memory_pages))
     return LibraryFacts(image.text(pointers[header + _NAME]), tuple(exports))

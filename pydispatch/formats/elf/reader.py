@@ -41,6 +41,10 @@ _MAX_DYNAMIC = 4096  # entries of the dynamic segment that are read
 _MAX_NAME = 4096  # bytes of a name
 _EXTENDED = 0xFFFF
 """Instead of a section's index in the file header: the index is too large, and is in the header of section 0."""
+_SECTION_HEADER_BYTES, _PROGRAM_HEADER_BYTES, _SYMBOL_BYTES, _DYNAMIC_ENTRY_BYTES = 64, 56, 24, 16
+"""Sizes of the records of 64-bit ELF files."""
+RELOCATION = struct.Struct("<QQq")
+"""Relocation with an addend (Elf64_Rela): offset or address, type and symbol, addend."""
 
 
 class ElfError(ValueError):
@@ -209,8 +213,10 @@ class ElfFile:
             first = self._read_section(0)
             self._section_count = count or first.size
             self._names = first.link if names == _EXTENDED else names
-        if self._sections_at and header.section_bytes not in (0, 64):
-            raise ElfError(f"its section headers have {header.section_bytes} bytes each, expected 64")
+        if self._sections_at and header.section_bytes not in (0, _SECTION_HEADER_BYTES):
+            raise ElfError(
+                f"its section headers have {header.section_bytes} bytes each, expected {_SECTION_HEADER_BYTES}"
+            )
 
     # -- bytes
 
@@ -238,14 +244,15 @@ class ElfFile:
 
     def _read_section(self, index: int) -> ElfSection:
         """Read a section header."""
-        return ElfSection(*self.unpack("IIQQQQIIQQ", self._sections_at + 64 * index, f"section header {index}"))
+        offset = self._sections_at + _SECTION_HEADER_BYTES * index
+        return ElfSection(*self.unpack("IIQQQQIIQQ", offset, f"section header {index}"))
 
     @cached_property
     def sections(self) -> list[ElfSection]:
         """Return the section headers, in order; none if the file has no table of them."""
         if self._sections_at == 0:
             return []
-        self.part(self._sections_at, 64 * self._section_count, "table of sections")
+        self.part(self._sections_at, _SECTION_HEADER_BYTES * self._section_count, "table of sections")
         return [self._read_section(index) for index in range(self._section_count)]
 
     def name(self, section: ElfSection) -> str:
@@ -272,7 +279,8 @@ class ElfFile:
         for section in self.sections:
             if section.kind == kind:
                 names = self._linked(section.link)
-                yield from self._symbols(section.offset, section.size // 24, names.offset, names.offset + names.size)
+                count = section.size // _SYMBOL_BYTES
+                yield from self._symbols(section.offset, count, names.offset, names.offset + names.size)
 
     def _symbols(self, offset: int, count: int, names: int, names_end: int) -> Iterator[ElfSymbol]:
         """Yield the symbols of a table without its null entry.
@@ -284,8 +292,8 @@ class ElfFile:
         """
         if count > _MAX_SYMBOLS:
             raise ElfError(f"it has {count} symbols; at most {_MAX_SYMBOLS} are read")
-        table = self.part(offset, 24 * count, "symbol table")
-        for name, info, other, section, value, size in struct.iter_unpack("<IBBHQQ", table[24:]):
+        table = self.part(offset, _SYMBOL_BYTES * count, "symbol table")
+        for name, info, other, section, value, size in struct.iter_unpack("<IBBHQQ", table[_SYMBOL_BYTES:]):
             yield ElfSymbol(self.text(names + name, names_end) if name else "", info, other, section, value, size)
 
     # -- segments
@@ -293,10 +301,11 @@ class ElfFile:
     @cached_property
     def segments(self) -> list[ElfSegment]:
         """Return the program headers, in order."""
-        return [
-            ElfSegment(*self.unpack("IIQQQQQQ", self._segments_at + 56 * i, f"program header {i}"))
-            for i in range(self._segment_count)
-        ]
+        segments: list[ElfSegment] = []
+        for index in range(self._segment_count):
+            offset = self._segments_at + _PROGRAM_HEADER_BYTES * index
+            segments.append(ElfSegment(*self.unpack("IIQQQQQQ", offset, f"program header {index}")))
+        return segments
 
     def segment_of(self, address: int, size: int = 1) -> ElfSegment | None:
         """Return the loaded segment whose file content covers `size` bytes at an address; None if there is none."""
@@ -331,8 +340,8 @@ class ElfFile:
         entries: list[tuple[int, int]] = []
         segment = next((segment for segment in self.segments if segment.kind == PT_DYNAMIC), None)
         if segment is not None:
-            for offset in range(segment.offset, segment.offset + min(segment.file_size, 16 * _MAX_DYNAMIC) - 15, 16):
-                tag, value = self.unpack("QQ", offset, "dynamic section")
+            for index in range(min(segment.file_size // _DYNAMIC_ENTRY_BYTES, _MAX_DYNAMIC)):
+                tag, value = self.unpack("QQ", segment.offset + _DYNAMIC_ENTRY_BYTES * index, "dynamic section")
                 if tag == 0:
                     break
                 entries.append((tag, value))
