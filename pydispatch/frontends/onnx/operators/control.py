@@ -316,6 +316,7 @@ def _scanned(
         outputs = _run(call, graph, [*tensors, *slices])
         return outputs[:carried_count], outputs[carried_count:]
 
+    # A loop, or the iterations one after the other if they are few.
     if isinstance(runs, Expr) or not 0 < runs <= _UNROLLED:
         return control.scan(b, runs, carried, run, shapes_vary=True)
     columns: list[list[Tensor]] = [[] for _ in range(stack_count)]

@@ -130,6 +130,7 @@ def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tup
         reduced = reductions.reduce_with(builder, tensors, starts, [axis], _choose_larger)
         return [reductions.kept_axes(builder, x, tensors[0], [axis]) for x in reduced]
 
+    # The row-major index of each element in the spatial axes.
     index = builder.constant(0, I64)
     for d in range(self.rank - spatial, self.rank):
         size = reductions.size_as(builder, self.shape[d], I64)
@@ -138,6 +139,7 @@ def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tup
         )
         index = formula(builder, lambda whole, n, at: whole * n + at, index, size, axis_index)
     positions = shapes.broadcast_to(builder, index, self.shape)
+
     values, positions = _pooled(
         builder,
         [self, positions],
