@@ -247,10 +247,10 @@ def _reason_not_one_value_per_row(
         has_rows = any(d not in extents or extents[d] != 1 for d in parallel_dims)
         sizes = [-1 if n is None else n for n in generic.extents if n != 1]
         return reasons.ONE_ROW if has_rows and not _fits_one_workgroup(value, sizes) else None
-    return None if _are_outermost(row_dims, parallel_dims, extents) else reasons.INNER
+    return None if _rows_are_outermost(row_dims, parallel_dims, extents) else reasons.INNER
 
 
-def _are_outermost(row_dims: Sequence[int], parallel_dims: Sequence[int], extents: Mapping[int, int]) -> bool:
+def _rows_are_outermost(row_dims: Sequence[int], parallel_dims: Sequence[int], extents: Mapping[int, int]) -> bool:
     """Return whether the dimensions of rows are the first parallel ones, in order: a workgroup computes whole rows.
 
     Dimensions that index an axis of size 1 of the operand, which `extents` has, may be in between.
