@@ -12,7 +12,8 @@ from pydispatch.link.ptx import link
 
 def is_ptx(data: bytes) -> bool:
     """Return whether the bytes look like PTX: `.version` and `.target` in the first 64 KiB, no NUL at the start."""
-    return b".version" in data[:65536] and b".target" in data[:65536] and b"\0" not in data[:64]
+    beginning = data[: 64 << 10]
+    return b".version" in beginning and b".target" in beginning and b"\0" not in data[:64]
 
 
 def describe(data: bytes, name: str) -> dict[str, Any]:

@@ -46,7 +46,9 @@ FORMATS = {
 """Element type, by its name in MLIR → its format."""
 
 EXPONENT_ONLY = "f8E8M0FNU"
-"""Name of the format of eight exponent bits: powers of two from 2^-127, without sign and zero. Code 255 is NaN."""
+"""Name of the format of eight exponent bits: powers of two from 2^-127, without sign and zero."""
+_EXPONENT_ONLY_BIAS, _EXPONENT_ONLY_NAN = 127, 255
+"""Bias of the exponents of EXPONENT_ONLY, and its only code for NaN."""
 
 
 def width(name: str) -> int:
@@ -56,7 +58,8 @@ def width(name: str) -> int:
 
 def least_normal(name: str) -> float:
     """Return the smallest positive normal number of a format; that of EXPONENT_ONLY is its smallest number."""
-    return 2.0**-127 if name == EXPONENT_ONLY else 2.0 ** (1 - FORMATS[name].bias)
+    exponent = -_EXPONENT_ONLY_BIAS if name == EXPONENT_ONLY else 1 - FORMATS[name].bias
+    return 2.0**exponent
 
 
 @functools.cache
@@ -68,8 +71,8 @@ def values(name: str) -> NDArray[np.float64]:
     import numpy as np
 
     if name == EXPONENT_ONLY:
-        table = np.ldexp(1.0, np.arange(256) - 127)
-        table[255] = np.nan
+        table = np.ldexp(1.0, np.arange(256) - _EXPONENT_ONLY_BIAS)
+        table[_EXPONENT_ONLY_NAN] = np.nan
         return table
     exponent_bits, fraction_bits, bias, special = FORMATS[name]
     sign_bit = 1 << (exponent_bits + fraction_bits)
@@ -147,8 +150,9 @@ def _encode_exponents(wide: NDArray[np.float64]) -> NDArray[np.uint8]:
     magnitude = np.abs(wide)
     # frexp is for mantissas in [0.5, 1): its exponents are 1 larger than for those in [1, 2).
     exponent = np.frexp(np.where((magnitude > 0) & np.isfinite(magnitude), magnitude, 1.0))[1] - 1
-    code = np.where(magnitude > 0, np.clip(exponent + 127, 0, 255), 0)
-    return np.where(np.isfinite(wide), code, 255).astype(np.uint8)
+    # A number that is too large becomes NaN, whose code follows that of the largest power of two.
+    code = np.where(magnitude > 0, np.clip(exponent + _EXPONENT_ONLY_BIAS, 0, _EXPONENT_ONLY_NAN), 0)
+    return np.where(np.isfinite(wide), code, _EXPONENT_ONLY_NAN).astype(np.uint8)
 
 
 def _encode_magnitudes(magnitude: NDArray[np.float64], name: str) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core.assembly import op_definition
-from pydispatch.ir.dialects.tensor.verify import element_of, shape_of
+from pydispatch.ir.dialects.tensor.verify import element_of, may_be_equal, shape_of, shape_text
 
 
 @op_definition
@@ -99,17 +99,13 @@ def _check_slices(dims: DenseArrayBase[Any], target: SSAValue, indices: SSAValue
         raise VerifyException(f"{slices.type} and {target.type} differ in their elements")
     picked = {int(d) for d in dims.get_values()}
     batch, shape = shape_of(indices)[:-1], shape_of(target)
-    with_units = tuple(1 if d in picked else n for d, n in enumerate(shape))
-    without = tuple(n for d, n in enumerate(shape) if d not in picked)
+    with_units = (*batch, *(1 if d in picked else n for d, n in enumerate(shape)))
+    without = (*batch, *(n for d, n in enumerate(shape) if d not in picked))
     slice_shape = shape_of(slices)  # None for dynamic sizes, which match any size
-    for window in (without, with_units):
-        wanted = (*batch, *window)
-        if len(slice_shape) == len(wanted) and all(
-            a is None or b is None or a == b for a, b in zip(slice_shape, wanted, strict=True)
-        ):
+    for wanted in (without, with_units):
+        if len(slice_shape) == len(wanted) and all(map(may_be_equal, slice_shape, wanted)):
             return
-    text = "x".join("?" if n is None else str(n) for n in (*batch, *without))
-    raise VerifyException(f"the slices are {slices.type}, expected the shape {text}")
+    raise VerifyException(f"the slices are {slices.type}, expected the shape {shape_text(without)}")
 
 
 OPERATIONS: list[type[Operation]] = [GatherOp, ScatterOp]

@@ -53,12 +53,12 @@ def verify_yield(op: Operation, element: Attribute, *, rank: int) -> None:
         raise VerifyException(f"the body yields ({', '.join(map(str, types))}), expected ({element})")
 
 
-def _may_be_equal(actual: int | None, expected: int | None) -> bool:
+def may_be_equal(actual: int | None, expected: int | None) -> bool:
     """Return whether two sizes may be equal; None is a dynamic size."""
     return actual is None or expected is None or actual == expected
 
 
-def _shape_text(shape: Sequence[int | None]) -> str:
+def shape_text(shape: Sequence[int | None]) -> str:
     """Return sizes as messages print them, such as "4x?"; None is a dynamic size."""
     return "x".join("?" if n is None else str(n) for n in shape) or "no dimensions"
 
@@ -77,14 +77,14 @@ def _verify_pad(op: tensor.PadOp) -> None:
         if len(amounts) != len(source):
             raise VerifyException(f"{len(amounts)} amount(s) of padding for {len(source)} dimension(s)")
         if any(n is not None and n < 0 for n in amounts):
-            raise VerifyException(f"amounts of padding are not negative, got {_shape_text(amounts)}")
+            raise VerifyException(f"amounts of padding are not negative, got {shape_text(amounts)}")
     _verify_same_element(op, op.source, op.result)
     wanted = [
         None if n is None or a is None or b is None else n + a + b for n, a, b in zip(source, low, high, strict=True)
     ]
     # The result type may have a static size where an amount is dynamic, but no dynamic size where all are static.
     if len(result) != len(wanted) or any(r != w and w is not None for r, w in zip(result, wanted, strict=True)):
-        raise VerifyException(f"the result is {op.result.type}, expected the shape {_shape_text(wanted)}")
+        raise VerifyException(f"the result is {op.result.type}, expected the shape {shape_text(wanted)}")
     verify_yield(op, element_of(op.source), rank=len(source))
 
 
@@ -106,7 +106,7 @@ def _verify_slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, whole: SSAVa
         _check_bounds(axis, offset, size, stride, n)
     if not _is_rank_reduced(sizes, shape_of(part)):
         raise VerifyException(
-            f"{part.type} does not have the sizes {_shape_text(sizes)}, of which only ones may be left out"
+            f"{part.type} does not have the sizes {shape_text(sizes)}, of which only ones may be left out"
         )
 
 
@@ -136,7 +136,7 @@ def _is_rank_reduced(sizes: Sequence[int | None], shape: Sequence[int | None]) -
     if not sizes:
         return not shape
     first, *others = sizes
-    if shape and _may_be_equal(first, shape[0]) and _is_rank_reduced(others, shape[1:]):
+    if shape and may_be_equal(first, shape[0]) and _is_rank_reduced(others, shape[1:]):
         return True
     return first == 1 and _is_rank_reduced(others, shape)
 
@@ -163,8 +163,8 @@ def _verify_expand_shape(op: tensor.ExpandShapeOp) -> None:
     """Verify a tensor.expand_shape: `output_shape`, the groups of dimensions and the element type."""
     source, result = shape_of(op.src), shape_of(op.result)
     sizes = _static_numbers(op.static_output_shape, op.dynamic_output_shape, "size(s)")
-    if len(sizes) != len(result) or not all(_may_be_equal(s, r) for s, r in zip(sizes, result, strict=True)):
-        raise VerifyException(f"output_shape is {_shape_text(sizes)}, but the result is {op.result.type}")
+    if len(sizes) != len(result) or not all(may_be_equal(s, r) for s, r in zip(sizes, result, strict=True)):
+        raise VerifyException(f"output_shape is {shape_text(sizes)}, but the result is {op.result.type}")
     _check_reassociation(op, expanded=result, collapsed=source)
     _verify_same_element(op, op.src, op.result)
 
@@ -177,15 +177,15 @@ def _check_reassociation(
     groups = [[int(i.value.data) for i in group] for group in op.reassociation]
     if [i for group in groups for i in group] != list(range(len(expanded))) and groups:
         raise VerifyException(
-            f"{groups} do not name the {len(expanded)} dimension(s) of {_shape_text(expanded)} in order"
+            f"{groups} do not name the {len(expanded)} dimension(s) of {shape_text(expanded)} in order"
         )
     if not groups:
         if collapsed or any(n not in (1, None) for n in expanded):
-            raise VerifyException(f"[] is between a tensor without dimensions and ones, not {_shape_text(expanded)}")
+            raise VerifyException(f"[] is between a tensor without dimensions and ones, not {shape_text(expanded)}")
         return
     if len(groups) != len(collapsed):
         raise VerifyException(
-            f"{len(groups)} group(s) for the {len(collapsed)} dimension(s) of {_shape_text(collapsed)}"
+            f"{len(groups)} group(s) for the {len(collapsed)} dimension(s) of {shape_text(collapsed)}"
         )
     for group, size in zip(groups, collapsed, strict=True):
         sizes = [expanded[i] for i in group]
@@ -193,7 +193,7 @@ def _check_reassociation(
             continue
         if prod(n for n in sizes if n is not None) != size:
             raise VerifyException(
-                f"{_shape_text(expanded)} and {_shape_text(collapsed)}: the dimensions {group} do not make {size}"
+                f"{shape_text(expanded)} and {shape_text(collapsed)}: the dimensions {group} do not make {size}"
             )
 
 
@@ -238,7 +238,7 @@ def _verify_cast(op: tensor.CastOp) -> None:
         return
     _verify_same_element(op, source, dest)
     sizes, new_sizes = shape_of(source), shape_of(dest)
-    if len(sizes) != len(new_sizes) or not all(_may_be_equal(n, m) for n, m in zip(sizes, new_sizes, strict=True)):
+    if len(sizes) != len(new_sizes) or not all(may_be_equal(n, m) for n, m in zip(sizes, new_sizes, strict=True)):
         raise VerifyException(f"{source.type} cannot be {dest.type}: their sizes differ")
 
 
