@@ -94,29 +94,31 @@ def read(data: bytes | memoryview) -> list[FatElfRecord]:
     end = _HEADER.size + _RECORD.size * count
     if end > size:
         raise ArtifactError(f"the FatELF file is cut off: {count} records need {end} bytes, it has {size}")
-    records = []
-    for i in range(count):
-        machine, osabi, abi_version, word, order, reserved1, reserved2, offset, length = _RECORD.unpack_from(
-            data, _HEADER.size + _RECORD.size * i
+    return [_record(data, i, end) for i in range(count)]
+
+
+def _record(data: bytes | memoryview, index: int, records_end: int) -> FatElfRecord:
+    """Return the record with an index; raise ArtifactError if its ELF file is not between the records, which end at
+    `records_end`, and the end of the file."""
+    machine, osabi, abi_version, word, order, reserved1, reserved2, offset, length = _RECORD.unpack_from(
+        data, _HEADER.size + _RECORD.size * index
+    )
+    size = len(data)
+    if offset < records_end or length == 0 or offset > size or length > size - offset:
+        raise ArtifactError(
+            f"record {index} of the FatELF file covers {length} bytes at {offset}; the file has {size}, "
+            f"and the records end at {records_end}"
         )
-        if offset < end or length == 0 or offset > size or length > size - offset:
-            raise ArtifactError(
-                f"record {i} of the FatELF file covers {length} bytes at {offset}; the file has {size}, "
-                f"and the records end at {end}"
-            )
-        records.append(
-            FatElfRecord(
-                machine=machine,
-                osabi=osabi,
-                osabi_version=abi_version,
-                word_size=word,
-                byte_order=order,
-                reserved=(reserved1, reserved2),
-                offset=offset,
-                size=length,
-            )
-        )
-    return records
+    return FatElfRecord(
+        machine=machine,
+        osabi=osabi,
+        osabi_version=abi_version,
+        word_size=word,
+        byte_order=order,
+        reserved=(reserved1, reserved2),
+        offset=offset,
+        size=length,
+    )
 
 
 def _describe(name: str, data: bytes) -> FatElfRecord:

@@ -123,32 +123,38 @@ class WebProgram(ProgramText):
         """Return a function's record as JSON."""
         name = self.string(record.name, record.name_length)
         pool = self.words_at(record.pool, record.pool_count)  # words that the records of the function refer to
-        arguments, results = [], []
-        for a in self.records(record.arguments, record.argument_count, ValueRecord):
-            sizes = sizes_of(words_of(pool, a.sizes, 2 * a.rank))  # each of two words; negative if it is dynamic
-            # None: a scalar; a size of -1: dynamic.
-            shape = None if a.is_scalar else [-1 if signed(size) < 0 else size for size in sizes]
-            arguments.append({
-                "name": self.string(a.name, a.name_length), "type": dtype_name(a.dtype), "shape": shape,
-                **_bits(a.dtype),
-            })  # fmt: skip
-        for x in self.records(record.results, record.result_count, ValueRecord):
-            where: Json = {"shape": None, "register": x.target}
-            if not x.is_scalar:  # the sizes of a result are registers, of one word each
-                where = {"shape": words_of(pool, x.sizes, x.rank), "buffer": x.target}
-            results.append({
-                "name": self.string(x.name, x.name_length), "type": dtype_name(x.dtype), **where, **_bits(x.dtype),
-            })  # fmt: skip
-        buffers = []
-        for b in self.records(record.buffers, record.buffer_count, BufferRecord):
-            kind = BufferKind(b.kind).name.lower() if b.kind < len(BufferKind) else "unknown"
-            buffers.append({"kind": kind, "index": b.ordinal, "bytes": None if b.size == NONE else b.size})
+        arguments = self.records(record.arguments, record.argument_count, ValueRecord)
+        results = self.records(record.results, record.result_count, ValueRecord)
+        buffers = self.records(record.buffers, record.buffer_count, BufferRecord)
         instructions = self.records(record.instructions, record.instruction_count, InstructionRecord)
         return {
             "name": name, "public": bool(record.flags & IS_PUBLIC),
             "signature": self.string(record.signature, record.signature_length),
-            "arguments": arguments, "results": results, "buffers": buffers,
+            "arguments": [self._argument(argument, pool) for argument in arguments],
+            "results": [self._result(result, pool) for result in results],
+            "buffers": [_buffer(buffer) for buffer in buffers],
             "code": [self._code(instruction, pool, name) for instruction in instructions],
+        }  # fmt: skip
+
+    def _argument(self, record: ValueRecord, pool: list[int]) -> Json:
+        """Return the record of an argument as JSON. Its shape is None for a scalar; a dynamic size is -1."""
+        sizes = sizes_of(words_of(pool, record.sizes, 2 * record.rank))  # each of two words; negative if it is dynamic
+        shape = None if record.is_scalar else [-1 if signed(size) < 0 else size for size in sizes]
+        return {
+            "name": self.string(record.name, record.name_length), "type": dtype_name(record.dtype), "shape": shape,
+            **_bits(record.dtype),
+        }  # fmt: skip
+
+    def _result(self, record: ValueRecord, pool: list[int]) -> Json:
+        """Return the record of a result as JSON. Its shape is None for a scalar; sizes are registers."""
+        where: Json
+        if record.is_scalar:
+            where = {"shape": None, "register": record.target}
+        else:
+            where = {"shape": words_of(pool, record.sizes, record.rank), "buffer": record.target}
+        return {
+            "name": self.string(record.name, record.name_length), "type": dtype_name(record.dtype), **where,
+            **_bits(record.dtype),
         }  # fmt: skip
 
     def _code(self, record: InstructionRecord, pool: list[int], where: str) -> Json:
@@ -209,6 +215,12 @@ class WebProgram(ProgramText):
 def _index(word: int) -> int | None:
     """Return the index of a register or function that a word holds; None for NONE."""
     return None if word == NONE else word
+
+
+def _buffer(record: BufferRecord) -> Json:
+    """Return the record of a buffer as JSON. Its number of bytes is a register, or None."""
+    kind = BufferKind(record.kind).name.lower() if record.kind < len(BufferKind) else "unknown"
+    return {"kind": kind, "index": record.ordinal, "bytes": None if record.size == NONE else record.size}
 
 
 def _bits(dtype: int) -> dict[str, int]:

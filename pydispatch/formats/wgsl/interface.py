@@ -145,21 +145,9 @@ class _Resources:
             return  # the shader's own memory
         group, binding = (_number(self.module, variable, key) for key in ("group", "binding"))
         if variable.space == "uniform" and (group, binding) == CONSTANTS:
-            if self.constants is not None:
-                raise self._fail(
-                    variable,
-                    f"and '{self.constants.name}' are both uniform blocks of entry point '{self.function.name}'; the "
-                    "constants of a dispatch are one block",
-                )
-            self.constants = variable
+            self._add_constants(variable)
         elif variable.space == "storage" and group == 0 and binding is not None:
-            if binding in self.buffers:
-                raise self._fail(
-                    variable,
-                    f"and '{self.buffers[binding].name}' are both binding {binding} of group 0; an entry point has one "
-                    "variable for each binding",
-                )
-            self.buffers[binding] = variable
+            self._add_buffer(variable, binding)
         else:
             kind = f"var<{variable.space}>" if variable.template else f"a {variable.type}"
             raise self._fail(
@@ -167,6 +155,26 @@ class _Resources:
                 f"is {kind} of group {group}, binding {binding}: programs give storage buffers in group 0, and "
                 "constants as one var<uniform>",
             )
+
+    def _add_constants(self, variable: Declaration) -> None:
+        """Record the block of constants; raise ArtifactError if there is one already."""
+        if self.constants is not None:
+            raise self._fail(
+                variable,
+                f"and '{self.constants.name}' are both uniform blocks of entry point '{self.function.name}'; the "
+                "constants of a dispatch are one block",
+            )
+        self.constants = variable
+
+    def _add_buffer(self, variable: Declaration, binding: int) -> None:
+        """Record a storage buffer; raise ArtifactError if another one has its binding."""
+        if binding in self.buffers:
+            raise self._fail(
+                variable,
+                f"and '{self.buffers[binding].name}' are both binding {binding} of group 0; an entry point has one "
+                "variable for each binding",
+            )
+        self.buffers[binding] = variable
 
     def _fail(self, variable: Declaration, problem: str) -> ArtifactError:
         """Return the error of a variable; `problem` follows the variable's name."""
