@@ -374,3 +374,18 @@ func.func @f(%a: tensor<29x17xf32>, %b: tensor<17x48xf32>, %c: tensor<29x48xf32>
     a, b, c = (rng.standard_normal(shape, dtype=np.float32) for shape in ((29, 17), (17, 48), (29, 48)))
     product_of_device = pd.device("cpu").load(pd.compile(text, targets="cpu", cpu="native")).f
     np.testing.assert_allclose(product_of_device(a, b, c), c + a.astype(np.float64) @ b, rtol=1e-5, atol=1e-5)
+
+
+def test_filters_that_leave_the_cache_between_rows_are_packed_once() -> None:
+    """A filter of 3x3x256x256 exceeds half of the second-level cache; one of 3x3x128x128 does not. A CPU that brings it
+    in time reads it in place."""
+
+    def convolution(size: int, channels: int) -> Problem:
+        """The rows of an image, which are computed, times a filter."""
+        rows = replace(product(size, channels, channels), outer=size, reductions=9, b_uses=size)
+        return replace(rows, a=replace(rows.a, is_readable_in_place=False))
+
+    found = default_schedule(level("sapphirerapids"), convolution(14, 256))
+    assert found.pack_b and found.batch == 14 and found.kc == 256
+    assert not default_schedule(level("sapphirerapids"), convolution(28, 128)).pack_b
+    assert not any(default_schedule(level(cpu), convolution(14, 256)).pack_b for cpu in ("znver4", "znver5"))

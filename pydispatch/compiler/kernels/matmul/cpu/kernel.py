@@ -21,7 +21,8 @@ from pydispatch.compiler.kernels.matmul.cpu.chain import lower_chain
 from pydispatch.compiler.kernels.matmul.cpu.nest import has_few_enough_rows, workgroups
 from pydispatch.compiler.kernels.matmul.cpu.outputs import outputs_of
 from pydispatch.compiler.kernels.matmul.cpu.plan import IllegalSchedule, Plan, variants
-from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule, schedule_error, stated_schedule
+from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule
+from pydispatch.compiler.kernels.matmul.cpu.stated_schedule import schedule_error, stated_schedule
 from pydispatch.compiler.kernels.matmul.cpu.tile import emit_workgroup
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
 from pydispatch.compiler.kernels.matmul.match import Contraction, contractions

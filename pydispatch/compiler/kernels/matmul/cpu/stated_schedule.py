@@ -1,0 +1,48 @@
+"""The attribute `pydispatch.schedule` of a dispatch function as a `Schedule`, and errors about it."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, i1
+from xdsl.ir import Attribute
+
+from pydispatch.compiler.kernels.matmul.cpu.schedule import SCHEDULE, Schedule
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+
+
+def stated_schedule(source: func.FuncOp) -> Schedule | None:
+    """Return the schedule that the attribute of a dispatch function states; None without the attribute.
+
+    Raises:
+        CompileError: The attribute is malformed.
+    """
+    attribute = source.attributes.get(SCHEDULE)
+    if attribute is None:
+        return None
+    names = [f.name for f in fields(Schedule)]
+    flags = [name for name in names if name.startswith("pack")]
+    optional = {f.name for f in fields(Schedule) if f.default is not MISSING}
+    entries = attribute.data if isinstance(attribute, DictionaryAttr) else {}
+    integers = {name: _integer(value, name in flags) for name, value in entries.items()}
+    values = {name: value for name, value in integers.items() if value is not None}  # None: of another type
+    if not set(names) - optional <= set(values) <= set(names) or len(values) < len(integers):
+        types = ", ".join(f"{name}: {'i1' if name in flags else 'i64'}" for name in names)
+        raise schedule_error(source, f"it is not a dictionary of {types}")
+    sizes = {name: value for name, value in values.items() if name not in flags}
+    return Schedule(**sizes, pack_a=bool(values["pack_a"]), pack_b=bool(values["pack_b"]))
+
+
+def schedule_error(source: func.FuncOp, reason: str) -> CompileError:
+    """Return the error for a schedule that cannot be used."""
+    note = f"drop the attribute `{SCHEDULE}` for the default, or state another schedule"
+    return CompileError(f"the schedule of '@{source.sym_name.data}': {reason}", location_of(source), note)
+
+
+def _integer(attribute: Attribute, is_flag: bool) -> int | None:
+    """Return the value of a flag (i1) or of a size (another integer type); None for an attribute of another kind."""
+    if not isinstance(attribute, IntegerAttr) or (attribute.type == i1) != is_flag:
+        return None
+    return attribute.value.data
