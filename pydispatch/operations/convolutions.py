@@ -136,6 +136,10 @@ def _without_inserted_zeros(
     s u + r = o + s - 1 - L. It is the sum over p of x[u + p] w[s p + s - 1 - r]. One contraction computes all phases of
     all groups; a reshape interleaves them. `window` has strides and dilations of 1, `channels_last` is that of
     `convolution`.
+
+    If s is 2 and the first result is phase 1, each group is shifted by one result, so that none lies outside of the
+    result: it is phase 1 of group u and phase 0 of group u + 1. Loops over phases then count 1 - r, which is also the
+    distance from u.
     """
     spatial = x.rank - 2
     n, f, c = x.shape[0], w.shape[0], x.shape[1]
@@ -159,8 +163,8 @@ def _without_inserted_zeros(
     order = [*phase_dims, *step_dims, at_c, at_f] if channels_last else [*phase_dims, at_f, at_c, *step_dims]
     # The element of the kernel, s p + s - 1 - r, along each spatial axis.
     taps = [
-        d(order.index(step)) * s + (s - 1) - d(order.index(phase))
-        for phase, step, s in zip(phase_dims, step_dims, factors, strict=True)
+        d(order.index(step)) * s + (d(order.index(phase)) if axis.is_shifted else d(order.index(phase)) * -1 + (s - 1))
+        for phase, step, s, axis in zip(phase_dims, step_dims, factors, grouped, strict=True)
     ]
     loops = [n, *groups, *factors, f, c, *steps]
     source = AffineMap(len(order), 0, (d(order.index(at_f)), d(order.index(at_c)), *taps))
@@ -171,7 +175,10 @@ def _without_inserted_zeros(
     is_parallel = [i < at_c for i in range(count)]  # the loops over c and the steps are reductions
     interleaved = [i for pair in zip(group_dims, phase_dims, strict=True) for i in pair]
     result = [0, *interleaved, at_f] if channels_last else [0, at_f, *interleaved]
-    positions = [d(group) + d(step) for group, step in zip(group_dims, step_dims, strict=True)]
+    positions = [
+        d(group) + d(phase) + d(step) if axis.is_shifted else d(group) + d(step)
+        for group, phase, step, axis in zip(group_dims, phase_dims, step_dims, grouped, strict=True)
+    ]
     convolved = contract(
         builder, x, w, AffineMap(count, 0, (d(0), d(at_c), *positions)),
         AffineMap(count, 0, tuple(d(i) for i in order)), AffineMap(count, 0, tuple(d(i) for i in result)),
@@ -191,13 +198,15 @@ class _GroupedAxis:
 
     Attributes:
         out: Number of results.
-        start: Phase of the first result.
+        is_shifted: Whether a group is phase 1 of one element and phase 0 of the next, so that no group is incomplete.
+        start: Phase of the first result; 0 if groups are shifted.
         groups: Number of groups, the incomplete first and last one included.
         low: Padding elements before the operand, so that the first group reads from its beginning.
         high: Padding elements after the operand; below 0, elements that are cut off.
     """
 
     out: int
+    is_shifted: bool
     start: int
     groups: int
     low: int
@@ -212,10 +221,16 @@ class _GroupedAxis:
         out = (size - 1) * factor + 1 + before + after - kernel + 1
         # The groups u of the first and of the last result: o = 0 and o = out - 1.
         first_group, last_group = (factor - 1 - before) // factor, (out + factor - 2 - before) // factor
+        start, groups = (factor - 1 - before) % factor, last_group - first_group + 1
+        is_shifted = factor == 2 and start == 1
+        if is_shifted:
+            groups = -(-out // 2)
+            last_group = first_group + groups  # phase 0 of the last pair
         return cls(
             out=out,
-            start=(factor - 1 - before) % factor,
-            groups=last_group - first_group + 1,
+            is_shifted=is_shifted,
+            start=0 if is_shifted else start,
+            groups=groups,
             low=-first_group,
             high=last_group + kernel // factor - size,  # a group reads kernel // factor elements
         )
