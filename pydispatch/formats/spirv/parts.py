@@ -209,9 +209,14 @@ class _PartsReader:
             for position in inst.id_positions:
                 id = inst.words[position]
                 if inst.op == Op.FUNCTION_CALL and position == 3:  # the callee; arguments follow it
-                    if id not in parts.functions:
-                        raise self.fail(inst.at, f"a call of id {id}, which is no function")
-                    if len(parts.functions[id].parameters) != len(inst.words) - 4:
-                        raise self.fail(inst.at, f"a call of id {id} with {len(inst.words) - 4} arguments")
+                    self._check_callee(inst)
                 elif id not in own and id not in parts.globals and id not in parts.sets:
                     raise self.fail(inst.at, f"id {id} is not defined")
+
+    def _check_callee(self, inst: SpirvInstruction) -> None:
+        """Check that `OpFunctionCall type result function arguments...` calls a function with as many parameters."""
+        callee, argument_count = inst.words[3], len(inst.words) - 4
+        if callee not in self.parts.functions:
+            raise self.fail(inst.at, f"a call of id {callee}, which is no function")
+        if len(self.parts.functions[callee].parameters) != argument_count:
+            raise self.fail(inst.at, f"a call of id {callee} with {argument_count} arguments")

@@ -139,7 +139,9 @@ def _remove_stale(folder: Path, stem: str) -> None:
     """
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.startswith(stem) and entry.name.endswith(".tmp"):
-                with contextlib.suppress(OSError):
-                    if abs(time.time() - entry.stat(follow_symlinks=False).st_mtime) > _STALE_SECONDS:
-                        Path(entry).unlink()
+            if not entry.name.startswith(stem) or not entry.name.endswith(".tmp"):
+                continue
+            with contextlib.suppress(OSError):
+                age = abs(time.time() - entry.stat(follow_symlinks=False).st_mtime)
+                if age > _STALE_SECONDS:
+                    Path(entry).unlink()

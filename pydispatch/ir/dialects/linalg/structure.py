@@ -89,12 +89,15 @@ def check_sizes(types: Sequence[Attribute], maps: Sequence[AffineMap], count: in
     for type, map, name in zip(types, maps, names, strict=True):
         _check_map(type, map, count, name)
         for expression, size in zip(map.results, shape_of(type), strict=True):
-            if isinstance(expression, AffineDimExpr):
-                seen.add(expression.position)
-                if size != DYNAMIC:
-                    known_size, known_name = sizes.setdefault(expression.position, (size, name))
-                    if known_size != size:
-                        raise VerifyException(f"{name} has size {size} where {known_name} has {known_size}")
+            if not isinstance(expression, AffineDimExpr):
+                continue
+            loop = expression.position
+            seen.add(loop)
+            if size == DYNAMIC:
+                continue
+            known_size, known_name = sizes.setdefault(loop, (size, name))
+            if known_size != size:
+                raise VerifyException(f"{name} has size {size} where {known_name} has {known_size}")
     missing = set(range(count)) - seen
     if missing:
         raise VerifyException(f"no operand gives the size of iteration d{min(missing)}")
