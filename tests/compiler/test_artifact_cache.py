@@ -296,7 +296,7 @@ def test_other_targets_are_compiled(compiled: list[str]) -> None:
 
 
 def test_extensions_are_not_in_the_key(compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extensions, "others", lambda: True)
+    monkeypatch.setattr(extensions, "has_installed_parts", lambda: True)
     for _ in range(2):
         pd.compile(SUM)
     assert len(compiled) == 2
