@@ -99,7 +99,7 @@ BROKEN = {
     "a negative stride": (WEIGHTS, set_at(*META, "strides", 0, value={"as_int": -8}), "at least 0, got -8"),
     "a size beyond 64 bits": (WEIGHTS, set_at(*META, "sizes", 0, value={"as_int": 1 << 70}), "more than 64 bits"),
     "a huge expanded weight": (WEIGHTS, lambda j: j["config"]["0.weight"]["tensor_meta"].update(
-        sizes=[{"as_int": 1 << 40}, {"as_int": 8}], strides=[{"as_int": 0}, {"as_int": 1}]), "are made of a storage"),
+        sizes=[{"as_int": 1 << 40}, {"as_int": 8}], strides=[{"as_int": 0}, {"as_int": 1}]), "repeat those of"),
     "a huge weight of nothing": (WEIGHTS, lambda j: j["config"]["0.weight"]["tensor_meta"].update(
         sizes=[{"as_int": 0}, {"as_int": 1 << 62}]), "out of range"),
     "no file of a weight": (WEIGHTS, set_at("config", "0.weight", "path_name", value="../../etc"), "no member"),
