@@ -6,7 +6,6 @@ from pydispatch.compiler.driver import operations
 from pydispatch.frontends import operators
 from pydispatch.ir.dialects import (
     arith,
-    check,
     iree_codegen,
     iree_encoding,
     iree_tensor_ext,
@@ -16,6 +15,7 @@ from pydispatch.ir.dialects import (
     tm_tensor,
 )
 from pydispatch.ir.dialects.affine import dialect as affine
+from pydispatch.ir.dialects.check import dialect as check
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.dialects.iree_linalg_ext import dialect as linalg_ext
