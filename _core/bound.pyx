@@ -29,7 +29,9 @@ cdef bint overlap(void* a, size_t a_bytes, void* b, size_t b_bytes) noexcept:
 cdef class Binding:
     """A call whose arguments are checked and stored in the form that its plan takes, ready to run any number of times.
 
-    A plan is the function specialized for the sizes of the arguments.
+    A plan is the function specialized for the sizes of the arguments. The constructor calls `gather` for the arguments,
+    `bind_outputs` for the results and `route` for the memory that kernels write. Each run is an `execute`, which ends
+    with `collect`; between two runs, `rebind` replaces the arguments.
     """
 
     def __init__(self, Function function not None, args, out, bint copies=True):
@@ -65,7 +67,7 @@ cdef class Binding:
         cdef uint64_t word = 0
         cdef ElementType kind
         cdef PyArrayObject* array
-        inputs, words = [], []
+        inputs, words = [], []  # per argument its array, None for a scalar; per scalar its bits
         for i in range(function.arg_count):
             kind, name = function.arg_types[i], function.arg_names[i]
             if function.args[i].descr == NULL:  # a scalar

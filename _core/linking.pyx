@@ -351,14 +351,14 @@ cdef int announce(Module module, uint32_t index, const char* name, pyd_span_t fi
     try:
         if symbols == NULL or found == NULL:
             raise MemoryError()
-        for i in range(count):
+        for i in range(count):  # the exports
             symbols[i].name = library.exports.names[i]
             symbols[i].address = <const void*>library.exports.ptrs[i]
             symbols[i].is_function = True
             if named:
                 exports.setdefault(<uintptr_t>symbols[i].address, []).append(i)
         pyd_elf_debug_symbols(file, mapped, found, named)
-        for i in range(named):  # a symbol at an export's address only tells its size
+        for i in range(named):  # the other symbols; one at an export's address only tells the size of the export
             same = exports.get(<uintptr_t>found[i].address)
             if same is not None:
                 for k in same:

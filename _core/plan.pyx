@@ -86,7 +86,8 @@ cdef int fill_plan(Plan plan) except -1:
 cdef class Plan:
     """A function specialized for the sizes of its arguments, with a free list of slots.
 
-    A slot is a call object of the C core with its scratch memory; each run needs one for itself.
+    A slot is a call object of the C core with its scratch memory; each run needs one for itself. A call finds the plan
+    in the cache of its PlannedFunction, then calls `take`, `execute` and `give`.
     """
 
     def __dealloc__(self):
@@ -153,9 +154,8 @@ cdef class Plan:
     cdef bint bind(self, Slot* slot, void** args, const uint64_t* scalars, void** results) noexcept:
         """Bind arguments, scalars and results to a slot.
 
-        args, results: an address per argument and result. Addresses of scalar arguments are ignored; for scalar results
-        they must be NULL.
-        scalars: a word per scalar argument. Return whether stage() must copy arguments to aligned memory and bind them.
+        args: an address per argument, ignored for scalars. results: an address per result, NULL for scalars. scalars: a
+        word per scalar argument. Return whether stage() must copy arguments to aligned memory and bind the copies.
         """
         cdef const pyd_program_function_t* function = self.function
         cdef uint32_t i

@@ -32,10 +32,12 @@ cnp.import_array()
 cdef class PlannedFunction(PublicFunction):
     """Base of Function: types of its arguments and results, and a cache of its plans by the sizes of calls.
 
-    The cache is set-associative: the hash of the sizes selects one of PLAN_SETS sets of PLAN_WAYS plans.
+    A call fills a Frame (its sizes, numbers and addresses), for which `lay_out` divides memory, and gets its plan from
+    `find_plan`. The cache is set-associative: the hash of the sizes selects one of PLAN_SETS sets of PLAN_WAYS plans.
     """
 
     def __init__(self, Module module not None, uint32_t index):
+        """Describe function `index` of the module; its plans are created in calls."""
         if self.module is not None:
             raise Error("a Function is made once")
         cdef const pyd_program_function_t* function = module.function(index)

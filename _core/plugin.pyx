@@ -110,6 +110,7 @@ cdef class Plugin:
     """
 
     def __init__(self, source, params=None, *, str kind="auto", name=None):
+        """Load the plugin; the class describes the arguments."""
         cdef pyd_plugin_options_t options
         cdef pyd_plugin_param_t* items = NULL
         cdef pyd_span_t span
@@ -223,9 +224,9 @@ cdef class Plugin:
 
 
 cdef class Resolution:
-    """The resolved imports of one program. It keeps the plugins that the program uses loaded.
+    """The resolved imports of one program, which keep the plugins that the program uses loaded.
 
-    Created by Manager.resolution().
+    `Manager.resolution()` creates it before the program's code is loaded, which then resolves its imports through it.
     """
 
     def __init__(self):

@@ -23,7 +23,11 @@ from pydispatch._core.status import ArtifactError, InvalidArgumentError
 @cython.final
 @cython.no_gc_clear  # plans that die in the same cycle still need the pool
 cdef class Module:
-    """Decoded host program in the C core. The loader links its executables; afterwards it is immutable."""
+    """Decoded host program in the C core, whose Functions and Procedures are created from it.
+
+    A loader links it once, in this order: results of queries (`answer`), constants, executables with their contracts,
+    parameters, derived constants, host commands, state. Then it is immutable and usable from any thread, until `close`.
+    """
 
     def __cinit__(self, const unsigned char[::1] program, Scheduler sched, Pool pool, object backing):
         cdef pyd_span_t span

@@ -174,16 +174,19 @@ cdef Task start(Function function, tuple args, object out, object priority, obje
     if lease.words == NULL:
         raise MemoryError()
     function.lay_out(lease.words, frame)
+    # Check the arguments, and find the plan and the memory of the results.
     if out is None and not function.has_packed_elements and gather_plain(function, PySequence_Fast_ITEMS(args), frame):
         plan = plan_of(function, frame)
         task.made = fresh_results(function, plan, frame)
     else:
         binding = Binding(function, args, out)
         plan, frame[0] = binding.plan, binding.frame
+    # Bind them to a call of the plan.
     copy_unaligned(plan, frame, kept)
     plan.take(&lease.slot)
     lease.plan, lease.taken = plan, True
     plan.bind(&lease.slot, frame.args, frame.scalars, frame.results)
+    # Keep what the call uses alive until it has ended, and submit it.
     task.function, task.module, task.lease, task.binding, task.after = function, function.module, lease, binding, after
     kept.append(binding if binding is not None else task.made)
     kept.append(after)

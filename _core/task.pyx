@@ -94,7 +94,11 @@ cdef Task settle_failed_chain(Task task):
 
 @cython.no_gc_clear  # the running task uses the objects that it keeps
 cdef class Task:
-    """A submitted call, with its outcome once it is settled: base of the tasks of functions, procedures and batches."""
+    """A submitted call, with its outcome once it is settled: base of the tasks of functions, procedures and batches.
+
+    The submitting function creates it and starts the task of the C core. A future waits with `result` or `exception`,
+    which call `settle` after the end: it stores the value or the error, and releases the objects of the call.
+    """
 
     def __dealloc__(self):
         if self.task == NULL:

@@ -111,12 +111,14 @@ def take_queued():
 
 
 def tracks(events):
-    """Return the events of each recorded thread, and the number of events of threads that were not recorded.
+    """Return (threads, lost): the events of each recorded thread, and the number of events of other threads.
 
-    A thread has a tuple of its identifier, its worker number or None for a thread that is not of a pool, the number of
-    events that it recorded, and a list of those not overwritten, oldest first. An event is (kind, name, begin, end,
-    first, count, failed): begin and end in ticks; first, count: the range of a command's workgroups that RUN
-    computed. events: as for `start`.
+    events: as for `start`. The results are tuples:
+
+    - A thread is (identifier, worker, recorded, events). worker: its number, None for a thread that is not of a pool.
+      recorded: the number of its events. events: a list of those that were not overwritten, oldest first.
+    - An event is (kind, name, begin, end, first, count, failed). begin, end: in ticks. first, count: the range of a
+      command's workgroups that an event of the kind RUN computed.
     """
     cdef pyd_trace_event_t* read
     cdef pyd_trace_track_t track
