@@ -56,9 +56,9 @@ cdef class Procedure(PublicFunction):
     """A public function with control flow, state or checks: `f(*args, out=None, workers=None, **named)`.
 
     `Program` says which types arguments may have. The sizes of results are known only after a run, so an `out` of the
-    wrong shape is refused then. On devices with memory of their own, `on_device` takes and returns buffers. Each kind of
-    call is a `gather` of the arguments, an `invoke` of the C procedure, and `finish`, which verifies checks and returns
-    the results.
+    wrong shape is refused then. On devices with memory of their own, `on_device` takes and returns buffers. Each
+    kind of call is a `gather` of the arguments, an `invoke` of the C procedure, and `finish`, which verifies checks and
+    returns the results.
     """
 
     def __init__(self, Module module not None, uint32_t index, verify, State state=None):
