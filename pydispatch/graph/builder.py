@@ -19,7 +19,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from pydispatch.graph.constants import constant_attribute, dense_of, encoded
 from pydispatch.graph.dtypes import I64, DType, Kind, dtype_of_numpy
 from pydispatch.graph.sizes import Expr, Shape, Size, is_static, symbol
-from pydispatch.graph.values import Tensor, Weight, tensor_type
+from pydispatch.graph.values import Tensor, Weight, boundary_type, tensor_type
 from pydispatch.graph.writer import OperationWriter, Scope
 from pydispatch.inlining import InlinedCalls
 from pydispatch.ir.core.locations import LayerLoc
@@ -383,18 +383,6 @@ class Builder(OperationWriter):
             return self._cast_at_boundary(self._interleaved(of), type)
         value = self.value(of)
         return value if value.type == type else self._cast_at_boundary(value, type)
-
-
-def boundary_type(dtype: DType, shape: Sequence[int]) -> Attribute:
-    """Return the MLIR type of an argument or result of a function: unlike types within the program, it has unsigned and
-    complex elements. shape: sizes, DYNAMIC for a dynamic one.
-    """
-    element = dtype.element
-    if dtype.is_complex:
-        element = builtin.ComplexType(dtype.element)
-    elif dtype.kind is Kind.UINT:
-        element = builtin.IntegerType(dtype.bits, builtin.Signedness.UNSIGNED)
-    return builtin.TensorType(element, shape)
 
 
 def _named(name: str, shape: Sequence[int | str]) -> DictionaryAttr:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import ComplexType, IntegerType, Signedness, TensorType
 from xdsl.ir import Attribute, SSAValue
 
-from pydispatch.graph.dtypes import DType
+from pydispatch.graph.dtypes import DType, Kind
 from pydispatch.graph.sizes import Expr, Shape, Size, is_static
 from pydispatch.ir.core.syntax import DYNAMIC
 
@@ -98,3 +98,15 @@ def _tensor_type(element: Attribute, shape: tuple[int, ...]) -> TensorType[Attri
 def has_static_shape(tensor: Tensor) -> bool:
     """Return whether all sizes of a tensor are ints."""
     return is_static(tensor.shape)
+
+
+def boundary_type(dtype: DType, shape: Sequence[int]) -> Attribute:
+    """Return the MLIR type of an argument or result of a function: unlike types within the program, it has unsigned and
+    complex elements. shape: sizes, DYNAMIC for a dynamic one.
+    """
+    element = dtype.element
+    if dtype.is_complex:
+        element = ComplexType(dtype.element)
+    elif dtype.kind is Kind.UINT:
+        element = IntegerType(dtype.bits, Signedness.UNSIGNED)
+    return TensorType(element, shape)
