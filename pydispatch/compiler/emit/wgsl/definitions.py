@@ -64,6 +64,21 @@ def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None)
         emitter.define(result, Name(f"{returned}.{field}"))
 
 
+def _emitter_of_definition(
+    outer: FunctionEmitter, function: FuncOp, tables: dict[str, Operation], module: Module
+) -> FunctionEmitter:
+    """Return an emitter that adds the definition `function` to `module`, with the types that `outer` uses.
+
+    outer, function, tables: see `_write`.
+    """
+    definitions = Definitions(ModuleOp([]))  # a definition calls no functions, but it may read constant tables
+    definitions.memref_globals = tables
+    inner = FunctionEmitter(module, definitions, outer.table, Kernel(function, (1, 1, 1), ops_by_name(function)))
+    inner.is_definition, inner.has_f16 = True, outer.has_f16
+    inner.index_width, inner.index_type = outer.index_width, outer.index_type
+    return inner
+
+
 def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict[str, Operation], name: str) -> Written:
     """Write the WGSL function that computes an operation by its definition.
 
@@ -77,13 +92,8 @@ def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict
         name: Name of the function to write.
     """
     # The body of the function, whose parameters are a0, a1, ...
-    definitions = Definitions(ModuleOp([]))  # a definition calls no functions, but it may read constant tables
-    definitions.memref_globals = tables
     module = Module()
-    kernel = Kernel(function, size=(1, 1, 1), ops=ops_by_name(function))
-    inner = FunctionEmitter(module, definitions, outer.table, kernel)
-    inner.is_definition, inner.has_f16 = True, outer.has_f16
-    inner.index_width, inner.index_type = outer.index_width, outer.index_type
+    inner = _emitter_of_definition(outer, function, tables, module)
     arguments = list(function.body.blocks[0].args)
     for position, argument in enumerate(arguments):
         inner.define(argument, Name(f"a{position}"))

@@ -142,11 +142,11 @@ def call_in_place(
     """
     type = function.properties.get("function_type")
     assert isinstance(type, FunctionType)
-    parameter_types, result_types = type.inputs.data, type.outputs.data
-    note = f"@{name} is ({', '.join(map(str, parameter_types))}) -> ({', '.join(map(str, result_types))})"
-    if len(parameter_types) != len(inputs) or len(result_types) != len(outputs):
+    parameter_types = type.inputs.data
+    note = f"@{name} is {_signature_text(type)}"
+    if len(parameter_types) != len(inputs) or len(type.outputs.data) != len(outputs):
         raise CompileError(
-            f"@{name} takes {len(parameter_types)} and gives {len(result_types)} value(s), the match has "
+            f"@{name} takes {len(parameter_types)} and gives {len(type.outputs.data)} value(s), the match has "
             f"{len(inputs)} input(s) and {len(outputs)} output(s)", location_of(spec), note,
         )  # fmt: skip
 
@@ -161,13 +161,8 @@ def call_in_place(
         at.cast(value, parameter_type, refusal_of(f"argument {i}"), casts)
         for i, (value, parameter_type) in enumerate(zip(inputs, parameter_types, strict=True))
     ]
-    if with_func:
-        call: Operation = func.CallOp(name, arguments, list(result_types))
-    else:
-        properties = {"callee": SymbolRefAttr(name)}
-        call = util.CallOp(operands=[arguments], result_types=[list(result_types)], properties=properties)
-    at.add(call)
-    # The uses of the outputs, with casts of its results after it.
+    call = at.add(_call(name, arguments, type.outputs.data, with_func))
+    # The uses of the outputs, with casts of the results of the call after it.
     for i, (old, new, uses) in enumerate(zip(outputs, call.results, uses_of_outputs, strict=True)):
         new.name_hint = old.name_hint
         if not uses:
@@ -177,6 +172,19 @@ def call_in_place(
             use.operation.operands[use.index] = replacement
     check_uses(call, spec)
     return call
+
+
+def _signature_text(type: FunctionType) -> str:
+    """Return a type of functions as `(PARAMETERS) -> (RESULTS)`."""
+    return f"({', '.join(map(str, type.inputs.data))}) -> ({', '.join(map(str, type.outputs.data))})"
+
+
+def _call(name: str, arguments: Sequence[SSAValue], result_types: Sequence[Attribute], with_func: bool) -> Operation:
+    """Return a call of the symbol `name`: a `func.call` or, without `with_func`, a `util.call`."""
+    if with_func:
+        return func.CallOp(name, arguments, list(result_types))
+    properties = {"callee": SymbolRefAttr(name)}
+    return util.CallOp(operands=[arguments], result_types=[list(result_types)], properties=properties)
 
 
 def _check_order(inputs: Sequence[SSAValue], at: Inserter, spec: Operation) -> None:

@@ -70,16 +70,21 @@ def import_symbol(
         erase_op(known[name], safe_erase=False)
     # The copy, and those of the symbols that it references.
     copy = clone(source[name])
-    first = program.body.block.first_op
-    if first is None:
-        program.body.block.add_op(copy)
-    else:
-        program.body.block.insert_op_before(copy, first)
+    _insert_first(program, copy)
     imported[name] = copy
     for other in dict.fromkeys(references(source[name])):
         if other in source and other != name and other not in table_of(program):
             import_symbol(other, source, program, imported, at)
     return copy
+
+
+def _insert_first(program: ModuleOp, op: Operation) -> None:
+    """Insert `op` at the start of the program."""
+    first = program.body.block.first_op
+    if first is None:
+        program.body.block.add_op(op)
+    else:
+        program.body.block.insert_op_before(op, first)
 
 
 __all__ = ["clone", "import_symbol", "references", "set_location", "symbol_of", "table_of"]

@@ -69,7 +69,19 @@ def apply_patterns(
         accepted = _decided(accepted, replacer, decide)
     for compiled_pattern, match, chosen in accepted:
         report.match(compiled_pattern.name, match.root, replacer.describe(chosen))
-    # The reasons of patterns without a match.
+    _report_misses(compiled, ops, view, report)
+    if not replace or not accepted:
+        return
+    # Replace from the end of the program, so that the readers of a match's results are replaced before it.
+    positions = {op: position for position, op in enumerate(ops)}
+    for compiled_pattern, match, chosen in sorted(accepted, key=lambda selection: -positions[selection.match.root]):
+        if chosen is not None:
+            replacer.replace(compiled_pattern, match, chosen)
+    cleanup.eliminate_dead(module)
+
+
+def _report_misses(compiled: Sequence[Compiled], ops: Sequence[Operation], view: GraphView, report: Report) -> None:
+    """Record in `report` why the first `MOST_EXPLAINED` patterns without a match do not match any operation."""
     unmatched = set(report.unmatched)
     graphs = [c for c in compiled if c.dag is not None]  # only patterns matched as graphs can explain a mismatch
     for compiled_pattern in [c for c in graphs if c.name in unmatched][:MOST_EXPLAINED]:
@@ -77,15 +89,6 @@ def apply_patterns(
             match_or_not = compiled_pattern.match(op, view)
             if isinstance(match_or_not, Mismatch):
                 report.miss(compiled_pattern.name, op, match_or_not)
-    # Replace from the end of the program, so that the readers of a match's results are replaced before it.
-    positions = {op: position for position, op in enumerate(ops)}
-    for compiled_pattern, match, chosen in (
-        sorted(accepted, key=lambda selection: -positions[selection.match.root]) if replace else ()
-    ):
-        if chosen is not None:
-            replacer.replace(compiled_pattern, match, chosen)
-    if replace and accepted:
-        cleanup.eliminate_dead(module)
 
 
 class _Selection(NamedTuple):
