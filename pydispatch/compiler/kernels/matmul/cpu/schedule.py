@@ -127,7 +127,7 @@ def _evicts_b_between_uses(level: Level, problem: Problem) -> bool:
     """Return whether the B of a convolution, the filter, leaves the second-level cache between the rows of an image.
 
     Each row then waits for B, if the CPU is estimated to bring it more slowly than blocks multiply it. Intel Xeon with
-    2 MiB of L2, us, in place and packed once for all rows: 3x3 on 14x14x256 3,180 and 1,750; on 28x28x256 with stride 2
+    2 MiB of L2, us, in place and packed once for all rows: 3x3 on 14x14x256 3,780 and 1,980; on 28x28x256 with stride 2
     4,260 and 2,270.
     """
     if not problem.m or problem.reductions == 1 or problem.b_uses == 1:
