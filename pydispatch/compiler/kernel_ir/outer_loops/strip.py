@@ -232,21 +232,8 @@ class Strip(LaneLoops):
         assert isinstance(condition, scf.ConditionOp) and repeat is not None
 
         def test(inner: Build, lane: SSAValue, copies: Copies) -> SSAValue:
-            """Emit the first region of the `scf.while` in one lane, and return whether the lane continues.
-
-            The results of a lane that has ended are not changed.
-            """
-            self.clone(inner, [child for child in before.ops if child is not condition], lane, copies)
-            was_active = inner.let(memref.LoadOp.get(active, [lane]))
-            for value, memory in zip(condition.args, results, strict=True):
-                old = inner.let(memref.LoadOp.get(memory, [lane]))
-                new = self.resolve(inner, value, lane, copies)
-                inner.op(memref.StoreOp.get(inner.let(arith.SelectOp(was_active, new, old)), memory, [lane]))
-            # A choice, not a conjunction: the condition of a lane that has ended may be undefined.
-            holds, ended = self.resolve(inner, condition.condition, lane, copies), build.entry.constant(0, TRUTH)
-            goes_on = inner.let(arith.SelectOp(was_active, holds, ended))
-            inner.op(memref.StoreOp.get(goes_on, active, [lane]))
-            return goes_on
+            """Emit the first region of the `scf.while` in one lane, and return whether the lane continues."""
+            return self._emit_test(inner, condition, lane, copies, results, active)
 
         # The loop: its test runs `test` in each lane, its body the second region of the `scf.while`.
         head, body = Block(), Block()
@@ -257,3 +244,33 @@ class Strip(LaneLoops):
         self.over_lanes(body_build, operations, stores=next_stores, consumer=repeat)
         body_build.end()
         build.op(scf.WhileOp([], [], Region(head), Region(body)))
+
+    def _emit_test(
+        self, build: Build, condition: scf.ConditionOp, lane: SSAValue, copies: Copies, results: Sequence[SSAValue],
+        active: SSAValue,
+    ) -> SSAValue:  # fmt: skip
+        """Emit the first region of a `scf.while` in one lane, and return whether the lane continues.
+
+        The results of a lane that has ended are not changed.
+
+        Args:
+            build: Builder inside the loop over the lanes.
+            condition: End of the region.
+            lane: Index of the lane.
+            copies: Copies in this lane of values of the original loop.
+            results: Memory of each result of the loop, with an element for each lane.
+            active: Memory of whether a lane has not left the loop.
+        """
+        block = condition.parent
+        assert block is not None
+        self.clone(build, [child for child in block.ops if child is not condition], lane, copies)
+        was_active = build.let(memref.LoadOp.get(active, [lane]))
+        for value, memory in zip(condition.args, results, strict=True):
+            old = build.let(memref.LoadOp.get(memory, [lane]))
+            new = self.resolve(build, value, lane, copies)
+            build.op(memref.StoreOp.get(build.let(arith.SelectOp(was_active, new, old)), memory, [lane]))
+        # A choice, not a conjunction: the condition of a lane that has ended may be undefined.
+        holds, ended = self.resolve(build, condition.condition, lane, copies), build.entry.constant(0, TRUTH)
+        goes_on = build.let(arith.SelectOp(was_active, holds, ended))
+        build.op(memref.StoreOp.get(goes_on, active, [lane]))
+        return goes_on

@@ -56,18 +56,24 @@ def combine_partials(
         return _combine_in_array(
             workgroup, loop, ops, values, count=workgroup.invocation_count, position=workgroup.invocation()
         )
-    warp_results: list[SSAValue] = []
-    for op, value in zip(ops, values, strict=True):
-        distance = lanes // 2
-        while distance:  # lane i combines its value with lane i + distance; lane 0 has the warp's result at the end
-            value = combined(build, op, value, shuffle(build, value, mode=DOWN, offset=distance, lanes=lanes))
-            distance //= 2
-        warp_results.append(value)
+    warp_results = [_combine_in_warp(build, op, value, lanes) for op, value in zip(ops, values, strict=True)]
     if workgroup.invocation_count == lanes:
         return [shuffle(build, value, mode=INDEX, offset=0, lanes=lanes) for value in warp_results]
     return _combine_in_array(
         workgroup, loop, ops, warp_results, count=workgroup.invocation_count // lanes, position=None
     )
+
+
+def _combine_in_warp(build: Build, op: Operation, value: SSAValue, lanes: int) -> SSAValue:
+    """Insert shuffles that combine the values of the `lanes` invocations of a warp by copies of `op`.
+
+    Returns the value that is the result of the warp in lane 0.
+    """
+    distance = lanes // 2
+    while distance:  # lane i combines its value with lane i + distance
+        value = combined(build, op, value, shuffle(build, value, mode=DOWN, offset=distance, lanes=lanes))
+        distance //= 2
+    return value
 
 
 def _combine_in_array(

@@ -83,12 +83,31 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: MatchSignature) -> st
 
     Raises CompileError if an argument or the tile names an unknown value, or the values do not fit the C parameters.
     """
+    # The C function may have the name of the pattern, which the export must not have, too.
+    export = name if name != kernel.symbol else f"{name}_entry"
+    sizes = list(signature.sizes)
+    operands = [f"%in_{n}" for n, _ in (*signature.tensors, *signature.scalars)] + [f"%size_{s}" for s in sizes]
+    type = _signature_types(signature, [*(t.dtype for _, t in signature.scalars), *("index" for _ in sizes)])
+    workload = f"[{', '.join(f'%size_{s}' for s in sizes)}]" if sizes else ""
+    dispatch = f"flow.dispatch @NAME_kernel::@{export}{workload}({', '.join(operands)}) : {type}"
+    return _executable_of_c(name, export, kernel, signature) + _function(signature, [], dispatch)
+
+
+def _executable_of_c(name: str, export: str, kernel: CFunction, signature: MatchSignature) -> str:
+    """Generate the executable @NAME_kernel, whose workgroups call a C function.
+
+    Args:
+        name: Name of the pattern, for errors.
+        export: Name of the entry point, which has a binding for each tensor, then the scalars and the sizes.
+        kernel: The C function.
+        signature: Values of the match.
+
+    Raises:
+        CompileError: See `dispatch_of_c`.
+    """
     values = _values(signature)
     arguments = _c_arguments(name, kernel, signature, values)
     sizes = list(signature.sizes)
-    # The export: its bindings, constants, grid, and the call of the C function.
-    # The C function may have the name of the pattern, which the export must not have, too.
-    export = name if name != kernel.symbol else f"{name}_entry"
     bindings = [n for n, _ in (*signature.tensors, *signature.outputs)]
     constants = [f"%in_{n}: {t.dtype}" for n, t in signature.scalars] + [f"%size_{s}: index" for s in sizes]
     entry = ", ".join([*(f"%b_{n}: !stream.binding" for n in bindings), *constants])
@@ -100,11 +119,6 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: MatchSignature) -> st
     types = ", ".join(values[a].type for a in arguments)
     grid = _grid_of_c(name, kernel, signature)
     workload = ", ".join(f"%size_{s}: index" for s in sizes)
-    # The dispatch of the export.
-    operands = [f"%in_{n}" for n, _ in (*signature.tensors, *signature.scalars)] + [f"%size_{s}" for s in sizes]
-    type = _signature_types(signature, [*(t.dtype for _, t in signature.scalars), *("index" for _ in sizes)])
-    bracket = f"[{', '.join(f'%size_{s}' for s in sizes)}]" if sizes else ""
-    dispatch = f"flow.dispatch @NAME_kernel::@{export}{bracket}({', '.join(operands)}) : {type}"
     return f"""
   stream.executable private @NAME_kernel attributes {{
     hal.executable.objects = [{_object(kernel.source_file())}]
@@ -125,7 +139,7 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: MatchSignature) -> st
       }}
     }}
   }}
-""" + _function(signature, [], dispatch)
+"""
 
 
 def _c_arguments(name: str, kernel: CFunction, signature: MatchSignature, values: dict[str, KernelValue]) -> list[str]:
