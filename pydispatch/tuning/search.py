@@ -71,7 +71,7 @@ class SearchState:
 
 @dataclass
 class Search:
-    """Search over tunables.
+    """Search for the fastest configurations of tunables. A tuner creates one, and calls `run` once.
 
     Attributes:
         builder: Builds programs of tunables in a configuration.

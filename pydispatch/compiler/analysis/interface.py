@@ -86,7 +86,9 @@ def _which(value: SSAValue | None) -> str:
 class _SizeNames:
     """Names of the dynamic sizes in the interface of one function.
 
-    A size has the name that the program states, an expression over other sizes, or a new name: d0, d1, ...
+    Stated names of all arguments are recorded by `record_stated` before `type_and_shape` is called for arguments and
+    results, in order. A size has the name that the program states, an expression over other sizes, or a new name: d0,
+    d1, ...
     """
 
     def __init__(self, function: Operation) -> None:

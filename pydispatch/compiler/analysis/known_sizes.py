@@ -22,7 +22,8 @@ products."""
 class Sizes:
     """Dataflow facts about the sizes in one block, with the SSA values that compute them.
 
-    A size computation is inserted before its first use; the block is sorted afterwards.
+    Operations of the block are recorded in order by `record_equal_sizes` and `record_value`; `replace_dims` and `value`
+    use the facts. A size computation is inserted before its first use; the block is sorted afterwards.
 
     Args:
         outer: Facts about the enclosing block, which hold here as well; None if there is none.

@@ -144,9 +144,9 @@ _DUMPED_BYTES = 1 << 14
 
 
 class Pipeline:
-    """Compilation from the parsed program to the artifact; its methods are the phases.
+    """Compilation from the parsed program to the artifact, in phases that rewrite `module` in place.
 
-    Each phase rewrites `module` in place.
+    `artifact` runs all phases; `run_to` and `text_after` stop after one of them, and may be called before `artifact`.
 
     Args:
         module: The program.

@@ -21,7 +21,8 @@ class TooFarError(Exception):
 class GroupOrder:
     """Acyclic dependence graph of the operations of a block, whose nodes are merged as fusion groups grow.
 
-    A node has a number; a merged node keeps one of the two numbers.
+    Nodes are added by `add` in the order of the block, and merged by `merge` after `needs` has shown that no cycle
+    would arise. A node has a number; a merged node keeps one of the two numbers.
 
     `needs` and `require_near` raise TooFarError.
     """

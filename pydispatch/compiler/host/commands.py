@@ -137,8 +137,9 @@ class ScheduledCommand:
 class CommandList:
     """Commands (dispatches, copies, fills, host commands) of one straight-line function while it is lowered.
 
-    They are in program order, and after `assign_regions` in the order of their regions. A region is a set of commands
-    without dependences between them, which may run at the same time.
+    The lowering adds commands by `dispatch`, `copy`, `fill` and so on. At the end it calls `assign_regions`, gives
+    buffers to the storages, and calls `emit`. Commands are in program order, and after `assign_regions` in the order of
+    their regions. A region is a set of commands without dependences between them, which may run at the same time.
     """
 
     function: ProgramFunction

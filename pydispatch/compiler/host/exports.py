@@ -62,6 +62,9 @@ def _with_exports(variant: hal.ExecutableVariantOp) -> _Variant:
 class Executables:
     """Index of executables and exports in the host program; it also inlines their host regions.
 
+    The lowering of a module creates one. The lowering of each dispatch then calls `find`, `grid` and the queries of the
+    layout; an export is added to the program when it is first dispatched.
+
     Attributes:
         program: The host program.
         ops: Name of an executable → its operation.

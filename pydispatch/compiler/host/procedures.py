@@ -64,6 +64,9 @@ class PendingStep:
 class ProcedureLowering:
     """Lowering of a function with branches or read-backs to a procedure of the host program.
 
+    The constructor divides the function into steps; `lower`, called once, computes the lifetimes of values and emits
+    the steps, which release slots that are read for the last time.
+
     Attributes:
         op: The function.
         executables: The executables that it may dispatch.

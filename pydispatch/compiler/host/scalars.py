@@ -48,8 +48,9 @@ Registers = dict[SSAValue, int]
 class ScalarLowering:
     """Lowering of scalar operations into one function of the host program.
 
-    Methods receive an operation and `registers`, which has the registers of its operands; they emit instructions and
-    add the registers of its results. Callers may add entries (block arguments, sizes).
+    Callers call `lower` for each operation in order; it selects the method of the operation. Methods receive an
+    operation and `registers`, which has the registers of its operands; they emit instructions and add the registers of
+    its results. Callers may add entries (block arguments, sizes).
     """
 
     def __init__(self, function: ProgramFunction) -> None:

@@ -162,8 +162,9 @@ def _file(name: str, bitcode: bytes, machine: LlvmMachine) -> _File:
 class LlvmModule:
     """LLVM module in memory, from LLVM IR as text to object code; a context manager that frees it at the end.
 
-    The module is parsed from LLVM IR without data layout and triple, whose functions have the attribute group `#0`.
-    These are added for the machine.
+    Call `link` for each file of bitcode, then `internalize`, `optimize`, and `object` or `assembly`. The module is
+    parsed from LLVM IR without data layout and triple, whose functions have the attribute group `#0`. These are added
+    for the machine.
 
     At the end, the context manager frees all LLVM objects, in order. If the garbage collector freed them later, a
     module could outlive its context, which crashes.

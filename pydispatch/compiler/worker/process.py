@@ -109,6 +109,8 @@ def _without_packages(error: Exception) -> Exception:
 class Process:
     """LLVM worker process. Only one thread at a time may use it.
 
+    A pool creates it, which starts the process; threads call `ask` any number of times, and the pool ends it by `kill`.
+
     Attributes:
         pid: Process id.
     """

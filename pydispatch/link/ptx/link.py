@@ -99,7 +99,7 @@ def link(
 
 @dataclass
 class _PtxLinker(Resolver):
-    """Writer of the linked text, after the definitions have been resolved."""
+    """Writer of the linked text. `run`, called once, resolves the definitions and returns the text."""
 
     def run(self) -> LinkedPtx:
         """Collect the definitions that the kernel needs, directly or not, and return the linked text."""

@@ -44,7 +44,8 @@ def imported_items(parts: PtxParts) -> list[Item]:
 class Resolver:
     """Search of the definitions that the kernel's module needs, in libraries.
 
-    Modules are identified by index: 0 is the kernel's, then the libraries in search order.
+    `collect` is called once; its results are the attributes from `providers` on. Modules are identified by index: 0 is
+    the kernel's, then the libraries in search order.
 
     Attributes:
         kernel: Declarations and definitions of the kernel's module.

@@ -16,8 +16,9 @@ from pydispatch.link.spirv.take import FunctionCopier, FunctionCopy
 class Binding:
     """Resolution of one import, for one set of buffers, to a function of a library.
 
-    An import passes each buffer with an offset parameter, which counts as a scalar. A library function may use a global
-    buffer variable instead of a buffer parameter, but has the offset.
+    A link creates one for each import and set of buffers, and calls `make` once. An import passes each buffer with an
+    offset parameter, which counts as a scalar. A library function may use a global buffer variable instead of a buffer
+    parameter, but has the offset.
 
     Attributes:
         kernel: Module that has the import.

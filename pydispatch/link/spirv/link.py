@@ -83,6 +83,8 @@ def _imported_symbols(kernel: SpirvParts) -> tuple[str, ...]:
 class _SpirvLinker:
     """State of one link: rewrites the kernels' functions and binds their calls to copies of library functions.
 
+    `run` is called once; other methods are its steps.
+
     Attributes:
         kernel: The importing module.
         libraries: Libraries in search order.

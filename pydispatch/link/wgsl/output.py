@@ -37,7 +37,8 @@ class _Copy(NamedTuple):
 class WgslOutput:
     """Output module: the kernel's declarations, and copies of those that it uses of libraries.
 
-    A declaration of a library is copied once for each set of the kernel's buffers that it is used with.
+    A link creates one, adds a function and its adapter, or a stub, for each import, and takes the result by `text`. A
+    declaration of a library is copied once for each set of the kernel's buffers that it is used with.
     """
 
     def __init__(self, kernel: WgslModule) -> None:

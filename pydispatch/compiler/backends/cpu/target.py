@@ -65,7 +65,7 @@ class Cpu(Backend):
         for cpu in cpus or [""]:
             if cpu in ("native", "host") and target.format.data != host_format():
                 continue
-            if _is_of_another(cpu, arch):
+            if _is_of_another_architecture(cpu, arch):
                 continue
             config = dict(target.configuration.data)
             if cpu:
@@ -86,7 +86,7 @@ class Cpu(Backend):
         return machine_of(target_of(target))
 
 
-def _is_of_another(cpu: str, arch: str | None) -> bool:
+def _is_of_another_architecture(cpu: str, arch: str | None) -> bool:
     """Return whether a CPU name exists only for other architectures than `arch`."""
     return arch in BASELINE and cpu not in cpu_names(arch) and any(cpu in cpu_names(other) for other in BASELINE)
 

@@ -227,8 +227,8 @@ def _check_export(export: Export, kernel: CudaKernel, generated: Threads | None)
         raise CompileError(
             f"export '@{export.name}' does not fit entry '{kernel.name}' ({kernel.where}): {problem}",
             export.location,
-            f"the layout has {_count(len(layout.bindings), 'binding')}, which are pointers in front, and "
-            f"{_count(layout.constants, 'constant')} of 32 bits after them; 64-bit scalars are two; "
+            f"the layout has {_with_noun(len(layout.bindings), 'binding')}, which are pointers in front, and "
+            f"{_with_noun(layout.constants, 'constant')} of 32 bits after them; 64-bit scalars are two; "
             "pydispatch.parameters of the export describes other parameters"
             if export.parameters is None
             else "change pydispatch.parameters of the export",
@@ -253,12 +253,15 @@ def _block_problem(kernel: CudaKernel, block: Threads, shared: int) -> str | Non
         return interface.block_problem(kernel.ptx, block, shared)
     limits = interface.MAX_BLOCK
     if any(not 0 < n <= limit for n, limit in zip(block, limits, strict=True)) or prod(block) > interface.MAX_THREADS:
-        most = f"{interface.MAX_THREADS}, {_size(limits)}"
-        return f"its block of {_size(block)} is {prod(block)} threads, CUDA has up to {most}"
+        most = f"{interface.MAX_THREADS}, {_format_block(limits)}"
+        return f"its block of {_format_block(block)} is {prod(block)} threads, CUDA has up to {most}"
     if kernel.required is not None and block != kernel.required:
-        return f"it was compiled for blocks of {_size(kernel.required)}, the workgroup size is {_size(block)}"
+        required = _format_block(kernel.required)
+        return f"it was compiled for blocks of {required}, the workgroup size is {_format_block(block)}"
     if kernel.maximum is not None and prod(block) > prod(kernel.maximum):
-        return f"it was compiled for at most {prod(kernel.maximum)} threads, the workgroup size is {_size(block)}"
+        return (
+            f"it was compiled for at most {prod(kernel.maximum)} threads, the workgroup size is {_format_block(block)}"
+        )
     if shared > interface.MAX_SHARED:
         return f"it takes {shared} bytes of workgroup memory, a block has up to {interface.MAX_SHARED}"
     return None
@@ -277,7 +280,7 @@ def _mismatch(export: Export, kernel: CudaKernel) -> str | None:
         return interface.mismatch(kernel.ptx, constants, bindings)
     sizes = kernel.parameters
     if len(sizes) < bindings:
-        return f"it has {_count(len(sizes), 'parameter')}, the layout {_count(bindings, 'binding')}"
+        return f"it has {_with_noun(len(sizes), 'parameter')}, the layout {_with_noun(bindings, 'binding')}"
     for i, size in enumerate(sizes):
         if size != 8 and (i < bindings or size > 8):
             return f"its parameter {i} has {size} bytes, expected {'a pointer of 8' if i < bindings else 'at most 8'}"
@@ -349,11 +352,11 @@ def _warnings(variant: Variant, modules: Sequence[CudaModule], linked: LinkedKer
     return warnings
 
 
-def _size(block: Sequence[int]) -> str:
+def _format_block(block: Sequence[int]) -> str:
     """Format a block size, such as 16x8x1."""
     return "x".join(map(str, block))
 
 
-def _count(count: int, what: str) -> str:
-    """Format a number of things, such as "1 binding" or "2 bindings"."""
+def _with_noun(count: int, what: str) -> str:
+    """Format a count with its noun, such as "1 binding" or "2 bindings"."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"

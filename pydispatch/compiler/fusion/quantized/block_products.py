@@ -90,6 +90,8 @@ def _rewrite(contraction: Contraction, factor: Factor, packs: bool, integer_byte
 class _Product:
     """Rewriter of one product of activations with block-scaled weights, whose blocks of K have scales of their own.
 
+    Call `in_panels` for constant weights that may be packed, and `in_blocks` for others or if that returns None.
+
     Attributes:
         contraction: The contraction that computes it.
         other: The factor that is not the weights.

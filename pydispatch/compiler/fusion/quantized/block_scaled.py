@@ -234,6 +234,9 @@ def _body_of(value: OpResult, at: Positions) -> _BodyAt | None:
 class _BodyAt:
     """Recognizer of scalars in the body of a generic, at one index of its loops, as weights or as terms of weights.
 
+    A weight is a dequantized number, (stored - zero) * scale + offset. A term is a zero point, scale or offset, which
+    adjacent steps of K share.
+
     Attributes:
         generic: The generic.
         loops: For each loop of the generic, its index as a sum of digits of the loops of the product.

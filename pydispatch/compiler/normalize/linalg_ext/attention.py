@@ -40,7 +40,8 @@ class TensorAxis(NamedTuple):
 class Decomposition:
     """Rewriter of one `iree_linalg_ext.attention` to products, a softmax and other generics.
 
-    The dimensions of a tensor are stated as loops of the attention (`Dims`): those that index them, in order.
+    A decomposition calls `scores`, computes weights from the scores, and calls `weighted_values`. The dimensions of a
+    tensor are stated as loops of the attention (`Dims`): those that index them, in order.
 
     Attributes:
         op: The attention.
