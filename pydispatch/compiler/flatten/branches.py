@@ -14,6 +14,14 @@ from xdsl.dialects import arith, cf, scf
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from pydispatch.compiler.flatten.blocks import (
+    add_implicit_yield,
+    append,
+    append_value,
+    move_blocks,
+    redirect,
+    split_after,
+)
 from pydispatch.compiler.flatten.loop_arguments import record_iterations
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
@@ -91,87 +99,20 @@ def _convert_to_selects(op: scf.IfOp) -> None:
 # -- scf to blocks
 
 
-def _split(op: Operation) -> tuple[Block, Block]:
-    """Split the block that contains `op` after `op`, detach `op`, and return the two blocks.
-
-    The first block then has no terminator: the caller adds one. The second block has an argument for each result of
-    `op`, which replaces the result.
-    """
-    block = op.parent
-    assert block is not None and op.next_op is not None
-    after = block.split_before(op.next_op, arg_types=[r.type for r in op.results])
-    for result, argument in zip(op.results, after.args, strict=True):
-        argument.name_hint = result.name_hint
-        result.replace_all_uses_with(argument)
-    op.detach()
-    return block, after
-
-
-def _append(block: Block, op: Operation, like: Operation) -> None:
-    """Add `op` at the end of `block`, with the source location of `like`."""
-    set_location(op, like)
-    block.add_op(op)
-
-
-def _append_value(block: Block, op: Operation, like: Operation) -> SSAValue:
-    """Add `op` at the end of `block`, with the source location of `like`, and return its result."""
-    _append(block, op, like)
-    return op.results[0]
-
-
-def _move_blocks(region: Region, after: Block) -> Block:
-    """Move the blocks of `region` into the region of the block `after`, before it, and return the first of them."""
-    first = region.blocks.first
-    assert first is not None
-    region.move_blocks_before(after)
-    return first
-
-
-def _redirect(first: Block, after: Block, terminator: str, target: Block) -> None:
-    """Replace terminators named `terminator` by branches to `target`, to which they pass the values that they yield.
-
-    Only the blocks from `first` up to `after`, which is excluded, are changed. A block without operations is the region
-    of an scf operation whose yield is implicit: it branches to `target`, too.
-    """
-    block: Block | None = first
-    while block is not None and block is not after:
-        last = block.last_op
-        if last is not None and last.name == terminator:
-            values = list(last.operands)
-            last.detach()
-            _append(block, cf.BranchOp(target, *values), last)
-            last.erase(safe_erase=False)
-        elif last is None and terminator == "scf.yield":
-            block.add_op(cf.BranchOp(target))
-        block = block.next_block
-
-
-def _add_implicit_yield(region: Region) -> None:
-    """Add an `scf.yield` to the last block of a region that has no terminator."""
-    last = region.blocks.last
-    if last is not None and (last.last_op is None or last.last_op.name not in TERMINATORS):
-        last.add_op(scf.YieldOp())
-
-
-TERMINATORS = ("scf.yield", "scf.condition", "cf.br", "cf.cond_br", "cf.switch", "func.return", "util.return",
-               "util.unreachable")  # fmt: skip
-"""Operations that end a block of a host function; after any other last operation, an `scf.yield` is implicit."""
-
-
 def _lower_if(op: Operation) -> None:
     """Lower `scf.if` to a conditional branch; an absent else region branches to the continuation."""
     assert isinstance(op, scf.IfOp)
-    block, after = _split(op)
+    block, after = split_after(op)
     targets = []
     for region in op.regions:
         if not region.blocks:
             targets.append(after)
             continue
-        _add_implicit_yield(region)
-        first = _move_blocks(region, after)
-        _redirect(first, after=after, terminator="scf.yield", target=after)
+        add_implicit_yield(region)
+        first = move_blocks(region, after)
+        redirect(first, after=after, terminator="scf.yield", target=after)
         targets.append(first)
-    _append(block, cf.ConditionalBranchOp(op.cond, targets[0], [], targets[1], []), op)
+    append(block, cf.ConditionalBranchOp(op.cond, targets[0], [], targets[1], []), op)
     op.erase(safe_erase=False)
 
 
@@ -181,31 +122,25 @@ def _lower_for(op: Operation) -> None:
     A step that is not a positive constant is checked at run time.
     """
     assert isinstance(op, scf.ForOp)
-    block, after = _split(op)
-    step = op.step.owner
-    value = step.properties.get("value") if isinstance(step, arith.ConstantOp) else None
-    if not isinstance(value, IntegerAttr) or value.value.data <= 0:
-        zero = _append_value(block, arith.ConstantOp(IntegerAttr(0, cast(Any, op.step.type))), op)
-        positive = _append_value(block, arith.CmpiOp(op.step, zero, "sgt"), op)
-        _append(block, cf.AssertOp(positive, "the step of a loop must be positive"), op)
-    _add_implicit_yield(op.body)
+    block, after = split_after(op)
+    _check_step(op, block)
+    add_implicit_yield(op.body)
     header = Block(arg_types=[a.type for a in op.body.block.args])
     parent = block.parent
     assert parent is not None
     parent.insert_block_before(header, after)
-    first = _move_blocks(op.body, after)
-    # The body uses the arguments of the header, which dominates it and branches to it without values.
-    for old, new in zip(first.args, header.args, strict=True):
-        new.name_hint = old.name_hint
-        old.replace_all_uses_with(new)
-    for argument in reversed(list(first.args)):
-        first.erase_arg(argument)
-    _append(block, cf.BranchOp(header, op.lb, *op.iter_args), op)
+    first = move_blocks(op.body, after)
+    _replace_arguments(first, header)
+
+    # Enter the header with the initial values; it branches to the body or leaves the loop.
+    append(block, cf.BranchOp(header, op.lb, *op.iter_args), op)
     unsigned = "unsignedCmp" in op.properties or "unsignedCmp" in op.attributes
-    more = _append_value(header, arith.CmpiOp(header.args[0], op.ub, "ult" if unsigned else "slt"), op)
+    more = append_value(header, arith.CmpiOp(header.args[0], op.ub, "ult" if unsigned else "slt"), op)
     branch = cf.ConditionalBranchOp(more, first, [], after, list(header.args[1:]))
     record_iterations(branch, op)
-    _append(header, branch, op)
+    append(header, branch, op)
+
+    # At the end of the body, return to the header with the next index and the values that the body yields.
     last = first
     while last.next_block is not after:
         assert last.next_block is not None
@@ -214,28 +149,50 @@ def _lower_for(op: Operation) -> None:
     assert end is not None
     values = list(end.operands)  # of scf.yield: the iteration arguments of the next iteration
     end.detach()
-    next_index = _append_value(last, arith.AddiOp(header.args[0], op.step), op)
-    _append(last, cf.BranchOp(header, next_index, *values), end)
+    next_index = append_value(last, arith.AddiOp(header.args[0], op.step), op)
+    append(last, cf.BranchOp(header, next_index, *values), end)
     end.erase(safe_erase=False)
     op.erase(safe_erase=False)
+
+
+def _check_step(op: scf.ForOp, block: Block) -> None:
+    """Append a check to `block` that the step of a loop is positive, unless it is a positive constant."""
+    step = op.step.owner
+    value = step.properties.get("value") if isinstance(step, arith.ConstantOp) else None
+    if not isinstance(value, IntegerAttr) or value.value.data <= 0:
+        zero = append_value(block, arith.ConstantOp(IntegerAttr(0, cast(Any, op.step.type))), op)
+        positive = append_value(block, arith.CmpiOp(op.step, zero, "sgt"), op)
+        append(block, cf.AssertOp(positive, "the step of a loop must be positive"), op)
+
+
+def _replace_arguments(first: Block, header: Block) -> None:
+    """Make the body of a loop use the header's arguments instead of its own, which are removed.
+
+    The header dominates the body, and branches to `first`, the body's first block, without values.
+    """
+    for old, new in zip(first.args, header.args, strict=True):
+        new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    for argument in reversed(list(first.args)):
+        first.erase_arg(argument)
 
 
 def _lower_while(op: Operation) -> None:
     """Lower `scf.while`: each `scf.condition` becomes a conditional branch to the body or the continuation."""
     assert isinstance(op, scf.WhileOp)
-    block, after = _split(op)
-    _add_implicit_yield(op.after_region)
-    before = _move_blocks(op.before_region, after)
-    body = _move_blocks(op.after_region, after)
-    _redirect(body, after=after, terminator="scf.yield", target=before)
-    _append(block, cf.BranchOp(before, *op.arguments), op)
+    block, after = split_after(op)
+    add_implicit_yield(op.after_region)
+    before = move_blocks(op.before_region, after)
+    body = move_blocks(op.after_region, after)
+    redirect(body, after=after, terminator="scf.yield", target=before)
+    append(block, cf.BranchOp(before, *op.arguments), op)
     inner: Block | None = before
     while inner is not None and inner is not body:
         last = inner.last_op
         if isinstance(last, scf.ConditionOp):
             condition, values = last.condition, list(last.args)
             last.detach()
-            _append(inner, cf.ConditionalBranchOp(condition, body, values, after, values), last)
+            append(inner, cf.ConditionalBranchOp(condition, body, values, after, values), last)
             last.erase(safe_erase=False)
         inner = inner.next_block
     op.erase(safe_erase=False)
@@ -244,10 +201,10 @@ def _lower_while(op: Operation) -> None:
 def _lower_region(op: Operation) -> None:
     """Lower `scf.execute_region` to a branch into its blocks."""
     assert isinstance(op, scf.ExecuteRegionOp)
-    block, after = _split(op)
-    first = _move_blocks(op.region, after)
-    _redirect(first, after=after, terminator="scf.yield", target=after)
-    _append(block, cf.BranchOp(first), op)
+    block, after = split_after(op)
+    first = move_blocks(op.region, after)
+    redirect(first, after=after, terminator="scf.yield", target=after)
+    append(block, cf.BranchOp(first), op)
     op.erase(safe_erase=False)
 
 
@@ -266,30 +223,30 @@ def _append_comparisons(
         like: Operation whose location the new ones have.
     """
     if not cases:
-        _append(block, cf.BranchOp(default[0], *default[1]), like)
+        append(block, cf.BranchOp(default[0], *default[1]), like)
     for index, (case, (target, values)) in enumerate(zip(cases, targets, strict=True)):
-        wanted = _append_value(block, arith.ConstantOp(IntegerAttr(case, cast(Any, flag.type))), like)
-        same = _append_value(block, arith.CmpiOp(flag, wanted, "eq"), like)
+        wanted = append_value(block, arith.ConstantOp(IntegerAttr(case, cast(Any, flag.type))), like)
+        same = append_value(block, arith.CmpiOp(flag, wanted, "eq"), like)
         if index + 1 == len(cases):
-            _append(block, cf.ConditionalBranchOp(same, target, values, *default), like)
+            append(block, cf.ConditionalBranchOp(same, target, values, *default), like)
             return
         following = Block()
         region = block.parent
         assert region is not None
         region.insert_block_after(following, block)
-        _append(block, cf.ConditionalBranchOp(same, target, values, following, []), like)
+        append(block, cf.ConditionalBranchOp(same, target, values, following, []), like)
         block = following
 
 
 def _lower_index_switch(op: Operation) -> None:
     """Lower `scf.index_switch` to a chain of comparisons."""
     assert isinstance(op, scf.IndexSwitchOp)
-    block, after = _split(op)
+    block, after = split_after(op)
     entry_blocks = []  # of the default region, then of the region of each case
     for region in (op.default_region, *op.case_regions):
-        _add_implicit_yield(region)
-        first = _move_blocks(region, after)
-        _redirect(first, after=after, terminator="scf.yield", target=after)
+        add_implicit_yield(region)
+        first = move_blocks(region, after)
+        redirect(first, after=after, terminator="scf.yield", target=after)
         entry_blocks.append(first)
     cases = [int(n) for n in cast(Any, op.cases).get_values()]
     default, *targets = [(entry, list[SSAValue]()) for entry in entry_blocks]  # blocks without arguments
@@ -318,15 +275,15 @@ def _lower_unreachable(op: Operation) -> None:
     assert block is not None
     message = op.properties.get("message")
     op.detach()
-    false = _append_value(block, arith.ConstantOp(IntegerAttr(0, 1)), op)
+    false = append_value(block, arith.ConstantOp(IntegerAttr(0, 1)), op)
     text = message.data if isinstance(message, StringAttr) else "a place that cannot be reached was reached"
-    _append(block, cf.AssertOp(false, text), op)
+    append(block, cf.AssertOp(false, text), op)
     region = block.parent
     assert region is not None
     forever = Block()  # an endless loop: a return would need values for the results of the function
     region.insert_block_after(forever, block)
-    _append(block, cf.BranchOp(forever), op)
-    _append(forever, cf.BranchOp(forever), op)
+    append(block, cf.BranchOp(forever), op)
+    append(forever, cf.BranchOp(forever), op)
     op.erase(safe_erase=False)
 
 
