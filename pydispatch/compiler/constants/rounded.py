@@ -142,12 +142,7 @@ def _read_rounded(
     """
     factor = new.operands[operand]
     if factor not in rounded:
-        assert isinstance(factor, OpResult) and factor.op.parent is not None
-        body, identity = GenericBody(), AffineMap.identity(len(shape_of(factor)))
-        narrowed = body.add(arith.TruncFOp(body.input(factor, identity), element))
-        ops = body.generic(narrowed, like=factor, index=identity)  # those of the output, then the generic
-        factor.op.parent.insert_ops_after(ops, factor.op)  # products in other regions read it, too
-        rounded[factor] = ops[-1].results[0]
+        rounded[factor] = _rounded_copy(factor, element)
     new.operands[operand] = rounded[factor]
     block = new.regions[0].block
     wide = block.args[operand]
@@ -157,3 +152,16 @@ def _read_rounded(
     block.insert_op_before(widened, block.first_op)
     wide.replace_all_uses_with(widened.result)
     block.erase_arg(wide)
+
+
+def _rounded_copy(factor: SSAValue, element: BFloat16Type | Float16Type) -> SSAValue:
+    """Insert after a constant a generic that rounds its elements to a narrower type, and return the rounded tensor.
+
+    It is inserted next to the constant because products in other regions read the copy, too.
+    """
+    assert isinstance(factor, OpResult) and factor.op.parent is not None
+    body, identity = GenericBody(), AffineMap.identity(len(shape_of(factor)))
+    narrowed = body.add(arith.TruncFOp(body.input(factor, identity), element))
+    ops = body.generic(narrowed, like=factor, index=identity)  # operations of the output, then the generic
+    factor.op.parent.insert_ops_after(ops, factor.op)
+    return ops[-1].results[0]

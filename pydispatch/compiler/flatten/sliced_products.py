@@ -6,6 +6,7 @@ reads the weights once instead of in every iteration, and fills register blocks 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -77,31 +78,35 @@ class _SlicedProduct:
 
     def emit(self) -> SSAValue:
         """Insert the product of all slices before the loop; return it with a first dimension that selects the slice."""
-        maps, iterators, source = list(self.generic.maps), list(self.generic.iterators), self.source
-        count, (first, *others) = shape_of(source)[0], (*shape_of(self.generic.outputs[0]), 1)
-        shape = [count, *shape_of(self.generic.outputs[0])]
-        if self._first_loop_is_row:  # the rows of all slices are rows of one matrix
-            axes = [[0, 1], *([n] for n in range(2, len(shape_of(source))))]
-            rows = [count * first, *shape_of(source)[2:]]
-            source = self._insert(
-                tensor.CollapseShapeOp(
-                    operands=[source], result_types=[_like(source, rows)],
-                    properties={"reassociation": reassociation(axes)},
-                )
-            )  # fmt: skip
-            whole = [count * first, *others[:-1]]
-        else:
-            maps = [_with_loop(m, leads=n in (self.position, len(maps) - 1)) for n, m in enumerate(maps)]
-            iterators, whole = ["parallel", *iterators], shape
-        output = _like(self.generic.outputs[0], whole)
-        start = self._insert(tensor.SplatOp(self.start, [], output))
-        inputs = [source if n == self.position else value for n, value in enumerate(self.generic.inputs)]
-        body, kinds = self.generic.op.regions[0].clone(), iterator_types(iterators)
-        product = self._insert(generic_op(inputs, [start], body, affine_maps(maps), kinds, [output]))
-        if whole == shape:
-            return product
+        slice_shape = shape_of(self.generic.outputs[0])
+        shape = [shape_of(self.source)[0], *slice_shape]
+        if not self._first_loop_is_row:
+            maps = list(self.generic.maps)
+            new_maps = [_with_loop(m, leads=n in (self.position, len(maps) - 1)) for n, m in enumerate(maps)]
+            return self._product(self.source, new_maps, ["parallel", *self.generic.iterators], shape)
+        # The rows of all slices are rows of one matrix: the first two dimensions become one, and are expanded again.
+        count, rows = shape_of(self.source)[0], slice_shape[0]
+        axes = [[0, 1], *([n] for n in range(2, len(shape_of(self.source))))]
+        collapsed_shape = [count * rows, *shape_of(self.source)[2:]]
+        matrix = self._insert(
+            tensor.CollapseShapeOp(
+                operands=[self.source], result_types=[_like(self.source, collapsed_shape)],
+                properties={"reassociation": reassociation(axes)},
+            )
+        )  # fmt: skip
+        product = self._product(matrix, self.generic.maps, self.generic.iterators, [count * rows, *slice_shape[1:]])
         groups = reassociation([[0, 1], *([n] for n in range(2, len(shape)))])
         return self._insert(tensor.ExpandShapeOp(product, [], groups, shape, _like(product, shape)))
+
+    def _product(
+        self, source: SSAValue, maps: Sequence[AffineMap], iterators: Sequence[str], shape: Sequence[int]
+    ) -> SSAValue:
+        """Insert the product with another source, maps and loops before the loop. shape: shape of its result."""
+        output = _like(self.generic.outputs[0], list(shape))
+        start = self._insert(tensor.SplatOp(self.start, [], output))
+        inputs = [source if n == self.position else value for n, value in enumerate(self.generic.inputs)]
+        body, kinds = self.generic.op.regions[0].clone(), iterator_types(list(iterators))
+        return self._insert(generic_op(inputs, [start], body, affine_maps(list(maps)), kinds, [output]))
 
     @property
     def _first_loop_is_row(self) -> bool:

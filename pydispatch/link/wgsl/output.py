@@ -170,10 +170,7 @@ class WgslOutput:
         writes = ""
         for name, variable in self._built_ins.items():
             if name == "workgroup_size":
-                stated = entry.attribute(name)
-                # `@workgroup_size` may leave out the last sizes, which are then 1.
-                sizes = [*(stated.arguments if stated is not None else ()), "1", "1"][:3]
-                writes += f"\n  {variable} = vec3<u32>({', '.join(sizes)});"
+                writes += f"\n  {variable} = {_workgroup_size(entry)};"
                 continue
             existing = re.search(rf"@builtin\(\s*{name}\s*\)\s*(\w+)", head)
             parameter = existing[1] if existing is not None else f"{variable}_given"
@@ -216,3 +213,11 @@ def _renamed(module: WgslModule, declaration: Declaration, names: Mapping[str, s
         parts += [module.text[at : token.start], names[token.text]]
         at = token.end
     return "".join([*parts, module.text[at : tokens[declaration.end - 1].end]])
+
+
+def _workgroup_size(entry: Declaration) -> str:
+    """Return the workgroup size of an entry point as an expression of WGSL, `vec3<u32>(64, 1, 1)`."""
+    stated = entry.attribute("workgroup_size")
+    # `@workgroup_size` may leave out the last sizes, which are then 1.
+    sizes = [*(stated.arguments if stated is not None else ()), "1", "1"][:3]
+    return f"vec3<u32>({', '.join(sizes)})"
