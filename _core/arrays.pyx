@@ -17,10 +17,18 @@ from pydispatch._core.extended_types import EXTENDED_TYPES
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int* overflow) except? -1
 
+# Numerical types (docs/program.md): the classes of element types, besides those of EXTENDED_TYPES. Integers are first.
+cdef enum:
+    SIGNLESS = 0x10
+    SIGNED = 0x11
+    UNSIGNED = 0x12
+    BOOLEAN = 0x13
+    IEEE_FLOAT = 0x21
+    COMPLEX = 0x23
+
 # numerical type -> (MLIR prefix, NumPy kind). A prefix is followed by a number of bits, a kind by a number of bytes.
-# 0x10: signless integer, 0x11: signed, 0x12: unsigned, 0x21: IEEE float, 0x23: complex.
 cdef dict PLAIN = {
-    0x10: ("i", "i"), 0x11: ("si", "i"), 0x12: ("ui", "u"), 0x21: ("f", "f"), 0x23: ("complex", "c"),
+    SIGNLESS: ("i", "i"), SIGNED: ("si", "i"), UNSIGNED: ("ui", "u"), IEEE_FLOAT: ("f", "f"), COMPLEX: ("complex", "c"),
 }
 cdef dict EXTENDED = {(row.numerical, row.bits): row for row in EXTENDED_TYPES}
 cdef dict KNOWN = {}
@@ -41,9 +49,9 @@ cdef object ml_dtype(str name, str raw):
 cdef tuple names_of_type(uint32_t numerical, uint32_t bits):
     """Return (MLIR spelling, NumPy dtype) of an element type; None instead of the tuple if NumPy has no such type.
 
-    numerical: class of the type, such as 0x21 for IEEE floats. bits: width of an element.
+    numerical: class of the type, such as IEEE_FLOAT. bits: width of an element.
     """
-    if numerical == 0x13:  # bool
+    if numerical == BOOLEAN:
         return "i1", np.dtype(np.bool_)
     if (numerical, bits) in EXTENDED:
         row = EXTENDED[numerical, bits]
@@ -78,12 +86,12 @@ cdef class ElementType:
         self.name, self.dtype = names
         self.itemsize = self.dtype.itemsize
         self.packed = self.bits < 8
-        if self.numerical <= 0x12:  # integers
+        if self.numerical <= UNSIGNED:  # integers
             bits = int(self.bits)  # a Python number: a power of a C number would overflow
             self.modulus, self.most_signed = 2**bits, 2 ** (bits - 1) - 1
             # A signless type accepts signed and unsigned values.
-            self.low = 0 if self.numerical == 0x12 else -(2 ** (bits - 1))
-            self.high = self.most_signed if self.numerical == 0x11 else self.modulus - 1
+            self.low = 0 if self.numerical == UNSIGNED else -(2 ** (bits - 1))
+            self.high = self.most_signed if self.numerical == SIGNED else self.modulus - 1
             self.least, self.most = self.low, min(self.high, 2**63 - 1)
 
     def __repr__(self):
@@ -101,7 +109,7 @@ cdef class ElementType:
         """
         if self.dtype.kind == "b":
             return pack_bool(value, out_word)
-        if self.numerical <= 0x12:
+        if self.numerical <= UNSIGNED:
             return self.pack_integer(value, out_word)
         if self.dtype.kind == "c":
             raise TypeError("complex scalars are not supported as arguments")
@@ -169,9 +177,9 @@ cdef class ElementType:
         cdef float narrow = 0
         if self.dtype.kind == "b":
             return (word & 1) != 0
-        if self.numerical == 0x12:  # unsigned, but sign-extended in the register
+        if self.numerical == UNSIGNED:  # sign-extended in the register nevertheless
             return word & (<uint64_t>-1 >> (64 - self.bits))
-        if self.numerical <= 0x11:
+        if self.numerical <= SIGNED:
             return signed
         if self.bits == 64:
             memcpy(&number, &word, sizeof(number))
@@ -229,8 +237,9 @@ cdef void unpack_into(ElementType kind, const void* data, object array) noexcept
     """Unpack the elements at `data` into all of a contiguous array of the type's dtype, one byte each."""
     cdef PyArrayObject* target = <PyArrayObject*>array
     cdef Py_ssize_t count = array.size
-    unpack_codes(<const uint8_t*>data, count, kind.bits, kind.numerical in (0x10, 0x11) and kind.dtype.kind != "u",
-                 <uint8_t*>PyArray_DATA(target))
+    # Without ml_dtypes the dtype is that of the bits, which are not sign-extended.
+    cdef bint signed = kind.numerical in (SIGNLESS, SIGNED) and kind.dtype.kind != "u"
+    unpack_codes(<const uint8_t*>data, count, kind.bits, signed, <uint8_t*>PyArray_DATA(target))
 
 
 def pack_elements(kind, array):

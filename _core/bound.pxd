@@ -1,4 +1,4 @@
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from pydispatch._core.function cimport Function
 from pydispatch._core.planned cimport Frame
@@ -23,6 +23,7 @@ cdef class Binding:
     cdef int rebind(self, object args) except -1
     cdef int bind_outputs(self, object out) except -1
     cdef list given(self, object out)
+    cdef bint is_direct(self, uint32_t result, void* data, size_t size) noexcept
     cdef int route(self) except -1
     cdef object collect(self)
     cdef object execute(self, Slot* slot)

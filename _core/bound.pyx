@@ -80,6 +80,7 @@ cdef class Binding:
             else:
                 dims = function.arg_dims[i]
                 inputs.append(input_array(function.name, i, name, kind, dims, args[i], self.copies))
+        # From here on nothing can fail but the allocation of packed copies.
         self.packed = []
         for i in range(function.arg_count):
             if inputs[i] is None:
@@ -161,6 +162,19 @@ cdef class Binding:
                 f"@{function.name}: out: expected {function.result_count} arrays, got {len(out)}")
         return list(out)
 
+    cdef bint is_direct(self, uint32_t result, void* data, size_t size) noexcept:
+        """Return whether kernels can write a result of `size` bytes to the memory of its array, at `data`."""
+        cdef Function function = self.function
+        cdef uint32_t k
+        if (<ElementType>function.result_types[result]).packed or <uintptr_t>data & self.plan.result_mask[result]:
+            return False
+        for k in range(function.arg_count):
+            if k == function.outs[result].tied and data == self.frame.args[k]:
+                continue  # the result updates this argument in place
+            if self.inputs[k] is not None and overlap(data, size, self.frame.args[k], self.plan.arg_bytes[k]):
+                return False
+        return True
+
     cdef int route(self) except -1:
         """Choose the memory that each result is written to: its array, or an intermediate buffer (detour).
 
@@ -168,7 +182,7 @@ cdef class Binding:
         than a kernel requires, or has elements of less than 8 bits, which kernels write packed.
         """
         cdef Function function = self.function
-        cdef uint32_t i, k
+        cdef uint32_t i
         cdef void* data
         cdef size_t size
         self.has_detours = False
@@ -177,14 +191,7 @@ cdef class Binding:
             if self.outputs[i] is None:
                 continue
             data, size = PyArray_DATA(<PyArrayObject*>self.outputs[i]), self.plan.result_bytes[i]
-            packed = (<ElementType>function.result_types[i]).packed
-            direct = not packed and not (<uintptr_t>data & self.plan.result_mask[i])
-            for k in range(function.arg_count):
-                if k == function.outs[i].tied and data == self.frame.args[k]:
-                    continue  # the result updates this argument in place
-                if self.inputs[k] is not None and overlap(data, size, self.frame.args[k], self.plan.arg_bytes[k]):
-                    direct = False
-            if direct:
+            if self.is_direct(i, data, size):
                 self.detours[i], self.frame.results[i] = None, data
                 continue
             if self.detours[i] is None:

@@ -36,6 +36,7 @@ cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept nogil
 
 cdef enum:
+    INLINE_WORDS = 128  # sizes and numbers of a call that need no allocation
     MAX_PLANS = 64  # plans that a Runner caches as PlanData; more take memory, fewer are converted again
 
 # Kinds of buffers whose memory the caller supplies; the device supplies the memory of other kinds.
@@ -282,54 +283,59 @@ cdef class DeviceFunction:
         arrays; otherwise they are refused. Raises InvalidArgumentError.
         """
         cdef Function function = self.function
-        cdef uint64_t words[128]  # sizes and numbers of most calls; others allocate memory
+        cdef uint64_t words[INLINE_WORDS]
         cdef uint64_t* memory = words
         cdef int64_t* dims
         cdef uint64_t* scalars
-        cdef uint32_t i, axis, scalar = 0
-        cdef ElementType kind
         cdef Plan plan
         if function.module.closed:
             raise Error(f"@{function.name}: its program was closed")
         if len(args) != function.arg_count:
             function.check_count(len(args))
-        if function.dims_count + function.scalar_count > 128:
+        if function.dims_count + function.scalar_count > INLINE_WORDS:
             memory = <uint64_t*>calloc(function.dims_count + function.scalar_count, sizeof(uint64_t))
             if memory == NULL:
                 raise MemoryError()
         dims, scalars = <int64_t*>memory, memory + function.dims_count
         try:
-            inputs = []
-            for i in range(function.arg_count):
-                given, kind = args[i], function.arg_types[i]
-                if function.args[i].descr == NULL:
-                    try:
-                        kind.pack(given, &scalars[scalar])
-                    except (TypeError, ValueError, OverflowError) as error:
-                        raise wrong_scalar(
-                            function.name, i, function.arg_names[i], kind, given, error) from None
-                    scalar += 1
-                    inputs.append(None)
-                    continue
-                if isinstance(given, self.buffer):
-                    function.check_buffer(i, given)
-                    shape = <tuple>given.shape
-                    for axis in range(function.args[i].rank):
-                        dims[function.args[i].dims_offset + axis] = shape[axis]
-                    inputs.append(given)
-                    continue
-                array = input_array(
-                    function.name, i, function.arg_names[i], kind, function.arg_dims[i], given, copies)
-                for axis in range(function.args[i].rank):
-                    dims[function.args[i].dims_offset + axis] = PyArray_DIMS(<PyArrayObject*>array)[axis]
-                inputs.append(packed_of(kind, array) if kind.packed else array)
+            inputs = self.gather(args, dims, scalars, copies)
             plan = known if known is not None else function.last_plan()
             if plan is None or not plan.matches(dims, scalars):
                 plan = function.find_plan(dims, scalars)
-            return plan, inputs, (<char*>scalars)[:8 * scalar] if scalar else b""
+            return plan, inputs, (<char*>scalars)[:8 * function.scalar_count] if function.scalar_count else b""
         finally:
             if memory != words:
                 free(memory)
+
+    cdef list gather(self, tuple args, int64_t* dims, uint64_t* scalars, bint copies):
+        """Check the arguments and return those that `bind` does. Store all sizes in `dims`, the numbers in `scalars`."""
+        cdef Function function = self.function
+        cdef uint32_t i, axis, scalar = 0
+        cdef ElementType kind
+        cdef int64_t* sizes
+        inputs = []
+        for i in range(function.arg_count):
+            value, kind, sizes = args[i], function.arg_types[i], dims + function.args[i].dims_offset
+            if function.args[i].descr == NULL:  # a number
+                try:
+                    kind.pack(value, &scalars[scalar])
+                except (TypeError, ValueError, OverflowError) as error:
+                    raise wrong_scalar(function.name, i, function.arg_names[i], kind, value, error) from None
+                scalar += 1
+                inputs.append(None)
+            elif isinstance(value, self.buffer):
+                function.check_buffer(i, value)
+                shape = <tuple>value.shape
+                for axis in range(function.args[i].rank):
+                    sizes[axis] = shape[axis]
+                inputs.append(value)
+            else:
+                array = input_array(
+                    function.name, i, function.arg_names[i], kind, function.arg_dims[i], value, copies)
+                for axis in range(function.args[i].rank):
+                    sizes[axis] = PyArray_DIMS(<PyArrayObject*>array)[axis]
+                inputs.append(packed_of(kind, array) if kind.packed else array)
+        return inputs
 
     def compute(self, Plan plan not None, bytes scalars):
         """Compute the values of a call that depend on its scalars. scalars: 8 bytes each, as `bind` returns them.

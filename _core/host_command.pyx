@@ -224,6 +224,20 @@ cdef int detach(list given) except -1:
     return 0
 
 
+cdef list arguments_of(Context context, const pyd_host_command_t* command):
+    """Return the arguments of the Python function: the context, then an array or a number for each operand."""
+    cdef const pyd_host_operand_t* operand
+    cdef uint32_t i
+    cdef list arguments = [context]
+    for i in range(command.operand_count):
+        operand = pyd_host_operand(command, i)
+        if operand.kind == PYD_HOST_TENSOR:
+            arguments.append(view_of(context, operand))
+        else:
+            arguments.append(element_type(operand.dtype).unpack(operand.word))
+    return arguments
+
+
 cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) except -1:
     """Call the Python function with the context and its operands, and pack operands that it has written.
 
@@ -235,13 +249,7 @@ cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) 
     cdef ElementType kind
     cdef bytes packed
     cdef Context context = self.context_of(command)
-    cdef list given = [context]
-    for i in range(command.operand_count):
-        operand = pyd_host_operand(command, i)
-        if operand.kind == PYD_HOST_TENSOR:
-            given.append(view_of(context, operand))
-        else:
-            given.append(element_type(operand.dtype).unpack(operand.word))
+    cdef list given = arguments_of(context, command)
     outer = sys.exc_info()[1]
     try:
         PyObject_Vectorcall(self.function, PySequence_Fast_ITEMS(given), 1 + command.operand_count, NULL)

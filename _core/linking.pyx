@@ -128,8 +128,6 @@ def link_directly(
     cdef bint is_linked
     cdef pyd_span_t* files = <pyd_span_t*>calloc(count + 1, sizeof(pyd_span_t))
     cdef Choice* choices = <Choice*>calloc(count + 1, sizeof(Choice))
-    cdef Choice* choice
-    cdef pyd_executable_options_t options
     try:
         if files == NULL or choices == NULL:
             raise MemoryError()
@@ -145,18 +143,9 @@ def link_directly(
             return None
         keys = []
         for i in range(count):
-            choice = &choices[i]
-            entry = pyd_program_executable(module.program, i)
-            name = entry.name.data[:entry.name.length] if entry.name.length else b""
-            memset(&options, 0, sizeof(options))
-            options.name, options.processor_data = name, machine.processor
-            options.constants, options.constant_count = choice.words, choice.constant_count
-            try:
-                attach(module, i, &options, files[i], choice.number, choice.variant.alignment, NULL)
-            except MissingImportError as error:
-                raise missing(i, choice.number, error.symbols) from None
-            check_exports(file, manifest, module, i, choice.variant)
-            keys.append((choice.number, *[choice.words[k] for k in range(choice.constant_count)]))
+            link_choice(module, machine, i, &choices[i], files[i], missing)
+            check_exports(file, manifest, module, i, choices[i].variant)
+            keys.append((choices[i].number, *[choices[i].words[k] for k in range(choices[i].constant_count)]))
         link_contracts(module, file, manifest, choices, count)
         return keys
     finally:
@@ -201,6 +190,25 @@ cdef bint choose(
     out_choice.variant = variant
     out_file[0] = member.data
     return True
+
+
+cdef int link_choice(
+        Module module, Machine machine, uint32_t index, const Choice* choice, pyd_span_t file, missing) except -1:
+    """Load the chosen variant of an executable, whose code in `file` is mapped, and link it to the program.
+
+    missing: see `link_directly`.
+    """
+    cdef pyd_executable_options_t options
+    entry = pyd_program_executable(module.program, index)
+    name = entry.name.data[:entry.name.length] if entry.name.length else b""
+    memset(&options, 0, sizeof(options))
+    options.name, options.processor_data = name, machine.processor
+    options.constants, options.constant_count = choice.words, choice.constant_count
+    try:
+        attach(module, index, &options, file, choice.number, choice.variant.alignment, NULL)
+    except MissingImportError as error:
+        raise missing(index, choice.number, error.symbols) from None
+    return 0
 
 
 cdef int link_contracts(

@@ -7,6 +7,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from pydispatch._core.c_pool cimport pyd_pool_acquire, pyd_pool_release
+from pydispatch._core.c_program cimport PYD_KIND_SCALAR, PYD_KIND_TENSOR
 from pydispatch._core.c_program cimport *
 from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
 from pydispatch._core.lock cimport pyd_lock, pyd_unlock
@@ -66,7 +67,7 @@ cdef int fill_plan(Plan plan) except -1:
     plan.result_bytes, plan.result_mask = words + 3 * count, words + 3 * count + results
     for i in range(count):
         value = &function.args[i]
-        if value.kind != 0:  # a scalar
+        if value.kind == PYD_KIND_SCALAR:
             plan.has_scalars = True
             continue
         size = pyd_plan_arg_bytes(plan.plan, i)
@@ -75,7 +76,7 @@ cdef int fill_plan(Plan plan) except -1:
         plan.stage_offset[i] = plan.stage_bytes
         plan.stage_bytes += (size + STAGE_ALIGNMENT - 1) & ~<size_t>(STAGE_ALIGNMENT - 1)
     for i in range(results):
-        if function.results[i].kind == 0:
+        if function.results[i].kind == PYD_KIND_TENSOR:
             plan.result_bytes[i] = pyd_plan_result_bytes(plan.plan, i)
             plan.result_mask[i] = max(1, pyd_plan_result_alignment(plan.plan, i)) - 1
     return 0
@@ -161,7 +162,7 @@ cdef class Plan:
         cdef uint32_t i
         cdef bint staged = False
         for i in range(function.arg_count):
-            if function.args[i].kind != 0:
+            if function.args[i].kind == PYD_KIND_SCALAR:
                 continue
             if <uintptr_t>args[i] & self.arg_mask[i] and self.arg_bytes[i]:
                 staged = True
@@ -178,7 +179,7 @@ cdef class Plan:
         """Read the scalar results of a call that has run. out_scalars: a word per result; not set for tensors."""
         cdef uint32_t i
         for i in range(self.function.result_count):
-            if self.function.results[i].kind != 0:
+            if self.function.results[i].kind == PYD_KIND_SCALAR:
                 out_scalars[i] = pyd_call_scalar_result(slot.call, i)
 
     cdef int execute(

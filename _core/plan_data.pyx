@@ -6,6 +6,7 @@ A plan is a function specialized for the sizes of a call: a list of commands ove
 cimport cython
 from libc.stdint cimport int64_t, uint32_t
 
+from pydispatch._core.c_program cimport PYD_KIND_SCALAR
 from pydispatch._core.c_program cimport pyd_plan_arena_bytes, pyd_plan_command_count, pyd_plan_result_bytes
 from pydispatch._core.c_program cimport pyd_plan_result_dims, pyd_program_command, pyd_program_command_t
 from pydispatch._core.c_program cimport pyd_program_function_t
@@ -47,7 +48,7 @@ cdef PlanData plan_data(const pyd_plan_t* plan, const pyd_program_function_t* fu
         pyd_plan_buffer(plan, i, &buffer)
         data.buffers.append(PlanBuffer(BufferKind(buffer.kind), buffer.index, buffer.bytes, buffer.offset))
     for i in range(function.result_count):
-        if function.results[i].kind != 0:  # a number
+        if function.results[i].kind == PYD_KIND_SCALAR:
             data.results.append(None)
             continue
         dims = pyd_plan_result_dims(plan, i)

@@ -1,6 +1,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from pydispatch._core.c_program cimport pyd_program_function_t
 from pydispatch._core.lock cimport pyd_lock_t
 from pydispatch._core.plan cimport Plan
 from pydispatch._core.public cimport PublicFunction
@@ -41,6 +42,7 @@ cdef class PlannedFunction(PublicFunction):
     cdef Value* args
     cdef Value* outs
 
+    cdef void describe_values(self, const pyd_program_function_t* function) noexcept
     cdef void lay_out(self, uint64_t* words, Frame* out_frame) noexcept
     cdef Plan last_plan(self)
     cdef Plan cached_plan(self, uint32_t first, uint64_t key, const int64_t* dims, const uint64_t* scalars)

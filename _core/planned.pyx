@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from pydispatch._core.arrays cimport ElementType
-from pydispatch._core.c_program cimport pyd_plan_hash, pyd_program_function_t, pyd_program_value_t
+from pydispatch._core.c_program cimport PYD_KIND_SCALAR, pyd_plan_hash, pyd_program_function_t, pyd_program_value_t
 from pydispatch._core.c_trace cimport PYD_TRACE_SCHEDULE
 from pydispatch._core.lock cimport pyd_lock, pyd_unlock
 from pydispatch._core.memory cimport Block
@@ -41,8 +41,6 @@ cdef class PlannedFunction(PublicFunction):
         if self.module is not None:
             raise Error("a Function is made once")
         cdef const pyd_program_function_t* function = module.function(index)
-        cdef const pyd_program_value_t* value
-        cdef uint32_t i, offset = 0
         self.describe(module, index, function)
         self.plans = [None] * PLAN_SLOTS
         self.dims_count = function.dims_count
@@ -50,26 +48,33 @@ cdef class PlannedFunction(PublicFunction):
         if self.args == NULL:
             raise MemoryError()
         self.outs = self.args + self.arg_count
-        for i in range(self.arg_count):
-            value = &function.args[i]
-            if value.kind == 0:  # a tensor
-                self.args[i].descr = <PyObject*>(<ElementType>self.arg_types[i]).dtype
-                self.args[i].rank, self.args[i].dims_offset = value.rank, offset
-                # Elements of less than 8 bits must be packed first, so that no call can use arrays as they are.
-                self.has_packed_elements = self.has_packed_elements or (<ElementType>self.arg_types[i]).packed
-                offset += value.rank
-            else:
-                self.scalar_count += 1
-        for i in range(self.result_count):
-            value = &function.results[i]
-            if value.kind == 0:
-                self.outs[i].descr = <PyObject*>(<ElementType>self.result_types[i]).dtype
-                self.outs[i].rank, self.outs[i].tied = value.rank, value.tied
-                self.has_packed_elements = self.has_packed_elements or (<ElementType>self.result_types[i]).packed
-                self.tensor_results += 1
+        self.describe_values(function)
         self.simple = self.result_count == 1 and self.tensor_results == 1
         # See lay_out(): a result has an address and a scalar.
         self.frame_words = self.dims_count + self.scalar_count + self.arg_count + 2 * self.result_count
+
+    cdef void describe_values(self, const pyd_program_function_t* function) noexcept:
+        """Fill `args` and `outs`, and count the scalar arguments and tensor results."""
+        cdef const pyd_program_value_t* value
+        cdef ElementType kind
+        cdef uint32_t i, offset = 0
+        for i in range(self.arg_count):
+            value, kind = &function.args[i], self.arg_types[i]
+            if value.kind == PYD_KIND_SCALAR:
+                self.scalar_count += 1
+                continue
+            self.args[i].descr = <PyObject*>kind.dtype
+            self.args[i].rank, self.args[i].dims_offset = value.rank, offset
+            self.has_packed_elements |= kind.packed
+            offset += value.rank
+        for i in range(self.result_count):
+            value, kind = &function.results[i], self.result_types[i]
+            if value.kind == PYD_KIND_SCALAR:
+                continue
+            self.outs[i].descr = <PyObject*>kind.dtype
+            self.outs[i].rank, self.outs[i].tied = value.rank, value.tied
+            self.has_packed_elements |= kind.packed
+            self.tensor_results += 1
 
     def __dealloc__(self):
         free(self.args)

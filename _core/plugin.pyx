@@ -97,6 +97,14 @@ cdef bytes name_bytes(object name, str what):
     return (<str>name).encode()
 
 
+cdef list parameter_bytes(params):
+    """Return the parameters of a plugin as pairs of bytes. Raise InvalidArgumentError for one that is no text."""
+    for key, value in params.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise InvalidArgumentError(f"plugin parameter {key!r}: expected texts, got {value!r}")
+    return [(key.encode(), value.encode()) for key, value in params.items()]
+
+
 cdef class Plugin:
     """A loaded plugin. It stays loaded until the last manager or program that uses it releases it.
 
@@ -130,13 +138,8 @@ cdef class Plugin:
             span.size = view.shape[0]
         if name is not None:
             label = name_bytes(name, "name")
-        encoded = []
-        for key, value in (params or {}).items():
-            if not isinstance(key, str) or not isinstance(value, str):
-                raise InvalidArgumentError(f"plugin parameter {key!r}: expected texts, got {value!r}")
-            encoded.append((key.encode(), value.encode()))  # kept until the C call ends, as `items` points into it
-        options.kind = <pyd_plugin_kind_t><int>_KINDS[kind]
-        options.name = NULL
+        encoded = parameter_bytes(params or {})  # kept until the C call ends, as `items` points into it
+        options.kind, options.name = <pyd_plugin_kind_t><int>_KINDS[kind], NULL
         if label is not None:
             options.name = label
         options.param_count = len(encoded)
@@ -169,10 +172,8 @@ cdef class Plugin:
         cdef Plugin self = Plugin.__new__(Plugin)
         cdef pyd_plugin_options_t options
         cdef bytes label = name_bytes(name, "name")
-        options.kind = PYD_PLUGIN_KIND_AUTO
-        options.name = label
-        options.params = NULL
-        options.param_count = 0
+        options.kind, options.name = PYD_PLUGIN_KIND_AUTO, label
+        options.params, options.param_count = NULL, 0
         with nogil:
             check(pyd_plugin_load_static(<pyd_plugin_query_fn_t>address, &options, &self.plugin))
         return self

@@ -12,6 +12,9 @@ cdef class Procedure(PublicFunction):
 
     # |blocks|: of arguments that are buffers of the device, or NULL on the CPU.
     cdef list gather(self, object args, pyd_input_t* inputs, void** blocks, bint copies)
+    cdef object convert(self, uint32_t i, object value, pyd_input_t* out_input, bint copies)
+    cdef object bind_array(self, uint32_t i, object array, pyd_input_t* out_input)
+    cdef object bind_buffer(self, uint32_t i, object buffer, pyd_input_t* out_input, void** out_block)
     cdef object invoke(self, pyd_input_t* inputs, void** blocks, object out, uint32_t workers)
     cdef list check_out(self, object out)
     cdef object finish(self, pyd_invocation_t* invocation, list outs)

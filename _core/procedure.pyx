@@ -22,6 +22,7 @@ from pydispatch._core.c_procedure cimport pyd_invocation_free, pyd_invocation_ob
 from pydispatch._core.c_procedure cimport pyd_invocation_observation_count, pyd_invocation_observed
 from pydispatch._core.c_procedure cimport pyd_invocation_result, pyd_invocation_take, pyd_procedure_call
 from pydispatch._core.c_procedure cimport pyd_procedure_call_on_device, pyd_value_t
+from pydispatch._core.c_program cimport PYD_KIND_SCALAR
 from pydispatch._core.c_program cimport pyd_program_check, pyd_program_check_t, pyd_program_function_t
 from pydispatch._core.c_program cimport pyd_program_procedure, pyd_tensor_bytes
 from pydispatch._core.c_sched cimport pyd_scope_t
@@ -168,38 +169,49 @@ cdef class Procedure(PublicFunction):
         they are refused. Raises InvalidArgumentError.
         """
         cdef uint32_t i
-        cdef ElementType kind
         if self.module.closed:
             raise Error(f"@{self.name}: its program was closed")
         self.check_count(len(args))
-        held, owners = [], []  # held: per argument its array, or None; then, from the second loop on, other objects
+        arrays, owners = [], []  # arrays: per argument its array; None for a number or a buffer
         for i in range(self.arg_count):
-            kind, dims = self.arg_types[i], self.arg_dims[i]
-            if blocks != NULL and dims is not None and hasattr(args[i], "memory"):
-                self.check_buffer(i, args[i])
-                memory, sizes = args[i].memory, np.array(args[i].shape, np.int64)
-                blocks[i], inputs[i].dims = <void*>memory, <const int64_t*>PyArray_DATA(<PyArrayObject*>sizes)
-                owners.append((memory, sizes))
-                held.append(None)
-                continue
-            if dims is not None:
-                held.append(input_array(self.name, i, self.arg_names[i], kind, dims, args[i], copies))
-                continue
-            try:
-                kind.pack(args[i], &inputs[i].word)
-            except (TypeError, ValueError, OverflowError) as error:
-                raise wrong_scalar(self.name, i, self.arg_names[i], kind, args[i], error) from None
-            held.append(None)
+            if blocks != NULL and self.arg_dims[i] is not None and hasattr(args[i], "memory"):
+                owners.append(self.bind_buffer(i, args[i], &inputs[i], &blocks[i]))
+                arrays.append(None)
+            else:
+                arrays.append(self.convert(i, args[i], &inputs[i], copies))
         for i in range(self.arg_count):  # last, as Python code that ran above could have resized an array
-            if held[i] is not None:
-                inputs[i].data = PyArray_DATA(<PyArrayObject*>held[i])
-                if (<ElementType>self.arg_types[i]).packed:
-                    bytes_ = packed_of(self.arg_types[i], held[i])
-                    held.append(bytes_)
-                    inputs[i].data = PyArray_DATA(<PyArrayObject*>bytes_)
-                inputs[i].dims = <const int64_t*>PyArray_DIMS(<PyArrayObject*>held[i])
-        held.append(owners)
-        return held
+            if arrays[i] is not None:
+                owners.append(self.bind_array(i, arrays[i], &inputs[i]))
+        return [arrays, owners]
+
+    cdef object convert(self, uint32_t i, object value, pyd_input_t* out_input, bint copies):
+        """Return argument `i` as an array of its type; for a number, store its bits in `out_input` and return None."""
+        cdef ElementType kind = self.arg_types[i]
+        if self.arg_dims[i] is not None:
+            return input_array(self.name, i, self.arg_names[i], kind, self.arg_dims[i], value, copies)
+        try:
+            kind.pack(value, &out_input.word)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise wrong_scalar(self.name, i, self.arg_names[i], kind, value, error) from None
+        return None
+
+    cdef object bind_array(self, uint32_t i, object array, pyd_input_t* out_input):
+        """Store address and sizes of the array of argument `i`.
+
+        Return the object that owns the bytes: the array, or a packed copy of elements of less than 8 bits.
+        """
+        cdef ElementType kind = self.arg_types[i]
+        owner = packed_of(kind, array) if kind.packed else array
+        out_input.data = PyArray_DATA(<PyArrayObject*>owner)
+        out_input.dims = <const int64_t*>PyArray_DIMS(<PyArrayObject*>array)
+        return owner
+
+    cdef object bind_buffer(self, uint32_t i, object buffer, pyd_input_t* out_input, void** out_block):
+        """Store memory and sizes of a device's buffer for argument `i`. Return the objects that own both."""
+        self.check_buffer(i, buffer)
+        memory, sizes = buffer.memory, np.array(buffer.shape, np.int64)
+        out_block[0], out_input.dims = <void*>memory, <const int64_t*>PyArray_DATA(<PyArrayObject*>sizes)
+        return memory, sizes
 
     cdef object invoke(self, pyd_input_t* inputs, void** blocks, object out, uint32_t workers):
         """Run the procedure without the GIL and return its results; on a device if `blocks` is not NULL.
@@ -297,7 +309,7 @@ cdef class Procedure(PublicFunction):
         for i in range(self.result_count):
             pyd_invocation_result(invocation, i, &value)
             kind = self.result_types[i]
-            if value.kind != 0:  # a number
+            if value.kind == PYD_KIND_SCALAR:
                 values.append(kind.unpack(value.word))
                 continue
             if not pyd_tensor_bytes(kind.word, value.rank, value.dims, &size) or size != value.bytes:  # not trusted
@@ -314,7 +326,7 @@ cdef class Procedure(PublicFunction):
         cdef Block block
         cdef ElementType kind = self.result_types[index]
         pyd_invocation_result(invocation, index, &value)
-        if value.kind != 0:
+        if value.kind == PYD_KIND_SCALAR:
             return kind.unpack(value.word)
         block = Block.__new__(Block)
         block.owner = self.state.pool
@@ -341,7 +353,7 @@ cdef class Procedure(PublicFunction):
                 kind = value_type(self.name, "value of check", number, value.dtype)
                 types.append(kind)
                 # Copied, as an error that refers to the values may outlive the invocation.
-                values.append(kind.unpack(value.word) if value.kind else
+                values.append(kind.unpack(value.word) if value.kind == PYD_KIND_SCALAR else
                               array_over(self.name, kind, &value, None).copy())
             location = text_of(record.location)
             found.append(((KINDS[record.kind], location, tuple(types), record.atol, record.rtol), values))

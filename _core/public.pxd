@@ -13,7 +13,7 @@ cdef class PublicFunction:
     cdef uint32_t arg_count, result_count
     cdef tuple arg_types, arg_names, arg_dims            # dims: None of a number
     cdef tuple result_types, result_names, result_ranks  # rank: None of a number
-    cdef dict positions    # name -> position of the argument, -1 where several have it; None before the first keyword
+    cdef dict positions    # name -> position of the argument, None if several have it. The dict is None before the first keyword
     cdef object interface  # an Interface, made when somebody asks
     cdef int has_positions, is_described  # both stay from then on
 
@@ -23,4 +23,6 @@ cdef class PublicFunction:
     cdef int check_count(self, Py_ssize_t count) except -1
     # InvalidArgumentError unless a buffer of a device, |given|, may be argument |i|.
     cdef int check_buffer(self, uint32_t i, object given) except -1
+    # Position of the only argument named |name|; InvalidArgumentError without one.
+    cdef Py_ssize_t position_of(self, str name) except -1
     cdef object wrong_name(self, str name, bint is_ambiguous)

@@ -5,6 +5,7 @@ from libc.stdint cimport uint32_t
 
 from pydispatch._core.arrays cimport ElementType
 from pydispatch._core.binding cimport type_text, value_type
+from pydispatch._core.c_program cimport PYD_KIND_TENSOR
 from pydispatch._core.c_program cimport pyd_program_function_t, pyd_program_value_t
 from pydispatch._core.lock cimport pyd_flag, pyd_set_flag
 from pydispatch._core.program cimport Module, text_of
@@ -30,14 +31,14 @@ cdef class PublicFunction:
             value = &info.args[i]
             types.append(value_type(self.name, "argument", i, value.dtype))
             names.append(text_of(value.name))
-            dims.append(tuple([value.dims[k] for k in range(value.rank)]) if value.kind == 0 else None)  # 0: a tensor
+            dims.append(tuple([value.dims[k] for k in range(value.rank)]) if value.kind == PYD_KIND_TENSOR else None)
         self.arg_types, self.arg_names, self.arg_dims = tuple(types), tuple(names), tuple(dims)
         types, names, ranks = [], [], []
         for i in range(self.result_count):
             value = &info.results[i]
             types.append(value_type(self.name, "result", i, value.dtype))
             names.append(text_of(value.name))
-            ranks.append(value.rank if value.kind == 0 else None)
+            ranks.append(value.rank if value.kind == PYD_KIND_TENSOR else None)
         self.result_types, self.result_names, self.result_ranks = tuple(types), tuple(names), tuple(ranks)
         return 0
 
@@ -113,29 +114,37 @@ cdef class PublicFunction:
         """Return the signature as text, such as `f(x: float32[n, 4]) -> float32[n]`."""
         return self.described().text()
 
+    cdef Py_ssize_t position_of(self, str name) except -1:
+        """Return the position of the argument with this name. Raise InvalidArgumentError unless there is exactly one.
+
+        The dict of positions is created for the first keyword and cached.
+        """
+        if not pyd_flag(&self.has_positions):
+            positions = {}
+            for i, argument in enumerate(self.arg_names):
+                positions[argument] = None if argument in positions else i
+            with cython.critical_section(self):
+                if self.positions is None:
+                    self.positions = positions
+                    pyd_set_flag(&self.has_positions)
+        position = self.positions.get(name)
+        if position is None:
+            raise self.wrong_name(name, name in self.positions)
+        return position
+
     def arranged(self, args, dict named not None):
         """Return all arguments in the function's order.
 
         args: the first ones, by position. named: the others, by name. Raise InvalidArgumentError for a name that is
         unknown or belongs to several arguments, and for an argument that is missing or given twice.
         """
-        cdef Py_ssize_t i, position, count = len(args)
-        if not pyd_flag(&self.has_positions):
-            positions = {}
-            for i, name in enumerate(self.arg_names):
-                positions[name] = -1 if name in positions else i  # -1: several arguments have the name
-            with cython.critical_section(self):
-                if self.positions is None:
-                    self.positions = positions
-                    pyd_set_flag(&self.has_positions)
+        cdef Py_ssize_t position, count = len(args)
         values = list(args) + [None] * (<Py_ssize_t>self.arg_count - count)
         given = [i < count for i in range(len(values))]
         for name, value in named.items():
             if name == "out":  # handled by calls before they get here
                 raise InvalidArgumentError(f"@{self.name}: 'out' is given to a call or to prepare, not here")
-            position = self.positions.get(name, -2)
-            if position < 0:
-                raise self.wrong_name(name, position == -1)
+            position = self.position_of(name)
             if position < count or position >= self.arg_count:
                 raise InvalidArgumentError(
                     f"@{self.name}: argument {position} '{name}' is given twice, by position and by name: "

@@ -311,12 +311,22 @@ cdef class Batch:
     def __cinit__(self, Function function, Items items, list kept):
         self.function, self.items, self.made, self.kept, self.plans = function, items, [], kept, {}
 
-    cdef int add_all(self, list given) except -1:
-        """Bind the arguments of all items from index `item` on. given: for each item a tuple of its arguments."""
+    cdef dict add_accepted(self, list given, bint is_returned):
+        """Bind the arguments of all items, each in `given` a tuple. Return the errors of wrong ones by item index.
+
+        Raise the first error unless errors are results (`is_returned`).
+        """
+        refused = {}
         while self.item < len(given):
-            self.add(given[self.item])
+            try:
+                self.add(given[self.item])
+            except Exception as error:
+                with_index(error, self.item)
+                if not is_returned:
+                    raise
+                refused[self.item] = error
             self.item += 1
-        return 0
+        return refused
 
     cdef int add(self, tuple args) except -1:
         """Bind the arguments of another call; if they are wrong, raise and add none."""
@@ -362,16 +372,7 @@ cdef Task start_many(Function function, list given, bint is_returned, object pri
     items.words = <uint64_t*>malloc(count * (function.frame_words + 1) * sizeof(uint64_t))
     if items.items == NULL or items.words == NULL:
         raise MemoryError()
-    task.refused = {}
-    while batch.item < len(given):  # add_all ends at an item with wrong arguments; the next round goes on after it
-        try:
-            batch.add_all(given)
-        except Exception as error:
-            with_index(error, batch.item)
-            if not is_returned:
-                raise
-            task.refused[batch.item] = error
-            batch.item += 1
+    task.refused = batch.add_accepted(given, is_returned)
     if task.refused:
         task.indices = [index for index in range(len(given)) if index not in task.refused]
     kept += [batch.made, batch.plans]

@@ -16,6 +16,15 @@ from pydispatch._core.plan_data import data_of
 from pydispatch._core.profile import Measured, Profile, check_cold, check_runs, evict_caches
 
 
+cdef double seconds_of_call(Binding binding, Slot* slot, bint cold) except -1:
+    """Run a bound call and return its time in seconds. cold: evict all caches before it."""
+    if cold:
+        evict_caches()
+    start = time.perf_counter()
+    binding.execute(slot)
+    return time.perf_counter() - start
+
+
 def profile(Function function not None, args, runs, cold):
     """Return the Profile of calls with these arguments: medians of `runs` runs, after a warm-up run.
 
@@ -38,29 +47,21 @@ def profile(Function function not None, args, runs, cold):
         raise MemoryError()
     plan.take(&slot)
     # Of each run: begin and end of each command; seconds of the timed call; seconds of the ordinary call.
-    found, wholes, calls = [], [], []
+    spans, wholes, calls = [], [], []
     try:
         for _run in range(runs + 1):
             slot.times = times
-            if cold:
-                evict_caches()
-            start = time.perf_counter()
-            binding.execute(&slot)
-            wholes.append(time.perf_counter() - start)
+            wholes.append(seconds_of_call(binding, &slot, cold))
             slot.times = NULL
-            found.append([(times[i].begin, times[i].end) for i in range(count)])
-            if cold:
-                evict_caches()
-            start = time.perf_counter()
-            binding.execute(&slot)
-            calls.append(time.perf_counter() - start)
+            spans.append([(times[i].begin, times[i].end) for i in range(count)])
+            calls.append(seconds_of_call(binding, &slot, cold))
     finally:
         slot.times = NULL
         plan.give(&slot)
         free(times)
     data = data_of(plan)
     # [1:]: without the warm-up run.
-    measured = Measured(list(zip(data.numbers, data.commands)), plan.describe(), data.constants, found[1:])
+    measured = Measured(list(zip(data.numbers, data.commands)), plan.describe(), data.constants, spans[1:])
     outside = median(max(0.0, whole - measured.busy(run)) for run, whole in enumerate(wholes[1:]))
     peak = peak_of(plan.module.sched, plan.module.pool)
     return Profile(measured.timings(plan.module.flops), median(calls[1:]), outside, peak,
