@@ -55,8 +55,8 @@ static void run_tasks(pyd_blocking_thread_t* self) {
   if (options->on_stop) options->on_stop(options->context, number);
 }
 
-// Runs a blocking thread from its start to its end. The start function of a blocking thread. A thread on which the last
-// reference to the scheduler was released destroys it: it waits for all others, and cannot be joined itself.
+// Runs a blocking thread from its start to its end. A thread on which the last reference to the scheduler was released
+// destroys it: it waits for all others, and cannot be joined itself.
 static void blocking_main(void* argument) {
   pyd_blocking_thread_t* self = argument;
   run_tasks(self);

@@ -128,7 +128,7 @@ static pyd_call_t make_head(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_pool
       .workers = sched ? pyd_sched_workers(sched) : 1,
       .is_late_stale = false,
   };
-  // The terms are below 2^63 and 2^43, so the sum does not overflow.
+  // The two summands are below 2^63 and 2^43, so the sum does not overflow.
   head.arena_bytes = plan->arena_bytes + plan->tile_area * head.workers;
   head.is_poisoned = pool && pyd_pool_is_poisoned(pool);
   // With a poisoned pool each run acquires a newly filled arena, so that no run sees data of an earlier one.

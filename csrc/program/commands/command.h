@@ -83,5 +83,7 @@ pyd_status_t pyd_plan_add_slot(pyd_plan_t* plan, pyd_plan_command_t* command, ui
                                uint32_t length_reg, pyd_plan_name_fn_t name, uint32_t operand);
 // Notes a constant word or pattern that each call computes, if its register is late.
 void pyd_plan_add_late(pyd_plan_t* plan, uint32_t reg, uint32_t target, bool is_pattern, bool is_high);
+// Appends the constants of a command to the plan, one for each register in |words|, and notes those that are late.
+void pyd_plan_add_constants(pyd_plan_t* plan, pyd_plan_command_t* command, const uint32_t* words, uint32_t count);
 
 #endif  // PYD_PROGRAM_COMMANDS_COMMAND_H_

@@ -184,18 +184,6 @@ static void plan_sizes(pyd_plan_t* plan, const pyd_program_command_t* command, c
   }
 }
 
-// Appends the words of all scalar operands to the plan's constants.
-static void plan_constants(pyd_plan_t* plan, pyd_plan_command_t* out, const view_t* view) {
-  out->first_constant = plan->constant_count;
-  out->constant_count = view->constant_count;
-  for (uint32_t i = 0; i < view->constant_count; ++i) {
-    bool is_high = view->constants[i] & PYD_CONSTANT_HIGH;
-    uint32_t reg = view->constants[i] & ~PYD_CONSTANT_HIGH;
-    pyd_plan_add_late(plan, reg, plan->constant_count, /* is_pattern */ false, is_high);
-    plan->constants[plan->constant_count++] = (uint32_t)(plan->regs[reg] >> (is_high ? 32 : 0));
-  }
-}
-
 // Plans the call of a host command: its constants, the sizes of its tensors, and a slot for each tensor.
 static pyd_status_t plan_custom(pyd_plan_t* plan, pyd_plan_command_t* out, const uint32_t* record) {
   const view_t view = read_record(record);
@@ -208,7 +196,7 @@ static pyd_status_t plan_custom(pyd_plan_t* plan, pyd_plan_command_t* out, const
   out->count = 1;
   out->command = view.command;
   out->first = plan->custom;
-  plan_constants(plan, out, &view);
+  pyd_plan_add_constants(plan, out, view.constants, view.constant_count);
   const int64_t* sizes = plan->sizes + plan->custom.sizes;
   plan_sizes(plan, command, view.sizes);
   plan->custom.commands += 1;
@@ -216,7 +204,7 @@ static pyd_status_t plan_custom(pyd_plan_t* plan, pyd_plan_command_t* out, const
   pyd_status_t status = PYD_STATUS_OK;
   const uint32_t* binding = view.bindings;
   for (uint32_t i = 0; i < command->operand_count && pyd_ok(status); ++i) {
-    if (command->operands[i].kind != PYD_KIND_TENSOR) continue;  // a scalar, which plan_constants() has added
+    if (command->operands[i].kind != PYD_KIND_TENSOR) continue;  // a scalar, whose words are constants
     status = plan_tensor(plan, out, i, binding, sizes);
     sizes += command->operands[i].rank;
     binding += 3;

@@ -176,18 +176,6 @@ static pyd_status_t set_grid(const pyd_plan_t* plan, const pyd_dispatch_view_t* 
   return PYD_STATUS_OK;
 }
 
-// Adds the constants of a dispatch to the plan: 32-bit words, each the low or the high half of a register.
-static void add_constants(pyd_plan_t* plan, const pyd_dispatch_view_t* view, pyd_plan_command_t* command) {
-  command->first_constant = plan->constant_count;
-  command->constant_count = view->constant_count;
-  for (uint32_t i = 0; i < view->constant_count; ++i) {
-    uint32_t reg = view->constants[i] & ~PYD_CONSTANT_HIGH;
-    bool is_high = view->constants[i] & PYD_CONSTANT_HIGH;
-    pyd_plan_add_late(plan, reg, plan->constant_count, /* is_pattern */ false, is_high);
-    plan->constants[plan->constant_count++] = (uint32_t)(plan->regs[reg] >> (is_high ? 32 : 0));
-  }
-}
-
 // Adds the ranges of buffers that a dispatch binds, and raises the alignment of these buffers to |alignment| bytes.
 static pyd_status_t add_bindings(pyd_plan_t* plan, const pyd_dispatch_view_t* view, pyd_plan_command_t* command,
                                  uint32_t alignment) {
@@ -216,7 +204,7 @@ static pyd_status_t plan_dispatch(pyd_plan_t* plan, pyd_plan_command_t* command,
   if (!pyd_ok(status)) return status;
   command->export = (uint32_t)plan->regs[view.export_reg];
   command->local_bytes = export->attrs->local_memory_pages * PYD_LIBRARY_PAGE_SIZE;
-  add_constants(plan, &view, command);
+  pyd_plan_add_constants(plan, command, view.constants, view.constant_count);
   status = set_grid(plan, &view, command);
   uint32_t alignment = plan->program->links[export->executable].alignment;
   if (command->count) {  // else nothing runs, and nothing has to be aligned

@@ -31,6 +31,19 @@ void pyd_plan_add_late(pyd_plan_t* plan, uint32_t reg, uint32_t target, bool is_
   plan->deferred[plan->deferred_count++] = (pyd_plan_deferred_t){reg, target, is_pattern, is_high};
 }
 
+// Appends the constants of a command to the plan: 32-bit words. |words|: for each the register whose low half it is,
+// or, with the flag PYD_CONSTANT_HIGH, whose high half.
+void pyd_plan_add_constants(pyd_plan_t* plan, pyd_plan_command_t* command, const uint32_t* words, uint32_t count) {
+  command->first_constant = plan->constant_count;
+  command->constant_count = count;
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t reg = words[i] & ~PYD_CONSTANT_HIGH;
+    bool is_high = words[i] & PYD_CONSTANT_HIGH;
+    pyd_plan_add_late(plan, reg, plan->constant_count, /* is_pattern */ false, is_high);
+    plan->constants[plan->constant_count++] = (uint32_t)(plan->regs[reg] >> (is_high ? 32 : 0));
+  }
+}
+
 // Creates one command of the plan per command of the function, after registers and buffer sizes are known.
 pyd_status_t pyd_plan_add_commands(pyd_plan_t* plan) {
   const pyd_function_t* fn = plan->fn;
