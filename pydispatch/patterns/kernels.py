@@ -152,8 +152,8 @@ class WholeKernel:
 
 def _check_tile(tile: object) -> None:
     """Raise InvalidArgumentError unless an object is {size of the pattern: elements that one workgroup computes}."""
-    is_mapping = isinstance(tile, Mapping) and len(tile) == 1
-    if not (is_mapping and all(isinstance(name, str) and _is_count(count) for name, count in tile.items())):
+    sizes = list(tile.items()) if isinstance(tile, Mapping) else []
+    if len(sizes) != 1 or not isinstance(sizes[0][0], str) or not _is_count(sizes[0][1]):
         raise InvalidArgumentError(f"CFunction: tile names one size and a count of at least 1, got {tile!r}")
 
 
