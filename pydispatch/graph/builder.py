@@ -149,6 +149,7 @@ class Builder(OperationWriter):
             if of in scope.tensors:
                 return scope.tensors[of]
         scope = self._scopes[-1] if of.is_symbolic else self._scopes[0]
+        values: tuple[SSAValue, ...]
         if of.weight is not None:
             values = (self._load_weight(of, of.weight),)
         elif of.is_symbolic:
@@ -176,7 +177,7 @@ class Builder(OperationWriter):
         )
         return self.add(list_op).result
 
-    def _global_of(self, weight: Weight, type: Attribute) -> util.GlobalOp:
+    def _global_of(self, weight: Weight, type: builtin.TensorType[Attribute]) -> util.GlobalOp:
         """Return the global of a weight, which is declared on first use. Weights that are one array share a global.
 
         If `self.weights` is "embed", the program contains the elements; otherwise they are a parameter that is passed
