@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pydispatch.compiler.target.machine_model import Cache, MachineModel, bytes_of
 
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-"""Folder in which Linux describes the caches of the first CPU: a folder for each."""
+"""Folder in which Linux describes the caches of the first CPU, each in a folder `index0`, `index1` and so on."""
 
 # Bytes that a cache and a line may have: anything else is a hypervisor's mistake.
 _PLAUSIBLE_BYTES, _PLAUSIBLE_LINES = range(4 << 10, 1 << 32), (16, 32, 64, 128, 256)
@@ -58,8 +58,9 @@ def with_caches_of_this_machine(model: MachineModel) -> MachineModel:
 
 @functools.cache
 def caches_of_this_machine() -> StatedCaches:
-    """Return the caches of this machine at levels 1 to 3 that have plausible sizes, its cache line size and its page
-    size.
+    """Return the caches of this machine at levels 1 to 3, its cache line size and its page size.
+
+    Caches of implausible sizes, which some hypervisors report, are left out; such a line size is returned as 0.
     """
     page = os.sysconf("SC_PAGE_SIZE") if "SC_PAGE_SIZE" in getattr(os, "sysconf_names", {}) else 0
     if sys.platform == "darwin":
@@ -88,9 +89,9 @@ def of_linux(folder: Path) -> tuple[dict[int, StatedCache], int]:
 
 
 def _cores(index: Path) -> int:
-    """Return the number of cores that share a cache: its logical CPUs by the threads of a core. 0 if unknown.
+    """Return the number of cores that share a cache: its logical CPUs divided by the threads of a core. 0 if unknown.
 
-    index: the folder of the cache.
+    index: the folder of the cache, such as `CACHES / "index2"`.
     """
     cpus = _count_listed(_text(index / "shared_cpu_list"))
     threads = _count_listed(_text(index.parents[1] / "topology" / "thread_siblings_list"))

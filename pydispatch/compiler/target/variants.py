@@ -186,7 +186,8 @@ def check_interface(module: ModuleOp, exports: Sequence[Export]) -> None:
         for op in walk(function):
             if isinstance(op, hal.InterfaceConstantLoadOp):
                 type = op.result.type
-                # An index is one word in hand-written kernels. In generated ones it is two, which need no check.
+                # An index is one word in hand-written kernels and two in generated ones. Counting one is enough, since
+                # the layout of a generated kernel is computed along with its loads.
                 words = 1 if isinstance(type, IndexType) else words_of(type, location_of(op))
                 required, count, what = op.ordinal.value.data + words, constants, "constant"
             elif isinstance(op, hal.InterfaceBindingSubspanOp):

@@ -154,10 +154,10 @@ class Generate(TensorOp):
         return dynamic_size(op.operands, result, axis)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        """Emit the body with these indices."""
+        """Emit a copy of the body of `tensor.generate` for the element at `indices`, and return the value it yields."""
         block = op.regions[0].block
         mapping = {a: build.value(i) for a, i in zip(block.args, indices, strict=True)}
-        no_loops: list[Index] = []  # the point at which `linalg.index` is evaluated, which the body does not have
+        no_loops: list[Index] = []  # loop indices for `linalg.index` operations, of which the body has none
         return clone_block(elements, build, block, mapping, no_loops)[0]
 
     def repeats_cheaply(self, op: Any) -> bool:

@@ -22,7 +22,9 @@ from pydispatch.ir.structured import structured
 from pydispatch.ir.values import Dim, shape_of
 
 MAX_REPEATED_OPERATIONS = 4
-"""Most operations of a body, including its terminator, that cost no more for each element than a load of it."""
+"""Maximum number of operations, with the terminator, in the body of a broadcast that each reader computes again.
+
+A longer body costs more for each element than to store the result once and load it."""
 
 
 class Generic(TensorOp):

@@ -18,7 +18,7 @@ class Recurrence(TensorOp):
     rereads = True  # its body may extract any element
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        """Return the operand that is this size: the operands are the dynamic sizes, in order."""
+        """Return the operand that states the size: the operands are the dynamic sizes of the result, in axis order."""
         return dynamic_size(op.operands, result, axis)
 
 
@@ -26,7 +26,7 @@ class TopK(TensorOp):
     """Rule of `pyd.top_k`. Loops over rows compute it (`kernels/loops/top_k.py`), never a single element."""
 
     name = "pyd.top_k"
-    rereads = True  # a comparison reads elements again
+    rereads = True  # an element is read for several comparisons, and a fused producer would compute it each time
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         """Return the number of rows, the size along axis 0. The number of selected elements of a row, along axis 1, is

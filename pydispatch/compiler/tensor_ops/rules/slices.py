@@ -28,7 +28,10 @@ class ExtractSlice(TensorOp):
     view = True  # each element is one of operand 0; `is_view` says where the result is the memory of operand 0
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        """Return the size of the slice along the source's dimension of `axis`: dimensions of size 1 may be dropped."""
+        """Return the size of the slice along the source dimension that became `axis` of the result.
+
+        The two differ where the result drops dimensions of size 1: a slice of 4x1x8 can have the shape 4x8.
+        """
         kept = kept_dims(op, shape_of(result))
         return slice_of(op).sizes[kept[axis]] if kept is not None else None
 
@@ -104,7 +107,8 @@ class InsertSlice(Update):
             yield Equal(size_of(op.source, source_axis), _term(sizes[axis]), what)
 
     def runs_on_host(self, op: Any) -> bool:
-        """Return whether the host copies the source: into one or a few contiguous runs of the destination."""
+        """Return whether the host copies the source without a kernel: the slice is one contiguous run of the
+        destination, or a few runs if the destination is the value of a global."""
         return walked_axes(op) is not None
 
 

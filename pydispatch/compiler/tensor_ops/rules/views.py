@@ -57,7 +57,7 @@ class TieShape(Cast):
     name = "flow.tensor.tie_shape"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        """Return the operand after the tensor that states the dynamic size."""
+        """Return the size operand for `axis`: the operands after the tensor are its dynamic sizes, in axis order."""
         return dynamic_size(op.operands[1:], result, axis)
 
 
