@@ -40,7 +40,8 @@ def digest(*parts: object) -> str:
 
 
 def load(key: str, kind: str = OBJECTS) -> bytes | None:
-    """Return the bytes cached under `key`, or None when there are none, they are damaged, or a file has changed."""
+    """Return the bytes cached under `key`; None if there are none, they are damaged, or a file that they were compiled
+    from, such as an included header, has changed."""
     data = _load(key, kind)
     logs.compiler.debug("cache: %s %s %s", kind, key[:12], "is not there" if data is None else "is there")
     return data

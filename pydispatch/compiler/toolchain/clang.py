@@ -24,7 +24,7 @@ ARCHES = ("x86_64", "aarch64", "riscv64")
 GPU_ARCHES = ("nvptx64",)
 """Architectures that C is compiled for as bitcode only; `cpu` is a name such as sm_75."""
 _HEADERS_OF = {"nvptx64": "x86_64"}
-"""Architecture whose C library headers another one uses: types of NVIDIA GPUs have the sizes of those of x86-64."""
+"""Architecture → the one whose C library headers it uses: C types have the same sizes on NVIDIA GPUs and x86-64."""
 _GENERIC_CPU = {
     "x86_64": ["-march=x86-64"],
     "aarch64": ["-march=armv8-a"],

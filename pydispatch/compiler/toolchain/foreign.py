@@ -23,7 +23,8 @@ _CODE_GENERATION_ATTRIBUTES = re.compile(
     r' "(?:no-builtins?[^"=]*|frame-pointer|no-trapping-math|stack-protector[^"=]*|stack-protector-buffer-size|'
     r'probe-stack|prefer-vector-width|uniform-work-group-size)"(?:="[^"]*")?'
 )
-"""Attributes with the code generation options of the compiler that wrote a function; they are removed."""
+"""Attributes with the code generation options of the compiler that wrote a function; they are removed, since they
+hinder optimization and inlining into kernels."""
 _HARDENING_ATTRIBUTES = re.compile(r"(?<= )(?:ssp|sspstrong|sspreq|uwtable(?:\(\w+\))?|sanitize_\w+|optnone) ")
 """Attributes of stack protectors, unwind tables and sanitizers, and `optnone`; they are removed."""
 _VARIABLE = re.compile(

@@ -33,7 +33,8 @@ _MODULE_FLAGS = re.compile(r"^!llvm\.(?:module\.flags|ident|dbg\.cu) = .*\n", re
 _SUM_OF_LANES = "llvm.vector.reduce.fadd"
 """Beginning of the names of the intrinsics that add the lanes of a float vector."""
 _FREE_SUM_OF_LANES = re.compile(rf"(?<= call )(?:[a-z]+ )+(?=(?:half|float|double) @{re.escape(_SUM_OF_LANES)}\.)")
-"""Fast-math flags of a sum of lanes: in `call reassoc float @llvm.vector.reduce.fadd.v4f32(...)`, `reassoc `."""
+"""Fast-math flags that allow any order of a sum of lanes, for their removal: they are `reassoc ` in the text
+`call reassoc float @llvm.vector.reduce.fadd.v4f32(...)`."""
 _LINKAGE_KEPT = ("appending", "available_externally")
 """Linkages that `internalize` leaves: of arrays that linking concatenates, and of copies of another module's code."""
 _RENAMED = re.compile(r"\.\d+$")

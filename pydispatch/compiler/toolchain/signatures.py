@@ -11,7 +11,7 @@ from pydispatch.compiler.worker import llvm_process
 from pydispatch.compiler.worker.library import library
 from pydispatch.errors import Error
 
-# A function refers to its debug information as `!dbg !7`; that of a parameter names `!7` as its scope.
+# Id of a function's debug information: 7 in `define ... !dbg !7 {`. `_NAMED` matches parameters with `scope: !7`.
 _SCOPE = re.compile(r"^define [^\n]* !dbg !(\d+) \{", re.MULTILINE)
 _NAMED = re.compile(r'!DILocalVariable\(name: "([^"]*)", arg: (\d+), scope: !(\d+)')
 """Debug information of a parameter: its name, its index from 1, and the id of its function's scope."""

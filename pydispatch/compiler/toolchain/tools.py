@@ -45,7 +45,9 @@ class Toolchain:
         }
 
     def fingerprint(self) -> str:
-        """Return a text with the versions of both clangs, without paths, so that artifacts of equal tools are equal.
+        """Return a text with the versions of the clang for objects and the clang for bitcode.
+
+        Paths are left out, so that equal tools in different folders produce equal artifacts.
 
         The text changes whenever the compilers' output may. Artifacts state it as a producer.
         """

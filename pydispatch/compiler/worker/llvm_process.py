@@ -26,8 +26,10 @@ from pydispatch.errors import CompileWarning
 __all__ = ["POOL", "Died", "Process", "WorkerPool", "call", "can_start", "opened", "size", "start", "version"]
 
 PATIENCE = 0.03
-"""Seconds that the first job without a free process waits for another job to end before it starts a process, which
-takes three times as long. A longer wait delays long jobs; a shorter one starts processes for a few small jobs."""
+"""Seconds that the first job that finds all processes in use waits for one of them, before it starts another process.
+
+Starting a process takes three times as long. A longer wait delays a job while all processes run long jobs; with a
+shorter one, a process is started even if a small job is about to end."""
 
 T = TypeVar("T")
 
@@ -241,10 +243,11 @@ def call(function: Callable[..., T], *args: object) -> T:
 
 
 class _Remote:
-    """Proxy of the object that is open in another process: its methods are called there."""
+    """Proxy of an object, such as an LLVM module, that `opened` has created in a worker process: its methods are called
+    there."""
 
     def __init__(self, process: Process) -> None:
-        """Take the worker process, in which the object is open."""
+        """Take the worker process, which has one such object at a time."""
         self._process = process
 
     def __getattr__(self, name: str) -> Callable[..., Any]:

@@ -57,7 +57,7 @@ class Elements:
     """
 
     def __init__(self, block: Block, values: dict[SSAValue, SSAValue]) -> None:
-        """Append operations to `block`, in which the values of `values` are repeated."""
+        """Write into `block`. `values` maps each value of the differentiated body to its copy in `block`."""
         self.block, self._values = block, values
 
     def of(self, value: SSAValue) -> Element:
@@ -102,7 +102,8 @@ class LoopNest:
     """Description in messages of a reduction without a derivative."""
 
     def __init__(self, cotangents: Cotangents, op: Operation) -> None:
-        """Divide the body into combiners of a reduction and other operations. Raise an error if these read results."""
+        """Divide the body into combiners of a reduction and other operations; raise CompileError if one of the others
+        reads a result so far."""
         assert isinstance(op, linalg.GenericOp)
         self.cotangents, self.op = cotangents, op
         self.inputs, self.starts = list(op.inputs), list(op.outputs)
