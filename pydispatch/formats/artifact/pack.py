@@ -17,8 +17,8 @@ ALIGNMENT = 64
 """The data of each member begins at a multiple of this many bytes."""
 _LOCAL_HEADER_BYTES = 30  # without name and extra fields
 _PLAIN_VERSION, _ZIP64_VERSION = 10, 45  # ZIP versions 1.0 and 4.5, as "version needed to extract"
-_FULL16 = 0xFFFF  # in a 16-bit or 32-bit field: the value is in a ZIP64 record
-_FULL32 = 0xFFFFFFFF  # the same mark in a 32-bit field
+_FULL16 = 0xFFFF  # in a 16-bit field: the value is too large for it, and is in a ZIP64 record
+_FULL32 = 0xFFFFFFFF  # in a 32-bit field: the value is too large for it, and is in a ZIP64 record
 _DATE = 1 << 5 | 1  # 1980-01-01: year - 1980, month, day
 _UTF8 = 0x0800  # flag: the name is UTF-8
 _UNIX = 3 << 8  # high byte of "version made by": file attributes are those of Unix

@@ -37,10 +37,11 @@ UNDEFINED, ABSOLUTE, COMMON = 0, 0xFFF1, 0xFFF2
 
 _MAX_SYMBOLS = 1 << 20
 """Symbols of a table, and buckets of a hash table, that are read at most, since files may be broken."""
-_MAX_DYNAMIC = 4096  # entries of the dynamic segment that are read
+_MAX_DYNAMIC = 4096  # entries of the dynamic segment that are read at most, since files may be broken
 _MAX_NAME = 4096  # bytes of a name
 _EXTENDED = 0xFFFF
-"""Instead of a section's index in the file header: the index is too large, and is in the header of section 0."""
+"""Value of the file header's field e_shstrndx (SHN_XINDEX) which says that the index of the section with the section
+names does not fit there, and is the field sh_link of section 0."""
 _SECTION_HEADER_BYTES, _PROGRAM_HEADER_BYTES, _SYMBOL_BYTES, _DYNAMIC_ENTRY_BYTES = 64, 56, 24, 16
 """Sizes of the records of 64-bit ELF files."""
 RELOCATION = struct.Struct("<QQq")

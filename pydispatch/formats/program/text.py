@@ -112,7 +112,7 @@ class ProgramText(Records):
         computed_by: dict[int, int] = {}
         for derivation in self.table(Table.DERIVATIONS, DerivationRecord):
             is_known = derivation.function < len(functions)
-            result_count = functions[derivation.function].result_count if is_known else 1  # of an invalid program
+            result_count = functions[derivation.function].result_count if is_known else 1  # invalid: assume one
             count = min(result_count, constant_count)  # bounds the range below if the program is invalid
             constants = range(derivation.first_constant, derivation.first_constant + count)
             computed_by.update(dict.fromkeys(constants, derivation.function))

@@ -167,7 +167,10 @@ class _ModuleChecker:
     # Declarations
 
     def _check_declaration(self, inst: SpirvInstruction) -> None:
-        """Check and record a type, constant or variable at module scope."""
+        """Check and record a type, constant or variable at module scope.
+
+        Debug information (OpExtInst of a debug set) is ignored; any other instruction is an error.
+        """
         op, declared = inst.op, self.declared
         if op == Op.TYPE_FORWARD_POINTER:
             self.forward.add(inst.words[1])

@@ -23,7 +23,7 @@ FORMAT = "webgpu-wgsl-fb"
 _BUFFERS = "maxStorageBuffersPerShaderStage"
 """WebGPU's name of the limit of storage buffers per shader."""
 _MAX_STORAGE_BUFFERS = interface.GUARANTEED_LIMITS[_BUFFERS]
-"""Storage buffers of an entry point that every browser supports."""
+"""Number of storage buffers that an entry point may have in every browser."""
 _MAX_WORDS = 1 << 16
 """Bound of the indices of executable constants (32-bit words set at load) that an override may have as its `@id`."""
 VERSION = 1

@@ -20,8 +20,9 @@ MAX_INCLUDES = 64
 MAX_MACROS = 100
 """Macros that may be nested in one another: each is a frame of Python's stack, which has 1000 by default."""
 INCLUDE_CHARACTERS = 1 << 12
-"""Characters that an included file counts as, besides its own: its lookup takes time however short it is. 4096 files
-may be included in a module; with a smaller number, files that include each other twice take seconds to be refused."""
+"""Characters that each include takes from the budget of MAX_BYTES, besides those of the file, for the time of its
+lookup. Thus a module has at most 4096 includes. With a smaller number, it takes seconds until nested files, each of
+which includes the next one twice, exceed the budget and are refused."""
 _DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(\w*)[ \t]*(.*)", re.DOTALL)
 """Line of a directive: the word after `#`, and the text after it."""
 _COMMENT = re.compile(r"//[^\n]*|/\*")

@@ -298,7 +298,10 @@ def _joined(current: np.ndarray[Any, Any], parts: list[Any], dtype: Any) -> np.n
 
 
 def _merge_scalars(parts: list[Any], dtype: Any) -> list[np.ndarray[Any, Any]]:
-    """Return the parts, numbers or arrays, in order as arrays; adjacent numbers share one. Some may be empty."""
+    """Return the parts of a repeated field as arrays, in order; adjacent numbers are merged: 1, 2, [3] -> [1, 2], [3].
+
+    A part is a number, or the array of a packed run of numbers. Arrays of the result may be empty.
+    """
     runs: list[np.ndarray[Any, Any]] = []
     single: list[Any] = []
     for part in parts:

@@ -35,7 +35,7 @@ class StableHlo(DialectFrontend):
         return type(source).__module__.startswith("jax.") and _text_of(source) is not None
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
-        """Return the program of a module, or the text of an object of JAX parsed as a module of StableHLO.
+        """Translate a module to a program, or parse the text of a JAX object to a module, which the caller translates.
 
         Raise CompileError for bytecode.
         """

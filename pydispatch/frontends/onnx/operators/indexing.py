@@ -220,7 +220,10 @@ def _max_unpool(call: NodeCall, x: Tensor, indices: Tensor, shape: Tensor | None
 
 
 def _reflattened(call: NodeCall, positions: Tensor, old: Sequence[Size], new: Sequence[Size]) -> Tensor:
-    """Convert flattened positions in a tensor of shape `old` to flattened positions in a tensor of shape `new`."""
+    """Convert flattened positions in a tensor of shape `old` to flattened positions in a tensor of shape `new`.
+
+    MaxUnpool needs this if `output_shape` differs from the shape that its positions were computed for.
+    """
     sizes = [reductions.size_as(call.b, n, I64) for n in (*old, *new)]
 
     def reflattened(position: Element, *sizes: Element) -> Element:

@@ -39,9 +39,10 @@ def _pairs(call: NodeCall, x: Tensor) -> Tensor:
 
 
 def _length(call: NodeCall, of: Tensor, what: str) -> Size:
-    """Return a single element, an operand that `what` names in errors, as a length of at least 1.
+    """Return a length, such as that of a transform, from an operand of one element; it must be at least 1.
 
-    Raise CompileError if it is constant and not from 1 to _MAX_LENGTH. A computed one is only checked to be positive.
+    A constant length that is not from 1 to _MAX_LENGTH raises CompileError. A length that is computed when the program
+    runs is only checked to be positive. `what` names the operand in errors.
     """
     (length,) = call.sizes(of, what)
     if not isinstance(length, Expr) and not 1 <= length <= _MAX_LENGTH:
