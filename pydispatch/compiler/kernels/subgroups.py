@@ -96,10 +96,10 @@ class _Reduction:
         self.combiner = COMBINERS[op.combiner.data] if isinstance(op, SubgroupReduceOp) else None  # None: a ballot
 
     def emit(self, build: Builder) -> SSAValue:
-        """Emit the reduction with `build`, and return the result of the own subgroup.
+        """Emit the reduction with `build`, and return its result for the subgroup of the current invocation.
 
-        The loop over blocks is emitted before all parallel loops around the operation, since the invocations of a
-        workgroup share its iterations.
+        The loop that combines each block of `BLOCK_VALUES` values is emitted before all parallel loops around the
+        operation: its iterations are distributed over all invocations of the workgroup.
         """
         from pydispatch.compiler.kernel_ir.simt.own_rows import outermost_parallel
 

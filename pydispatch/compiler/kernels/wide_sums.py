@@ -105,12 +105,12 @@ def _widen_result(op: GenericOp, index: int) -> None:
 
 
 def _widen_accumulator(body: Block, index: int, argument_index: int) -> None:
-    """Replace an accumulator of a reduction's body, and the operation that combines it with a step, by those of f32.
+    """Replace an accumulator of a reduction's body by an f32 one, and the operation that updates it by one on f32.
 
     Args:
         body: The body.
-        index: Number of the result.
-        argument_index: Number of the argument of the body that is its accumulator.
+        index: Position of the result among those of the reduction.
+        argument_index: Position of its accumulator among the arguments of the body.
     """
     assert body.last_op is not None
     combine = cast(OpResult, body.last_op.operands[index]).op

@@ -259,7 +259,7 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
         new_values = body_at(elements, inner, generic, full, carried[:own_count])
         if companion is None:
             return new_values
-        outermost = full[generic.reduced_loops[0]]  # a host has one reduced loop, which the companion follows
+        outermost = full[generic.reduced_loops[0]]  # a reduction with a companion has only this reduced loop
         return [*new_values, *companion.step(inner, outermost, carried[own_count:])]
 
     summed = are_sums(elements, generic)

@@ -136,8 +136,8 @@ class _SumNest:
     Attributes:
         levels: The loops, outermost first.
         sizes: The size of each dimension.
-        sums: For each carried value, whether it is a float sum, which gets a fresh accumulator at each level with
-            `fresh`.
+        sums: For each carried value, whether it is a float sum. Each iteration of a level with `fresh` adds up a float
+            sum in a new accumulator, which limits the rounding error.
         body: Emits one iteration of the innermost loop from a builder, the index of each dimension and the carried
             values; returns the next carried values.
     """
@@ -175,7 +175,7 @@ class _SumNest:
         if level.step == 1:  # every index of the dimension, or of the current block
             indices = {**indices, dim: index}
             if isinstance(index, SSAValue):
-                # With the loop over blocks, the index visits 0, 1, ... size - 1.
+                # Over all blocks of the dimension, the index visits 0, 1, ... size - 1.
                 build.assume_counts_to(index, size)
         else:  # blocks: `index` is the first index of one, whose range the loop inside visits
             block_end = build.plus(index, level.step)

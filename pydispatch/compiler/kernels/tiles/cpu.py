@@ -56,7 +56,9 @@ def reads_for_products(ops: Sequence[Operation]) -> dict[Operation, Reads]:
 
 
 def _is_for_products(tile: SSAValue, reads: Mapping[MatmulOp, Sequence[ReadTileOp | None]]) -> bool:
-    """Return whether a tile is only written by reads, and read by products that each directly follow such a read.
+    """Return whether products can read the elements of `tile` from memory instead, so that no copy into it is needed.
+
+    That is so if only reads write the tile, and each product with it as A or B directly follows one of them.
 
     reads: for each product, the reads of A and B directly before it, see `_read_before`.
     """

@@ -307,7 +307,7 @@ def _commit(build: Builder, invocations: int, pending: int) -> None:
     """Emit the end of the group of copies of each invocation, and the wait for all but its last `pending` groups."""
 
     def commit(builder: Builder, _: Index) -> None:
-        """End the group of one invocation."""
+        """Emit the end of the group of copies of one invocation, and its wait for all but its last `pending` groups."""
         builder.add(CommitCopiesOp(properties={"pending": IntegerAttr(pending, i64)}))
 
     build.parallel(0, invocations, commit, index_below=invocations)
