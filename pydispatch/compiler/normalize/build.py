@@ -121,7 +121,7 @@ class Build:
         self, name: str, arguments: Sequence[SSAValue], results: Sequence[Attribute],
         result_dims: Sequence[SSAValue] = (), tied: Sequence[int] = (),
     ) -> Sequence[SSAValue]:  # fmt: skip
-        """Emit a call of a host command, and return its results.
+        """Emit a call of a host command, code that the host runs between dispatches, and return its results.
 
         Args:
             name: Name of the command.

@@ -84,7 +84,7 @@ def _bounded_walk(
 ) -> list[Operation]:
     """Return the operations of a program. Raise CompileError if it has more than `max_operations`.
 
-    Patterns have grown such a program; the error names the one of `patterns` that `report` has as the last match.
+    Such growth is taken to mean that a pattern matches forever: the error names that of the last match in `report`.
     """
     ops = list(walk(program))
     if len(ops) > max_operations:
@@ -166,7 +166,7 @@ class _NameNode:
 
 
 class _NameView:
-    """A view of a program for Tree.find that compares only the names of operations."""
+    """View of a program by which `Tree.find` compares only names of operations; `PdlPattern.match` checks the rest."""
 
     def node(self, value: SSAValue | _NameNode) -> _NameNode:
         """Return the node of a value; casts are skipped."""

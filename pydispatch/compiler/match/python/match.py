@@ -199,7 +199,7 @@ class MatchInfo:
     """
 
     def __init__(self, compiled: Compiled, match: Match, targets: tuple[str, ...] = ()) -> None:
-        """Assign the values of `match`, and their sizes, the names that the pattern gives them."""
+        """Store the values of `match`, and their sizes, under the names that the pattern gives them."""
         self.pattern = compiled.pattern
         self.op = MatchedOpInfo(match.root)
         self.symbol = f"{compiled.name}_kernel"

@@ -94,7 +94,7 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: MatchSignature) -> st
 
 
 def _executable_of_c(name: str, export: str, kernel: CFunction, signature: MatchSignature) -> str:
-    """Generate the executable @NAME_kernel, whose workgroups call a C function.
+    """Generate the executable @NAME_kernel, whose workgroups call a C function; the caller later replaces NAME.
 
     Args:
         name: Name of the pattern, for errors.
@@ -203,8 +203,8 @@ def _default_arguments(kernel: CFunction, signature: MatchSignature) -> list[str
 def _values(signature: MatchSignature) -> dict[str, KernelValue]:
     """Return the values that kernel arguments may name, by name.
 
-    `%m_x` is the memref of a tensor x, `%in_x` a scalar, `%size_x` a size, `%first` the first element of the workgroup,
-    and `%id` its id.
+    `%m_x` is the memref of a tensor x, `%in_x` a scalar, `%size_x` a size, `%first` the index of the first element of
+    the workgroup's tile, and `%id` the workgroup's id.
     """
     tensors = (*signature.tensors, *signature.outputs)
     values = {n: KernelValue(f"%m_{n}", f"memref<{t.dtype}>") for n, t in tensors}

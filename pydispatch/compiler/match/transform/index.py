@@ -20,7 +20,8 @@ from pydispatch.ir.dialects.transform.matchers import (
 )
 from pydispatch.ir.dialects.transform.syntax import strings_of
 
-# A matcher that consists of these operations depends only on the `kind_of` its root.
+# Operations that read only what `kind_of` compares: the name, types, properties and regions of the root. If a matcher
+# consists of them, one rejection holds for all operations of that kind.
 _LOCAL = frozenset(
     f"transform.{name}"
     for name in (

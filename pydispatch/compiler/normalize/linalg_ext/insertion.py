@@ -19,7 +19,8 @@ from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.linalg.structure import shape_of
 
 MOST_SELECTED = 16
-"""Most elements of a row that are selected by insertion: they stay in registers. More of them are merged."""
+"""Maximum number of elements of a row that are selected by insertion: they stay in registers. More are selected by
+merging sorted runs (`merge.py`)."""
 
 SEGMENT = 1024
 """Least elements of a segment of a row: a segment is one thread's, and shorter ones insert more of their elements."""

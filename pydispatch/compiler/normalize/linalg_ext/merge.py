@@ -80,7 +80,7 @@ def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, cou
     """
     length = 1 << (count - 1).bit_length()  # of a run: the least power of two that is not less than `count`
     size = size_of(build, tensors[0], axis=1)
-    # Of more than a quarter of a row, a sort of the whole row costs no more.
+    # Insertion selects at most a quarter of a row. If a run exceeds a quarter, a sort of the whole row costs no more.
     if isinstance(size, int) and count <= min(MOST_SELECTED, size // 4):
         return selected_rows(build, tensors, size, before, count)
     if isinstance(size, int) and size < 4 * length:
@@ -91,7 +91,7 @@ def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, cou
     runs = [build.add(tensor.CastOp(t, type_)).dest for t, type_ in zip(runs, carried_types, strict=True)]
 
     def again(inner: Build, _: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit a pass; `carried` are the elements of a row, and the tensors."""
+        """Emit a pass; `carried` is the number of elements of a row, then the tensors."""
         return _halved(inner, carried[1:], carried[0], length, before)
 
     passes = as_value(build, _passes(build, blocks_of(build, size, length), most=None))  # until one run is left

@@ -18,7 +18,8 @@ from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
 from pydispatch.ir.dialects.pyd.top_k import TopKOp
 
 SHORTEST_ROW = 32
-"""Elements of the shortest row that a heap selects from: a few of a shorter row are inserted into registers."""
+"""Minimum number of elements of a row that a heap selects from. A shorter row is selected from by insertion into
+registers, or sorted (`first_of_rows`)."""
 
 MOST_IN_HEAP = 4096
 """Most elements of a heap: it stays in the second-level cache. More are merged."""
