@@ -35,7 +35,7 @@ def report_asserts(module: ModuleOp) -> None:
             name = executable.sym_name.data, function.sym_name.data
             dispatches = [op for op in walk(module) if isinstance(op, flow.DispatchOp) and _starts(op, *name)]
             if asserts and dispatches and not function.is_declaration:
-                # All dispatches of a kernel have as many arguments.
+                # All dispatches of a kernel have the same number of arguments.
                 _record_failures(function, position=len(dispatches[0].arguments), asserts=asserts)
                 for dispatch in dispatches:
                     _check_after_dispatch(dispatch, asserts)

@@ -60,7 +60,10 @@ class _Contract:
     """
 
     def __init__(self, source: func.FuncOp, kernel: Kernel) -> None:
-        """Create the contract's body, whose arguments are the scalars of `source`, and number their words."""
+        """Create the contract's body, whose arguments are the scalars of `source`.
+
+        The kernel reads scalars from 32-bit push constant words: `words` maps the first word of each to its argument.
+        """
         self.source, self.kernel = source, kernel
         self.scalars = [a for a in source.body.block.args if not isinstance(a.type, TensorType)]
         self.block = Block(arg_types=[a.type for a in self.scalars])

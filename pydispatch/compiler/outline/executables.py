@@ -308,7 +308,8 @@ def _grid_with_device(count: Region, export: Operation) -> Region:
 def make_export(source: Operation, ordinal: int, layout: Layout, count: Region) -> Operation:
     """Return a `hal.executable.export` with the name and the stated workgroup size, tiles and flops of `source`.
 
-    Raises CompileError if the stated tiles do not fit the bindings.
+    Tiles are the bytes of each binding that one workgroup accesses. Raises CompileError if a tile is invalid, or if
+    there is not one tile for each binding.
 
     Args:
         source: The export of the program.

@@ -69,8 +69,9 @@ class _Rows:
     inputs: Sequence[SSAValue]
 
     def coordinates(self, body: LoopBody, batch: Sequence[SSAValue]) -> tuple[list[SSAValue], SSAValue | None]:
-        """Emit the leading coordinates of the row at index `batch`, and return them with the condition that it is
-        written; None for a row that is always written.
+        """Emit the position in the destination, `depth` coordinates, of the row at index `batch` of the update.
+
+        Return the coordinates, and the condition that the row is written; None for a row that is always written.
         """
         if isinstance(self.update, MapStoreOp):  # a row's position is that of its first element: other indices are 0
             zeros = [body.index(0)] * (len(self.update.body.block.args) - len(batch))
@@ -227,7 +228,9 @@ def _producers_in(block: Block, values: Sequence[SSAValue]) -> set[Operation]:
 
 
 def _save(load: GlobalLoadOp, following: Operation, type_: TensorType[Attribute], rows: Sequence[_Rows]) -> None:
-    """Insert a `pyd.save_rows` for each update before `following`; all readers of the load then read the last one.
+    """Insert a `pyd.save_rows` for each update before `following`, and let readers of the load read the last result.
+
+    Each passes the old elements of the rows to the runtime, which restores the rows if the call fails.
 
     Args:
         load: The load of the global.

@@ -66,7 +66,7 @@ class KernelBody(ABC):
 
     @abstractmethod
     def binding_to_write(self, value: SSAValue) -> SSAValue:
-        """Return the memref of the result whose initial value is a tensor from outside, or an empty one."""
+        """Return the memref of the result that overwrites `value`, a tensor from outside or an empty one."""
 
     @abstractmethod
     def outer_dim(self, value: SSAValue, axis: int) -> SSAValue:

@@ -70,9 +70,9 @@ def _best_architecture(target: hal.ExecutableTargetAttr, attribute: Attribute | 
 
 
 def _listed_architectures(attribute: Attribute | None, target: hal.ExecutableTargetAttr) -> list[str]:
-    """Return the architectures that keys of the objects `attribute` state, in order, of the keys that match a target.
+    """Return the architectures, in order, that are stated by the keys in the objects `attribute` that match a target.
 
-    It is [""] if keys match, but none of them states an architecture.
+    Return [""] if keys match, but none of them states an architecture.
     """
     if not isinstance(attribute, hal.ExecutableObjectsAttr):
         return []

@@ -16,7 +16,7 @@ from pydispatch.compiler.target.system_caches import with_caches_of_this_machine
 from pydispatch.errors import CompileError
 
 _CRYPTO = "adx aes pclmul"
-"""Features that Intel's CPUs since Skylake and AMD's since Zen have beyond their level."""
+"""Features of Intel's CPUs since Skylake and AMD's since Zen beyond their x86-64 level (x86-64-v3 or v4)."""
 _ICELAKE = (
     f"{_CRYPTO} avx512vnni avx512ifma avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq gfni vaes vpclmulqdq sha"
 )
@@ -80,8 +80,9 @@ _IMPLIED = {
     "zvl1024b": "zvl512b", "zvl512b": "zvl256b",
 }  # fmt: skip
 """Feature → the features that it includes, separated by spaces."""
-# Features that a kernel runs without: instructions that compilers never choose by themselves (system, cache control,
-# entropy, scheduling hints), and parts of what is there anyway. Targets that list all of a CPU's features name them.
+# Features that a kernel does not require of a machine, although targets that list all of a CPU's features name them:
+# instructions that compilers never select by themselves (system, cache control, entropy, scheduling hints), and parts
+# of features that are required anyway.
 _NOT_REQUIRED = {
     "x86_64": (
         "cldemote clflushopt clwb clzero crc32 enqcmd evex512 fsgsbase hreset invpcid lwp monitor movdir64b movdiri "
