@@ -154,9 +154,9 @@ class StablehloTracer(trace.MlirTracer):
         return self._scalars(scalars, self.block_of(self.callee(callee_of(op)).body), operands)
 
     def _captured(self, value: SSAValue) -> Scalar:
-        """Return a value from outside of a region as an element, which all elements of the region share.
+        """Return a scalar that a region captures from outside; all elements that it computes share this scalar.
 
-        Raise CompileError unless it is a real scalar.
+        Raise CompileError if the value has axes or is complex.
         """
         tensor = self.value(value)
         if tensor.rank or tensor.dtype.is_complex:

@@ -15,9 +15,9 @@ ACCUMULATOR_BITS = 48
 
 
 def dtype_of(type: Attribute, location: Location | None = None) -> DType:
-    """Return the element type of a tensor type or of a list of sizes, !tosa.shape, which is i64.
+    """Return the element type of a tensor type; I64 for `!tosa.shape`, the type of a list of sizes.
 
-    Raise CompileError, at the location, for other and for unsupported types.
+    Raise CompileError, at the location, if `type` is neither or its element type is unsupported.
     """
     if isinstance(type, ShapeType):
         return I64

@@ -104,7 +104,11 @@ def _numeric_attributes(tracer: StablehloTracer, config: Attribute | None) -> di
 def _kernel(
     tracer: StablehloTracer, op: Operation, target: str, operands: Sequence[Tensor], config: Attribute | None
 ) -> Results:
-    """Emit a call of the user's kernel with the name `target`. config: dictionary whose numbers are passed to it."""
+    """Emit a call of the user's kernel with the name `target`.
+
+    A dynamic size of a result is the size of the first operand along the same axis. config: dictionary whose numbers
+    are passed to the kernel.
+    """
     results: list[Any] = []  # element type and shape of each result
     for result in op.results:
         shape = shape_of(result.type)

@@ -207,7 +207,7 @@ def _guarded(name: str, tracer: StablehloTracer, op: Operation, x: Tensor, y: Te
 
 
 def _compare_tensors(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor) -> Tensor:
-    """Compare elements of tensors of one shape."""
+    """Compare elements in the order that the operation states. Raise CompileError if the shapes differ."""
     _check_shapes(tracer, op, x, y)
     return _compared_tensors(tracer, op, x, y)
 

@@ -19,7 +19,7 @@ Ints = Sequence[int]
 _BY_ROOT, _BY_COUNT = 1, 2
 """PyTorch's codes of a division by sqrt(n) and by n, for transforms of n elements; the code 0 is no division."""
 _SCALES = {None: (0, _BY_COUNT), "backward": (0, _BY_COUNT), "ortho": (_BY_ROOT, _BY_ROOT), "forward": (_BY_COUNT, 0)}
-"""Argument `norm` -> codes of the scaling of (forward, inverse) transforms."""
+"""Argument `norm` -> PyTorch's codes of the scaling of (forward, inverse) transforms, 0 for none."""
 
 
 def _scaled(builder: Builder, x: Tensor, count: Size, normalization: int, is_divided: bool = False) -> Tensor:

@@ -213,8 +213,8 @@ def scatter_reduce(
 ) -> Tensor:
     """Return `self` with `src` combined into the elements whose position along `dim` is in `index`.
 
-    reduce: "mean" or a key of _REDUCTIONS. include_self: whether an element with updates is combined with them, rather
-    than replaced by the updates combined.
+    reduce: "mean" or a key of _REDUCTIONS. include_self: whether the old value of an updated element is combined
+    too; otherwise the combined elements of `src` replace it.
     """
     if not self.rank:  # as for a vector of one element
         flat = (shapes.reshape(builder, v, [1]) for v in (self, index, src))

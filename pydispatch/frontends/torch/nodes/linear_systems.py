@@ -236,7 +236,7 @@ def solve(builder: Builder, A: Tensor, B: Tensor, *, left: bool = True) -> Tenso
 @converts("aten.linalg_solve_ex")
 def solve_ex(builder: Builder, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Pair:  # noqa: N803
     """Solve A X = B, or X A = B if not `left`. Return X, and the position of the first zero pivot of A, from 1 (0 for
-    none).
+    none). `check_errors` has no effect: a zero pivot raises no error at run time.
     """
     return _solve(builder, A, B, left)
 
@@ -252,7 +252,10 @@ def solve_with_factors(
 
 @converts("aten.linalg_inv_ex")
 def inv_ex(builder: Builder, A: Tensor, *, check_errors: bool = False) -> Pair:  # noqa: N803
-    """Return the inverse, and the position of the first zero pivot of A, from 1 (0 for none)."""
+    """Return the inverse, and the position of the first zero pivot of A, from 1 (0 for none).
+
+    `check_errors` has no effect: a zero pivot raises no error at run time.
+    """
     return systems.solve(builder, A, eye(builder, A.shape[-1], dtype=A.dtype))
 
 

@@ -187,8 +187,8 @@ def _extremes_around_zero(builder: Builder, x: Tensor, axes: Sequence[int], keep
 def choose_qparams(
     builder: Builder, input: Tensor, quant_min: int, quant_max: int, eps: float, dtype: DType
 ) -> tuple[Tensor, Tensor]:
-    """Return the scale and zero point that map the range of the elements, extended to 0, to the integers from quant_min
-    to quant_max. The scale is at least eps; the results are vectors of one element. `dtype` has no effect.
+    """Return the scale and zero point that map the range of the elements, extended to contain 0, to the integers from
+    quant_min to quant_max. The scale is at least eps; the results are vectors of one element. `dtype` has no effect.
     """
     extremes = _extremes_around_zero(builder, input, range(input.rank), keep=False)
     scale = formula(builder, lambda low, high: ((high - low) / float(quant_max - quant_min)).max(eps), *extremes)
@@ -280,7 +280,8 @@ def fake_quant_per_channel(
 def _fake_quantize(
     builder: Builder, x: Tensor, scale: Operand, zero_point: Operand, least: Number, most: Number
 ) -> tuple[Tensor, Tensor]:
-    """Return x quantized to integers in [least, most] and dequantized again, and the mask of elements with gradients.
+    """Return x quantized to integers in [least, most] and dequantized again, and the mask that multiplies its
+    gradient.
 
     The mask is true for elements that were not clamped. scale, zero_point: numbers, or tensors that broadcast to x.
     """
