@@ -144,8 +144,8 @@ class CheckedAttribute(AttributeVariable):
     def parse_attr(self, parser: Parser) -> Attribute | None:
         """Parse an attribute of the class that the property requires."""
         start = parser.pos
-        # An optional string is parsed as a string literal only: another attribute may follow where it is absent. Those
-        # of other classes begin with a token that nothing after them begins with.
+        # If an optional string is absent, the next token may begin another attribute: only a string literal is parsed.
+        # If an attribute of another class is absent, the next token never begins an attribute.
         if self.is_optional and self.base is StringAttr:
             text = parser.parse_optional_str_literal()
             return None if text is None else StringAttr(text)

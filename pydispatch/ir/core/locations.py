@@ -51,10 +51,10 @@ class Source:
         self._origins: dict[str, int] | None = None  # location alias → offset of its value, once one is asked for
 
     def layer_at(self, start: int) -> str:
-        """Return the name in a location `loc(...)`, given the offset of its parenthesis; "" if it has none.
+        """Return the model's layer at a location `loc(...)`, given the offset of its parenthesis; "" if it has none.
 
-        The name of `loc("name"(...))` is "name", that of `loc(callsite(a at b))` is the name of a. Aliases (`#loc3`)
-        are followed.
+        The layer is the name in the location: that of `loc("name"(...))` is "name", that of `loc(callsite(a at b))` is
+        the name of a. Aliases (`#loc3`) are followed.
         """
         if self._origins is None:
             self._origins = {match["alias"]: match.start("parenthesis") for match in self._aliases()}

@@ -165,14 +165,14 @@ class _BarrierOp(IRDLOperation):
 
 @op_definition
 class ComputeBarrierStartOp(_BarrierOp):
-    """Barrier at the start of a computation."""
+    """Barrier before a computation, across which the compiler moves no operations."""
 
     name = "iree_tensor_ext.compute_barrier.start"
 
 
 @op_definition
 class ComputeBarrierEndOp(_BarrierOp):
-    """Barrier at the end of a computation."""
+    """Barrier after a computation, across which the compiler moves no operations."""
 
     name = "iree_tensor_ext.compute_barrier.end"
 

@@ -134,7 +134,7 @@ class ExecutableEndOp(IRDLOperation):
 
 @op_definition
 class ExecutableExportOp(ExportLikeOp):
-    """Export of an executable."""
+    """Export of an executable: the symbol by which dispatches call one of its kernels."""
 
     name = "stream.executable.export"
 

@@ -81,7 +81,9 @@ class DeviceTargetAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
-        """Parse `<"id", {configuration}, [targets]>`; both may be omitted, and targets may be in the configuration."""
+        """Parse `<"id", {configuration}, [targets]>`. The configuration and the targets may be omitted; the targets may
+        be in the configuration.
+        """
         configuration: dict[str, Attribute] = {}
         targets: Attribute = ArrayAttr([])
         with parser.in_angle_brackets():

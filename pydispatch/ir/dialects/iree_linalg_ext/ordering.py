@@ -47,7 +47,9 @@ class Sort(AlongOp):
     assembly_format = f"attr-dict `dimension` `(` $dimension `)` {SIDES} $body {RESULTS}"
 
     def verify_operands(self) -> None:
-        """Check that all tensors have one shape, inputs the elements of their outputs, and the comparator."""
+        """Check that all tensors have one shape, that an input has the element type of its output, and the comparator's
+        types.
+        """
         check_count("input", len(self.inputs), 0, len(self.outputs))  # none, or one per output
         check_dimension(self.along, self.outputs[0])
         for index, (value, output) in enumerate(zip(self.inputs, self.outputs, strict=False)):  # none without inputs

@@ -286,4 +286,4 @@ TensorUnpackOp = _define_packing(Unpack, "tensor.unpack")
 
 OPERATIONS: list[type[Operation]] = [TransposeOp, BroadcastOp, SoftmaxOp, LinalgPackOp, LinalgUnpackOp]
 TENSOR_OPERATIONS: list[type[Operation]] = [TensorPackOp, TensorUnpackOp]
-"""Operations of the `tensor` dialect by the same classes: older programs pack in that dialect."""
+"""Packing operations of the `tensor` dialect: older programs have these instead of those of `linalg`."""

@@ -38,8 +38,8 @@ class SubgroupCombiner(KeywordChoice):
 
 
 def _check_row(op: Operation, values: MemRefType) -> None:
-    """Raise VerifyException unless `values`, the type of the values of a workgroup, is a static row. `op` is the
-    operation for the message."""
+    """Raise VerifyException unless `values`, the type of the memory with a value of each invocation, has one dimension
+    of static size. `op` is the operation for the message."""
     if values.get_num_dims() != 1 or values.get_shape()[0] < 1:
         raise VerifyException(f"{op.name} reads a static row of values, one for each invocation, got {values}")
 

@@ -45,7 +45,7 @@ ROUNDING = BaseAttr(RoundingMode)
 RESIZE = BaseAttr(ResizeMode) | BaseAttr(StringAttr)  # a mode of `tosa.resize`; older programs write a string
 ZERO_POINTS = BaseAttr(ZeroPoints)  # releases before 1.0: `quantization_info`
 MANY = 1 << 30
-"""Greatest number of operands of an operation that takes any number."""
+"""Greatest number of operands that stands for no limit."""
 
 
 @directive

@@ -243,7 +243,7 @@ class ApplyCseOp(TransformOp):
 
 @op_definition
 class ApplyPatternsOp(RegionOp):
-    """Application of the named pattern sets until a fixed point."""
+    """Application of the pattern sets in the body to the operations inside those of a handle, until a fixed point."""
 
     name = "transform.apply_patterns"
     assembly_format = f"`to` custom<OneOperand>($handles) $body {ATTRIBUTES_AND_TYPES}"
