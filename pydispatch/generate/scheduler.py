@@ -234,7 +234,7 @@ class Scheduler:
         if not sequence.pages:
             self._acquire_published_pages(sequence)
         start, end = sequence.computed, min(sequence.computed + self._chunk, len(sequence.prompt))
-        if start < end:  # else shared pages have the whole prompt, which happens after a preemption only
+        if start < end:  # false only after a preemption: else shared pages lack the prompt's last token
             if not self._reserve(sequence, end) or not self._run_chunk(sequence, start, end):
                 return
             sequence.computed = end

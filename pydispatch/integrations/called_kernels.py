@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pydispatch.integrations.listing import Listing
 
 CHECKS = "checks=1"
-"""Option of a CPU device, as in "cpu?checks=1": kernels that are called with its buffers are compiled with checks."""
+"""Option of a CPU device, as in "cpu?checks=1": kernels that are called with its buffers check accesses and races."""
 Loaded = tuple[Callable[..., Any], "int | tuple[int, ...]"]
 """Function of a loaded program, and the positions of the kernel's arguments that it writes: an int for a single one."""
 
@@ -326,7 +326,8 @@ def require_open(array: Any) -> None:
 def options_of(device_name: str) -> dict[str, Any]:
     """Return the options of `pydispatch.compile` for a device by its name, such as "cuda:0" or "cpu?checks=1".
 
-    They are the target of an accelerator, and `cpu="native"`, the features of this CPU, for every other name.
+    For an accelerator they state its target, as in `targets="cuda"`. Every other name is a CPU, whose code may use all
+    features of this CPU: `cpu="native"`.
     """
     scheme = device_name.partition(":")[0].partition("?")[0]
     targets = {"vulkan": "vulkan", "webgpu": "webgpu", "cuda": "cuda", "ptx-interpreter": "cuda"}

@@ -226,7 +226,7 @@ class _Search:
             for name in sorted(self._names & vars(owner).keys()):
                 value = vars(owner)[name]
                 self._captures.add_attribute(owner, name, getattr(owner, name, _ABSENT), path=f"{path}.{name}")
-                # Of a property its getter, of a static or class method its function.
+                # Search the getter of a property, and the function of a static or class method.
                 self._search_value(getattr(value, "fget", None) or getattr(value, "__func__", value), f"{path}.{name}")
 
     def _search_object(self, value: Any, path: str) -> None:

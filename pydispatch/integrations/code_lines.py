@@ -7,7 +7,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 
 Lines = Mapping[int, list[str]]
-"""Number of a source line → lines of its code, in the order of the code. Code without a source line is left out."""
+"""Number of a source line → compiled code of that line in order: instructions, or statements of WGSL.
+
+Code without a source line is left out."""
 
 _LOC = re.compile(r"\s*\.loc\s+\d+\s+(\d+)")
 """Directive of assembler and PTX that gives the instructions after it a source line: `.loc 1 12`."""

@@ -131,9 +131,10 @@ class JaxFunction:
         run = self._jax.custom_batching.custom_vmap(self._bind_call)
 
         def over_batch(_: int, batched: Sequence[bool], *arrays: Any) -> tuple[Any, Any]:
-            """Return the results for all elements of a batch, and for each result that it has a leading dimension.
+            """Return the results for all elements of a batch, and True for each: it has a leading dimension.
 
-            `batched` says for each argument whether it has a leading dimension.
+            The size of the batch, which JAX passes first, is not used. batched: for each argument, whether it has a
+            leading dimension.
             """
             operator = batches.operator(
                 batched, lambda function: JaxFunction(LoadedFunction(function), f"{self._name}.batch")

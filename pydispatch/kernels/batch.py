@@ -73,7 +73,9 @@ _GRID = {
 
 
 def within_batch(lines: Sequence[str]) -> list[str]:
-    """Return the lines of a kernel with the grid of one element of the batch instead of the whole grid."""
+    """Return the lines of a kernel with the workgroup ids and counts of the whole grid replaced by those of the grid of
+    one element of the batch.
+    """
     replaced = []
     for line in lines:
         for of_whole_grid, of_element in _GRID.items():

@@ -188,6 +188,7 @@ class Expressions(Subscripts):
             """Emit the comparisons of these values, which are the operands in order, and their conjunction."""
             result: Scalar | Literal = Literal(value=True)
             for position, (symbol, left, right) in enumerate(zip(symbols, values, values[1:], strict=False)):
+                # Inference of the kernel's grid records the bounds of ids.
                 self.on_comparison(operands[position : position + 2], symbol, (left, right))
                 result = self._conjunction(result, compare(self.writer, symbol, left, right))
             return result

@@ -18,14 +18,14 @@ MAX_CASES = 64
 
 
 class _Undecided(BaseException):
-    """Signal that a grid function makes a comparison for which its call assumes no result yet.
+    """Exception that ends a call of a grid function at a comparison for which the call assumes no result yet.
 
-    condition: SSA name of the comparison's result, an i1. The class is no Exception, so that functions of users do not
-    catch it.
+    condition: SSA name of the comparison's result, an i1. The base is BaseException, so that `except Exception` in
+    functions of users does not catch it.
     """
 
     def __init__(self, condition: str) -> None:
-        """Create the signal for a comparison. condition: the SSA name of its result."""
+        """Create the exception that ends a call at a comparison. condition: the SSA name of its result."""
         super().__init__(condition)
         self.condition = condition
 

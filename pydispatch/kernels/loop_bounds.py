@@ -32,7 +32,7 @@ class LoopBounds(Subgroups):
         self.zero, self.one = Scalar("%zero", "index"), Scalar("%one", "index")
         self.extents = [Scalar(f"%extent{axis}", "index") for axis in range(len(self.workgroup))]
         self._assigned = assigned_in(source.tree.body)
-        self.variables = Variables()  # classified by how values survive barriers
+        self.variables = Variables()  # empty; `Phases` replaces it for a kernel with barriers
 
     def _named_object(self, node: ast.expr) -> Any:
         """Return the Python object that a name or attribute refers to; MISSING for variables of the kernel and other
