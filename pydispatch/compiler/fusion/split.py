@@ -227,12 +227,13 @@ def combiner(op: GenericOp) -> Operation | None:
 
 
 def _map_over_parts(map_: AffineMap, loop: int, *, is_split: bool) -> AffineMap:
-    """Return an indexing map over the loops after the split of `loop` into two: over parts, and over steps of a part.
+    """Return an indexing map adapted to the split of `loop` into two loops, over parts and over steps of a part.
 
-    These are the loops `loop` and `loop + 1`; later loops move up by one.
+    A loop of 1,000 steps becomes loop number `loop` over, say, 8 parts, and `loop + 1` over 125 steps each; later loops
+    move up by one.
 
-    is_split: whether a dimension that `loop` alone indexes has become two, one for each of the new loops. Otherwise the
-    loop over steps indexes it.
+    is_split: whether the operand was reshaped, so that the dimension that `loop` indexes became two, [parts, steps],
+    one for each of the new loops. The result of the reduction has no such dimension.
     """
     moved = [AffineExpr.dimension(dim if dim < loop else dim + 1) for dim in range(map_.num_dims)]
     results: list[AffineExpr] = []

@@ -26,10 +26,11 @@ ContractIndices = dict[tuple[str, str], list[int | None]]
 
 
 def contract_program(module: ModuleOp) -> tuple[bytes, ContractIndices]:
-    """Return the encoded program of all contracts, empty if there are none, and the indices of its functions.
+    """Return the encoded program of all contracts, empty if there are none, and the index of each contract in it.
 
     A contract is the function of a dispatch's scalars that checks sizes, and returns the grid and how the kernel
-    accesses its bindings. Equal contracts share one function.
+    accesses its bindings. Equal contracts share one function. The indices of a variant are listed by export ordinal,
+    None for an export without a contract; a variant without contracts has no entry.
     """
     program = Program()
     indices_of_variant: ContractIndices = {}

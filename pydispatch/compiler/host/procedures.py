@@ -180,7 +180,7 @@ class ProcedureLowering:
         straight.finish(segment.outputs)
 
         def emit(dying: Collection[int]) -> None:
-            """Emit the step, which releases the `dying` inputs."""
+            """Emit the step that runs the segment. It releases the slots `dying`: inputs that no later step reads."""
             inputs, outputs = [self.slot(v) for v in segment.inputs], [self.slot(v) for v in segment.outputs]
             self.procedure.run(function, inputs, outputs, dying)
 
@@ -207,7 +207,10 @@ class ProcedureLowering:
         return PendingStep(uses=uses, defines=op.results, emit=emit)
 
     def _emit_load(self, op: Operation, global_index: int, dying: Collection[int]) -> None:
-        """Emit the load of a global into the slot of the result. `dying` is empty: a load reads no slot."""
+        """Emit the load of a global into the slot of the result.
+
+        `dying`, the slots whose last read is in this step, is empty: a load reads no slot.
+        """
         self.procedure.load(self.slot(op.results[0]), global_index)
 
     def _emit_store(self, op: Operation, global_index: int, dying: Collection[int]) -> None:
@@ -223,12 +226,18 @@ class ProcedureLowering:
         self.procedure.save(self.slot(op.results[0]), source, positions, saved, dying)
 
     def _emit_read(self, op: Operation, dying: Collection[int]) -> None:
-        """Emit the step that reads an element back into a slot; it does not release the slots `dying`."""
+        """Emit the step that reads an element back into a slot.
+
+        `dying`, the slots whose last read is in this step, is ignored: the step has no encoding for a release.
+        """
         tensor, *indices = [self.slot(v) for v in op.operands]
         self.procedure.read(self.slot(op.results[0]), tensor, indices, str(location_of(op) or ""))
 
     def _emit_check(self, operands: Sequence[SSAValue], check: int, dying: Collection[int]) -> None:
-        """Emit a check, which reads the slots of its operands; it does not release the slots `dying`."""
+        """Emit a check of the operands' slots.
+
+        `dying`, the slots whose last read is in this step, is ignored: the step has no encoding for a release.
+        """
         self.procedure.observe(check, [self.slot(v) for v in operands])
 
     def _terminator(self, op: Operation) -> PendingStep:

@@ -154,8 +154,9 @@ class ScalarLowering:
         registers[op.results[0]] = self._convert(opcode, registers[op.operands[0]], source=source, target=target)
 
     def bitcast(self, op: Operation, registers: Registers) -> None:
-        """Lower `arith.bitcast`: the low bits of registers are the same, but narrow integers are sign-extended in them,
-        narrow floats zero-extended.
+        """Lower `arith.bitcast` to an extension of the low bits, which stay the same, to the 64 bits of a register.
+
+        Registers hold integers sign-extended, and the bits of floats zero-extended.
         """
         type = op.results[0].type
         register = registers[op.operands[0]]

@@ -92,7 +92,7 @@ class BlockPartition:
     stops: dict[int, list[Operation]] = field(default_factory=dict)
 
     def levels(self) -> Iterator[int]:
-        """Return the levels that have a segment or stops, in order."""
+        """Return the levels (execution ranks: a segment, then the stops that read its results) in ascending order."""
         return iter(sorted({*self.segments, *self.stops}))
 
 
@@ -111,7 +111,11 @@ class _StopOrder:
     last_check: int = -1
 
     def level_of(self, op: Operation, level: int) -> int:
-        """Return the level of a stop, and record it. level: the earliest one at which its operands are available."""
+        """Return the level of a stop, and record it: at least `level`, where its operands are available.
+
+        Stops of one level run in program order. A load of a global must not precede earlier stores to it, a store must
+        not precede earlier loads and stores, and checks keep their order. READ and SAVE depend on their operands alone.
+        """
         if op.name == LOAD:
             name = name_of(op)
             level = max(level, self.last_store.get(name, -1))
@@ -144,11 +148,13 @@ class Segmentation:
     def __init__(self, region: Region) -> None:
         """Partition the blocks of `region`, and determine the operations, inputs and outputs of each segment."""
         self.blocks = reverse_postorder(region)
-        self.level: dict[Operation, int] = {}  # filled by _partition, like `home`
-        self.home: dict[Operation, Segment] = {}
+        self.level: dict[Operation, int] = {}  # rank in the order of execution; filled by _partition
+        self.home: dict[Operation, Segment] = {}  # the segment that an operation belongs to; filled by _partition
         self.order = {op: n for n, op in enumerate(op for block in self.blocks for op in block.ops)}
         self.partitions = {block: self._partition(block) for block in self.blocks}
-        self.needed: set[SSAValue] = set()  # first the values that stops and terminators read, then inputs of segments
+        # Values that segments must return. The loop below adds those that stops and terminators read; `_complete` adds
+        # those that other segments read.
+        self.needed: set[SSAValue] = set()
         for block in self.blocks:
             for op in block.ops:
                 if is_stop(op) or op.next_op is None:

@@ -122,6 +122,7 @@ class Straight:
 
         Raises CompileError at an operation that straight-line host code does not support.
         """
+        # Queries of sizes read registers: they do not keep the memory of a tensor from being overwritten in place.
         self._last_use = {
             value: position for position, op in enumerate(ops) if op.name not in SIZE_QUERIES for value in op.operands
         }
