@@ -33,8 +33,8 @@ MARKS_LINES = "pyd.lines"
 """On a function: its code states the source line of each instruction, for readers of the code."""
 
 WHOLE_VECTORS = "pyd.whole_vectors"
-"""On an scf.parallel of known length: its iterations are the lanes of one vector, or of 2 or 4 that are computed
-together."""
+"""On an scf.parallel of known length: LLVM is to compute all its iterations as the lanes of one vector, or of 2 or 4
+vectors side by side, without a loop."""
 
 UNROLLED = "pyd.unrolled"
 """On an scf.for: LLVM unrolls the loop completely."""

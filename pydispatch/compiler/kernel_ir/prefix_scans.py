@@ -222,7 +222,7 @@ def _emit_vectors(build: Build, loop: scf.ForOp, scan: Scan) -> None:
     end = build.plus(lower, build.minus(elements, rest))
 
     def step(inner: Build, first: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
-        """Emit the scan of the elements from `first` on, and return the last result."""
+        """Emit the scan of the `LANES` elements from `first` on, and return the last result, which the loop carries."""
         _emit_elements(inner, loop, scan, vector, first)
         scanned = PrefixScanOp(
             operands=[carried[0], vector], result_types=[type_], properties={"kind": StringAttr(scan.kind)}

@@ -118,9 +118,10 @@ class StridedLoop:
 
 
 def _find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> StridedLoop | None:
-    """Return the first `scf.for` in a parallel loop, if its step is the number of iterations of that, the invocations.
+    """Return the first `scf.for` in a parallel loop over invocations, if its step is the number of invocations.
 
-    Return None if it has another step or cannot be interchanged. `read_only`: memrefs that the function does not write.
+    Invocation i of W then processes elements i, i + W, ... Return None if the `scf.for` has another step or cannot be
+    interchanged. `read_only`: memrefs that the function does not write.
     """
     block = loop.body.block
     if len(block.args) != 1 or loop.initVals or known(loop.lowerBound[0]) != 0 or known(loop.step[0]) != 1:
@@ -191,12 +192,14 @@ def _fits_workgroup_memory(type_: Attribute) -> bool:
 def _divide_into_vectors(entry: Entry, loop: scf.ParallelOp, most_vectors: int) -> None:
     """Replace a loop over invocations by loops of at most `most_vectors` vectors of `LANES` invocations each.
 
-    Do nothing if its body has regions, or if its copies would have more than `MOST_COPIED` operations together.
+    Each of them has a copy of the body. Do nothing if the body has regions, or if a copy for each vector would make
+    more than `MOST_COPIED` operations together.
     """
     invocations, operations = known(loop.upperBound[0]), list(loop.body.block.ops)
     assert isinstance(invocations, int)
     if any(op.regions for op in operations[:-1]) or invocations // LANES * len(operations) > MOST_COPIED:
         return
+    # As `most_vectors` is a power of two, the gcd gives all loops equally many vectors, at most this many.
     build, lanes = Build.before(entry, loop), gcd(invocations, LANES * most_vectors)
     for first_lane in range(0, invocations, lanes):
         block = Block(arg_types=[INDEX])
@@ -359,7 +362,8 @@ class _Interchange:
         """Emit a parallel loop over `lanes` invocations from `first_lane` on.
 
         An invocation executes copies of `strided.own`, the operations before the strided loop whose results depend on
-        the invocation, and then what `body` emits. The loop becomes whole vectors if `lanes` equals `marked`.
+        the invocation, and then what `body` emits. The loop is marked as whole vectors if `lanes` is `LANES` or
+        `marked`, the number of invocations that LLVM can compute as vectors without a loop.
         """
         block = Block(arg_types=[INDEX])
         inner = build.inside(block)

@@ -148,9 +148,9 @@ def executed(block: Block, lane: SSAValue, first: int, truths: set[SSAValue]) ->
 
 
 def start_of(array: WorkgroupArray, access: Access, lane: SSAValue, first: int) -> int | None:
-    """Return the element of an array that invocation `first` accesses, in the order of memory.
+    """Return the row-major position in an array of the element that invocation `first` accesses.
 
-    Return None unless `LANES` invocations access consecutive elements of a row from there on.
+    Return None unless the `LANES` invocations from `first` on access consecutive elements of one row.
     """
     row = 0
     *outer, column = (linear_of(index, lane) for index in access.indices)

@@ -57,10 +57,11 @@ _WORD_BITS = 32
 
 
 def keep_arrays_in_registers(function: FuncOp) -> None:
-    """Replace arrays of workgroup memory that are accessed at constant distances by stack arrays, in place.
+    """Replace arrays of workgroup memory by one stack array for each vector of `LANES` elements, in place.
 
-    The CPU must have 32 registers of 512 bits. Arrays stay as they are if no load overlaps two vectors, or if the stack
-    has no room for them.
+    LLVM keeps these in registers, of which the CPU must have 32 of 512 bits. All vectors that are loaded and stored
+    must begin at constant positions. An array whose loads overlap no two stored vectors stays as it is: the CPU
+    forwards one store to each load. All arrays stay if the stack has no room for the vectors.
     """
     block = function.body.first_block
     allocations = [op for op in block.ops if isinstance(op, memref.AllocOp)] if block is not None else []

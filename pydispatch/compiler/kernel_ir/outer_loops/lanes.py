@@ -196,7 +196,8 @@ class Lanes:
     def _covers_if(self, op: scf.IfOp) -> bool:
         """Return whether lanes can run an `scf.if` together, and record its results if they differ between lanes.
 
-        If there are loops over lanes in it, its results are stored for each lane, so that memory must have their types.
+        If there are loops over lanes in it, its results are stored in memory for each lane. Lanes cannot run it
+        together if the type of a result cannot be stored.
         """
         blocks = [block for region in op.regions for block in region.blocks]
         if not all(map(self._covers, blocks)):

@@ -52,7 +52,10 @@ class Strip(LaneLoops):
         self.over_lanes(build, pending, stores=stores, consumer=terminator)
 
     def _is_lane_integer(self, op: Operation) -> bool:
-        """Return whether all results of an operation are integers of the lane, so that it is rematerialized."""
+        """Return whether an operation computes integers from the number of the lane inexpensively.
+
+        It is rematerialized in each loop over lanes that uses the results, which saves memory for each lane.
+        """
         return bool(op.results) and self.lanes.lane_integers.issuperset(op.results)
 
     def _emit_loop(self, build: Build, op: Operation, pending: Sequence[Operation]) -> None:

@@ -130,7 +130,10 @@ def _strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) ->
 
 
 def _remaining_iterations(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies, start: Index) -> None:
-    """Emit the iterations of the last axis from `start` on as a parallel loop; for `copies` see `_strips`."""
+    """Emit the iterations after the last whole strip, from `start` on along the loop's last axis, as a parallel loop.
+
+    `copies` maps the counters of the other axes to those of the emitted loops.
+    """
     block = Block(arg_types=[INDEX])
     body = build.inside(block)
     values = {**copies, lanes.lane: block.args[0]}

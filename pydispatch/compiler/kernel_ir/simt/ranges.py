@@ -124,7 +124,7 @@ AT_ONCE = 4
 memory are in flight at once. It is twice as large if no element has more than 16 bits."""
 
 SMALL = 32
-"""Operations of a loop body up to which it is unrolled."""
+"""Maximum number of operations of a loop body that is unrolled. Code grows by the unroll factor, 4 or 8."""
 
 
 def unroll_factor(workgroup: Workgroup, block: Block) -> int:
@@ -225,15 +225,17 @@ def _whole_rounds(
 def _unrolled_rounds(
     build: Build, own_index: SSAValue, end: Index, invocations: int, unroll: int, values: list[SSAValue], body: Body
 ) -> list[SSAValue]:
-    """Insert a loop over the iterations below `end`, a multiple of unroll * invocations, `unroll` rounds in a step.
+    """Insert a loop over the iterations below `end`, and return the carried values.
 
-    Return the carried values.
+    In a round, each invocation runs one iteration. A step of the loop has `unroll` rounds; `end` is a multiple of the
+    iterations of a step, unroll * invocations.
     """
 
     def several_rounds(inner: Build, base: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
         """Insert `unroll` iterations without a test in between, from base + own_index on, `invocations` apart."""
         first = inner.plus(base, own_index)
-        for round_ in range(unroll):  # the body is cloned each time, because `_rounds` inserts it once more
+        # Each round clones the operations of the body: `_rounds` needs the original for the remaining iterations.
+        for round_ in range(unroll):
             values = body(inner, inner.plus(first, round_ * invocations), values, may_move=False)
         return values
 

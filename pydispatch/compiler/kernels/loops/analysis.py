@@ -89,7 +89,8 @@ class LoopNest:
 
         `indices` has the index of the row in each outer dimension.
         """
-        for value, nest_dims in self.row_reductions:  # -1: an axis of size 1
+        # `nest_dims`: for each axis of the reduction's result, the dimension that indexes it; -1 for an axis of size 1.
+        for value, nest_dims in self.row_reductions:
             elements.at(build, value, [0 if dim < 0 else indices[dim] for dim in nest_dims])
 
     def dims(self, elements: Elements) -> list[Index]:

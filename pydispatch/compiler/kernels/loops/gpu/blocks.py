@@ -274,7 +274,10 @@ def _emit_paired(
 
 
 def _loop_indices(generic: Structured, block: OutputBlock, indices: Sequence[Index]) -> list[Index]:
-    """Return the index of each loop of the reduction at indices of the nest; 0 for reduced dimensions."""
+    """Return the index of each loop of the reduction for one element of the loop nest; 0 for reduced dimensions.
+
+    `indices` has the element's index in each dimension of the nest.
+    """
     point: list[Index] = [0] * len(generic.iterators)
     for loop, index in zip(block.loop_of_dim, indices, strict=True):
         point[loop] = index
@@ -282,7 +285,7 @@ def _loop_indices(generic: Structured, block: OutputBlock, indices: Sequence[Ind
 
 
 def _result_indices(elements: Elements, build: Builder, block: OutputBlock, indices: Sequence[Index]) -> list[Index]:
-    """Return the indices of the reduction's result at indices of the nest."""
+    """Return the indices of the reduction's result for the element at `indices` of the loop nest."""
     assert isinstance(block.value, OpResult)
     generic = view_of(elements, block.value.op)
     return list(evaluate(build, generic.output_maps[0], _loop_indices(generic, block, indices)))
