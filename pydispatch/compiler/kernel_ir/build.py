@@ -182,7 +182,7 @@ class Build(IndexArithmetic[SSAValue]):
         return cls(entry, op, lambda new: block.insert_op_before(new, op))
 
     def inside(self, block: Block) -> Build:
-        """Return a builder that appends to `block`, with the same locations and entry."""
+        """Return a builder that appends to `block`, with the same location, and the same entry for constants."""
         return Build(self.entry, self.origin, block.add_op)
 
     def op(self, op: Operation) -> Operation:

@@ -292,13 +292,13 @@ def _inverted(builder: _Builder, op: Operation, target: TargetIntegers) -> Resul
 
 
 def _with_carry(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
-    """Expand the addition of two bits to their sum modulo 2 and the carry."""
+    """Expand an `arith.addui_extended` of i1 to its two results: the sum modulo 2 and the carry."""
     lhs, rhs = operands_of(op)
     return [builder.op(arith.XOrIOp, lhs, rhs), builder.both(lhs, rhs)]
 
 
 def _wide_product(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
-    """Expand the product of two bits to its low bit and its high bit, which is always 0."""
+    """Expand an `arith.mulsi_extended` or `mului_extended` of i1 to its results: the low bit, and the high bit, 0."""
     return [builder.both(*operands_of(op)), builder.number(0)]
 
 

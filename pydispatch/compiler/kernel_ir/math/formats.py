@@ -143,7 +143,9 @@ class Format:
 
     @cached_property
     def log10_2(self) -> Constants:
-        """log10 2, as the sum of numbers of which all but the last have `log10_2_digits`."""
+        """log10 2, as the sum of numbers of which all but the last have `log10_2_digits`: their products with small
+        integers are exact.
+        """
         return _parts(_LOG10_2, self.digits, self.log10_2_digits)
 
     @cached_property
@@ -153,7 +155,9 @@ class Format:
 
     @cached_property
     def pio2_cut(self) -> Constants:
-        """pi/2, as the sum of numbers of which all but the last have `pio2_digits`."""
+        """pi/2, as the sum of numbers of which all but the last have `pio2_digits`: their products with small integers
+        are exact.
+        """
         return _parts(_PIO2, self.digits, self.pio2_digits)
 
     @property
@@ -267,6 +271,7 @@ def scaled(x: Number, k: Word) -> Number:
 def rounded(x: Number) -> tuple[Number, Word]:
     """Return the integer nearest to x, as a float and as a word; |x| is below 2^(fraction bits - 1)."""
     format = format_of(x)
+    # The last place of a float near `shift`, 1.5 * 2^fraction, is 1: the sum is rounded to an integer, in its low bits.
     shifted = x + format.shift
     return shifted - format.shift, shifted.bits() - format.shift_bits
 

@@ -49,7 +49,7 @@ class Value:
         self.body, self.value = body, value
 
     def wrapped(self, value: SSAValue) -> Any:
-        """Return another SSA value of the function, of a type that this class is for, as an object of this class."""
+        """Wrap another SSA value of the function in an object of this class; its type must be one of the class's."""
         return type(self)(self.body, value)
 
 

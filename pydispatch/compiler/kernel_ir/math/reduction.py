@@ -114,7 +114,8 @@ def large_quadrant(x: Number) -> Quadrant:
     exponent = bits >> fraction & (1 << (width - 1 - fraction)) - 1
     mantissa = bits & (1 << fraction) - 1 | 1 << fraction
     # The fixed-point number (high, low) is x times 2/pi modulo 4: two bits before the binary point, the others after.
-    # Word 1 begins with the bit of weight 1/2. With this exponent x is 4 * mantissa, so that the bit has the weight 2.
+    # The exponent with which x is 4 * mantissa. The first bit of 2/pi, of weight 1/2, which word 1 begins with, has the
+    # weight 2 in 4 * 2/pi, that of the highest bit of (high, low).
     exponent_of_word_1 = format.bias + fraction + 2
     high, low = _product(_digits(exponent, exponent_of_word_1), mantissa)
     # Subtract the nearest integer n; the difference is signed, with all bits after the point.

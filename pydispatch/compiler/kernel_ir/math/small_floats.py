@@ -168,14 +168,17 @@ def rounded_to_odd(x: Number) -> Number:
 
 
 _CUTS = {32: ((24, 8),), 64: ((48, 24), (36, 12), (24, 12)), 128: ((88, 40), (64, 24), (48, 24), (36, 12), (24, 12))}
-"""Width of an integer → steps (least, cut) in order. In each, a magnitude of 2^least or more loses its lowest `cut`
-bits, and the next step applies to the rest. In the end at most 24 bits remain, at least 13 if some were cut."""
+"""Width of an integer → steps (least, cut) that shorten it to the 24 bits that an f32 holds, see `integer_to_single`.
+
+In each step, a magnitude of 2^least or more loses its lowest `cut` bits, and the next step applies to the rest. If bits
+were cut, at least 13 remain: more than the digits of f16, so that the cut bits only decide how the f32 is rounded."""
 
 
 def integer_to_single(x: Word, is_signed: bool) -> Number:
     """Return an integer as an f32 such that rounding that to 16 bits or less gives what rounding the integer gives.
 
-    The last bit is set if bits that are cut off are not 0.
+    Large magnitudes lose low bits (`_CUTS`). The last remaining bit is set if the lost bits are not all 0 (rounding to
+    odd), so that the second rounding sees that the integer is no tie.
     """
     if x.width <= 24:  # an f32 holds it exactly
         return x.extended(32, is_signed).to_float()
