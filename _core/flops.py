@@ -53,7 +53,8 @@ def flops_of(command: Command, stated: Mapping[int, list[Any]], constants: bytes
         command: A command of the plan; a custom command has an unknown count, a fill or copy has none.
         stated: For each executable by its number, the list `flops` of the manifest. It has an entry for each export, by
             ordinal: None, or a type and terms, whose sum is the count. `["f32", [2, 0, 4]]` stands for 2 times the two
-            64-bit constants of the dispatch that begin at its 32-bit words 0 and 4.
+            64-bit constants of the dispatch that begin at its 32-bit words 0 and 4. WORKGROUPS in place of a word is
+            the number of workgroups.
         constants: The constant words of the plan, 4 bytes each.
 
     Raises:

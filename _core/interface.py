@@ -135,7 +135,10 @@ class Interface:
 
 
 def _is_plain(name: str, names: Sequence[str]) -> bool:
-    """Return whether an argument can be given as `name=`. names: the names of all arguments, which may repeat."""
+    """Return whether callers can pass an argument as `name=`. It may not be `out`, the parameter for results.
+
+    names: the names of all arguments, which may repeat.
+    """
     return name.isidentifier() and not keyword.iskeyword(name) and name != "out" and names.count(name) == 1
 
 

@@ -210,9 +210,9 @@ class Stacking:
     def refusal(self, key: Key, rows: Sequence[Row]) -> InvalidArgumentError | None:
         """Check whether requests with `key` can share a call. Return the error to raise if they cannot, else None.
 
-        rows: requests that the check calls the function with, of any number of rows each. The result is cached by key,
-        except when all rows of the check are equal: such rows cannot show that rows influence each other. An error of a
-        call with these rows is raised.
+        rows: arguments of example requests, each with one row or more. The check calls the function with their rows one
+        by one and together. The result is cached by key, except when all rows of the check are equal: such rows cannot
+        show that rows influence each other. An error of a call with these rows is raised.
         """
         checked = self._checked.get(key)
         if checked is not None:
@@ -222,7 +222,7 @@ class Stacking:
         is_alike = len({b"".join(np.asarray(value).tobytes() for value in row) for row in example}) < 2
         if refusal is not None or not is_alike:
             if len(self._checked) >= KINDS:
-                self._checked = {}  # numbers are part of the key, so it may be new in every request
+                self._checked = {}  # a key contains numbers that requests pass, so each request may add one
             self._checked[key] = refusal or True
         return refusal
 

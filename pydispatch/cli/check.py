@@ -31,7 +31,7 @@ class Outcome:
     """Result of one test on one device.
 
     Attributes:
-        file: Path of the file, as the command line names it or as it is in a folder.
+        file: Path of the file: as the command line has it, or the path of a folder there and the path in that folder.
         function: Name of the test; "" for a file that does not compile, load or finish.
         device: Name of the device, as the command line has it.
         failure: Reason of the failure; "" if the test passed.

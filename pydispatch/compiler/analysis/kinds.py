@@ -57,8 +57,8 @@ scalar takes one or two."""
 MOST_BINDINGS = 64
 """Maximum number of bindings of an export: a bit mask of 64 bits states which of them it writes."""
 MOST_TENSORS = 16
-"""Maximum number of bindings of a dispatch where targets set no other: every Vulkan device in use has so many, and on a
-CPU more of them save nothing."""
+"""Maximum number of tensors that a dispatch reads and writes if no target sets a limit, such as for CPUs. A larger
+number permits dispatches of more operations, but they save no time on a CPU. Every Vulkan device in use can bind 16."""
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,9 @@ def is_read_outside(value: SSAValue, is_inside: Callable[[Operation], bool]) -> 
 
 
 def too_many_arguments(ops: Sequence[Operation], most_tensors: int = MOST_TENSORS) -> str | None:
-    """Return why a dispatch of `ops` would have more constants or bindings than fit, or None. Equal sizes count as
-    often as they occur.
+    """Return why a dispatch of `ops` would have more constants or bindings than fit, or None.
+
+    Each dynamic size of a tensor counts as a constant, even if another tensor has an equal size.
     """
     inside = {inner for op in ops for inner in walk(op)}
     results = sum(is_read_outside(r, inside.__contains__) for op in ops for r in op.results)

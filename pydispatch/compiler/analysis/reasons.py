@@ -56,6 +56,8 @@ WINDOW_OF_ROWS = "a reduced tensor is read through a window; each row would have
 REDUCED_AGAIN = "a reduction of reduced values would reduce again for each element; one reduction would have to do both"
 ONE_ROW = "one value for all rows: every workgroup would reduce everything; there would have to be few elements"
 INNER = "the reduced dimensions are not the inner ones of what uses the result; a transpose would have to make them so"
+"""Reason for an operation that reads a reduction's result, but whose outer loops are not over the rows of that result.
+A workgroup, which computes whole rows, would need results of other workgroups."""
 
 
 def different_rows(spaces: str) -> str:

@@ -80,7 +80,7 @@ def _in_bytes(op: Operation, whole: TensorType[Attribute], per_byte: int) -> boo
     part = slice_of(op)
 
     def known(size: int | SSAValue) -> int:
-        """Return a constant size or offset; for a dynamic one 1, which is no multiple of `per_byte`."""
+        """Return a constant size or offset; for a dynamic one 1, since it may be no multiple of `per_byte`."""
         value = _known_or_term(size)
         return value if isinstance(value, int) else 1
 
