@@ -39,8 +39,9 @@ DISPATCH_OPS = ("flow.dispatch.region", "flow.dispatch.workgroups")
 
 
 def put_channels_last(function: Operation, converts_floats: bool) -> None:
-    """Rewrite the convolutions of a host function to channels-last layout in place, where that pays.
+    """Rewrite the convolutions of a host function to channels-last layout in place, if that pays for one of them.
 
+    The other convolutions and poolings are then rewritten, too, so that no transpositions are needed between them.
     Sums of bytes stay exact; sums of floats are added in the order of the new loops. Left unchanged are functions that
     form dispatches themselves, and functions with grouped convolutions, whose few channels per group do not fill
     vectors: a ResNeXt became 1.15 times slower.

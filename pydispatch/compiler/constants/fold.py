@@ -214,7 +214,7 @@ _CONVERTED: dict[str, Callable[..., Array]] = {
     "arith.extf": np.asarray, "arith.truncf": np.asarray, "arith.sitofp": np.asarray, "arith.uitofp": _as_unsigned,
     "arith.extsi": np.asarray, "arith.extui": _as_unsigned, "arith.trunci": np.asarray, "arith.index_cast": np.asarray,
 }  # fmt: skip
-"""Conversions: NumPy functions to apply before the conversion to the result's type."""
+"""Name of a conversion → NumPy function that is applied to its operand before `astype` of the result's type."""
 
 _ROUNDED: dict[str, Callable[..., Array]] = {
     "math.rsqrt": lambda x: 1 / np.sqrt(x), "math.exp": np.exp, "math.log": np.log, "math.tanh": np.tanh,

@@ -89,9 +89,9 @@ def _pack_in_loop(body: set[Block], entry: cf.BranchOp, levels: Sequence[Level])
 
 
 def _layout_if_invariant(contraction: Contraction, body: set[Block], levels: Sequence[Level]) -> Layout | None:
-    """Return the layout to pack factor B of a product of a loop in; None where it changes, or packing does not pay.
+    """Return the panel layout for factor B of a product in a loop; None if the loop changes B or packing does not pay.
 
-    Constants are left to `pack_constants`.
+    Constants are left to `pack_constants`. body: the blocks of the loop.
     """
     matrix, m = contraction.tensor_of(contraction.b), contraction.m
     block = matrix.owner if isinstance(matrix.owner, Block) else matrix.owner.parent

@@ -31,7 +31,8 @@ MOST_GROWTH = 1.5
 """Maximum ratio of the channels after padding to those before: added channels are multiplied, too."""
 
 FEWEST_FILTERS = 16
-"""Minimum number of filters: convolutions with fewer do not have their channels last."""
+"""Minimum number of filters: convolutions with fewer are not converted to channels-last layout (`channels_last`),
+so that their channels are not adjacent."""
 
 
 def pad_channels(function: Operation) -> None:

@@ -279,5 +279,5 @@ def _order_with_units(expand: tensor.ExpandShapeOp, order: list[int]) -> list[in
     The added dimensions, all of size 1, come first. Both permutations have, for each new dimension, the old one.
     """
     shape, groups = shape_of(expand.result), [[d.value.data for d in g.data] for g in expand.reassociation.data]
-    result_axes = [next((a for a in axes if shape[a] != 1), axes[0]) for axes in groups]  # of the source's axes
+    result_axes = [next((a for a in axes if shape[a] != 1), axes[0]) for axes in groups]  # by source axis
     return [*(a for a in range(len(shape)) if a not in result_axes), *(result_axes[a] for a in order)]

@@ -30,7 +30,7 @@ SOURCES = (".c",)
 LINKED = (".o", ".obj", ".a", ".lib")
 """Suffixes of the users' objects that are machine code, for the linker."""
 LIBRARIES = (".so",)
-"""Suffixes of objects: LLVM bitcode, C, machine code that is linked, and whole libraries that are used as they are."""
+"""Suffixes of the users' objects that are linked libraries: one has all kernels of a variant, and is used unchanged."""
 
 
 def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:

@@ -141,13 +141,14 @@ class Units:
             symbols: Functions of the variant's module.
         """
         machine, constants = self.machine, self.variant.constants
-        # The platform derives the import table from the functions; a module without tables calls no imports.
+        # The platform derives the import table from the functions. `emit` divides a variant into modules without tables
+        # only if none of its functions calls imports.
         functions = None if executable is None else symbols.functions
         platform = CpuPlatform(machine.arch, machine.has, executable, exports, constants, functions)
         notes: list[str] = []
         text = emit_module(symbols, platform, [export.name for export in exports], notes=notes)
         self.alignment = max(self.alignment, platform.alignment)
-        # Only a module of all exports has imports, so that there is nothing to merge.
+        # If there are several modules, all of them have no imports: these lists need not be merged with earlier ones.
         self.imports = tuple(entry.marked_symbol for entry in platform.imports)
         self.signatures = platform.import_calls.signatures
         self._pages += platform.pages

@@ -183,7 +183,7 @@ def read_objects(objects: Sequence[ObjectFile], arch: str) -> Inputs:
             inputs.bitcode.append((file.name, data))
             # C may be written for a CPU, where one call computes a whole workgroup; CUDA C++ never is.
             inputs.serial |= cuda_bitcode.serial_functions(data)
-        elif kind == CU and not tools.has_cuda_compiler():
+        elif kind == CU and not tools.has_cuda_compiler():  # then clang compiles it, which emits bitcode
             inputs.bitcode.append((file.name, cuda_bitcode.of_cu(file, arch)))
         elif kind in (CU, PTX):
             data = tools.compile_cu(file, arch, relocatable=True) if kind == CU else file.data

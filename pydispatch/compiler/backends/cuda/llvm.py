@@ -39,7 +39,8 @@ from pydispatch.ir.functions import CALLS
 INVOCATIONS = Invocations(warp=32, divides_in_words=True, unrolls=True)
 """Description of the GPU for the distribution of work over the invocations (threads) of a workgroup (block)."""
 TOGETHER = (*PARALLEL, *CALLS, AVAILABLE)
-"""Operations that all invocations of a workgroup execute together: among them calls of external functions."""
+"""Operations that all invocations of a workgroup execute together, among them calls of external functions. A kernel
+with one of them has several invocations if it states no workgroup size; other kernels have one."""
 
 LIBRARY_MACHINE = ("sm_70", ("+ptx60",))
 """Architecture of the device library: the oldest one, since the library is linked into kernels for all of them."""
@@ -48,7 +49,8 @@ PTX_VERSIONS = {
     50: 60, 52: 60, 53: 60, 60: 60, 61: 60, 62: 60, 70: 60, 72: 61, 75: 65, 80: 70, 86: 71, 87: 74, 88: 90, 89: 78,
     90: 78, 100: 86, 101: 86, 103: 88, 110: 90, 120: 87, 121: 88,
 }  # fmt: skip
-"""For each architecture, the lowest version of PTX that has it, synchronising shuffles and its tensor cores."""
+"""Architecture → PTX version, such as 80 → 70 for sm_80 and PTX 7.0: the lowest one that supports the architecture,
+`shfl.sync` and the instructions of its tensor cores."""
 
 
 @dataclass(frozen=True)

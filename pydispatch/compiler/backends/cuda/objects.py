@@ -239,8 +239,10 @@ def of_cubin(data: bytes, name: str, file: ObjectFile | None = None) -> CudaModu
 
 
 def cubin_requirements(arch_number: int) -> tuple[str, ...]:
-    """Return the requirements of machine code for an architecture: a device of the same major version and of at least
-    its minor version. Such a device offers `cubin_X` for each X of its major version up to its own.
+    """Return the features that a device must have for machine code of an architecture.
+
+    For 86 these are each `sm_X` up to sm_86, then cubin_sm_80 and cubin_sm_86. A device of the same major version and
+    of at least the minor version has all of them: it has `cubin_X` for each X of its major version up to its own.
     """
     names = tuple(interface.requirements(f"sm_{arch_number}"))
     older = [name for name in NAMES if name_major(name) == arch_number // 10 and number_of(name) <= arch_number]

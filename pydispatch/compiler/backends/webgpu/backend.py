@@ -112,7 +112,8 @@ def _requirements_of_module(
 def requirements(entry: EntryPoint, module: WgslModule | None) -> list[str]:
     """Return the limits that an entry point needs above those of every device, as "name>=number".
 
-    module: the parsed text, if entry points may bind more buffers than every device supports.
+    module: the parsed text, which shows the buffers that an entry point uses and that can be merged. None if no entry
+        point has more bindings than every device supports: their number then stands for that of the buffers.
     """
     x, y, z = entry.size
     function = module.entry(entry.name) if module is not None else None
