@@ -28,7 +28,7 @@ def provided_symbols() -> frozenset[str]:
 
 
 def inlinable_symbols() -> frozenset[str]:
-    """Return the names of the functions that `bitcode` defines."""
+    """Return the names of the functions that `bitcode` defines. The sources in `prebuilt.OBJECTS` are never inlined."""
     return frozenset(symbol for stem, names in SYMBOLS.items() if stem not in prebuilt.OBJECTS for symbol in names)
 
 

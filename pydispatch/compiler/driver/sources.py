@@ -130,7 +130,10 @@ def lower_input(module: ModuleOp, options: ReadOptions) -> ModuleOp:
 
 
 def _reads_whole(frontend: DialectFrontend, used: frozenset[str]) -> bool:
-    """Return whether a frontend can translate a whole module whose operations are of the dialects `used`."""
+    """Return whether a frontend can translate a whole module whose operations are of the dialects `used`.
+
+    Besides its own `dialects`, it can translate its `companions`, and those that every module has, such as func.
+    """
     return used <= frontend.dialects | frontend.companions | _STRUCTURE
 
 

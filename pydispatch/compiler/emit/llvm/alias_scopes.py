@@ -74,7 +74,10 @@ class AliasScopes:
         return ScopeLists(nodes.own, nodes.others_and_block)
 
     def close(self) -> None:
-        """Fill in the nodes that list the scopes of other storages, now that all storages are known."""
+        """Fill in the nodes that list the scopes of other storages, now that all storages are known.
+
+        A storage may have two such nodes: the second also lists the scope of register blocks.
+        """
         for root, nodes in self._scopes.items():
             apart = [f"!{others.scope}" for other, others in self._scopes.items() if other != root]
             self._module.set_metadata(nodes.others, "!{" + ", ".join(apart) + "}")

@@ -42,7 +42,8 @@ STATIC_SHARED = 48 * 1024
 """Maximum bytes of workgroup memory of fixed size in a kernel; the size of larger memory is passed at launch."""
 
 AVAILABLE = "pyd_has_"
-"""Prefix of an optional import's symbol: a function without arguments that returns 1 (i32) if it is linked, else 0."""
+"""Prefix of a function that tests an optional import: `pyd_has_f`, without arguments, returns 1 (i32) if the import `f`
+is linked, else 0."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 """Names that PTX allows without escaping their characters."""

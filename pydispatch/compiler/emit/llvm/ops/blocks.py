@@ -174,7 +174,8 @@ def loop(
 
 
 Steps = Callable[[tuple[Index, ...], list[str]], list[str]]
-"""Function that emits an iteration like a `Step`, from a tuple with an index for each dimension of K."""
+"""Function that emits an iteration, from its index in each dimension of K and the loop-carried values, and returns the
+values for the next. A `Step` has one index."""
 
 
 def run_all(

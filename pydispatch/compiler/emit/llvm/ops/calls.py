@@ -100,7 +100,10 @@ def _nth(attributes: Attribute | None, index: int) -> Attribute | None:
 
 
 def linked_call(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value], name: str) -> list[str]:
-    """Emit a C call of the symbol `name`, declared by `callee`, and return the name of its result in a list, or []."""
+    """Emit a C call of the symbol `name`, declared by `callee`, and return the name of its result in a list, or [].
+
+    On targets where C functions return a float of at most 16 bits as an integer (`_as_bits`), its bits are converted.
+    """
     outputs = callee.function_type.outputs.data
     if len(outputs) > 1 or any(isinstance(type_, MemRefType) for type_ in outputs):
         raise emitter.error(

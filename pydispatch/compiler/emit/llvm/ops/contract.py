@@ -50,7 +50,7 @@ leaves 4 of the 32 registers of AVX-512, which constants share with operands: su
 greater value permits more spilled sums, a smaller one passes more sums through memory without need."""
 
 WITHOUT_CONSTANTS = ("math.rsqrt", "math.roundeven")
-"""Operations that are lowered to code without constants. Those of other `math` functions have about 8."""
+"""Functions of `math` whose code has no constants, which would take registers; the code of others has about 8."""
 
 
 def _contract(emitter: FunctionEmitter, op: Operation) -> None:

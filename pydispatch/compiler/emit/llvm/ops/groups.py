@@ -330,7 +330,7 @@ def _rows_of(
 ) -> list[str]:
     """Shuffle vectors of 2x2 tiles, `sums`, back into row-major sums of `rows` rows; the inverse of `_matrices_of`.
 
-    A piece has at most four columns, the i32 of a vector of aarch64: they are in one tile, or in two.
+    A piece, a vector of a row, has at most four i32 columns, which are those of one tile or of two neighbouring tiles.
     """
     out: list[str] = []
     tiles_per_row = sum(-(-piece.lanes // 2) for piece in pieces)
@@ -338,7 +338,7 @@ def _rows_of(
         tiles_of_row = iter(sums[row // 2 * tiles_per_row : (row // 2 + 1) * tiles_per_row])
         for piece in pieces:
             vectors = [next(tiles_of_row) for _ in range(0, piece.lanes, 2)]
-            # Of both vectors: lane 2 * row + column of a tile, after the four lanes of the first tile.
+            # Lanes 0 to 3 are the first tile, 4 to 7 the second; a tile has [row, column] in lane 2 * row + column.
             lanes = [4 * (column // 2) + 2 * (row % 2) + column % 2 for column in range(piece.lanes)]
             lanes = [lane - lane % 4 + TRANSPOSED[lane % 4] for lane in lanes] if is_transposed else lanes
             out.append(shuffled(emitter, TILE_TYPE, vectors[0], vectors[-1], lanes))

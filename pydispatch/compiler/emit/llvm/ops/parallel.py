@@ -37,7 +37,9 @@ def _independent(emitter: FunctionEmitter, op: Operation, bounds: list[Range]) -
             emitter.define(argument, value)
         emitter.region(op.regions[0], lambda terminator: None)
 
+    # Functions such as exp are expensive: a loop that computes them is vectorized even if it has few steps.
     computes_functions = any(info_of(inner).cost is Cost.FUNCTION for inner in walk(op))
+    # In functions with matrix products, a loop around long inner loops stays rolled: copies would multiply the code.
     nest(
         emitter,
         bounds,
