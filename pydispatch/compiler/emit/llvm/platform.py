@@ -112,7 +112,10 @@ class Platform(ABC, Generic[F]):
         """
 
     def import_available(self, emitter: F, callee: FuncOp) -> str:
-        """Return an i1 operand: whether an import was resolved when the program was loaded."""
+        """Return an i1 operand: whether an import was resolved when the program was loaded.
+
+        The default, always true, is for platforms on which a program with an unresolved import fails to load.
+        """
         return "true"
 
     def knows(self, intrinsic: str) -> bool:

@@ -65,7 +65,11 @@ def components(type_: Attribute) -> list[str]:
 
 
 def flatten(value: Value, type_: Attribute) -> list[str]:
-    """Return the LLVM operands that a value is passed as, in the order of `components`."""
+    """Return the LLVM operands that a value is passed as between functions and blocks.
+
+    A scalar is one operand. A memref is its two pointers, then its offset, sizes and strides, of which static ones are
+    left out: the type states them.
+    """
     if isinstance(value, str):
         return [value]
     assert isinstance(type_, MemRefType)

@@ -121,7 +121,7 @@ class Casts(Registers[E, V]):
                 return
             value = emitter.get(operand)
             if isinstance(result.type, IndexType) and from_width > to_width:
-                value = self.saturated_index(emitter, value)
+                value = self.saturated_index(emitter, value)  # truncation could bring it back into bounds
             elif not is_signed and to_bits > from_bits:
                 value = self.unsigned_resized(emitter, value, from_bits, from_width, to_width)
             else:

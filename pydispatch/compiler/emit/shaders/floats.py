@@ -21,7 +21,8 @@ INSTRUCTIONS = (
 )  # fmt: skip
 """Operations that are one instruction, exact or right to the last place."""
 EXTREMES = ("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf")
-"""Minima and maxima: instructions where flags exclude NaN and signs of zeros, else definitions."""
+"""Minima and maxima: instructions where fast-math flags exclude NaN and signs of zeros. Otherwise they are expanded to
+other operations, since the instructions of shader languages leave the results for NaN and zeros open."""
 
 
 class Floats(Registers[E, V]):

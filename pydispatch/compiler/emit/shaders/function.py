@@ -38,6 +38,7 @@ from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
 V = TypeVar("V")
+"""Type of a runtime value of the shader language: a name of WGSL, or an id of SPIR-V."""
 Leave = Callable[[Operation], None]
 """Lowers the terminator of a region, which ends the emission of the region."""
 Table = Mapping[str, Callable[[Any, Operation], None]]
@@ -121,7 +122,10 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
     # Values
 
     def get(self, value: SSAValue) -> V:
-        """Return the V of a scalar; a known number becomes a constant."""
+        """Return a scalar as a runtime value of the shader language; a number known while compiling becomes a constant.
+
+        Such a value is a V, of which `handle_type` is the Python class.
+        """
         operand = self.values[value]
         if type(operand) is self.handle_type:  # the exact type, nearly always: isinstance is slower
             return operand  # type: ignore[return-value]

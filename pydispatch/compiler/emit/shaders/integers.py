@@ -60,10 +60,10 @@ def require_integer(emitter: ShaderFunction[Any], type_: Attribute) -> None:
 
 
 def bits_of(emitter: ShaderFunction[Any], type_: Attribute) -> int:
-    """Return the significant bits of an integer type, whose register may be wider.
+    """Return the significant bits of an integer type, whose register may be wider: 8 for i8 in a register of 32 bits.
 
     Raises:
-        CompileError: The type is no integer.
+        CompileError: The type is no integer, or has more than 64 bits, so that no register holds it.
     """
     require_integer(emitter, type_)
     return emitter.index_width if type(type_) is IndexType else min(bit_width(type_), emitter.width(type_))

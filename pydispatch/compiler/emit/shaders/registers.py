@@ -23,6 +23,7 @@ WIDTHS = (32, 64)
 
 E = TypeVar("E", bound=ShaderFunction[Any])
 V = TypeVar("V")
+"""Type of a runtime value of the shader language: a name of WGSL, or an id of SPIR-V."""
 
 
 @dataclass(frozen=True)

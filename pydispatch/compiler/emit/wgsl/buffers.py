@@ -101,7 +101,11 @@ def element_bits(element: Attribute) -> int:
 
 
 def _declared(use: _Uses, has_f16: bool) -> Buffer:
-    """Return the element type to declare a buffer with: that of all its accesses if they agree, else words (u32)."""
+    """Return the element type to declare a buffer with: that of all its accesses if they agree, else words (u32).
+
+    If elements that share a word are stored (`writes_parts`), the words are atomic, since other invocations may store
+    the other elements of a word at the same time.
+    """
     if has_f16 and not use.atomic and all(type(element) is Float16Type for element in use.elements):
         return Buffer("f16")
     words = {_word(element) for element in use.elements}

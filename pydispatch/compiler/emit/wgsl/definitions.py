@@ -123,8 +123,9 @@ def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict
 def _name(emitter: FunctionEmitter, op: Operation, exponent: int | None) -> str:
     """Return the name of a definition's function.
 
-    It states everything on which the definition depends, so that it is the same in every process. `exponent` is that of
-    an integer power, if it is known, else None.
+    It states everything on which the definition depends. So no counter is needed to tell functions apart, and the WGSL
+    of a program does not depend on what the process compiled before. `exponent` is that of an integer power, if it is
+    known, else None.
     """
     types = [str(value.type) for value in (*op.operands, *op.results)]
     parts = [op_name(op).split(".")[-1], *(types if len(set(types)) > 1 else types[:1])]

@@ -117,11 +117,13 @@ class _Reduction:
     bounds: list[Range]
     """Range of each dimension, the innermost last."""
     orders: list[Order | None]
-    """For each result, the order in which loops carry its floats as integers; None if they carry the value itself."""
+    """For each result, the Order that represents its floats by integers, since an integer maximum or minimum is faster
+    than one of floats; None if the loops carry the value itself."""
     types: list[str]
     """LLVM type of each carried value."""
     is_long: bool
-    """Whether LLVM vectorizes the innermost loop, which it must then not unroll."""
+    """Whether the innermost loop has enough iterations for LLVM to vectorize it. LLVM must not unroll such a loop: it
+    does not vectorize a loop that it has unrolled completely."""
 
     def emit_loops(self, carried: list[str], depth: int = 0) -> list[str]:
         """Emit the loop of dimension `depth` with the loops inside it; return the carried values after it.
@@ -141,7 +143,7 @@ class _Reduction:
         for phi, value in zip(phis, self.emit_loops([phi.name for phi in phis], depth + 1), strict=True):
             phi.incoming.append((value, emitter.body.label))
         is_innermost = depth == len(self.bounds) - 1
-        keep_rolled = self.is_long and is_innermost
+        keep_rolled = self.is_long and is_innermost  # LLVM does not vectorize a loop that it unrolled completely
         inner_loop.end(loop_metadata(emitter, loop.results, keep_rolled=keep_rolled, lanes=_lanes(emitter, loop)))
         return [phi.name for phi in phis]
 
@@ -151,7 +153,8 @@ def _iteration(
 ) -> list[str]:
     """Emit the body of a reduction once, and return its values combined with `carried`, the values so far.
 
-    `orders` has, for each value, the order in which it is carried as an integer; None for the value itself.
+    `orders` has, for each value, None, or the Order of a float maximum or minimum: then the carried value is an integer
+    that represents the float, since a maximum or minimum of integers is faster.
     """
     combined: list[str] = []
 
@@ -164,7 +167,7 @@ def _iteration(
             if order is None:
                 emitter.region(region, lambda end: combined.append(emitter.get(end.operands[0])))
             else:
-                combined.append(order.emit_step(emitter))  # of `left` and `right`, which the Order names
+                combined.append(order.emit_step(emitter))  # an integer step: `order` knows `left` and `right`
 
     emitter.region(loop.body, leave)
     return combined

@@ -171,7 +171,11 @@ def _cond_br(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _switch(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `cf.switch`."""
+    """Lower `cf.switch`.
+
+    If several of its edges lead to one block, all but the first go through a trampoline: a block that only branches on,
+    because phis need one edge per predecessor.
+    """
     switch = cast(cf.SwitchOp, op)
     type_ = scalar(switch.flag.type)
     values = switch.case_values

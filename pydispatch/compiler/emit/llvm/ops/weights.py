@@ -179,7 +179,11 @@ def _constant(value: int, lanes: int, element: str) -> str:
 
 
 def _unpack(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `pyd.unpack`: the groups of a vector of columns are loaded as words, and each step of them is stored."""
+    """Lower `pyd.unpack`: a loop over groups, the 4-byte words of 4 or 8 weights at adjacent indices of K of a column.
+
+    Each iteration loads the words of all columns, and stores their weights as one row of f32 for each index of K (with
+    `terms`), or as bytes in groups of four.
+    """
     weights, target, *terms = (emitter.memref(operand) for operand in op.operands)
     if target.read_only:
         raise emitter.error("pyd.unpack into a binding that is only read", READ_ONLY_NOTE)
@@ -229,7 +233,10 @@ def _bytes_of_group(emitter: FunctionEmitter, words: MemRef, target: MemRef) -> 
     assert isinstance(columns, int)
 
     def step(group: Index, values: list[str]) -> list[str]:
-        """Emit both groups of bytes: of the low halves, and of the high halves."""
+        """Emit the unpacking of a group: its weights 0 to 3 are the low halves of its bytes, 4 to 7 the high halves.
+
+        They become the groups `2 * group` and `2 * group + 1` of `target`.
+        """
         for piece in pieces_of(emitter, columns, i32):
             type_ = f"<{BYTES * piece.lanes} x i8>"
             loaded = load(emitter, words, type_, group, piece.first, 0)

@@ -86,7 +86,10 @@ def available(emitter: FunctionEmitter, callee: FuncOp, name: str) -> Id:
 
 
 def _type(emitter: FunctionEmitter, type_: Attribute) -> Id:
-    """Return the SPIR-V type that a scalar is passed as: 32 bits for an index, else that of its register."""
+    """Return the SPIR-V type that a scalar is passed as: that of its register, but 32 bits for every index.
+
+    External functions have a fixed prototype, while indices have 32 or 64 bits, depending on the kernel.
+    """
     return emitter.m.int(32) if isinstance(type_, IndexType) else emitter.type(type_)
 
 

@@ -185,7 +185,7 @@ def _shifted_words(shift: Shift, value: Name, count: int) -> str:
 
 
 def _word(text: str) -> str:
-    """Return an expression of type i32 or u32 as a u32."""
+    """Return an expression of `_shifted_words` as a u32: it is an i32 if it begins with a conversion `i32(...)`."""
     return f"u32({text})" if text.startswith("i32") else text
 
 
