@@ -55,10 +55,11 @@ def write_as_read(op: Operation) -> None:
 
 
 def write_as_computed(op: Operation) -> SSAValue | None:
-    """Make an elementwise operation or a row reduction write its result in the order of dimensions of its operands.
+    """Make an elementwise operation or a row reduction write its result in the order of dimensions of its operands, so
+    that its loops follow the memory of the operands.
 
-    Return a transposing copy of the new result in the old order, for which the caller replaces the old result; None if
-    nothing changes.
+    Return a transposing copy of the new result in the old order, by which the caller replaces the old result. Return
+    None if nothing changes.
     """
     generic = structured(op)
     order = _order_computed(generic)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 MOST_VISITED = 4096
-"""Maximum number of nodes that one search visits. With a larger limit, formation is quadratic; with a smaller one,
-merges over large distances in long programs are given up."""
+"""Maximum number of nodes that one search visits. With a larger limit, the time to form groups is quadratic in the
+number of operations; with a smaller one, more groups that are far apart in long programs are not merged."""
 
 
 class TooFarError(Exception):

@@ -179,12 +179,12 @@ def convolution_of(op: GenericOp) -> Convolution | None:
 def _filter_and_image(c: Contraction) -> tuple[Factor, Factor] | None:
     """Return which factor of a contraction is the filter and which the image; None if it is no convolution.
 
-    A filter is indexed by one loop per dimension (`axis_dims`); the index of an image has sums of loops.
+    Each dimension of a filter is indexed by one loop; the index of an image has sums of loops (`axis_dims` is None).
     """
     if not all(_is_plain_factor(c, factor) for factor in (c.a, c.b)):
         return None
     if (c.a.axis_dims is None) == (c.b.axis_dims is None):
-        return None  # with two such factors, it is a plain product already
+        return None  # two filters are a plain product already, and two images have no filter
     return (c.a, c.b) if c.a.axis_dims is not None else (c.b, c.a)
 
 

@@ -59,7 +59,10 @@ class FusionGroups:
         return owner if owner in self.position else None  # type: ignore[return-value]  # a block has no position
 
     def node(self, op: Operation) -> int:
-        """Return the node of an operation in `order`: the number of its group, or the position of the operation."""
+        """Return the node of an operation in `order`: its position, or the number of its group.
+
+        A group has the position of the operation that it began with as its number.
+        """
         return self.group_of.get(op, self.position[op])
 
     def enter(self, op: Operation, previous: Operation | None) -> None:
@@ -124,8 +127,8 @@ class FusionGroups:
     def join(self, group: int, other: int) -> str | None:
         """Merge a group into `other`, which precedes it, and return None; if that is not legal, return the reason.
 
-        The merged group is `other`; `group` no longer exists. Two groups with one iteration space have no duplicable
-        operations between them and need fewer checks.
+        The merged group is `other`; `group` no longer exists. If all operations of both groups have the same iteration
+        space (`uniform`), fewer checks are needed; such groups read no results of duplicable operations.
         """
         intermediates: set[Operation] = set()
         uniform = self._uniform_union(group, other)
@@ -264,7 +267,8 @@ class FusionGroups:
     def join_three(self, source: int, middle: int, reader: int) -> bool:
         """Merge `middle`, which reads `source`, and `reader`, which reads `middle`, into `source`, if that is legal.
 
-        Return whether they were merged. One kernel may compute all three where no two of them may be one dispatch.
+        Return whether they were merged. One kernel may compute all three where no two of them may be one dispatch, as
+        in attention: product, softmax, product.
         """
         intermediates = self._intermediates(middle, source) | self._intermediates(reader, middle)
         try:

@@ -37,7 +37,11 @@ def _only_long_dimension(group: Sequence[int], shape: Sequence[int]) -> int | No
 
 
 def _collapsed_axes(op: Operation) -> Axes:
-    """Return the axes of a collapse_shape: of dimensions that become one, only one of size other than 1 has an axis."""
+    """Return, for each dimension of a collapse_shape's source, the dimension of the result that corresponds to it.
+
+    A dimension has one only if it is the only one of its group whose size is not 1, otherwise None. For [1, 8, 2, 3]
+    collapsed to [8, 6] the result is [None, 0, None, None].
+    """
     shape = shape_of(op.operands[0])
     axes: Axes = [None] * len(shape)
     for axis, group in enumerate(_groups(op)):

@@ -35,8 +35,9 @@ from pydispatch.compiler.kernels.matmul.block_quantized import LONGEST_BLOCK, WI
 from pydispatch.ir.values import shape_of
 
 STEPS_OF_BLOCKS = (128, 64, 32, 16)
-"""Possible numbers of indices of K in a block of packed weights, if all indices share scales and zero points; the
-first one that divides K is the best."""
+"""Numbers of indices of K in a block of packed weights to choose from, if scales and zero points do not depend on K, so
+that any block will do. The first one that divides K is taken: with longer blocks, kernels convert sums of integers to
+f32 less often. The maximum is LONGEST_BLOCK."""
 
 LEAST_BYTES = 4 << 10
 """Minimum size of weights that are packed: smaller ones are not worth a constant of their own."""
@@ -173,7 +174,9 @@ class Panels:
                 return body.add(arith.SIToFPOp(body.add(arith.ExtUIOp(value, i32)), f32))
             return value if value.type == f32 else body.add(arith.ExtFOp(value, f32))
 
-        zero = _constant_zero(weights.zeros, low)  # None: zero points are a tensor; 0 needs no subtraction
+        # Panels hold stored integers less `low`, the least of them, so that zero points are less by `low`, too. None:
+        # they are a tensor; 0 needs no subtraction.
+        zero = _constant_zero(weights.zeros, low)
         if zero is None:
             value = body.add(arith.SubfOp(value, read(self._zeros(ops))))
         elif zero:

@@ -100,8 +100,11 @@ class Dequantized:
 
     @property
     def range(self) -> Range:
-        """The range (least, greatest) of `stored - zero`."""
-        is_unsigned = self.signed is False  # None, not widened yet, counts as signed
+        """The range (least, greatest) of `stored - zero`.
+
+        Stored integers count as signed while `signed` is None: no operation that widens them has said otherwise.
+        """
+        is_unsigned = self.signed is False
         low, high = (0, (1 << self.width) - 1) if is_unsigned else _signed(self.width)
         least_zero, greatest_zero = (0, 0) if self.zero is None else self.zero.range
         return low - greatest_zero, high - least_zero

@@ -34,7 +34,8 @@ BYTE_BITS = 8
 """Bits of the stored integers whose maxima and sums are computed as integers."""
 
 ZERO_TOLERANCE = 1e-6
-"""Maximum distance of a zero point from an integer: offset / scale is not exact."""
+"""Maximum distance from an integer of a zero point, which is then rounded to it: zero points are computed as
+-offset / scale in floating point, which is not exact."""
 
 
 @dataclass(frozen=True)

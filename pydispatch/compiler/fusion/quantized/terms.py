@@ -26,7 +26,7 @@ class Computed:
     """Result of a scalar operation on other terms.
 
     Attributes:
-        kind: Class of the operation, such as `arith.ExtFOp`.
+        kind: Class of the operation, such as `arith.ExtFOp`, by which patterns match the term.
         build: Creates the operation from the values of its operands.
         operands: Terms of these operands.
     """

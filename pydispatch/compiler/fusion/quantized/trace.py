@@ -189,7 +189,11 @@ class _Body:
         self.tracer, self.g, self.index = tracer, generic, index
 
     def value(self, value: SSAValue) -> Value | None:
-        """Recognize a scalar of the body; None for a narrow integer before its extension, as in `Tracer.element`."""
+        """Recognize a scalar of the body as a function of stored integers and constants.
+
+        Return None for a narrow integer before its extension: only the extension says whether it is signed. Raises
+        Unrecognized for other scalars.
+        """
         if isinstance(value, BlockArgument):
             return self._argument(value)
         assert isinstance(value, OpResult)
