@@ -22,7 +22,7 @@ class Log:
     """Logger of the standard library that is looked up when a message is logged, without importing `logging`."""
 
     def __init__(self, name: str) -> None:
-        """Store the name; the logger is looked up when a message is logged."""
+        """Store the name. The logger is looked up by the first message after the process has imported `logging`."""
         self.name = name
         self._found: logging.Logger | None = None
 

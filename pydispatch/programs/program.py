@@ -52,7 +52,10 @@ class ProgramSource:
 
     @property
     def stated_derivative(self) -> Any:
-        """`derivative` if the user has stated it; None for one that reverse mode computes."""
+        """`derivative` if the user has stated it, else None.
+
+        A gradient program that reverse mode has computed for this program has it as its `primal`.
+        """
         return None if self.derivative is None or self.derivative[0].primal is self else self.derivative
 
     def statics_among(self, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -102,9 +102,10 @@ class Scans(Reductions):
         return self.writer.value(f"arith.ori {is_beyond.name}, {is_nan.name} : i1", "i1")
 
     def _over_lines(self, tile: Tile, axis: int, line: Callable[[IndicesAlong], None]) -> None:
-        """Emit a parallel loop over the lines of a tile along an axis.
+        """Emit a parallel loop with one iteration for each line of a tile along an axis.
 
-        `line` emits the loop body. It is passed a function from the index along the axis to all indices of an element.
+        `line` emits the body, which visits the elements of its line: it is passed the function that returns all indices
+        of the element with a given index along the axis.
         """
         shape = tuple(1 if dimension == axis else size for dimension, size in enumerate(tile.shape))
         self.parallel_over(shape, lambda indices: line(lambda index: [*indices[:axis], index, *indices[axis + 1 :]]))

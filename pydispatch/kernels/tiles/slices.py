@@ -83,7 +83,10 @@ class ViewSlice:
 
     @property
     def shape(self) -> Shape:
-        """Shape of the tile that the slice loads: single indices have no axis in it."""
+        """Shape of the tile that the slice loads: an axis for each range, none for a single index.
+
+        Tiles among the indices have the axes `index_shape` together, from axis `index_axis` on.
+        """
         sizes = tuple(range_.size for range_ in self.ranges if range_.size is not None)
         return sizes[: self.index_axis] + self.index_shape + sizes[self.index_axis :]
 

@@ -126,7 +126,10 @@ class TileVariables(Updates):
         return self._lifetimes.ends(name, self._statement) and not is_read_by_lazy_tile
 
     def release_dead(self) -> None:
-        """Release the buffers of variables that are dead after the current statement."""
+        """Release the buffers that no statement after the current one reads, for reuse by other tiles.
+
+        The variable that such a buffer was allocated for (`_owners`) is marked as ended.
+        """
         for name, entity in list(self.environment.items()):
             if isinstance(entity, Tile) and entity.buffer and self._owns_dead_buffer(name, entity):
                 del self._owners[entity.buffer]

@@ -129,7 +129,10 @@ class PtxLibrary:
     """
 
     def __init__(self, parts: PtxParts, name: str) -> None:
-        """Index the functions and variables that the module offers. For the parameters, see the class."""
+        """Index the definitions that other modules may refer to: visible variables and functions, except kernels.
+
+        For the parameters, see the class.
+        """
         self.parts, self.name = parts, name
         self.offered = {item.name: item for item in parts.items.values() if item.is_offered}
         self.functions: Mapping[str, PtxFunction] = {

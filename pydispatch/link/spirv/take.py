@@ -22,7 +22,9 @@ _REFUSED: dict[int, str] = {
     Storage.UNIFORM: "uniform block",
     Storage.UNIFORM_CONSTANT: "image or sampler",
     Storage.OUTPUT: "output of a stage",
-}  # storage class of a global variable that no library function may use → its name in the message
+}
+"""Storage class of a global variable that no library function may use → its name in the message. A library gets
+data only by arguments, buffers, built-in inputs and workgroup memory."""
 
 
 @dataclass(frozen=True)
