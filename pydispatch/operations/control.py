@@ -52,7 +52,9 @@ def if_(
 
 
 def _truth(builder: Builder, condition: Tensor) -> SSAValue:
-    """Return a condition as an SSA value of type i1. Raise CompileError if it is no single bool."""
+    """Return a condition as an SSA value of type i1. Raise CompileError if it is not of type bool, or has a static size
+    other than 1; dynamic sizes are assumed to be 1.
+    """
     if not condition.dtype.is_bool or any(n != 1 for n in condition.shape if not isinstance(n, Expr)):
         raise builder.fail(f"a condition is {condition}; expected one truth value")
     return element(builder, condition)

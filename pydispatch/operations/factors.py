@@ -236,10 +236,10 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
 
 
 def _reflection(builder: Builder, a: Tensor, j: Size, row: Size, row_index: Scalar) -> tuple[Tensor, Tensor, Tensor]:
-    """Return beta [batch, 1, 1], the factor [batch, 1, 1] and the vector [batch, m, 1] of a reflection.
+    """Return beta [batch, 1, 1], the factor [batch, 1, 1] and the vector [batch, m, 1] of a Householder reflection.
 
-    It makes column j of a [batch, m, n] zero below a row, in which beta is its new element. `row_index` is the row as a
-    scalar of the program.
+    It makes column j of a [batch, m, n] zero below `row`, and its element in `row` beta. The factor is tau of LAPACK's
+    larfg. `row_index` is `row` as a scalar of the program.
     """
     column, alpha = slice_axis(builder, a, axis=2, start=j, limit=j + 1), _element(builder, a, row, j)
 

@@ -194,7 +194,7 @@ def _philox_bits(
 
 
 def _at_each_counter(builder: Builder, shape: list[int], function: Formula, *tensors: Tensor) -> list[Tensor]:
-    """Apply a formula to each element's row-major index, which it adds to a counter, and return its results.
+    """Return the results of a formula for the row-major index of each element; the formula adds it to a counter.
 
     Args:
         builder: The builder.
@@ -207,7 +207,7 @@ def _at_each_counter(builder: Builder, shape: list[int], function: Formula, *ten
         """Call the formula with the row-major index of the element, and the elements of the tensors."""
         at = Element(s, s.const(0, U64))
         for d, n in enumerate(shape):
-            at = at * n + at.position(d, U64)  # of the element that is computed
+            at = at * n + at.position(d, U64)  # index along axis d of the element that is computed
         return [e.scalar for e in function(at, *(Element(s, x) for x in scalars))]  # type: ignore[union-attr]
 
     return ew.apply_several(builder, numbered, *tensors, shape=tuple(shape))
@@ -276,12 +276,12 @@ def key_of_call(builder: Builder, seed: int | None = None) -> Tensor:
         raise builder.fail(f"a program has at most {_SITES} operations that draw random numbers")
 
     def fold(key: Element, call: Element) -> Element:
-        """Return the key from which this drawing operation draws its numbers in one call of the program.
+        """Return the key for the random numbers of this operation in one call of the program.
 
-        It is the block cipher threefry: the key is the seed, the counter is a number that differs for each operation
-        and call. `site` is the number of the operation in the program, below `_SITES`.
+        It is threefry of the seed and a counter that differs for each operation and call: `site`, below `_SITES`, is
+        the number of the operation among those of the program that draw random numbers.
 
-        key: the seed in the program's state. call: number of the call.
+        key: the seed in the program's state, which `seed` replaces unless it is None. call: number of the call.
         """
         own_key = key if seed is None else key.const(seed)
         return _joined(*threefry(own_key, call * _SITES + site))

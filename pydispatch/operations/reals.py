@@ -78,8 +78,8 @@ _BINARY: dict[str, dict[Kind, Callable[[SSAValue, SSAValue], Operation]]] = {
 propagate NaN."""
 
 _FORMULAS = frozenset({"logistic", "sign"})
-"""Functions of one float that are several operations. For small floats they are computed in f32, whose range and signs
-they need."""
+"""Functions of one float that are composed of several operations. Floats of less than 32 bits are converted to f32 for
+them, because intermediate results may overflow in a narrow type, and f8E8M0FNU has no zero or negative numbers."""
 
 _FLOAT_ORDER = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 """Order of a comparison → predicate of arith.cmpf. Only "ne" is true for NaN."""

@@ -133,7 +133,10 @@ def _clamped_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[T
         return (value >= -1.0) & (value <= n)
 
     def fraction(value: Element, n: Element) -> Element:
-        """Return the distance of the clamped position from the element before it; 0 at the last element."""
+        """Return the distance of a position, clamped to the axis, from the element `low` before it.
+
+        It is 0 if that is the last element, because positions after it are clamped to it.
+        """
         return (value.max(0.0) - low(value, n)).min(1.0) * (low(value, n) < n - 1.0).where(value.const(1.0), 0.0)
 
     def weight_before(value: Element, n: Element) -> Element:

@@ -121,7 +121,8 @@ def pad(
 ) -> Tensor:  # fmt: skip
     """Pad x with a value: `low` elements before, `high` after each axis, `interior` between neighbours.
 
-    Static negative `low` and `high` crop. The value is a number, or a tensor of one element.
+    Negative static `low` and `high` crop; dynamic ones must not be negative. The value is a number, or a tensor of one
+    element.
     """
     if interior is not None and any(interior):
         x = _pad_interior(builder, x, interior, value)

@@ -145,7 +145,8 @@ def reduce_image_windows(
 def pool(builder: Builder, name: str, x: Tensor, kernel: Sequence[Size], window: Window, out: Shape) -> Tensor:
     """Return the sum ("add") or maximum ("max") of each window over the spatial axes of x [n, c, ...].
 
-    kernel: size of the windows. out: number of windows along each spatial axis; the last one may exceed the padding.
+    kernel: size of the windows. out: number of windows along each spatial axis. The last window may extend beyond the
+    padding that `window` states, as with ceil_mode.
     """
     start = least(x.dtype) if name == "max" else 0
 

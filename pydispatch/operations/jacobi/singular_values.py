@@ -141,13 +141,14 @@ class _Pairs:
         return slicing.split(self.builder, x, axis=1, sizes=[self.half, self.half])
 
     def orthogonalize(self, state: list[Tensor]) -> list[Tensor]:
-        """Make the columns of each pair orthogonal, and move all to their pairs of the next round.
+        """Make the columns of each pair orthogonal by a rotation, and reorder all for the pairs of the next round.
 
-        The state is the columns as rows, the accumulated rotations, and the largest squared cosine of the angle between
-        the columns of a pair in this sweep.
+        The state is the columns of the matrices, stored as rows; the product of all rotations so far; and the residual,
+        the largest squared cosine of the angle between the columns of a pair in this sweep.
         """
         builder = self.builder
         columns, vectors, largest_cosine = state
+        # The rotation is real: it makes columns orthogonal only if their scalar product is real.
         if self.dtype.is_complex:
             columns, vectors = self.with_real_products(columns, vectors)
         first, second = self.split(columns)
@@ -183,8 +184,8 @@ def _row_products(builder: Builder, u: Tensor, v: Tensor) -> Tensor:
 def _squared_cosine(p: Element, q: Element, r: Element) -> Element:
     """Return the squared cosine of the angle between columns u and v, with p = u u, q = v v and r = u v."""
     limits = np.finfo(p.dtype.numpy)
-    # Terms of smaller sums may be subnormal: such squares are inexact. Such short columns do not count: they are below
-    # the rounding error of the longest.
+    # A square p or q below this is inexact, because terms of the sum may be subnormal. Such a short column counts as
+    # orthogonal to all others: its length is below the rounding error of the longest column.
     min_exact_square = float(limits.tiny / limits.eps)
     return (p.min(q) < min_exact_square).where(0.0, (r / p) * (r / q))
 
