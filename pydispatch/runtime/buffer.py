@@ -284,9 +284,9 @@ _SMALL = (
     *(dtype_word(kind, bits) for kind in (Numerical.INTEGER, Numerical.UNSIGNED) for bits in (2, 4)),
     dtype_word(Numerical.F4E2M1FN, 4),
 )
-"""Words of the element types whose NumPy types come from ml_dtypes: bfloat16, floats of at most 8 bits, and integers of
-2 and 4 bits. Without the package such elements are plain bytes in NumPy, whose dtype stands for another element type.
-"""
+"""Element types, as dtype words, whose NumPy types come from ml_dtypes: bfloat16, floats of at most 8 bits, integers of
+2 and 4 bits. `element_of` searches them for a dtype that is not NumPy's own. Without ml_dtypes such elements are plain
+bytes in NumPy: the dtype of f8 is then u8, which denotes integers."""
 
 
 def element_of(dtype: DTypeLike, where: str = "") -> ElementType:

@@ -111,13 +111,15 @@ class Record:
         return record
 
     def _without_copies(self, result_in_memory_of: dict[int, int]) -> Record:
-        """Return the plan without copies from an argument to the result in its memory.
+        """Return the plan for calls in which results share the memory of arguments.
 
-        result_in_memory_of: buffer of an argument → buffer of the result in its memory.
+        Copies of such an argument to its result are left out where they copy a range of memory to itself.
+
+        result_in_memory_of: buffer of an argument → buffer of the result that shares its memory.
         """
 
         def has_effect(command: Command) -> bool:
-            """Return whether a command has an effect: a copy has none if its result is in the memory of its source."""
+            """Return whether a command has an effect: a copy has none if source and target are the same memory."""
             if not isinstance(command, Copy) or command.source.offset != command.target.offset:
                 return True
             return result_in_memory_of.get(command.source.buffer) != command.target.buffer
@@ -131,7 +133,7 @@ class Record:
         )
         record.origins = [origins[i] for i in remaining]
         record.fill_patterns = [self.fill_patterns[i] for i in remaining]
-        record.state = record.segments = None
+        record.state = record.segments = None  # caches for the commands of `self`
         return record
 
     def _insert_alignment_copies(self, alignments: Mapping[int, int]) -> None:

@@ -144,14 +144,17 @@ class PtxParts:
             raise ArtifactError(f'{where}: manifest.json: the key "ptx" of its variant: {error}') from None
 
     def _read(self, notes: Any, size: int) -> None:
-        """Read the notes, a JSON object. Raise KeyError or ValueError unless they describe `size` bytes of code."""
+        """Read the attributes from the notes, a JSON object with their names as keys. For their meaning, see the class.
+
+        Raise KeyError or ValueError unless the notes describe `size` bytes of code.
+        """
         notes = table(notes)
         self.blocks = [None if block is None else _block(block) for block in listed(notes["blocks"])]
         self.shared = [count(n) for n in listed(notes["shared"])]
         self.constants = [text(name) for name in listed(notes["constants"])]
         described = listed(notes.get("described", []))
         self.described = [None if item is None else parameters_of(listed(item)) for item in described]
-        if "modules" not in notes:
+        if "modules" not in notes:  # the code is one module, whose kernels have the names of the exports
             return
         triples = [listed(item, 3) for item in listed(notes["modules"])]
         self.modules = [ModuleRange(count(at), count(size), text(kind)) for at, size, kind in triples]

@@ -212,7 +212,8 @@ def _is_kind(tensor: Tensor, dtype: int) -> bool:
         return False
     if numerical in _INTEGER_KINDS:
         return tensor.kind in _INTEGER_KINDS[numerical]
-    # Types that NumPy lacks are stored as raw bits (V) or as unsigned integers. f16, f32 and f64 are not.
+    # Elements of types that NumPy lacks may be stored as raw bits (V), and floats of at most 8 bits also as unsigned
+    # integers. NumPy has f16, f32 and f64, for which these kinds are errors.
     is_small_float = numerical > Numerical.COMPLEX
     is_raw = tensor.kind == "V" or (tensor.kind == "u" and is_small_float)
     return tensor.kind == _FLOAT_KINDS.get(numerical) or (is_raw and numerical != Numerical.FLOAT)

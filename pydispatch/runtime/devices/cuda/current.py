@@ -19,8 +19,8 @@ class Current:
     def __init__(self, driver: Any, handle: Any, raise_failure: Callable[[Any, str], object]) -> None:
         """Prepare calls of a driver.
 
-        handle: the CUcontext of the device. raise_failure: function that raises the error of a status that the driver
-        call with a name returned.
+        handle: the CUcontext of the device. raise_failure: raise_failure(status, name) raises the error for a driver
+        call `name` that returned the failure `status`.
         """
         self._handle, self._raise_failure = handle, raise_failure
         self._push, self._pop = driver.cuCtxPushCurrent, driver.cuCtxPopCurrent

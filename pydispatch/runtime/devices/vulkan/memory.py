@@ -78,7 +78,7 @@ class Block:
     __slots__ = ("buffer", "chunk", "number", "offset", "pointer", "pool", "size")
 
     def __init__(self, pool: ChunkPool, chunk: Chunk, offset: int, size: int, ordinal: int) -> None:
-        """Create a block at an offset of a chunk. ordinal: the block's `number`."""
+        """Create a block of `size` bytes at an offset of a chunk. ordinal: its `number`, an id in the pool."""
         self.pool, self.chunk, self.offset, self.size, self.number = pool, chunk, offset, size, ordinal
         self.buffer = chunk.buffer
         self.pointer = pool.ffi.cast("char*", chunk.address + offset) if chunk.address else None

@@ -56,7 +56,9 @@ class Executor(RecordingExecutor[RecordedPlan]):
         self.kernels.load(executable, parts, codes)
 
     def keep(self, data: PlanData) -> Record:
-        """Return the plan of the C core with its transients placed for this device, see `Plan`."""
+        """Convert a plan of the C core for this device: its transients (buffers that hold intermediate results of one
+        run) are moved to offsets of one buffer, the arena, that WebGPU can bind. See `Plan`.
+        """
         return Plan(data, self.context.alignment)
 
     def run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:

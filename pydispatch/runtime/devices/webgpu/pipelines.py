@@ -167,4 +167,4 @@ def _shader_error(message: str, where: str) -> str:
 _LOCATION = re.compile(r"\n *┌─ [^\n]*:(\d+):(\d+)(?=\n|$)")
 """Line of an error message with the line and column in the shader: `┌─ wgsl:3:7`."""
 _FRAME = re.compile(r"^(Shader '[^\n]*' parsing error: |Shader validation error: |Pipeline constant error: )")
-"""Start of an error message that only says that a shader is wrong."""
+"""Start of an error message of wgpu that is removed, because it only says that a shader is wrong."""

@@ -181,8 +181,10 @@ class PassRecorder:
         pieces[-1].append((pipeline, group, groups, *grid))
 
     def _last_piece_is_timed(self) -> bool:
-        """Return whether the last piece belongs to an earlier command that is timed by itself: no launch of a later
-        command may join its pass.
+        """Return whether the last piece belongs to a command that is recorded completely and timed by itself.
+
+        Such a piece gets no further launches: the next command needs a compute pass of its own. `marks` has the number
+        of pieces after each timed command.
         """
         return bool(self.recording.marks) and self.recording.marks[-1] == len(self.recording.pieces)
 

@@ -22,7 +22,8 @@ _BLOCKS_BEFORE_YIELD = 1024
 """Blocks of code that a group runs before another ready group gets its turn: fewer cost divergent threads that would
 reconverge, more make waiting for a spinning group longer."""
 _FEWEST_BLOCKS_BEFORE_YIELD = 16
-"""Lower bound of that number, which is divided by 4 each time that groups seem to spin, so that waiting is short."""
+"""Lower bound of the blocks of code that a group runs before another one gets its turn. Their number is divided by 4
+each time that a group seems to spin, so that the group that it waits for runs sooner."""
 GroupKey = tuple[tuple[int, int], int]
 """Program counter of a group: (`Activation.priority`, index of the block of code). The least runs first."""
 

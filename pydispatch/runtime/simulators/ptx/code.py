@@ -32,7 +32,10 @@ class RegisterPool:
         self._free: list[tuple[int, list[Any]]] = []  # (number of threads, the stores) of frames that have ended
 
     def make(self, store: int, n: int) -> Any:
-        """Create the array of a store, given by its index, for n threads."""
+        """Create the array of a store, given by its index, for n threads.
+
+        Its shape is [n] for a register, and [n, bytes] for a `.param` variable.
+        """
         dtype, count = self._store_kinds[store]
         return np.zeros((n, count) if count else n, dtype)
 

@@ -315,7 +315,10 @@ def szext(builder: FunctionBuilder, instruction: Instruction) -> Step:
     wrap, signed = instruction.modifiers[0] == "wrap", instruction.modifiers[1] == "s32"
 
     def extend(value: Any, width: Any) -> Any:
-        """Extend the low `width` bits by the sign or by zeros. Widths above 32 are taken modulo 32 (.wrap) or as 32."""
+        """Extend the low `width` bits by the sign or by zeros, to 32 bits.
+
+        A width of 32 or more is taken modulo 32 with .wrap, which makes 32 zero bits, and as 32 with .clamp.
+        """
         width = (width & 31 if wrap else np.minimum(width, 32)).astype(np.int64)
         ones = (np.int64(1) << width) - 1
         low = value.astype(np.int64) & ones

@@ -64,9 +64,10 @@ class _MatrixRows:
     def resolve(self, regs: list[Any], positions: Any) -> list[MemoryAccess]:
         """Return the accesses to the rows of all matrices, of 16 bytes each.
 
-        In their `positions`, rows stand for threads: they count the rows of all matrices, warp by warp.
+        Their `positions` are not those of threads, but numbers of rows: row r of matrix m of warp w has the number
+        8 (count w + m) + r, for `count` matrices per warp.
 
-        positions: of the threads in the frame, by warp and lane, int64 [warps, 32].
+        positions: position in the frame of the thread of each warp and lane, int64 [warps, 32].
         """
         frame: Frame = regs[FRAME_SLOT]
         row_positions = positions[:, : _ROWS * self._count].reshape(-1)
