@@ -308,7 +308,7 @@ cdef class DeviceFunction:
                 free(memory)
 
     cdef list gather(self, tuple args, int64_t* dims, uint64_t* scalars, bint copies):
-        """Check the arguments and return those that `bind` does. Store all sizes in `dims`, the numbers in `scalars`."""
+        """Check the arguments and return those that `bind` does. Store sizes in `dims`, numbers in `scalars`."""
         cdef Function function = self.function
         cdef uint32_t i, axis, scalar = 0
         cdef ElementType kind

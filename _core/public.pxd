@@ -13,7 +13,8 @@ cdef class PublicFunction:
     cdef uint32_t arg_count, result_count
     cdef tuple arg_types, arg_names, arg_dims            # dims: None of a number
     cdef tuple result_types, result_names, result_ranks  # rank: None of a number
-    cdef dict positions    # name -> position of the argument, None if several have it. The dict is None before the first keyword
+    # Name -> position of the argument, None if several have the name. The dict is None before the first keyword.
+    cdef dict positions
     cdef object interface  # an Interface, made when somebody asks
     cdef int has_positions, is_described  # both stay from then on
 
