@@ -36,19 +36,20 @@ def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
         frame = Frame(source, backend, reassociate)
         frame.bind()
         return lower_whole(frame)
-    # Matrix kernels reassociate sums and fuse products with additions: without that right, they are for integers only.
+    # Matrix kernels reassociate sums and fuse products with additions: unless a target allows that for floats, they are
+    # for integers only.
     may_regroup = reassociate or not _computes_floats(source)
     contraction = _contraction(source, target, backend) if may_regroup else None
     if contraction is not None:
         return contraction
     if may_regroup:
-        source = with_wide_sums(source)
+        source = with_wide_sums(source)  # floats below 32 bits accumulate in f32
     frame = Frame(source, backend, reassociate)
     if backend.has_invocations:
         from pydispatch.compiler.kernels.loops.gpu.lower import lower_gpu  # not imported for other targets
 
         return lower_gpu(frame, target, _flat_count)
-    frame.bind(flat=_flat_count(frame))
+    frame.bind(flat=_flat_count(frame))  # tensors of an elementwise function have one dimension
     return lower_loops(frame)
 
 

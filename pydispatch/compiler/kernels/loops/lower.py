@@ -100,7 +100,7 @@ def lower_whole(frame: Frame) -> Kernel:
 
 
 def _guarded(frame: Frame, nest: LoopNest, partition: Partition, group: Index, build: Builder) -> None:
-    """Emit part `group` of a nest under a condition; the builder comes last, as `Builder.when` passes it."""
+    """Emit part `group` of a nest in a branch of `Builder.when`, which passes the builder as the last argument."""
     _emit(frame, nest, partition, build, group)
 
 
@@ -166,8 +166,8 @@ def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build:
     if per_byte == 1 and isinstance(nest.space, UpdateStep) and nest.space.slice_index_rank:
         return partition_in_order(elements, build, nest.space)
     if per_byte > 1 and isinstance(nest.space, UpdateStep):
-        # Workgroups may share a byte. With atomic stores, parallelism pays only from some 20 workgroups on: one
-        # workgroup has all rows.
+        # One workgroup has all rows: several ones could share a byte, and would need atomic stores, which are so slow
+        # that only some 20 workgroups or more would be faster than one.
         parallel = dims[nest.space.slice_index_rank :]  # the slices in order are a loop of their own
         rows = build.product(parallel[:-1])
         return Partition(outer=rows, rows=rows, tile=parallel[-1] if parallel else 1, tiles=1, workgroups=1)
@@ -175,7 +175,7 @@ def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build:
         byte_count = build.ceil_quotient(build.product(dims), per_byte)
         # Each element of a byte is computed and inserted with operations of its own: it costs as much as 2 bytes.
         return partition_elements(build, backend, [byte_count], bytes_per_element=2 * per_byte)
-    read_bytes, loop_bytes = estimate_read_bytes(nest, elements, build)
+    read_bytes, loop_bytes = estimate_read_bytes(nest, elements, build)  # outside of reductions, in reductions
     element_bytes = sum(element_bytes_of(value) for value, _ in nest.stores) + read_bytes
     if nest.by_rows:  # reductions run once per row, before its elements
         inner = build.product(dims[nest.outer_rank :])

@@ -29,7 +29,8 @@ MOST_SLICE_ELEMENTS = 1024
 """Elements of a slice per workgroup of a CPU, at most."""
 
 SLICES_OF_A_PART = 4096
-"""Slices per part: for fewer, another part costs more in visiting all slices than it saves in applying them."""
+"""Number of slices of an ordered update for each part of its destination. Every part visits all slices, which takes
+longer than the parts save if each of them applies fewer."""
 
 
 def partition_count(elements: Elements, build: Builder, update: UpdateStep, most: int) -> Index:

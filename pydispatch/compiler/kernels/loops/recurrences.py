@@ -286,7 +286,7 @@ def _emit_rows(
     op: OrderedOp,
     buffers: dict[SSAValue, SSAValue],
 ) -> None:
-    """Emit whole rows, several in one loop: a step depends on its own row only, so that the CPU overlaps several."""
+    """Emit whole rows. One loop interleaves several of a recurrence: they are independent, so the CPU overlaps them."""
     dims = row_dims(elements, op)
     low = build.times(group, partition.rows)
     high = build.least(build.plus(low, partition.rows), partition.outer)
@@ -300,7 +300,7 @@ def _emit_rows(
         rows = [builder.split(builder.plus(first, i), dims) for i in range(count)]
         for indices in rows:
             if indices and isinstance(indices[0], SSAValue):
-                builder.assume_below(indices[0], dims[0])  # `split` records it for the other indices
+                builder.assume_below(indices[0], dims[0])  # the others, remainders, are known to be
         write_rows(elements, builder, op, buffers, rows)
 
     def interleaved(builder: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:

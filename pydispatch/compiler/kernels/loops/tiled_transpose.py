@@ -239,7 +239,7 @@ class _TiledTranspose:
         """Return whether there are blocks that are not transposed in registers."""
 
         def has_short_blocks(size: Index, block: int, fewest: int) -> bool:
-            """Return whether the last block of a dimension may be shorter than those transposed in registers."""
+            """Return whether the last block of a dimension may be shorter than `fewest`, too short for registers."""
             return not isinstance(size, int) or 0 < size % block < fewest
 
         return (

@@ -103,7 +103,7 @@ class _Scan:
     def _visit(self, build: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
         """Emit the visit of one column: its element replaces the root if it comes before the root.
 
-        The comparator decides alone: an equal element in the heap is first, as its column is lower.
+        Columns are not compared: among equal elements the one in the heap is first, as its column is lower.
         """
         element = self._read(build, column)
         enters = self.heap.before(build, element, self.heap.load(build, 0))
@@ -196,7 +196,9 @@ class _Heap:
         """
 
         def step(inner: Builder, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit one level: move the later of the two children up; end the loop if the element does not precede it.
+            """Emit one level: move the later of the two children up if the element precedes it, else end the loop.
+
+            A parent in the heap is later than its children, or equal.
 
             `carried` is the position that the element would get, and that of its left child.
             """

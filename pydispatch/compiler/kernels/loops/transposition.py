@@ -36,7 +36,7 @@ class Transposition:
 
     @property
     def joined_along(self) -> int:
-        """The position of `along` among the dimensions after joining, which make one dimension of two."""
+        """The position of `along` after the dimensions `first_joined` and `first_joined` + 1 were joined into one."""
         is_after_pair_start = 0 <= self.first_joined < self.along
         return self.along - is_after_pair_start
 
@@ -48,7 +48,7 @@ class Transposition:
         return [*dims[:first], build.times(dims[first], dims[first + 1]), *dims[first + 2 :]]
 
     def joined_buffer(self, build: Builder, buffer: SSAValue) -> SSAValue:
-        """Return the view of a result's buffer that has the dimensions after joining."""
+        """Return a view of a result's buffer with `first_joined` and the next dimension as one; the buffer for -1."""
         return buffer if self.first_joined < 0 else build.add(collapsed(buffer, self.first_joined))
 
     def nest_indices(self, build: Builder, dims: Sequence[Index], indices: Sequence[Index]) -> list[Index]:
@@ -90,8 +90,8 @@ def transposition_of(
 def _transposed_dim(loads: Sequence[Load], indices: Sequence[Index]) -> int | None:
     """Return the dimension of the nest along which more loads are contiguous than along the last one; None for none.
 
-    In `r[i, j] = a[j, i]` the load is contiguous along the loop over i, which counts its last index. Only loads that
-    depend on the last loop, too, count for another one.
+    In `r[i, j] = a[j, i]` the load is contiguous along the loop over i, which counts its last index. It counts for i
+    because another of its indices is j, the index of the last loop; a load `a[i]` does not.
     """
     if len(indices) < 2:  # one dimension has no other to be contiguous along
         return None

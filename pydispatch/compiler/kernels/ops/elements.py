@@ -167,7 +167,10 @@ class Elements:
         self._dims.clear()
 
     def resize(self, value: SSAValue, dims: list[Index]) -> None:
-        """Register sizes of a tensor other than those of its type: loops visit only the elements within them."""
+        """Register sizes of a tensor that are less than those of its type, as where a mask hides the last columns.
+
+        Loops visit only the elements within them.
+        """
         self._dims[value] = dims
         if value in self.row_buffers:
             self.row_buffers[value].dims = dims
@@ -195,7 +198,10 @@ class Elements:
         return [n if isinstance(n, int) else self.index(n) for n in values]
 
     def take_companion(self, host: Operation) -> LoopCompanion | None:
-        """Return the companion of the reduction `host`, and forget it, as its loop is emitted now; None without one."""
+        """Return the second reduction that the loop of the reduction `host` is to compute, too; None without one.
+
+        It is forgotten, as that loop is emitted now.
+        """
         companion = self.companion
         if companion is None or companion.host is not host:
             return None
@@ -286,7 +292,7 @@ class Elements:
         """Emit the load of an element of `value` from its buffer, and return it; `source` is an entry of `_buffers`."""
         buffer, index_map = source
         coordinates = indices if index_map is None else index_map(build, indices)
-        if not tensor_type(value).get_num_dims():  # with `flat`, tensors of rank 0 are passed the one index, too
+        if not tensor_type(value).get_num_dims():  # with `flat`, the one index of all loops is passed for rank 0, too
             coordinates = []
         is_argument = not isinstance(value, OpResult)
         if is_argument:  # its buffer is contiguous, and defined in `entry`, where a view can collapse two dimensions
@@ -371,7 +377,7 @@ class Elements:
         return self.entry.add(op)
 
     def cached_for(self, op: Operation, compute: Callable[[Operation], object]) -> object:
-        """Return `compute(op)`, such as the operation as a structured one; computed once per operation and cached.
+        """Return `compute(op)`, such as the `Structured` form of a generic; computed once per operation and cached.
 
         All callers must pass the same function: it is no part of the key.
         """

@@ -295,11 +295,11 @@ def _lanes(elements: Elements, nest: LoopNest, build: Builder, group: Index, dim
 
 
 def _in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) -> None:
-    """Emit a nest with sequential dimensions, whose `space` is an operation with ordered elements or an ordered update.
+    """Emit a nest that computes elements in order: an operation with ordered elements, or an ordered update.
 
-    An invocation computes a row of an operation with ordered elements. The slices of an update are divided into parts,
-    where slices that may write the same element are in one part: an invocation writes one element of each slice of its
-    part, in the order of the slices.
+    The operation is a recurrence or a top-k, whose rows are independent: an invocation computes a row. The slices of an
+    update are divided into parts, where slices that may write the same element are in one part: an invocation writes
+    one element of each slice of its part, in the order of the slices.
     """
     dims = parallel_sizes(elements, nest, build)
     outer = build.product(dims)
