@@ -187,7 +187,7 @@ class _BlockProducts(PanelWorkgroup):
 
         def rows(build: Builder, position: _Position) -> None:
             """Emit the products of a register block of rows with all columns of the panel."""
-            pinned = build.without_load_motion()
+            pinned = build.without_load_motion()  # each product overwrites the sums in memory
             for column in range(0, match.width, sizes.columns):
                 self._product(pinned, position._replace(column=column), sizes.row_block)
             pinned.parallel(0, sizes.row_block, lambda b, i: self._add_to_totals(b, position, i))

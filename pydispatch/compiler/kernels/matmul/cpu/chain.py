@@ -193,7 +193,10 @@ class _ChainEmitter:
         return replace(self, column_end=End(build.assume_below(end, self.rows.tiles.columns + 1), self.column_end.unit))
 
     def _are_above(self, build: Builder, floor: float) -> SSAValue:
-        """Emit whether each row has a score above `floor` among the visited columns, an i1."""
+        """Emit whether each row has a score above `floor` among the visited columns, an i1.
+
+        The other columns, which a mask hides, then have no effect, see `Limits.floor`.
+        """
 
         def row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
             """Return whether row `i` and all rows before it have a score above the floor."""

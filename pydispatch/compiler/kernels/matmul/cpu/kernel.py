@@ -51,7 +51,8 @@ def lower_contraction(source: func.FuncOp, backend: Backend, machine: Machine) -
         kernel = lower_block_quantized(source, backend, level_of(machine), quantized, match.result_dims)
         return kernel or _lower(source, backend, level_of(machine), match, schedule=None)
     kernel = lower_channels_last(source, backend)
-    # A stated schedule is one of register blocks, which replaces the kernel of `lower_channels_first`.
+    # A stated schedule is one of register blocks: these then compute a contraction that the kernel of
+    # `lower_channels_first` would compute otherwise.
     if kernel is None and schedule is None:
         kernel = lower_channels_first(source, backend)
     if match is not None and kernel is None:

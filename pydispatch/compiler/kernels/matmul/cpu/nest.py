@@ -99,7 +99,7 @@ class End:
     """The end of the indices of a dimension that a workgroup visits, where it does not visit the last ones.
 
     Attributes:
-        index: The end, exclusive; at least one block.
+        index: The end, an exclusive index of the dimension. At least one register block is visited.
         unit: `index` is a multiple of `unit`, or the size of the dimension. A chunk or block whose length divides both
             `unit` and the size does not cross the end.
     """

@@ -106,7 +106,7 @@ def _memory_of_b(
 ) -> tuple[SSAValue | None, Panels | None]:
     """Return the tensor of f16 or bf16 that B is widened from, and the panels that B is stored in; each may be None.
 
-    Only products of single steps of K widen B from half precision.
+    B is not widened from half precision if an instruction multiplies a group of several steps of K.
     """
     b_in_half_precision = None if arithmetic.group > 1 else half_precision_b(contraction, level)
     return b_in_half_precision, panels_of_b(contraction, sizes, arithmetic, b_in_half_precision)
@@ -179,7 +179,7 @@ def _operand_a(contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic) -
     else:
         has_type_in_place = arithmetic.reads_in_place(contraction.acc)
         is_readable_in_place = has_type_in_place and is_argument_element(contraction.a, contraction, arithmetic.compute)
-        element_bytes = 0
+        element_bytes = 0  # as long in memory as packed
     operand = operand_of(
         contraction.a,
         contraction,

@@ -20,7 +20,7 @@ For more rows, packing the pages pays."""
 
 MIN_PAGE_STEPS = 64
 """Minimum length of a chunk of K, in steps, if a page has at least so many: a shorter chunk of the schedule is extended
-to it. A register block adds up a chunk at a time."""
+to it. Each chunk loads and stores the sums of all register blocks."""
 
 
 def pages_in_place(
@@ -30,7 +30,7 @@ def pages_in_place(
 
     Pages are blocks of rows of the argument that a table of indices selects. Their rows are along N or K. Pages of f16
     and bf16 are widened to f32 as they are read, if the CPU has instructions for that. `rows` is the number of rows of
-    A; None if it is dynamic: pages are packed then.
+    A; None if it is dynamic. Pages are packed then, and for more than `MAX_ROWS_OF_PAGES` rows, for which that pays.
     """
     b = contraction.b
     pages = gathered_pages(contraction.tensor_of(b))

@@ -27,7 +27,8 @@ MOST_ROWS = 16
 cache."""
 
 MOST_BLOCK_ROWS = 4
-"""Maximum height of a register block that unpacks weights."""
+"""Maximum height of a register block that unpacks weights. The sums of more rows leave registers for fewer columns;
+with fewer rows, the same weights are unpacked more often."""
 
 ENOUGH_WORKGROUPS, MOST_PANELS = 8, 16
 """Number of workgroups that is enough, and maximum number of panels of a workgroup.

@@ -83,7 +83,7 @@ class PanelWorkgroup(ABC):
 
         def emit_chunk(inner: Builder, block: Index) -> None:
             """Emit the products of the chunk from `block` on."""
-            pinned = inner.without_load_motion()
+            pinned = inner.without_load_motion()  # each chunk overwrites the copy of the rows of A
             self._convert_rows(pinned, block)
             self._for_each_panel(pinned, panels, lambda b, panel, total: self._multiply(b, panel, block, total))
 

@@ -98,7 +98,10 @@ class Plan:
 
     @property
     def tail_columns(self) -> int:
-        """The number of columns of the last block if an argument's last panel of B does not fill it; 0 otherwise."""
+        """The number of columns of the last register block if it is partial, as B is in an argument's panels; else 0.
+
+        It must not cross panels. Without panels, the last block begins early enough to be whole.
+        """
         n = None if self.contraction.n is None else self.sizes[self.contraction.n]
         if self.panels is None or n is None or n % self.panels.layout.width == 0:
             return 0

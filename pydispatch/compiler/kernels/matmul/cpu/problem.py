@@ -280,9 +280,14 @@ def pays_in_place_a(level: Level, mr: int, stride_bytes: int) -> bool:
 
 
 def reads_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> bool:
-    """Return whether register blocks read A where it is stored instead of a packed copy."""
+    """Return whether register blocks read A where it is stored instead of a packed copy.
+
+    They do if it has a block of rows, and packing does not pay: a tile uses each element for few cycles, or the rows of
+    a block stay in the first-level cache (`pays_in_place_a`).
+    """
     if not problem.can_read_a_in_place or (problem.m or 0) < tiles.mr:
         return False
+    # Cycles that a tile multiplies by an element of A.
     cycles_of_element = level.cycles(tiles.mr, tiles.nr * problem.sum_bytes) / tiles.mr * (tiles.nt // tiles.nr)
     has_few_uses = problem.group == 1 and cycles_of_element <= PACKED_ELEMENT_CYCLES
     return has_few_uses or pays_in_place_a(level, tiles.mr, problem.a.row_stride_bytes)

@@ -23,10 +23,10 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 
 GREATEST = {1: 127.0, 2: 127.0 * 2**8, 3: 127.0 * (2**16 + 2**8)}
-"""Number of digits, signed bytes -> the greatest integer that an element becomes.
+"""Number of digits, signed bytes -> the integer that the largest element of a block becomes.
 
-An element times the reciprocal of the unit may be rounded up to 1 more than this. Two or three digits represent that
-integer, too: all digits but the lowest are 127 here, and the lowest one, which is 0, may be up to 127."""
+All digits are 127, but the lowest of several is 0: the product of an element and the reciprocal of the unit may be
+rounded to 1 more, which these digits then represent, too."""
 
 ALL_BUT_SIGN = 0x7FFFFFFF
 """Mask of the magnitude in the bits of an f32. Magnitudes compare as integers do."""

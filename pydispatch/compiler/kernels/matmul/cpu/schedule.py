@@ -30,7 +30,8 @@ ASSUMED_STEPS = 1024
 """Size K, the length of the reduction, that is assumed where it is dynamic."""
 
 MOST_ROWS_ALONG_K = 4
-"""Maximum height of a register block whose vectors are along K."""
+"""Maximum height of a register block whose vectors are along K. Each of its sums takes a vector register, so that more
+rows leave registers for fewer columns."""
 
 ELEMENTS_OF_B = 1 << 16
 """Approximate number of elements of B that a tile reads, if vectors are along K: its columns, at all indices of K."""

@@ -173,7 +173,8 @@ def _exceeds_l3(level: Level, problem: Problem) -> bool:
 def _has_long_chunks(level: Level, problem: Problem) -> bool:
     """Return whether B is streamed in chunks of many rows, so that sums pass through the cache less often.
 
-    Few rows of A take the time of reading B from main memory, whose bandwidth is highest for few whole rows at a time.
+    It is for more than `NARROW_TILE_ROWS` rows of A, and for more than half as many if B is not in main memory. With
+    fewer rows, most time is spent on reading B from there, which is fastest for a few whole rows of B at a time.
     """
     rows = problem.max_rows or problem.m or 0
     return rows > NARROW_TILE_ROWS or (rows > NARROW_TILE_ROWS // 2 and not _exceeds_l3(level, problem))
@@ -182,13 +183,13 @@ def _has_long_chunks(level: Level, problem: Problem) -> bool:
 def _streaming_block(level: Level, m: int, n: int, sum_bytes: int, has_long_chunks: bool) -> tuple[int, int]:
     """Return (rows, columns) of the register block that streams B for at least three rows of A; m and n are sizes.
 
-    A block is four vectors wide where several blocks of three rows or more read a short chunk of B, else two. For a
-    short chunk, the height is chosen for which the fewest rows are computed twice; for a long chunk, the height with
-    the fewest loads for a step of K.
+    A block is four vectors wide where several blocks of three rows or more read a short chunk of B, else two. The last
+    block may overlap the one before it. For a short chunk, the height is chosen for which blocks have the fewest rows
+    in common; for a long chunk, the height with the fewest loads for a step of K.
     """
     if has_long_chunks:
         most = max(1, min(m, LONG_CHUNK_ROWS, level.accumulators // 2))
-        # For each step of K, every block loads mr elements of A and a row of B. Heights above half of `most` compete.
+        # For each step of K, every block loads mr elements of A and a row of B. Only heights above most / 2 compete.
         height = min(range(most, most // 2, -1), key=lambda mr: ceil_quotient(m, mr) * (mr + 1))
         return height, min(n, 2 * level.vector // sum_bytes)
     # Vectors of columns -> rows whose sums fit into the accumulators that the loaded vectors of B leave.

@@ -24,7 +24,8 @@ ASSUMED_CUT_STEPS = 512
 """Size K, the length of the reduction, that is assumed if it is dynamic when tiles are cut for more workgroups."""
 
 STEP_MULTIPLE = 8
-"""The length of a chunk, a range of K that is packed at once, is a multiple of this, unless the chunk is all of K."""
+"""The length of a chunk, a range of K that is packed at once, is a multiple of this, unless the chunk is all of K:
+chunks consist of whole groups of the 2, 4 or 8 adjacent steps that an instruction multiplies."""
 
 
 class WorkgroupLimit(NamedTuple):
@@ -152,8 +153,8 @@ def _cut_for_workgroups(tiles: Tiles, request: TileRequest) -> Tiles:
     """Return `tiles`, cut until there are enough workgroups; unchanged if M or N is dynamic.
 
     A tile is halved, along its longer side, while it has more multiplications than a limit states, and there are fewer
-    workgroups than the limit states. With `cuts_columns`, its rows are only halved once it has the columns of a single
-    block. The limits are applied in turn.
+    workgroups than the limit states. With `cuts_columns`, it is halved along its columns down to those of one block
+    before its rows are halved. The limits are applied in turn: later ones cut only larger tiles, for more workgroups.
     """
     m, n = request.m, request.n
     if m is None or n is None:

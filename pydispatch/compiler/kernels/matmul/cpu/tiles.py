@@ -125,10 +125,10 @@ def level_of(machine: Machine) -> Level:
 
 
 def _byte_products(machine: Machine) -> str:
-    """Return which signs of bytes the dot products of a machine take, a key of `arithmetic.SIGN_CHOICES`; "" for none.
+    """Return which bytes, signed or unsigned, a machine has dot products of: a key of `arithmetic.SIGN_CHOICES` or "".
 
-    Dot products of four are vpdpbusd, in vectors of the level's width, sdot and udot; those of eight are smmla, ummla
-    and usmmla.
+    "unsigned by signed" is vpdpbusd (x86), in vectors of the level's width; "equal signs" are sdot and udot, and "all
+    signs" smmla, ummla and usmmla (AArch64). "" stands for a machine without dot products of bytes.
     """
     # AVX-VNNI has no vectors of 64 bytes, which the level has with AVX-512.
     if "avx512vnni" in machine.has or ("avxvnni" in machine.has and "avx512f" not in machine.has):

@@ -70,7 +70,7 @@ class UnpackedProducts(PanelWorkgroup):
 
         def columns(build: Builder, column: Index) -> None:
             """Emit the products of all register blocks of some columns."""
-            pinned = build.without_load_motion()
+            pinned = build.without_load_motion()  # the weights in memory are overwritten for the next columns
             emit_loop(pinned, sizes.blocks, 1, lambda inner, i: self._unpack(inner, panel, first_block, i, column))
 
             def register_block(inner: Builder, row: Index) -> None:
