@@ -140,7 +140,8 @@ def _find_scores(
     """Return the tensor at which the elementwise operations on the first product end and the row-wise ones begin.
 
     Each of its elements depends on one element of the product, at the same indices, and an operation reads it that is
-    not elementwise. Return None if there is not exactly one such tensor.
+    not elementwise. Return None if there is not exactly one such tensor, or if another dispatch reads an elementwise
+    function of the product: the kernel does not store these.
 
     Args:
         first, second: The contractions.

@@ -236,9 +236,10 @@ def _highest_hiding_addend(element: Attribute) -> float:
 
 
 def _limits(condition: Expression, column: int, is_true: bool) -> Limits:
-    """Return limits outside of which a condition is not `is_true`, so that it hides the column.
+    """Return the limits of a mask that shows a column where `condition` is `is_true`.
 
-    Return no limits if none are known. `column` is the dimension of the scores that columns are along.
+    The mask hides columns outside of the limits. Return no limits if none are known. `column` is the dimension of the
+    scores that columns are along.
     """
     if condition.number() is None and condition.depends_on(column) and _is_stored(condition):
         return Limits(stored=(Stored(condition, is_shown=is_true),))

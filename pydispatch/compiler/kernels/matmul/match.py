@@ -109,9 +109,9 @@ class Factor:
         return [i for i, c in enumerate(self.coordinates) if c.coefficient(dim)]
 
     def is_last(self, dim: int | None) -> bool:
-        """Return whether neighbours along `dim` are adjacent in the memory of a row-major main input.
+        """Return whether elements at neighbouring indices of loop `dim` are adjacent in the memory of the main input.
 
-        They are if `dim` has the coefficient 1 in the last coordinate.
+        They are if `dim` has the coefficient 1 in its last coordinate: it is a row-major tensor.
         """
         return dim is not None and bool(self.coordinates) and self.coordinates[-1].coefficient(dim) == 1
 

@@ -19,7 +19,7 @@ MAX_ELEMENTS = 1 << 16
 compilation time."""
 
 SAME_ELEMENTS = {"tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice", "tensor.cast", "tensor.splat"}
-"""Operations whose elements are all elements of the first operand, or that operand."""
+"""Operations whose results have no elements but those of the first operand: a tensor, or the scalar of a splat."""
 
 
 def factor_range(factor: Factor) -> Range | None:

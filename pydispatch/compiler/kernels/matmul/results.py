@@ -143,13 +143,16 @@ def _comes_after(op: Operation, first: Operation) -> bool:
 
 
 def _dims_through_generic(op: Operation, ordinal: int, operands: Sequence[list[int] | bool | None]) -> list[int] | None:
-    """Return the entry of `DimCache` for a result of a generic; None unless it is parallel and permutes dimensions.
+    """Return, for each axis of a generic's result, the dimension of the contraction's result that it runs along.
+
+    Return None if there is no such mapping: the generic must be parallel, and permute the dimensions of operands that
+    depend on the contraction's result.
 
     Args:
         op: The generic.
         ordinal: Ordinal of its result.
-        operands: The entry of each operand: dimensions of the contraction's result, False if it does not depend on that
-            result, None if it depends on it in another way.
+        operands: For each operand its entry in `DimCache`: the same dimensions for its axes, False if it does not
+            depend on the contraction's result, None if it depends on it in another way.
     """
     generic = structured(op)
     if cannot_lower(generic) or not generic.is_parallel:

@@ -93,7 +93,8 @@ class _RowTiles:
         columns: Elements of a row.
         outer: Sizes of the outer dimensions.
         rows: Number of rows of a workgroup, a divisor of `row_count`.
-        page_rows: Number of columns that are visited or skipped together: the rows of a page of B.
+        page_rows: Number of columns that are visited or skipped together: whole pages of the factors B, whose rows are
+            the columns of a chain.
     """
 
     axis: int | None
@@ -124,7 +125,10 @@ class _RowTiles:
 
     @staticmethod
     def rows_that_fit(chain: Chain) -> int:
-        """Return how many rows of a chain `MAX_BYTES` hold beside `STORED_ROWS`; below 1 if a row is too long."""
+        """Return how many rows of a chain fit into `MAX_BYTES` beside one row for each of `STORED_ROWS` stored tensors.
+
+        The result is below 1 if a row is too long.
+        """
         element = tensor_type(chain.rows).element_type
         assert isinstance(element, AnyFloat)
         return MAX_BYTES // (shape_of(chain.rows)[-1] * element.size) - STORED_ROWS

@@ -222,8 +222,8 @@ class Staging:
     ) -> None:
         """Emit the loads of one run, `vector_width` elements along K or along the rows, into private memory.
 
-        Rows beyond the end repeat the last ones; only steps beyond the end must not count. The first parameters are
-        those of `load`.
+        Runs beyond the end of the rows repeat the last one, as results of these rows are not stored. Steps beyond the
+        end of K are filled with zeros, as they would be added to the sums. The first parameters are those of `load`.
         """
         operand, steps, width = self.operand, self.plan.steps, self.operand.vector_width
         row_count, step_count = collapsed_size(build, sizes, operand.dims), collapsed_size(build, sizes, steps)

@@ -135,7 +135,7 @@ class _Workgroup:
         extent = columns.position_count + columns.largest_shift_by_phase[column_phase]
 
         def row(inner: Builder, y: Index) -> None:
-            """Pack row `y` of the image, which has every `stride`-th row of the input from the phase on."""
+            """Pack row `y` of the image: row `(first_row + y) * stride + row_phase` of the padded input."""
             padded_row = inner.plus(inner.times(inner.plus(first_row, y), rows.stride), row_phase)
             unpadded_row = inner.minus(padded_row, source.low[-2])
             offset = inner.plus(inner.times(y, plan.row_length), plan.image_offsets[phases])
