@@ -105,7 +105,8 @@ class Template:
         # The order of __init__: literals, declarations outside, operands, the label of the first block, own ids.
         table = [*self._literals, *outer, *operands, emitter.code.label, *own_ids]
         module.bound += self._own_count
-        emitter.code.lines += self._lines(table)[:-2]  # each itemgetter has two extra positions at its end
+        # Without the last two words: each itemgetter has two extra positions so that it always returns a tuple.
+        emitter.code.lines += self._lines(table)[:-2]
         module.decorations += self._decorations(table)[:-2]
         emitter.code.label = Id(table[self._last_label])
         emitter.iterations.add(self._iterations)  # of the function's loops

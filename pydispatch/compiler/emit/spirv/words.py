@@ -22,7 +22,8 @@ OP = {
     "AtomicIAdd": 234, "AtomicSMin": 236, "AtomicUMin": 237,
     "AtomicSMax": 238, "AtomicUMax": 239, "AtomicAnd": 240, "AtomicOr": 241,
 }  # fmt: skip
-"""Opcode by name without `Op`: those that readers of modules name, and those that only the emitter does."""
+"""Opcode by instruction name without `Op`: the members of `Op`, which readers of modules share, and other instructions
+that only the emitter uses."""
 
 GLSL = {
     "Round": 1, "RoundEven": 2, "Trunc": 3, "FAbs": 4, "SAbs": 5, "FSign": 6, "Floor": 8, "Ceil": 9, "Sin": 13,

@@ -22,7 +22,7 @@ from pydispatch.errors import CompileError
 _ACCESSES = (
     ("memref.load", 0), ("memref.store", 1), *((name, 1) for name in UPDATES), ("memref.copy", 0), ("memref.copy", 1),
 )  # fmt: skip
-"""(operation, index of an operand that is a memref): 0 if the operation reads it, 1 if it writes it."""
+"""(operation, index of an operand that is a memref). All these operations read operand 0 or write operand 1."""
 _CALLS = ("func.call", "util.call")
 """Calls, which memrefs may be passed to."""
 

@@ -37,7 +37,7 @@ class Written:
 
 
 _Key = tuple[FuncOp, int, bool]
-"""(definition, bits of an index, whether WGSL's f16 is used)"""
+"""Key of an emitted function: (definition, bits of an index, whether WGSL's f16 is used). Its text depends on these."""
 _written: dict[_Key, Written] = {}
 """Functions that were emitted for any module, which are the same in all."""
 

@@ -54,7 +54,7 @@ class EntryPoint:
 
 @functools.cache
 def lowerings() -> dict[str, Lowering]:
-    """Return the lowerings of all subjects, by operation."""
+    """Return the lowering of each operation, by name, collected from the modules `SUBJECTS` (arith, memory, ...)."""
     return lowerings_of(SUBJECTS)
 
 

@@ -77,7 +77,7 @@ def available(emitter: FunctionEmitter, callee: FuncOp, name: str) -> Id:
         return emitter.m.truth(value=True)
 
     def ask() -> Id:
-        """Emit the call of the query, which the linker answers with a constant."""
+        """Emit the call of `?name`, which the linker defines: it returns whether the external function was found."""
         return emitter.code.let(
             "FunctionCall", emitter.m.bool(), _declare(emitter, f"?{name}", emitter.m.bool(), types=())
         )

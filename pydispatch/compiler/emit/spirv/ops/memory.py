@@ -174,7 +174,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         element, module = memref.element, emitter.m
         if emitter.width(element) == 1:
             value = emitter.code.let("Select", module.int(32), value, module.integer(1), module.integer(0))
-        if memref.root.key in emitter.exchanged_floats:
+        if memref.root.key in emitter.exchanged_floats:  # floats that atomic updates exchange as integers
             value = self.to_bits(emitter, value, element)
         emitter.code.do("Store", _variable_pointer(emitter, memref, index), value)
 

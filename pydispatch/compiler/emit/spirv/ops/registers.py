@@ -112,9 +112,9 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
         return emitter.m.integer(signed(bits, bit_width(type_)))
 
     def from_bits(self, emitter: FunctionEmitter, value: Id, type_: Attribute) -> Id:
-        """Return an integer register with the bits of a scalar as the register of its type.
+        """Convert an integer register, which holds the bits of a scalar, to the register of the scalar's type.
 
-        Only f32 and f64 have float registers; the register of another type holds the bits, and `value` is returned.
+        Only f32 and f64 have float registers. Scalars of other types are held as their bits: `value` is returned.
         """
         return emitter.code.let("Bitcast", emitter.type(type_), value) if is_native_float(type_) else value
 

@@ -52,7 +52,8 @@ def _passed(emitter: FunctionEmitter, operand: SSAValue) -> tuple[str, str]:
     """Return the WGSL type and the expression by which an operand is passed to an external function.
 
     A buffer is passed as the u32 offset of its first element, in elements; its variable is named in the declaration of
-    the function. A scalar is passed as its register, but an f16 as its bits in an i32.
+    the function. Of a 64-bit offset the low word is passed: no buffer has 2^32 elements. A scalar is passed as its
+    register, but an f16 as its bits in an i32.
     """
     value = emitter.values[operand]
     if isinstance(value, MemRef):

@@ -31,7 +31,7 @@ DOUBLE = {
 }  # fmt: skip
 """Operations on f64 -> functions of the library."""
 SQRT_ITERATIONS = 60
-"""Bound on the iterations of the loops of `pyd_f64_sqrt`."""
+"""Upper bound of the iterations of the loops in `pyd_f64_sqrt`, which each call adds to those of its entry point."""
 HALF = ("arith.addf", "arith.subf", "arith.mulf")
 """Operations on f16 that WGSL computes where it has the type; others are expanded to their definitions in f32."""
 
@@ -45,7 +45,8 @@ _F32_COMPARISONS = {
 _CANCEL = frozenset(("arith.addf", "arith.subf", "arith.negf"))
 """Operations whose operands may cancel, so that a rounding of an operand becomes the result."""
 _REGROUPED = frozenset(("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "math.fma"))
-"""Operations that a compiler may regroup with others, as (a + b) + c to a + (b + c)."""
+"""Operations that a WGSL compiler may regroup with others, as (a + b) + c to a + (b + c). Definitions depend on the
+rounding of such results, and hide these operations from the compiler (`_as_written`)."""
 
 
 class _Floats(WgslRegisters, Floats[FunctionEmitter, Name]):

@@ -23,13 +23,14 @@ COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": "
 OPERATORS = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 """Kinds of arithmetic on i32 -> operators."""
 WIDE = {"add": "pyd_i64_add", "sub": "pyd_i64_sub", "mul": "pyd_i64_mul"}
-"""Functions of the library for two words; bitwise operators take these as they are."""
+"""Kind of operation -> library function on 64-bit integers (two words). Kinds that are missing are bitwise operations:
+WGSL's operators apply to both words."""
 LOGICAL = {"and": "&", "or": "|", "eq": "==", "ne": "!="}
 """Kinds of operations on bools -> operators."""
 WIDE_SHIFTS = {
     LEFT: "pyd_i64_shift_left", LOGICAL_RIGHT: "pyd_u64_shift_right", ARITHMETIC_RIGHT: "pyd_i64_shift_right",
 }  # fmt: skip
-"""Functions of the library for two words and a u32."""
+"""Kind of shift -> library function that shifts a 64-bit integer (two words) by a u32 number of bits."""
 
 
 class WgslRegisters(Registers[FunctionEmitter, Name]):
