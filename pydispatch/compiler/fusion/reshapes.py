@@ -89,7 +89,9 @@ def _loops_collapsed(generic: Structured, value: SSAValue, map_: AffineMap) -> S
     if 1 in shape_of(source):
         return {}  # the rules of maps.py drop dimensions of size 1 instead
     if generic.contracts and not _is_repeated(source):
-        return {}  # a product is faster with one collapsed loop; for repeated heads, the saved memory matters more
+        # A product is faster with one collapsed loop. It is split only if that saves the memory of a repeated operand,
+        # such as the keys of an attention with fewer key heads than query heads.
+        return {}
     shapes: Shapes = {}
     for group, r in zip(groups_of(reshape), map_.results, strict=True):
         if len(group) > 1:

@@ -36,7 +36,8 @@ def split_reductions(function: Operation, reassociate: bool = True, shares: Shar
     Args:
         function: The host function.
         reassociate: Whether floats may be added in another order.
-        shares: Returns whether a few rows times a matrix of so many bytes are split, so that workers share its reading.
+        shares: Takes the size of a matrix in bytes, and returns whether a product of a few rows by it is split, so that
+            each worker reads a part of the matrix.
     """
     for op in list(walk(function)):
         if op.name == "linalg.generic" and op.parent is not None:  # an earlier split may have replaced it
@@ -56,7 +57,8 @@ def _split_reduction(op: GenericOp, reassociate: bool, shares: Shares) -> None:
     if identity is None:
         return
     if (inner := _innermost_loop_of_short_runs(op)) is not None:
-        # Whole rows are reduced first, and the innermost loop afterwards; the first reduction may be split once more.
+        # The first reduction reads contiguous rows instead of short runs, and has a result for each step of the
+        # innermost loop; the second reduces these. The first may be split once more below.
         op = _split_off(op, combine, identity, inner)
     choice = choose_split_loop(op, shares)
     if choice is None:

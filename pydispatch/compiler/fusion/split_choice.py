@@ -29,8 +29,8 @@ FEWEST_ELEMENTS = 1 << 17
 
 # Reductions of columns: the operands are read along the last dimension of the result.
 MOST_COLUMNS = 4096
-"""Maximum number of results. Split, whole rows are read, which is faster than runs of columns: the sum of the columns
-of 4096x1024 takes 0.45 of the time."""
+"""Maximum number of results. Workers of a split reduction read whole rows, those of one that is not split only some
+columns of each row, which is slower: split, the sum of the columns of 4096x1024 takes 0.45 of the time."""
 FEWEST_IN_COLUMNS = 1 << 20
 """Minimum number of elements that the reduction reads."""
 PARTS = range(64, 15, -1)
@@ -80,7 +80,8 @@ class _Division:
 def choose_split_loop(op: GenericOp, shares: Shares) -> tuple[int, int] | None:
     """Return the loop to split and the number of parts; None if the reduction is too small or has no suitable loop.
 
-    The number of parts need not divide the loop's size.
+    Choose the first loop whose size is divided by a possible number of parts. If there is none, choose the first loop
+    and a number of parts that leaves a remainder.
     """
     generic = structured(op)
     if any(n < 0 for value in generic.operands for n in shape_of(value)):
@@ -93,7 +94,7 @@ def choose_split_loop(op: GenericOp, shares: Shares) -> tuple[int, int] | None:
     sliding_loops = {
         d for m in generic.maps for e in m.results if not isinstance(e, AffineDimExpr) for d in e.used_dims()
     }
-    fewest_iterations = 2 * division.part_counts[0]  # two steps for each of the most parts
+    fewest_iterations = 2 * division.part_counts[0]  # two steps in each part, for the largest number of parts
     splittable = [d for d in _reduction_loops(generic) if d not in sliding_loops and sizes[d] >= fewest_iterations]
 
     def parts_of(loop: int, has_remainder: bool) -> int | None:
@@ -109,7 +110,12 @@ def choose_split_loop(op: GenericOp, shares: Shares) -> tuple[int, int] | None:
 
 
 def _division_of(op: GenericOp, generic: Structured, shares: Shares) -> _Division | None:
-    """Return how a reduction of static sizes is divided; None if a split does not pay. Constants explain each bound."""
+    """Return how a reduction of static sizes is divided; None if a split does not pay.
+
+    A reduction with few results, or of columns, is divided by `PARTS`; a product of one or two rows by a matrix whose
+    reading workers share by `SHARED_PARTS`; a product by a large matrix, or with many steps along K, by
+    `PARTS_OF_PRODUCTS`. Constants explain each bound.
+    """
     results = math.prod(shape_of(generic.outputs[0]))
     loops = _reduction_loops(generic)
     steps = math.prod(generic.extents[d] or 0 for d in loops)
@@ -120,7 +126,8 @@ def _division_of(op: GenericOp, generic: Structured, shares: Shares) -> _Divisio
     has_few_columns = results <= MOST_COLUMNS and steps * results >= FEWEST_IN_COLUMNS and _in_columns(generic)
     if not is_contraction(op):
         return _Division(PARTS) if has_few_results or has_few_columns else None
-    # Products of a few rows by a matrix: each part then has so many steps that reading the matrix outweighs the sums.
+    # A product of a few rows by a matrix. Its parts have at least FEWEST_STEPS steps: with fewer, adding the partial
+    # results would take longer than reading the matrix.
     rows = _result_rows_if_matrix_is_streamed(generic, results)
     matrix_elements = results * steps // rows if rows else 0
     is_large = 0 < rows <= MOST_ROWS and matrix_elements >= FEWEST_READ
@@ -141,7 +148,10 @@ def _reduction_loops(generic: Structured) -> list[int]:
 
 
 def _element_bytes(generic: Structured) -> int:
-    """Return the size of an element of the result in bytes. Elements of a product's factors are not larger."""
+    """Return the size in bytes of an element of a product's result, an upper bound for elements of the factors.
+
+    Return 0 for types without a fixed width.
+    """
     type_ = generic.outputs[0].type
     assert isinstance(type_, TensorType)
     return type_.element_type.size if isinstance(type_.element_type, FixedBitwidthType) else 0

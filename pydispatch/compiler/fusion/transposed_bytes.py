@@ -68,7 +68,10 @@ def _unary_of(value: SSAValue) -> Structured | None:
 
 
 def _has_channels_last(value: SSAValue) -> bool:
-    """Return whether a value is computed element by element from a contraction that keeps the order of its result."""
+    """Return whether a value is computed elementwise from a generic that another pass gave channels last.
+
+    Such generics have the attribute KEPT_ORDER.
+    """
     while isinstance(value, OpResult) and value.op.name == GENERIC:
         if KEPT_ORDER in value.op.attributes:
             return True

@@ -31,8 +31,8 @@ class Uniform:
     def of(cls, op: Operation, space: Space | None) -> Uniform | None:
         """Return the group of one operation with the iteration space `space`.
 
-        Return None if `space` is None (the operation is not uniform), or if the operation reads duplicable operations:
-        groups have copies of those (fills, views and the like), which read further values.
+        Return None if `space` is None (the operation is not uniform), or if the operation reads a duplicable operation
+        such as a fill or view. A dispatch has copies of those, whose operands are missing in `reads`.
         """
         if space is None:
             return None

@@ -14,7 +14,8 @@ from pydispatch.formats.program.program import BufferKind
 MOST_GROUPS = 1 << 16
 """Maximum number of workgroups that one dispatch has in a tile."""
 ALIGNMENT = 64
-"""Alignment in bytes of the tiles of a transient."""
+"""Alignment in bytes of each tile's slice of a transient. A transient whose slices have other sizes is stored whole,
+instead of a few tiles at a time."""
 
 
 def form_chains(commands: Sequence[ScheduledCommand]) -> None:
@@ -130,5 +131,8 @@ def _bytes_per_workgroup(command: ScheduledCommand, storage: Storage) -> int:
 
 
 def _memory(storage: Storage) -> Storage:
-    """Return the argument that a storage begins as a copy of, since both may share memory; else the storage itself."""
+    """Return the argument that is first copied into a storage, if any, else the storage itself.
+
+    The storage and the argument may be the same memory.
+    """
     return storage.copied_from or storage

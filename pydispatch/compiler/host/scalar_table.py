@@ -91,7 +91,8 @@ OEQ, OGE, OLT, UNO = 1, 3, 4, 14
 """Predicates of `arith.cmpf`, which are those of FCMP."""
 
 QUERY_PRESENCE = 1
-"""Modifier of QUERY: whether the device has a result, instead of the result."""
+"""Modifier of the instruction QUERY (`hal.device.query`): it returns whether the device has the key that is queried,
+instead of its value."""
 
 
 def width_or_format(type: Attribute, op: Operation) -> int:

@@ -330,7 +330,7 @@ class ScalarLowering:
 
 
 def _without_braces(text: str) -> str:
-    """Return a text with parentheses in place of braces, so that no value is formatted into it."""
+    """Return a message with parentheses in place of braces, since checks replace `{a}` and `{b}` by values."""
     return text.replace("{", "(").replace("}", ")")
 
 

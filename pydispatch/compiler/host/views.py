@@ -343,9 +343,10 @@ def _axes_in_result(straight: Straight, op: Operation, sizes: Sequence[int], typ
 
 
 def insert_slice(straight: Straight, op: Operation) -> None:
-    """Lower a `tensor.insert_slice` of one or a few contiguous runs of memory to copies of its operand.
+    """Lower a `tensor.insert_slice` to copies of its operand into one or a few contiguous runs of the other tensor.
 
-    They overwrite the whole tensor in place, or a copy of it.
+    The runs are one for each index of the outer, walked axes: x[:, 2:4] of a tensor [3, 8] has 3 runs. The copies write
+    into the tensor in place, or into a copy of it.
     """
     source, value = straight.tensors[op.operands[0]], op.operands[1]
     whole = straight.tensors[value]

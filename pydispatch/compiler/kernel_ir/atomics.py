@@ -69,7 +69,8 @@ def why_not(kind: str, element: Attribute, most_bits: int = 64) -> str:
 def _combining(kind: str, element: Attribute) -> Operation | None:
     """Return the operation that combines the old element and the operand of an update; None for an assignment.
 
-    Its operands are the arguments of a detached block, old element first.
+    The operation is in no function: `combined` only needs it to call the target's lowering. Its operands are arguments
+    of a block made for it, old element first, to which the caller assigns registers.
     """
     if kind == "assign":
         return None

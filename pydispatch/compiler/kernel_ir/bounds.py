@@ -83,7 +83,8 @@ def conditions_of(block: Block) -> Iterator[SSAValue]:
 def bounds_of(entry: Entry, loop: scf.ParallelOp) -> Iterator[Bound]:
     """Yield the conditions of branches of a loop that compare its counter plus a start with a limit.
 
-    A comparison whose start and limit are constants compares the index of the invocation, and is no bound of an array.
+    Skip comparisons with a constant start and limit, such as `counter < 3`: they distinguish invocations, and do not
+    test for the edge of an array.
     """
     block, build = loop.body.block, Build.before(entry, loop)
     for condition in dict.fromkeys(conditions_of(block)):

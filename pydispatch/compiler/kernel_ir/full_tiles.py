@@ -74,7 +74,10 @@ def _copies_gathered_rows(loop: scf.ParallelOp) -> bool:
 
 
 def _comparisons(loop: scf.ParallelOp) -> Iterator[Comparison]:
-    """Yield the comparisons `start + counter <u size` of a loop body whose `start` and `size` are loop-invariant."""
+    """Yield the comparisons `start + counter <u size` of a loop body whose `start` and `size` are loop-invariant.
+
+    Each comes with its start and the number of values of its counter, which is constant.
+    """
     block = loop.body.block
     steps: dict[SSAValue, Index] = dict(zip(block.args, map(known, loop.upperBound), strict=True))
     for op in block.ops:

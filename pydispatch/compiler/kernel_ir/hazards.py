@@ -61,7 +61,8 @@ class Hazards:
         for key in accesses.writes:
             if key in self.read_since_barrier:
                 return True
-            # Two writes by invocation 0 are in the order of its code.
+            # Two writes need no barrier if both are by invocation 0, which executes them in order, or if they are of
+            # different elements (`written_once`).
             is_same_writer = by == ONE_INVOCATION == self.written_since_barrier.get(key)
             if key in self.written_since_barrier and key not in self.written_once and not is_same_writer:
                 return True

@@ -27,8 +27,9 @@ MOST_OPERATIONS = 48
 """Maximum number of operations of the body of a loop that is split: the body is emitted up to three times."""
 
 FEWEST = 16
-"""Minimum number of iterations of a loop that is split, and of the loops for two tensors: with fewer, the iterations
-between the edges fill no vectors. A convolution with rows of 14 took 1,040 us, and 1,214 with all its loops split."""
+"""Minimum number of iterations of a loop that is split, and of each of the two loops into which that of a concatenation
+is split. With fewer, the iterations between the edges fill no vectors: a convolution with rows of 14 took 1,040 us, and
+1,214 with all its loops split."""
 
 
 @dataclass(frozen=True)

@@ -66,9 +66,10 @@ class Tracer:
         self._elements: dict[tuple[SSAValue, AffineMap], Value | Unrecognized | None] = {}
 
     def quantized(self, generic: Structured) -> Real:
-        """Return the number that a generic stores as integers of 8 to 16 bits: a clamped, rounded sum of integers.
+        """Return the number that a quantizing generic stores as an integer of 8 to 16 bits, before the conversion.
 
-        The generic computes the traced result. Raises Unrecognized for other generics.
+        The number is a sum of stored integers times factors, clamped and rounded. The generic computes the traced
+        result. Raises Unrecognized for other generics.
         """
         element_type = cast("TensorType[Attribute]", generic.op.results[0].type).element_type
         if not isinstance(element_type, IntegerType) or not 8 <= element_type.width.data <= EXACT_WIDTH:
@@ -217,9 +218,10 @@ class _Body:
         return as_single_term(result, self.tracer.rank) if isinstance(result, Element | Combined) else result
 
     def argument(self, value: SSAValue) -> tuple[SSAValue, AffineMap]:
-        """Return the input of the generic that an argument of the body is an element of, and the element's index.
+        """Return the input tensor whose element `value`, an argument of the body, holds; and the element's index.
 
-        Raises Unrecognized for other scalars, and for arguments that hold elements of an output.
+        The index is a map from the dimensions of the traced result to those of the tensor. Raises Unrecognized for
+        other scalars, and for arguments that hold elements of an output.
         """
         if not isinstance(value, BlockArgument) or value.owner is not self.g.block:
             raise Unrecognized
@@ -322,8 +324,8 @@ def _truncated(body: _Body, op: Operation) -> Real:
 def _widened(body: _Body, op: Operation) -> Value:
     """Recognize the widening of an integer to i32, or its conversion to f32, which leaves its value unchanged.
 
-    A stored integer becomes a term with the sign that this operation states. Raises Unrecognized if a computed integer
-    has values that the operation would take for others, such as -1 widened as unsigned.
+    A stored integer becomes a term, signed or unsigned as the operation extends it. Raises Unrecognized if the
+    extension changes values of a computed integer: -1 in 8 bits, extended as unsigned, is 255.
     """
     operand, signed = op.operands[0], isinstance(op, arith.ExtSIOp | arith.SIToFPOp)
     value = body.value(operand)

@@ -287,7 +287,7 @@ def _first_operand(builder: _Builder, op: Operation, target: TargetIntegers) -> 
 
 
 def _inverted(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
-    """Expand to the inverted operand: one bit has one leading and one trailing zero if it is 0, else none."""
+    """Expand `math.ctlz` or `math.cttz` of i1 to `not operand`: a 0 has one leading and trailing zero, a 1 has none."""
     return [builder.inverted(operands_of(op)[0])]
 
 

@@ -9,5 +9,5 @@ from xdsl.ir import Operation, SSAValue
 from pydispatch.compiler.kernel_ir.build import Build
 
 Rule = Callable[[Build, Operation], Sequence[SSAValue]]
-"""Writes other operations before one, and returns what takes the place of its results. Raises CompileError for
-what cannot be expanded."""
+"""Function that inserts the expansion of an operation before it, and returns the values that replace its results.
+Raises CompileError for operations that it cannot expand."""

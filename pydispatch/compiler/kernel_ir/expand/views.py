@@ -104,9 +104,9 @@ def _cast(build: Build, shape: Strided, type_: Attribute) -> SSAValue:
 
 
 def _cast_to_result_type(build: Build, op: Operation, view: Strided) -> list[SSAValue]:
-    """Emit the result of `op`, the memref `view` as the result type of `op`, and return it.
+    """Emit a reinterpret_cast of `view` to the result type of `op`, and return it, the expansion of `op`.
 
-    Parts of the layout that the result type states replace the computed ones.
+    Where the type states a static offset, size or stride, it replaces the computed one of `view`.
     """
     type_ = op.results[0].type
     if not isinstance(type_, MemRefType):
