@@ -118,7 +118,7 @@ def _find_scan(loop: scf.ForOp, read_only: frozenset[SSAValue]) -> Scan | None:
     stores = [op for op in parts.outputs if isinstance(op, memref.StoreOp)]
     accesses: list[Access] = [*loads, *stores]
     if len(stores) != 1 or stores[0].value not in parts.dependent:
-        return None  # a sum whose values are not stored, which LLVM vectorizes; loads may follow the store
+        return None  # not a scan but a reduction, which LLVM vectorizes; loads may also follow a store of other values
     if not all(_is_contiguous(access, block) for access in accesses):
         return None
     if not all(_are_independent(stores[0], load, read_only) for load in loads):

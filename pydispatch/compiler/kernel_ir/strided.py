@@ -278,7 +278,11 @@ class _Interchange:
             self._emit_vector_steps(build)
 
     def _emit_vector_steps(self, build: Build) -> None:
-        """Emit the whole steps, in which all invocations have an element, and the last step, in which some have."""
+        """Emit the whole steps, in which all invocations have an element, and the last step, in which some have.
+
+        If `is_masked`, the last step is emitted as vectors of all invocations, under masks; else as a parallel loop of
+        the invocations that have an element.
+        """
         start, end = self.strided.start, known(self.strided.loop.ub)
         elements = build.most(build.minus(end, start), 0)
         _, last_elements = build.divide(elements, self.invocations)

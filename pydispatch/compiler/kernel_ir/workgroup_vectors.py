@@ -221,7 +221,7 @@ class _PhaseEmitter:
 
         Args:
             build: Receives the loops over lanes.
-            truths: Values of the loop that are true in all invocations.
+            truths: Conditions in the loop that hold in all invocations, and are replaced by the constant true.
             high: The number of invocations, if lanes from it on take no part; None if all take part.
         """
         truth = build.let(arith.ConstantOp(BoolAttr.from_bool(True))) if truths else None

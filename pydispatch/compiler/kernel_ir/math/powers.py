@@ -82,7 +82,8 @@ def integer_power(base: N, exponent: Word, known: int | None) -> N:
     """Return `base`, a float or integer, raised to a signed integer exponent, by repeated squaring.
 
     A negative exponent gives the reciprocal, which for an integer base is 0 unless the power is 1 or -1. `known` is the
-    exponent if it is constant, else None.
+    exponent if it is constant, else None. A constant of magnitude up to `MAX_CHAIN` becomes a chain of products, except
+    a negative one of an integer base; for other exponents a loop over their bits is emitted.
 
     Raises:
         CompileError: An operand is an i1.

@@ -9,8 +9,8 @@ from pydispatch.compiler.kernel_ir.math.formats import INFINITY, NAN, Format, fo
 from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose
 
 STEPS = 4
-"""Number of steps of the long division in an iteration of the loop. For most quotients, the step before the loop
-suffices."""
+"""Number of steps of the long division in an iteration of the loop. With more, the end of the loop is tested less often, but
+the last iteration has more steps that change nothing. For most quotients, the step before the loop suffices."""
 
 
 def remainder(x: Number, y: Number) -> Number:
@@ -19,7 +19,7 @@ def remainder(x: Number, y: Number) -> Number:
     It is NaN for an infinite x and for y = 0, and x for an infinite y.
     """
     format = format_of(x)
-    room = format.width - format.fraction - 1  # digits that a remainder, of `fraction` + 1, can be shifted by in a word
+    room = format.width - format.fraction - 1  # a remainder has fraction + 1 digits: the free digits of its word
     (dividend, dividend_exponent), (divisor, divisor_exponent) = _digits_and_exponent(x), _digits_and_exponent(y)
     divisor = choose(divisor.equals(0), 1, divisor)  # nothing divides by 0: y = 0 gives NaN below
 

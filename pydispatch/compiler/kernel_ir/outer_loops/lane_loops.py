@@ -16,7 +16,7 @@ from pydispatch.ir.core.walk import is_inside, walk
 Copies = dict[SSAValue, SSAValue]
 """Value of the original loop → its value in the emitted code, in one lane or for all lanes."""
 Stores = Sequence[tuple[SSAValue, SSAValue]]
-"""Values of the original loop, and for each the memory of its lanes."""
+"""Pairs (value of the original loop, memory that a loop over lanes stores it in, with an element for each lane)."""
 
 
 class LaneLoops:

@@ -120,7 +120,11 @@ class Lanes:
         return _ends_at_small_minimum(self.loop) and self._fills_vectors(block)
 
     def _only_streams(self) -> bool:
-        """Return whether strips may be wider: no loop over lanes carries values, hoists loads or begins at its lane."""
+        """Return whether strips may have `STREAMED_LANES` lanes, as the sequential loops in them only write memory.
+
+        Such a loop carries no values, no load is hoisted out of it, and its first counter is the same for all lanes.
+        """
+        # `_covers_for` changes the width for a loop whose first counter is the number of the lane.
         has_common_counters = self.width == LANES
         return has_common_counters and all(
             isinstance(op, scf.ForOp) and not op.results and op.body.block not in self.hoisted
@@ -170,7 +174,11 @@ class Lanes:
         return all(self._covers_operation(op) for op in block.ops)
 
     def _covers_operation(self, op: Operation) -> bool:
-        """Return whether lanes can run an operation together; record its results that differ between lanes."""
+        """Return whether lanes can run an operation together; record its results that differ between lanes.
+
+        Integers that are inexpensive to compute from the lane are recorded in `lane_integers`, too: they are computed
+        at each use instead of being stored for each lane.
+        """
         if isinstance(op, scf.ForOp):
             return self._covers_for(op)
         if isinstance(op, scf.WhileOp):
@@ -263,7 +271,8 @@ class Lanes:
         """Return whether each access of a loop body is contiguous in the lanes, or a load that is the same for all.
 
         Strided loads of read-only memory whose indices are the same in all iterations of the loop are recorded in
-        `hoisted`. Other strided loads count as contiguous if they form interleaved groups, see `_interleaved`.
+        `hoisted`. Other strided loads count as contiguous if they form interleaved groups, see `_interleaved`. An
+        innermost loop with atomic operations is refused, because LLVM does not vectorize it.
         """
         interleaved = self._interleaved(block)
         is_innermost = self.ops_with_lane_loops.isdisjoint(block.ops)

@@ -190,8 +190,9 @@ class Strip(LaneLoops):
     def _lane_by_lane(self, op: scf.IfOp, build: Build) -> None:
         """Emit a branch as a loop over lanes, each of which takes its own region.
 
-        It works on copies of the memories that it uses, which `memory_of` has for that time: LLVM would not keep the
-        values of other code in registers if single lanes read and wrote their memory.
+        The memories that the loop uses are copied before it, and its results are copied back after it: LLVM would not
+        keep the values of other code in registers if single lanes read and wrote their memory. While the loop is
+        emitted, `memory_of` maps values to the copies.
         """
         read = {operand for inner in (op, *inner_operations(op)) for operand in inner.operands}
         shared = self.memory_of

@@ -60,9 +60,9 @@ def vectorize_outer_loops(function: FuncOp) -> list[str]:
 
 
 def _first_operation(op: Operation) -> Operation:
-    """Return the first operation of the innermost regions that begin `op`; `op` itself without regions.
+    """Return the first operation in the body of `op` or, if that has a body itself, in its body; `op` if it has none.
 
-    Its source location is where the body of a loop begins.
+    Its source location says in notes where the body of a nest of loops begins.
     """
     return next((_first_operation(first) for r in op.regions for b in r.blocks if (first := b.first_op)), op)
 
@@ -123,7 +123,7 @@ def _strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) ->
         if end != high:
             _remaining_iterations(build, loop, lanes, copies, end)
         return
-    # Strips that begin before `end_of_starts` are whole. The loop returns where the first one that is not begins.
+    # Strips that begin before `end_of_starts` are whole. The loop returns the first iteration after all whole strips.
     end_of_starts = build.minus(high, width - 1)
     (end,) = build.loop(0, end_of_starts, width, [build.value(0)], strip_of_unknown_end)
     _remaining_iterations(build, loop, lanes, copies, end)

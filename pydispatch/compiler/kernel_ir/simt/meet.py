@@ -203,8 +203,8 @@ def _combine_partials(build: Build, op: Operation, partials: _Partials) -> SSAVa
 def _scratch(workgroup: Workgroup, key: object, type_: Attribute, count: int) -> SSAValue:
     """Return an array in workgroup memory for `count` partial results, allocated once for each key, count and type.
 
-    Integers that memory would pad have i32 elements (`_has_odd_width`). `key` tells apart arrays that are used at the
-    same time, such as the ordinal of the result.
+    Integers that would share bytes or be padded, such as an i1 or an i24, have i32 elements (`_has_odd_width`). `key`
+    tells apart arrays that are used at the same time, such as the ordinal of the result.
     """
     element = IntegerType(32) if _has_odd_width(type_) else type_
     scratch_key = (element, count, key)

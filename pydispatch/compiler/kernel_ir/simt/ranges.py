@@ -23,7 +23,8 @@ Range = tuple[Index, Index, Index]
 """(lower, upper, step) of a counter; `upper` is exclusive, the step is positive."""
 
 WORD_LIMIT = 1 << 31
-"""Iterations below which 32 bits number them."""
+"""Number of iterations below which their numbers fit into 31 bits: the divisions that compute indices from them then have
+32-bit operands."""
 
 
 def steps(build: Build, range_: Range) -> Index:

@@ -95,7 +95,10 @@ class Workgroup:
         self, function: FuncOp, ops: Ops, size: Size, machine: Machine,
         rules: Mapping[str, Callable[[Any, Operation], None]],
     ) -> None:  # fmt: skip
-        """Read what the attributes of `function` state of bindings and indices; nothing is rewritten yet."""
+        """Create the rewriter of `function`; for the other parameters see the attributes. Nothing is rewritten yet.
+
+        The attributes of `function` state which bindings are written once, and whether indices have 32 bits.
+        """
         self.function, self.ops, self.machine, self.rules = function, ops, machine, rules
         self.size, self.invocation_count = size, prod(size)
         self.entry = Entry(function)
@@ -362,7 +365,8 @@ class Workgroup:
     def loop(self, op: Operation) -> None:
         """Lower a sequential loop.
 
-        Barriers are inserted as if the previous iteration had made every access of the loop body.
+        Barriers are inserted as if the previous iteration had made every access of the loop body. At the end of the
+        body, a barrier is added if invocations may still read reduction scratch that the next iteration overwrites.
         """
         before = self.hazards.copy()
         had_passed_barrier = [loop.has_passed_barrier for loop in self.loops]

@@ -135,7 +135,7 @@ def analyse(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
         # depend on the inner loops: it is one of rows.
         depths = [builder.depth for _, builder in trial.elements.emitted_reductions if builder.depth < len(trial.dims)]
         nest.by_rows = bool(depths)
-        # The innermost of these reductions numbers the rows. Without rows, the last dimension is the inner one.
+        # The loops around the innermost of these reductions count the rows. Without rows, only the last loop is inner.
         nest.outer_rank = max(depths) if depths else max(0, len(trial.dims) - 1)
     joined = _join_row_results(frame, nests)
     for nest in joined:
@@ -171,10 +171,10 @@ def _set_row_reductions(frame: Frame, nest: LoopNest) -> bool:
 
 
 def emit_trial(frame: Frame, nest: LoopNest, depth: int | None) -> Trial:
-    """Emit the code of a nest into a discarded block, and return what was recorded.
+    """Emit the code of a nest into a discarded block, and return the trial: what was emitted, and where.
 
-    `depth` is the number of loops around the row reductions and row results, which precede the inner loops; None for no
-    such reductions and results.
+    `depth` is the number of loops around the row reductions and row results, which are emitted before the inner loops;
+    with None they are not, and a reduction is emitted where its result is read.
     """
     elements = probe(frame)
     dims = nest.dims(elements)

@@ -304,7 +304,7 @@ class _StageEmitter:
         """
 
         def column_steps(inner: Builder, index: Index) -> None:
-            """Emit the steps of column `index`."""
+            """Emit the reduction steps of column `index` at all `points`, between loads and stores of accumulators."""
             offset = inner.value(inner.minus(index, self.low))
             accumulators = [inner.add(memref.LoadOp.get(buffer, [offset])) for buffer in self.sums]
             for point in points:

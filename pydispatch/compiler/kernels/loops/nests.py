@@ -233,7 +233,7 @@ def emit_inner(
         build: The builder.
         indices: Indices of the dimensions before them.
         dims: Sizes of the inner dimensions.
-        low, high: Half-open range of the first inner dimension if it is the only one. Several run over all indices.
+        low, high: Half-open range of the inner dimension if there is only one. Loops over several cover all indices.
         write: Emits an element from a builder and all indices.
     """
     if not dims:

@@ -120,6 +120,9 @@ def emit_slices_in_order(
 ) -> None:  # fmt: skip
     """Emit a sequential loop over all slices, with `body` for those that belong to one part of the destination.
 
+    The remainder of a slice's conflict key by `parts` is the index of its part. So slices that may write the same
+    element are in the same part, and different parts can run in parallel.
+
     Args:
         elements: Tensors of the kernel.
         build: The builder.

@@ -66,7 +66,7 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
     """Return the block that an invocation computes of a nest with one reduction and elementwise operations on it.
 
     Return None for other nests, and if blocks would share no loads. `pairs` is whether the device can load two
-    elements of 32 bits as an i64, which blocks whose columns are adjacent in pairs do.
+    adjacent elements of 32 bits as one i64. A block that uses such loads has columns that are adjacent in pairs.
     """
     trial = emit_trial(frame, nest, depth=None)
     dims, row_length = trial.dims, trial.dims[-1] if trial.dims else 0
@@ -97,8 +97,8 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
 def _only_reduction(trial: Trial) -> EmittedElement | None:
     """Return the element of the only reduction that a trial emitted; None for several elements, or none.
 
-    A block has one accumulator per element: of one result, which is read at one point and indexed by each dimension of
-    the nest once.
+    A block has one accumulator per element. So the reduction must have one result, the nest must read only one element
+    of it in each iteration, and the indices of this element must be those of the nest in some order.
     """
     elements = trial.elements
     reductions = {id(op) for op, _ in elements.emitted_reductions}

@@ -45,7 +45,8 @@ MOST_INVOCATIONS = 8192
 MOST_PARTS = 256
 """Parts of the destination of an ordered update, at most."""
 FEW_PARTS = 16
-"""Parts of the destination of an ordered update whose slices have dynamic sizes."""
+"""Parts of the destination of an ordered update whose slices have dynamic sizes: an invocation has an element of a
+slice in one part, so that the number of parts that would occupy the device depends on these sizes."""
 
 
 class Distribution(Enum):

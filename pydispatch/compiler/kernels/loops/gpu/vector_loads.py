@@ -302,7 +302,7 @@ def _first_pair_index(build: Builder, paired: PairedInput, block: PairedBlock, i
         total = build.quotient(corner[row_loop], 2)
     for dim, stride in enumerate(paired.strides):
         if stride and dim not in (paired.contiguous_dim, innermost):
-            total = build.plus(total, build.times(corner[dim], stride // 2))  # even, as the last size is
+            total = build.plus(total, build.times(corner[dim], stride // 2))  # even: the last size is a factor
     return build.value(total)
 
 
