@@ -36,10 +36,12 @@ REDUCED = 16
 
 TABLE_BYTES = 1 << 20
 """Largest result of expensive operations (divisions, functions) that is stored although it is larger than its operands,
-such as the sines and cosines of positions; also the largest that is stored although it is padded."""
+such as the sines and cosines of positions; also the largest result of other operations that is stored although
+padding of the constants makes it larger than they are (see `PADDED`)."""
 
 PADDED = 1.5
-"""Maximum ratio of a padded constant to the constants that it is computed from."""
+"""Maximum ratio of the bytes of a result, which may be constants padded with zeros, to the bytes of the constants that
+it is computed from."""
 
 
 def hoist_constants(module: ModuleOp, functions: DerivedFunctions) -> None:
@@ -142,8 +144,8 @@ def _hoisting_pays(known: KnownConstants, value: OpResult) -> bool:
     """Return whether storing a value is better than computing it in every call.
 
     Results of divisions and functions are stored up to TABLE_BYTES. Other results of LEAST_BYTES or more are stored if
-    they are no larger, apart from padding, than the constants that they depend on. Any result is stored if it is
-    smaller than these constants by the factor REDUCED.
+    they are no larger than the constants that they depend on, or, up to TABLE_BYTES, larger by at most the factor
+    PADDED. Any result is stored if it is smaller than constants of LEAST_BYTES or more by the factor REDUCED.
     """
     cost, size = known.costs[value.op], bytes_of(value)
     if cost is Cost.FREE:  # views and fills

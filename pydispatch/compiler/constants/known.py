@@ -17,8 +17,8 @@ from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.values import shape_of
 
 EVALUABLE_PREFIXES = ("arith.", "math.", "linalg.", "tensor.", "flow.tensor.reshape", "flow.tensor.bitcast")
-"""Prefixes of operations that may be evaluated once, before the first call, provided that they form straight-line
-code."""
+"""Prefixes of operations that may be evaluated once, before the first call. Control flow such as `scf.if` is not among
+them."""
 
 
 @dataclass
@@ -88,8 +88,9 @@ def known_of(function: Operation) -> KnownConstants:
 
 
 def _is_speculatable(op: Operation) -> bool:
-    """Return whether an operation may be executed speculatively: it has no side effects and does not trap, or it is a
-    terminator.
+    """Return whether an operation may be executed before the first call, although a call might never execute it.
+
+    It has no side effects and does not trap, or it is the terminator of a body, such as a yield.
     """
     info = info_of(op)
     return (info.is_pure and not info.traps) or op.has_trait(IsTerminator)
@@ -102,9 +103,10 @@ def _is_inside(value: SSAValue, nested: set[Operation]) -> bool:
 
 
 def _is_static_tensor_or_scalar(value: SSAValue) -> bool:
-    """Return whether a value is a tensor of static shape, or a scalar that is not extracted from a tensor.
+    """Return whether a result has a type that can be evaluated before the first call.
 
-    An extracted element is only known when the program is loaded, since constants may be derived then.
+    It is a tensor of static shape, or a scalar that is not extracted from a tensor. The tensor may be a derived
+    constant, so that its elements are only known when the program is loaded.
     """
     if isinstance(value.type, TensorType):
         return value.type.has_static_shape()

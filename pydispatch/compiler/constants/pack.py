@@ -38,7 +38,8 @@ RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "flow.tensor.reshape
 """Operations between a constant and its product through which the constant is traced."""
 
 MIN_SLICE_ELEMENTS = 16 << 10
-"""Minimum number of elements of each matrix of a packed factor that has several."""
+"""Minimum number of elements of each matrix of a factor [slices, K, N], which is packed as several matrices. With
+smaller matrices, the factor is left unpacked."""
 
 MIN_PANELS_WITH_REMAINDER = 4
 """Minimum number of panels of a factor whose last panel is padded with zeros; with fewer, the padding costs too much.
@@ -161,8 +162,8 @@ def _layout(
 ) -> Layout | None:
     """Return the panel layout of the constant factor B of a contraction; None if packing is not worthwhile.
 
-    For dot-product instructions, steps of K are interleaved in groups. Half-width panels are used if they divide the
-    columns and full ones do not.
+    For dot-product instructions, steps of K are interleaved in groups. Half-width panels are used for a transposed B,
+    [N, K], if they divide the columns and full ones do not.
 
     Args:
         contraction: The contraction.
@@ -180,7 +181,8 @@ def _layout(
         width = PANEL_BYTES // i32.size  # a panel is as wide as the registers of sums, which have 4 bytes each
         # Panels of groups are not padded, neither their columns nor the last group.
         has_whole_panels = columns % width == 0 and type_.get_shape()[steps] % group_size == 0
-        is_large = prod(type_.get_shape()) >= MIN_TRANSPOSED_BYTES  # bytes, or elements of two bytes
+        # The limit in bytes is compared with the number of elements, which have one or two bytes.
+        is_large = prod(type_.get_shape()) >= MIN_TRANSPOSED_BYTES
         return Layout(axis, width, group_size, steps) if has_whole_panels and is_large else None
     # Other factors are computed in f32, or in f64 if the sums are.
     element = cast(

@@ -54,7 +54,11 @@ def pad_channels(function: Operation) -> None:
 def _channel_axes(
     contraction: Contraction, filter_: Factor, image: Factor, known: KnownConstants
 ) -> tuple[int, int] | None:
-    """Return the axes of the channels in an image and in its filter, if padding them pays; else None."""
+    """Return the axes of the channels in an image and in its filter, if padding them pays; else None.
+
+    The padded number is a multiple of `GROUP`. The filter must be widened without a zero point: then its padded zeros
+    stay 0, and the added channels of the image do not matter.
+    """
     generic = contraction.generic
     image_indices, filter_indices = generic.maps[image.main_input].results, generic.maps[filter_.main_input].results
     reduced_axes = [

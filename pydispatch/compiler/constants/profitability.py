@@ -22,8 +22,9 @@ of 32x32x32 with a filter of 36 KiB ran at 119 GFLOP/s without panels, 220 with 
 FEW_PANELS = 2
 """Maximum width, in panels, of a factor that is left unpacked: its rows are read whole, so that memory is read in order
 without panels too. Time with / without panels: 8x65536x64 610 and 478 us, 64x16384x64 644 and 591, 3x3 filters of
-56x56x64 898 and 891 (Zen 5). CPUs that prefetch shorter strides read every second half of a row slowly from beyond the
-L2 cache: 8x65536x64 830 and 1,650 us, 64x16384x64 1,310 and 1,300 (Zen 4)."""
+56x56x64 898 and 891 (Zen 5). A CPU whose `prefetch_stride` is below a page reads every second half of
+a row slowly from beyond the L2 cache, so that such a factor is packed: 8x65536x64 830 and 1,650 us, 64x16384x64 1,310
+and 1,300 (Zen 4)."""
 
 FEW_ROWS = 2
 """Maximum number of result rows for which a factor that fits the L2 cache is left unpacked: with one or two rows, the
@@ -66,7 +67,8 @@ def packing_pays(contraction: Contraction, type_: TensorType[Attribute], size: i
     prefetches_rows = all(level.model.prefetch_stride >= level.model.page for level in levels)
     if columns * size <= FEW_PANELS * PANEL_BYTES and (prefetches_rows or not exceeds_cache):
         return False
-    is_shared = all(shares_factor(level, total) for level in levels)  # panels are parts that are read in order
+    # Workgroups share the reading of a large B; in panels, each workgroup reads its part of B in the order of memory.
+    is_shared = all(shares_factor(level, total) for level in levels)
     if (rows is not None and rows > FEW_ROWS) or exceeds_cache or is_shared:
         return True
     # The factor fits the L2 cache. With one or two rows it is left unpacked; a dynamic number is assumed to be many.

@@ -93,7 +93,7 @@ def _factors_to_round(op: Operation, only_constants: bool) -> _Factors | str:
 
 
 def _is_element(contraction: Contraction, factor: Factor) -> bool:
-    """Return whether a factor is the element of a tensor of f32."""
+    """Return whether a factor is the element of a tensor of f32, not a value that the product computes from it."""
     return factor.is_element and contraction.element_of(factor).type == f32
 
 

@@ -147,7 +147,11 @@ class _Counts:
     has_window: bool
 
     def fill_groups_of_bytes(self) -> bool:
-        """Return whether byte products sum whole groups of channels, and enough of them."""
+        """Return whether the channels are whole groups, as dot-product instructions on bytes sum them (`GROUP`), and
+        channels and filters are enough.
+
+        A convolution over a window needs only one group of channels.
+        """
         fewest_channels = GROUP if self.has_window else FEWEST_CHANNELS
         return self.filters >= FEWEST_CHANNELS and self.channels >= fewest_channels and self.channels % GROUP == 0
 

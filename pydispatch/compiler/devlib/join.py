@@ -9,7 +9,8 @@ _MACHINE_ATTRIBUTES = re.compile(
     r' "(?:no-builtins?[^"=]*|target-cpu|target-features|tune-cpu|frame-pointer|no-trapping-math|stack-protector[^"=]*|'
     r'min-legal-vector-width|probe-stack|uniform-work-group-size)"(?:="[^"]*")?'
 )
-"""Attributes of functions that name the machine or the options of the compilation that made the bitcode."""
+"""Attributes of functions that name the machine or the options of the compilation that made the bitcode;
+`_portable_text` removes them."""
 _COMPILER_METADATA = re.compile(r"^!(?:llvm\.(?:module\.flags|ident|errno\.tbaa)) = .*\n", re.MULTILINE)
 """Metadata about the compiler and its flags, which would conflict between modules."""
 _DEFINED = re.compile(r"^(define [^@\n]*@(?P<name>[\w.$]+)\([^\n]*?)(?P<end>(?: !dbg ![0-9]+)? \{)$", re.MULTILINE)

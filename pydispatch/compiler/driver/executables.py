@@ -98,7 +98,10 @@ def _emit(variant: Variant, dump: Dump | None) -> Binary:
 
 
 def _pack(variant: Variant, binary: Binary, contracts: ContractIndices) -> PackedVariant:
-    """Return a variant as an artifact stores it. contracts: as of `emit_executables`."""
+    """Return a variant with its compiled code as an artifact stores it.
+
+    contracts: (executable, variant) → indices of the contracts of its exports, as `emit_executables` is passed them.
+    """
     from pydispatch.formats.artifact import artifact as formats
 
     extra = {key: binary.notes[note] for key, note in MANIFEST_NOTES.items() if binary.notes.get(note)}

@@ -33,11 +33,14 @@ def chapter() -> str:
 
 
 def _has_result_computed_by_dispatch(rule: object) -> bool:
-    """Return whether dispatches compute the result of a rule's operation."""
+    """Return whether dispatches compute the result of a rule's operation, unlike that of `flow.dispatch`, host code.
+
+    Such a rule overrides `element`, or its operation has a kernel for the whole result.
+    """
     from pydispatch.compiler.tensor_ops.rule import TensorOp, Update
     from pydispatch.compiler.tensor_ops.rules.recurrences import Recurrence, TopK
 
-    has_own_kernel = isinstance(rule, Update | Recurrence | TopK)  # such a rule does not override `element`
+    has_own_kernel = isinstance(rule, Update | Recurrence | TopK)
     return has_own_kernel or type(rule).element is not TensorOp.element  # type: ignore[attr-defined]
 
 

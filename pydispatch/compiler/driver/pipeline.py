@@ -89,6 +89,8 @@ def compile(source: Any, *, chooser: Chooser | None = None, **options: Unpack[Co
 def compile_formed(module: ModuleOp, options: Options, reports: Sequence[FusionReport]) -> Artifact:
     """Compile a program whose host functions consist of dispatches already, and return its artifact.
 
+    Tuning compiles the dispatches that it measures this way.
+
     Args:
         module: The program, which is changed.
         options: Options of the compilation.
@@ -378,7 +380,7 @@ class Chooser(Protocol):
         """Return for each convolution of a function whether it becomes a matrix product of image patches (im2col)."""
 
     def configure_dispatches(self, compilation: Pipeline) -> None:
-        """Change the formed dispatches of a compilation in place."""
+        """Choose configurations of the formed dispatches of a compilation, and change the dispatches in place."""
 
 
 def _choices(chooser: Chooser | None) -> Sequence[Choice]:

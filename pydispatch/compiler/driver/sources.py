@@ -19,7 +19,7 @@ from pydispatch.ir.combine import combine
 from pydispatch.ir.core.walk import walk
 
 _STRUCTURE = frozenset({"builtin", "func"})
-"""Dialects that every module has."""
+"""Dialects of modules and functions, which a program in any frontend's dialect may contain too."""
 
 
 SOURCE = "pyd.source"
@@ -94,8 +94,10 @@ def _load_several(sources: Mapping[Any, Any], what: str, options: ReadOptions) -
 
 
 def reader_of(path: Path) -> Frontend | None:
-    """Return the frontend that reads a file, by its first bytes; None for MLIR text, and for a path that is no regular
-    file, which the reader of MLIR refuses.
+    """Return the frontend that reads a file, by its first bytes; None for MLIR text.
+
+    Return None also for a path without a regular file, such as a pipe or a missing file: the reader of MLIR text reads
+    it or reports the error.
     """
     head = _head(path)
     return next((frontend for frontend in frontends() if head and frontend.reads_file(path, head)), None)

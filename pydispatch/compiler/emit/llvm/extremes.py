@@ -87,7 +87,10 @@ class Order:
         return -nan_count if self.kind == "smax" else nan_count
 
     def integer_of(self, emitter: FunctionEmitter, value: str) -> str:
-        """Emit the conversion of a float to the integer that represents it in this order."""
+        """Emit the conversion of a float to the integer that represents it in this order.
+
+        `_nan_offset` moves NaN of both signs to the end that wins the maximum or minimum.
+        """
         flipped = self._flipped(emitter, emitter.body.let(f"bitcast {self.float} {value} to {self.integer}"))
         return emitter.body.let(f"add {self.integer} {flipped}, {self._nan_offset}")
 

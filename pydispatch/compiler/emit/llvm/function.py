@@ -105,7 +105,7 @@ class FunctionEmitter:
     def once(self, key: object, make: Callable[[], str]) -> str:
         """Return the text cached as `key` in this function; on a miss, call `make`, which emits the value, for it.
 
-        The value must dominate all its uses: it is one of the entry block, or the number of a metadata node.
+        The text must be valid in all blocks: it names a value of the entry block, or is the number of a metadata node.
         """
         if key not in self._cache:
             self._cache[key] = make()
@@ -192,7 +192,7 @@ class FunctionEmitter:
             names = [f"%arg{position}.{part}" for part in range(len(types))]
             parameters += [f"{type_} {name}" for type_, name in zip(types, names, strict=True)]
             self.define(argument, unflatten(names, argument.type))
-        # The body. Instructions are added to the entry block, before it, as long as the body grows.
+        # The body. Its lowerings also append to the entry block, so that the entry's branch to the body is added last.
         self.body.start("start")
         self.region(self.function.body, self._leave_function)
         self.body.entry.append("  br label %start")

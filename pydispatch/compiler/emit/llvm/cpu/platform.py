@@ -27,7 +27,7 @@ PAGE = 4096
 MAX_CONSTANTS = MAX_BINDINGS = 64
 """Maximum number of 32-bit constants, and of bindings, of an export."""
 MAX_PAGES = 0xFFFF
-"""Maximum number of pages of local memory: the library's tables have 16 bits for it."""
+"""Maximum number of pages (`PAGE` bytes each) of local memory: the library's tables have 16 bits for it."""
 
 _WORD_BITS, _WORD_BYTES = 32, 4
 """Size of the words that constants consist of."""
@@ -139,7 +139,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
     def constant(self, emitter: FunctionEmitter, ordinal: int, type_: Attribute, words: int) -> str:
         """Return a dispatch constant of the layout, from 32-bit word `ordinal` on.
 
-        `words` is the number of words of an index, 1 or 2. The type decides for others.
+        `words` is the number of words of a constant of type index, 1 or 2. Other types state their own width.
         """
         table = self._field_of(emitter, "%dispatch", _STATE_CONSTANTS, "ptr", align=8)
         return self._word(emitter, table, ordinal, type_, count=words)
