@@ -9,8 +9,8 @@ from pydispatch.compiler.kernel_ir.math.formats import INFINITY, NAN, Format, fo
 from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose
 
 STEPS = 4
-"""Number of steps of the long division in an iteration of the loop. With more, the end of the loop is tested less often, but
-the last iteration has more steps that change nothing. For most quotients, the step before the loop suffices."""
+"""Steps of the long division in an iteration of the loop. With more, the end of the loop is tested less often, but the
+last iteration has more steps that change nothing. For most quotients, the step before the loop suffices."""
 
 
 def remainder(x: Number, y: Number) -> Number:

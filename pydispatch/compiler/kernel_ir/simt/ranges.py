@@ -23,7 +23,7 @@ Range = tuple[Index, Index, Index]
 """(lower, upper, step) of a counter; `upper` is exclusive, the step is positive."""
 
 WORD_LIMIT = 1 << 31
-"""Number of iterations below which their numbers fit into 31 bits: the divisions that compute indices from them then have
+"""Number of iterations below which their numbers fit into 31 bits: divisions that compute indices from them then have
 32-bit operands."""
 
 

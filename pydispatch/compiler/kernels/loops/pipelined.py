@@ -84,7 +84,7 @@ class PipelinedReduction:
         return view_of(self.elements, self.value.op)
 
     def _indices_of_row(self, row: Sequence[Index]) -> list[Index]:
-        """Return the indices of the result for a row of the nest with the outer indices `row`; 0 where `dims` has -1."""
+        """Return the indices of the result for a row of the nest with outer indices `row`; 0 where `dims` has -1."""
         return [0 if dim < 0 else row[dim] for dim in self.dims]
 
     def _loop_indices(self, *, step: Index) -> list[Index]:
