@@ -211,9 +211,9 @@ def quarter_turns_of_floats() -> list[list[float]]:
 def quarter_turns_of_doubles() -> list[list[float]]:
     """Return 2^(b-1075) * 2/pi minus the nearest multiple of 4, in four doubles, for each 16th biased exponent b.
 
-    sin, cos and tan in double (trig64.c) reduce their arguments by this table. A double is m 2^(e-1075) with an integer m.
-    Times 2/pi it is an angle in quarter turns, of which four are a whole turn. Row b is for the exponents e from b to
-    b + 15: C scales m by 2^(e-b), and adds its products with the four doubles.
+    sin, cos and tan in double (trig64.c) reduce their arguments by this table. A double is m 2^(e-1075) with an integer
+    m. Times 2/pi it is an angle in quarter turns, of which four are a whole turn. Row b is for the exponents e from b
+    to b + 15: C scales m by 2^(e-b), and adds its products with the four doubles.
     """
     rows = []
     for biased in range(960, 2048, 16):
