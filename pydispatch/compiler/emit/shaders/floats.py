@@ -58,12 +58,15 @@ class Floats(Registers[E, V]):
 
     @abstractmethod
     def float_compared(self, emitter: E, predicate: str, type_: Attribute, lhs: V, rhs: V) -> V:
-        """Emit a comparison of two floats by a predicate of `arith.cmpf`, but not "ord", "uno", "true" or "false"."""
+        """Emit a comparison of two floats by a predicate of `arith.cmpf`.
+
+        `comparison` lowers "ord" and "uno" to tests for NaN, "true" and "false" to constants, without this method.
+        """
 
     # Lowerings
 
     def instruction(self, emitter: E, op: Operation) -> None:
-        """Lower one of `INSTRUCTIONS`."""
+        """Lower one of `INSTRUCTIONS`: its instruction if the language has one for the type, else its definition."""
         if not self.has_instruction(emitter, op_name(op), op.results[0].type):
             self.expand(emitter, op)
             return

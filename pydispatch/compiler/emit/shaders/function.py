@@ -42,7 +42,7 @@ V = TypeVar("V")
 Leave = Callable[[Operation], None]
 """Lowers the terminator of a region, which ends the emission of the region."""
 Table = Mapping[str, Callable[[Any, Operation], None]]
-"""Op name -> what writes its code."""
+"""Name of an operation -> function that emits shader code for it."""
 
 
 class ShaderFunction(IndexArithmetic[V], Generic[V]):
@@ -90,7 +90,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         self.index_width = int(width.value.data) if isinstance(width, IntegerAttr) else index_width(kernel.ops)
 
     def constant(self, value: int, type_: Attribute) -> V:
-        """Return an integer constant in the register of a scalar type."""
+        """Return an integer constant of a scalar type, in the width of the registers of this type."""
         raise NotImplementedError
 
     def index_value(self, value: int | V) -> V:
@@ -106,7 +106,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         raise NotImplementedError
 
     def component(self, built_in: str, dimension: int) -> V:
-        """Return a component of a built-in vector of three, by its name in SPIR-V, as an index."""
+        """Return component `dimension`, 0 to 2, of a built-in vector such as SPIR-V's "WorkgroupId", as an index."""
         raise NotImplementedError
 
     def barrier(self) -> None:
@@ -178,8 +178,8 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
     def define_from_parts(self, values: Sequence[SSAValue], parts: Sequence[V], roots: Sequence[Root | None]) -> None:
         """Define values from the runtime values (V) that represent them: the inverse of `parts`.
 
-        `roots` has the storage of each value that is a memref, None for others. A memref takes as many parts as its
-        type has open parts: its base, and its dynamic offset, sizes and strides.
+        `roots` has the storage of each value that is a memref, None for others. The parts of a
+        memref are its base, and its dynamic offset, sizes and strides.
         """
         if len(parts) == len(values) and not any(roots):
             self.values.update(zip(values, parts, strict=True))
@@ -239,15 +239,16 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
             )
 
     def part_types(self, values: Sequence[SSAValue]) -> list[Any]:
-        """Return the types, in the language, of the `parts` of values."""
+        """Return the types, in the shader language, of the runtime values that `parts` returns for `values`."""
         raise NotImplementedError
 
     # Control flow
 
     def as_uniform(self, op: Operation, handle: V, value: SSAValue) -> V:
-        """Return a value that decides how often regions of `op` run, in a form that is equal in all invocations.
+        """Return a condition or bound of the control flow `op` in a form that the language accepts as uniform.
 
-        It is `handle` itself unless the language demands a proof.
+        WGSL demands such a form around a barrier: a value that it knows to be equal in all invocations of a workgroup.
+        For other languages the result is `handle`, the V of `value`.
         """
         return handle
 
@@ -358,7 +359,7 @@ class Definitions:
     """The functions and constant tables of a module of kernel IR, by name."""
 
     def __init__(self, module: ModuleOp) -> None:
-        """Sort the functions and globals of a module by their symbols. Raise CompileError for other operations."""
+        """Collect the functions and globals of a module by symbol. Raise CompileError for other operations."""
         self.functions: dict[str, FuncOp] = {}
         self.memref_globals: dict[str, Operation] = {}  # symbol -> `memref.global`
         for op in module.body.block.ops:

@@ -37,7 +37,7 @@ class Iterations:
 
     @property
     def may_exceed_limit(self) -> bool:
-        """Return whether the iteration count may exceed the limit of a device."""
+        """Return whether an invocation may execute so many loop iterations that lavapipe cuts a loop short."""
         return self.total is None or self.total > LIMIT
 
     @property

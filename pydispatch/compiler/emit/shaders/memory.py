@@ -57,14 +57,17 @@ class Memory(Registers[E, V]):
 
     @abstractmethod
     def load_element(self, emitter: E, memref: MemRef, index: Index) -> V:
-        """Emit the load of an element that is no part of a word, and return its register.
+        """Emit the load of an element that the language addresses alone (not `shares_word`), and return its register.
 
         index: that of the element in the storage, as `element_index` returns it.
         """
 
     @abstractmethod
     def store_element(self, emitter: E, memref: MemRef, index: Index, value: V) -> None:
-        """Emit the store of a register as an element that is no part of a word; `index` is as in `load_element`."""
+        """Emit the store of a register as an element that the language addresses alone (not `shares_word`).
+
+        index: that of the element in the storage, as `element_index` returns it.
+        """
 
     @abstractmethod
     def load_word(self, emitter: E, memref: MemRef, index: Index) -> V:

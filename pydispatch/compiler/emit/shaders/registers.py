@@ -119,7 +119,7 @@ class Registers(ABC, Generic[E, V]):
 
 
 _NATIVE = Native(registers=WIDTHS)
-"""Types that shader languages compute with, in which definitions of other operations are written."""
+"""Types that shader languages have instructions for. `definition_of` expresses other operations in these types."""
 
 
 def definition_of(emitter: ShaderFunction[Any], op: Operation, exponent: int | None) -> Definition:

@@ -187,7 +187,7 @@ class FunctionEmitter(BlockArithmetic):
 
         def unrolled_body(counter: Id, values: list[Id]) -> list[Id]:
             """Emit `copies` iterations, and return the carried values and the next counter."""
-            values = values[:-1]  # the last carried value is the counter that earlier iterations have reached
+            values = values[:-1]  # the last is the counter, carried so that the loop over the rest starts from it
             for _ in range(copies):
                 values = body(counter, values)
                 counter = self.code.let("IAdd", kind, counter, self.m.integer(step, width))

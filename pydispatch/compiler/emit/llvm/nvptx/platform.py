@@ -52,7 +52,8 @@ _KNOWN = re.compile(
     r"|(sqrt|fabs|floor|ceil|trunc|rint|nearbyint|round|roundeven|maximum|minimum|maxnum|minnum|copysign|fma|fmuladd)"
     r"\.f(16|32|64)|fpto[su]i\.sat\.i([1-9]|[1-5]\d|6[0-4])\.f(16|32|64))"
 )
-"""Intrinsics that LLVM has code for, whatever the architecture: those that kernel IR becomes, tried one by one."""
+"""Names of the intrinsics emitted for kernel IR that LLVM's NVPTX backend compiles for every architecture. Each was
+tried, since LLVM ends the process for an intrinsic without code."""
 
 _GRID = {"id": "ctaid", "count": "nctaid", "thread": "tid"}
 """Queried property of the grid -> the special register of PTX that holds it."""
@@ -119,7 +120,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         parameters: list[str] = []
         for ordinal in range(len(export.layout.bindings)):
             binding = bindings.get(ordinal)
-            # Not noalias where it is written: a barrier lets other invocations write it.
+            # A written binding is not noalias: other invocations may write it before a barrier, which noalias denies.
             no_alias = "noalias readonly " if binding is None or binding.read_only else ""
             parameters.append(f"ptr {no_alias}noundef align {alignments.get(ordinal, 1)} %b{ordinal}")
         parameters += [f"i32 noundef %c{ordinal}" for ordinal in range(export.layout.constants)]

@@ -149,12 +149,13 @@ def _intrinsic_float(name: str) -> Lowering:
 def _extreme(name: str) -> Lowering:
     """Return the lowering of a maximum or minimum of floats that propagates NaN.
 
-    A loop may carry the float as an integer that compares like it (`extremes.py`), and then combines integers.
+    x86 needs six instructions for that. So a long loop there carries the float as an integer of the same order
+    (`extremes.py`), and each step is one integer maximum or minimum.
     """
     plain = _intrinsic_float(name)
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit the step on integers if the loop carries one, else the intrinsic."""
+        """Emit the integer maximum or minimum if the loop carries an integer, else the float intrinsic."""
         order = order_of(emitter, op.results[0])  # None if no loop carries an integer instead
         if order is None:
             plain(emitter, op)

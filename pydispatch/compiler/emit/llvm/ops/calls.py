@@ -144,7 +144,10 @@ class _Argument(NamedTuple):
 
 
 def _linked_arguments(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[_Argument]:
-    """Return the arguments of a C call of `callee`: one for each scalar operand, several for a memref."""
+    """Return the arguments of a C call of `callee`: one for each scalar operand, several for a memref.
+
+    On targets where C functions take f16 and bf16 as integers (`_as_bits`), their bits are passed, zero-extended.
+    """
     arg_attrs = attribute(callee, "arg_attrs")
     arguments: list[_Argument] = []
     # Operand number of each scalar, for its attributes; the parts of a memref have none.

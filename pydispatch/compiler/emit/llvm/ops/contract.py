@@ -170,8 +170,8 @@ def _along_columns(
 ) -> None:
     """Emit a block whose vectors are rows of B: each is multiplied by an element of A, broadcast to all lanes.
 
-    `prefetch_bytes` is how far after a row of B the cache line is that its step prefetches; 0 for no prefetching. The
-    line is loaded into the cache of level `prefetch_level`.
+    The step that reads a row of B also prefetches the memory `prefetch_bytes` after that row into the cache of level
+    `prefetch_level`; 0 bytes: no prefetching.
     """
     rows, columns = block_of(emitter, accumulator)
     pieces = pieces_of(emitter, columns, accumulator.element)
@@ -326,11 +326,11 @@ def _sum(emitter: FunctionEmitter, type_: str, lhs: str, rhs: str, element: Attr
 
 
 class _FoldedVector(NamedTuple):
-    """Vector that holds partial sums of several of the vectors whose lanes are added.
+    """Intermediate vector of `_sums_of_lanes`, which holds partial sums of several of its input vectors.
 
     Attributes:
         value: Name of the vector.
-        owners: The summed vectors, as indices, in the order of their lanes; each has equally many adjacent lanes.
+        owners: Indices of these input vectors. Each has equally many adjacent lanes, in the order of `owners`.
     """
 
     value: str

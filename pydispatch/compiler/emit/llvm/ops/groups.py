@@ -232,14 +232,15 @@ class _MatrixProduct:
     def step(self, k: tuple[Index, ...], values: list[str]) -> list[str]:
         """Emit the products of the group `k` of K, added to the sums `values` of each of `tiles`; return the new sums.
 
-        Each pair of rows and columns is loaded once.
+        Each pair of rows of A, and each pair of columns of B, is loaded once. The order of `tiles_along_longer_side`
+        needs the fewest registers for the loaded pairs.
         """
         row_pairs, column_pairs, new_sums = dict[int, str](), dict[int, str](), dict[tuple[int, int], str]()
         old_sums = dict(zip(self.tiles, values, strict=True))
         for row, column in self.tiles_along_longer_side:
             a = row_pairs[row] = row_pairs.get(row) or self._load_rows(k, row)
             b = column_pairs[column] = column_pairs.get(column) or self._load_columns(k, column)
-            left, right = (b, a) if self.is_transposed else (a, b)
+            left, right = (b, a) if self.is_transposed else (a, b)  # usmmla takes its unsigned factor first
             operands = ((TILE_TYPE, old_sums[row, column]), (PAIR_TYPE, left), (PAIR_TYPE, right))
             new_sums[row, column] = self.emitter.intrinsic(self.intrinsic, TILE_TYPE, *operands)
         return [new_sums[tile] for tile in self.tiles]

@@ -22,9 +22,10 @@ from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.values import constant_index
 
 _MANY_STEPS = 64
-"""Steps of a loop from which on the loop around it is not unrolled: more than the columns of a register block. If it is
-larger, LLVM copies loops that pack rows. If smaller, the operations after a register block remain a loop over its rows,
-which is up to 3 % slower (AMD EPYC Zen 4)."""
+"""Minimum steps of a loop that keep the loop around it rolled in functions with matrix products: more than a register
+block has columns. If it is larger, LLVM unrolls the loops around those that pack rows, which multiplies
+the code. If smaller, the operations after a register block remain a loop over its rows, which is up to 3 % slower (AMD
+EPYC Zen 4)."""
 
 
 def _independent(emitter: FunctionEmitter, op: Operation, bounds: list[Range]) -> None:
@@ -159,7 +160,10 @@ def _iteration(
     combined: list[str] = []
 
     def leave(terminator: Operation) -> None:
-        """Emit the combination of each carried value with the value of the iteration."""
+        """Emit the combination of each carried value with the value of the iteration.
+
+        The region of `scf.reduce` computes it, or an integer maximum or minimum if the value has an Order.
+        """
         for region, value, operand, order in zip(terminator.regions, carried, terminator.operands, orders, strict=True):
             left, right = region.blocks[0].args
             emitter.define(left, value)
@@ -167,7 +171,7 @@ def _iteration(
             if order is None:
                 emitter.region(region, lambda end: combined.append(emitter.get(end.operands[0])))
             else:
-                combined.append(order.emit_step(emitter))  # an integer step: `order` knows `left` and `right`
+                combined.append(order.emit_step(emitter))  # reads `left` and `right`
 
     emitter.region(loop.body, leave)
     return combined

@@ -35,7 +35,7 @@ BYTES = {
 """Whether the bytes of A, and of B, are unsigned -> the instruction."""
 
 Shape = tuple[int, int, int]
-"""(rows, columns, steps): size of a block of sums, and number of groups of indices of K that are multiplied at once."""
+"""(rows, columns, steps): size of a block of sums, and number of groups (`GROUP_BYTES`) along K in one instruction."""
 
 
 def tile_shape(emitter: FunctionEmitter, op: Operation) -> Shape | None:

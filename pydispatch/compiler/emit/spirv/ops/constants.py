@@ -29,7 +29,7 @@ class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
         storage = "StorageBuffer" if is_spilled else "PushConstant"
 
         def declare() -> Id:
-            """Declare the block that holds all constants."""
+            """Declare the block that holds all constants: push constants, or a buffer if they are too many."""
             words = module.array(module.int(32), count, stride=4)
             variable = module.variable(storage, module.block("constants", words))
             if is_spilled:  # a buffer after the bindings
