@@ -86,7 +86,7 @@ def _drop_fence_arguments(function: Operation) -> None:
     kept = [index for index, input in enumerate(type.inputs) if not isinstance(input, FenceType)]
     if len(kept) == len(type.inputs):
         return
-    _retie(function, kept)
+    _retie(function, kept)  # ties of results to arguments state the indices of arguments
     inputs = [type.inputs.data[n] for n in kept]
     function.properties["function_type"] = FunctionType.from_lists(inputs, list(type.outputs))
     attributes = function.properties.get("arg_attrs")

@@ -110,9 +110,12 @@ class _SlicedProduct:
 
     @property
     def _first_loop_is_row(self) -> bool:
-        """Whether one loop is the first index of the slice and of the result, and indexes nothing else."""
+        """Whether one loop is the first index of the slice and of the result, and indexes nothing else.
+
+        The product of all slices then is a product of the same form, with the rows of all slices as its rows.
+        """
         *maps, result = self.generic.maps
-        own = maps.pop(self.position)
+        own = maps.pop(self.position)  # the map of the slice; the maps of the other factors remain in `maps`
         indices = [index for m in maps for index in m.results] + [*own.results[1:], *result.results[1:]]
         row = own.results[0]
         is_loop = isinstance(row, AffineDimExpr) and result.results[:1] == (row,)

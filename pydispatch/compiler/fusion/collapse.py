@@ -92,8 +92,8 @@ def _collapsed_operand(user: GenericOp, value: SSAValue, operand_groups: list[in
     Args:
         user: The generic.
         value: The operand.
-        operand_groups: The groups that the operand's dimensions are, in its order, as indices in `groups`.
-        groups: All groups of dimensions.
+        operand_groups: Indices in `groups` of the groups that the operand's dimensions form, in the operand's order.
+        groups: For each loop of the collapsed generic, the dimensions that it replaces.
     """
     if len(shape_of(value)) == len(operand_groups):  # each of its groups has one dimension
         return value

@@ -36,7 +36,7 @@ def split_off_columns(function: Operation) -> None:
     """
     concatenations = [op for op in walk(function) if isinstance(op, tensor.ConcatOp) and _has_columns(op)]
     if concatenations:
-        # A reader without uses must not count, such as the indices of a maximum: it needs the whole tensor.
+        # An unused reader that needs the whole tensor, such as the indices of a maximum, would prevent the rewrite.
         erase_unused(function)
     for op in concatenations:
         readers = None if op.parent is None else _readers(op)  # without a parent, erase_unused() has erased it
@@ -45,7 +45,7 @@ def split_off_columns(function: Operation) -> None:
 
 
 def _has_columns(concat: tensor.ConcatOp) -> bool:
-    """Return whether all operands of a concatenation but the first, and at least one, have size 1 along its axis."""
+    """Return whether a concatenation has two or more operands, and all but the first have size 1 along its axis."""
     axis = int(concat.dim.value.data)
     return len(concat.inputs) > 1 and all(shape_of(column)[axis] == 1 for column in concat.inputs[1:])
 

@@ -28,7 +28,7 @@ def complete(groups: FusionGroups) -> None:
     """
     _copy_duplicable(groups)
     _add_fills(groups)
-    _drop_fills(groups)
+    _drop_fills(groups)  # the originals, where every reader has a copy
     _absorb_scalars(groups)
     _add_fills(groups)  # fills that the scalars read which have just become members
 

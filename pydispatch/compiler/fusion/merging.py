@@ -202,7 +202,10 @@ class FusionGroups:
         return sorted(ops, key=self.position.__getitem__)
 
     def _intermediates(self, group: int, other: int) -> set[Operation]:
-        """Return the duplicable operations of no group on paths from `other` to `group`."""
+        """Return the duplicable operations of no group on paths from `other` to `group`.
+
+        If the two groups are merged, these operations are copied into the merged group.
+        """
         depends_on_other: dict[Operation, bool] = {}  # results of reaches_other()
 
         def reaches_other(op: Operation) -> bool:

@@ -30,7 +30,8 @@ from pydispatch.ir.values import shape_of
 from pydispatch.logs import caller_level
 
 FEW_OPERANDS = 4
-"""Number of operands that fit one dispatch on every target, with their dynamic sizes: fewer need no check."""
+"""Operations with up to this number of operands fit one dispatch on every target, even if all sizes are dynamic and
+passed as constants, and are not checked."""
 
 
 def narrow_operations(function: Operation, most_tensors: int) -> None:

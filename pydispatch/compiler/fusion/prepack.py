@@ -51,7 +51,7 @@ def _pays(contraction: Contraction) -> bool:
         return False
     if not isinstance(value.type.element_type, Float32Type | Float64Type) or _is_known_before_calls(value):
         return False
-    # How often the columns would be transposed by workgroups, once for each index of loops that B does not have.
+    # How often workgroups would transpose the columns: once for each iteration of the outer loops that do not index B.
     repetitions = math.prod(generic.extent(d) for d in contraction.outer if d not in b.dims)
     return repetitions > MAX_REPEATED_PACKINGS
 

@@ -188,9 +188,12 @@ class Panels:
         return value
 
     def _bytes(self, ops: list[Operation]) -> SSAValue | None:
-        """Build the operations that pack the stored integers less the least of them into panels, and return the panels.
+        """Build the operations that pack the stored integers into panels, and return the panels.
 
-        Return None if the index of a weight is not affine. ops: list that receives the operations.
+        The least possible stored integer is subtracted from each, so that panels hold unsigned integers. A group is
+        the steps of K of one column that fill one 32-bit word. Return None if the index of a weight is not affine.
+
+        ops: list that receives the operations.
         """
         layout, (low, _) = self.layout, self.weights.range
         halves = (2,) if layout.bits == 4 else ()

@@ -168,6 +168,7 @@ class _Product:
             body: The body of the new product.
             space: Its loops.
         """
+        # Digits: for each dimension of the stored tensor, the loops that index it, such as d0 and d1 for 4 * d0 + d1.
         weights, digits = self.weights, space.digits(self.weights.index, shape_of(self.weights.stored))
         if digits is None or not space.can_index(weights.terms):
             return None

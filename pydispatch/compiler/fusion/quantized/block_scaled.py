@@ -195,7 +195,10 @@ def _integer_at(value: SSAValue, at: Positions, is_signed: bool) -> Weights | No
 
 
 def _term_at(value: SSAValue, at: Positions) -> Term | None:
-    """Return the element of a tensor at an index as a term; None if it differs between adjacent steps of K."""
+    """Return the element of a tensor at an index as a term (scalar expression) of weights.
+
+    Return None if the element differs between adjacent steps of K: the weights of a block share their terms.
+    """
     if isinstance(value.owner, tensor.SplatOp) and isinstance(value.owner.input.owner, arith.ConstantOp):
         return computed_by(value.owner.input.owner)  # the constant itself, at any index
     is_same_for_adjacent_steps = all(digit.place_value > 1 for digit in digits_of(K_LOOP, at))

@@ -104,7 +104,10 @@ def _fits(generic: Structured, factors: Sequence[Dequantized]) -> bool:
 
 
 def _determine_loop_sizes(generic: Structured, factors: Sequence[Dequantized]) -> bool:
-    """Return whether each loop directly indexes a dimension of a factor or of the result, which states its size."""
+    """Return whether each loop directly indexes a dimension of a factor or of the result.
+
+    The rewritten product reads the factors at these indices, and nothing else states the sizes of its loops.
+    """
     results = [r for map_ in (*(f.index for f in factors), generic.maps[-1]) for r in map_.results]
     return {r.position for r in results if isinstance(r, AffineDimExpr)} == set(range(len(generic.iterators)))
 

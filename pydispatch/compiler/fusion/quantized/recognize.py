@@ -273,6 +273,8 @@ class ScalarRecognizer:
     def _loop_invariant(self, value: SSAValue) -> ScalarExpr | None:
         """Return a value as an expression of tensor elements whose indices depend on `scale_loops` alone.
 
+        These are the loops that a scale may depend on: all but the reduction loops of the product that reads it.
+
         Return None for other values, and for those that are computed by other operations than scalar arithmetic.
         """
         ops, arguments, pending = set[Operation](), list[BlockArgument](), [value]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydispatch.compiler.fusion.quantized.affine import Constant, Integer, Real, added, integer_range, scaled, shifted
 
 MOST_TERMS = 64
-"""Maximum number of terms of a sum. Residual networks add a few; code of more terms takes longer than reading sums that
-are stored."""
+"""Maximum number of terms of a sum that is recognized as one scalar. Residual networks add a few; a kernel with more
+terms takes longer than one that reads a stored sum."""
 
 EXACT_WIDTH = 16
 """Maximum width of an integer that becomes a term of an affine function at once. f32 represents its differences from
