@@ -105,7 +105,11 @@ def in_order(submit: Submit, items: Iterable[Any], in_flight: int, is_returned: 
 
 
 def _submit_each(submit: Submit, items: Iterable[Any], is_returned: bool) -> list[concurrent.futures.Future[Any]]:
-    """Submit a call for each item and return their futures. For errors see `all_of`."""
+    """Submit a call for each item and return their futures.
+
+    If an item cannot be submitted: with `is_returned`, its future fails with the error; otherwise the calls before it
+    are canceled, and the error is raised.
+    """
     futures: list[concurrent.futures.Future[Any]] = []
     for index, item in enumerate(items):
         try:

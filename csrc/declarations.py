@@ -43,6 +43,7 @@ class Header:
     """
 
     def __init__(self, name: str, text: str) -> None:
+        """Parse `text`, the C code of the header: first its constant macros, then its types and functions."""
         self.name = name
         self.module = PREFIX + "_".join(Path(name).with_suffix("").parts[1:])
         self.declared: dict[str, str] = {}

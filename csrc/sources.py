@@ -18,6 +18,7 @@ SYSTEMS = {"Linux": "linux", "Darwin": "macos", "Windows": "windows"}
 """File suffixes of systems, by the name that platform.system() returns."""
 
 SUFFIXES = {*SYSTEMS.values(), "generic"}
+"""Ends of file names, after `_`, that mark a C file as that of one system, or of all systems without their own."""
 
 
 def host() -> str:

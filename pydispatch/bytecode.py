@@ -23,7 +23,8 @@ from types import CodeType
 from typing import Any
 
 _MOST_TEXTS = 20_000
-"""Number of texts above which the file is replaced by those that this process used: old package versions drop out."""
+"""Maximum number of methods in the cache file. Above it the file is written anew with those that this process used,
+without those of package versions that are no longer installed."""
 
 _lock = threading.Lock()
 """Held while `_users` changes, and while the patch of `dataclasses` is installed or removed."""

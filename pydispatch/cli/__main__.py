@@ -182,7 +182,8 @@ def process() -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     quick_exit = QuickExit()
     status = main()
-    # Libraries of users, which devices load, may have work at exit: destructors, text that printf buffers.
+    # With a status, the process ends without the exit handlers of C. Where devices may have loaded libraries of users,
+    # it ends as usual: the libraries may have destructors, or text that printf buffers.
     if "pydispatch.runtime.devices" not in sys.modules:
         quick_exit.status = status
     return status

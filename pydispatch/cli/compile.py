@@ -119,7 +119,7 @@ def _write_phase(args: argparse.Namespace, source: str | Path, options: dict[str
     with importing("compiling", "compiler", CompileError):
         from pydispatch.compiler.worker import llvm_process
 
-        llvm_process.start()
+        llvm_process.start()  # it loads LLVM while this process imports the compiler
         from pydispatch.compiler.driver import pipeline
     is_printed = args.output is None or args.output == "-"
     limit = _SHOWN_BYTES if is_printed and sys.stdout.isatty() else None  # None: all constants are written

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-# In these texts, words in capitals are replaced; format() fills in {arch} alone, so that HEAD doubles its braces.
+# The functions below replace words in capitals, such as CALL, by str.replace(). Only HEAD is filled in by format(), for
+# {arch}: its other braces are doubled.
 HEAD = """
 #x86_64 = #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64">
 #aarch64 = #hal.executable.target<"llvm-cpu", "embedded-elf-arm_64">
@@ -33,7 +34,7 @@ MAIN = """
 
 DISPATCH = """%r = flow.dispatch @kernels::@EXPORT[%size](OPERANDS)
         : (tensor<?xf32>{%size}, tensor<?xf32>{%size}, index) -> tensor<?xf32>{%size}"""
-"""Operation for CALL that runs an export; EXPORT and OPERANDS are replaced."""
+"""Dispatch of the kernel EXPORT, which replaces CALL in MAIN; EXPORT and OPERANDS are replaced."""
 
 FUNCTION = """
   stream.executable private @kernels OBJECTS {
@@ -83,7 +84,7 @@ KERNEL = """
 COMMAND = """
   flow.func private @mul_command(tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
 """
-"""Declaration of a host command that multiplies, which the host provides."""
+"""Declaration of a function that multiplies on the host, in place of a dispatch; the caller provides it at load."""
 
 
 def objects(arch: str, path: str) -> str:

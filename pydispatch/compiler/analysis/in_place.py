@@ -11,12 +11,14 @@ from pydispatch.compiler.tensor_ops.rule import Update
 from pydispatch.ir.dialects.flow.base import ShapedCall
 
 GRID = "grid"
-"""The attribute of regions and dispatch functions that compute on tensors on a grid chosen by hand."""
+"""Attribute of dispatch regions and functions whose workgroup counts the program states, and whose body computes from
+the workgroup id the part of the tensors that one workgroup writes."""
 
 
 BARRIER = "util.optimization_barrier"
 """Name of the operation that returns its operands unchanged, and that the formation of dispatches does not look
-through. The destination of an update may be the result of a barrier, which then has no other reader."""
+through. Only the analysis of updates in place looks through it: an update that overwrites the result of a barrier
+overwrites the barrier's operand."""
 
 
 def destination_operand(op: Operation) -> int | None:

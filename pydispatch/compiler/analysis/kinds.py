@@ -32,8 +32,8 @@ ONCE = "pyd.once"
 whatever its size."""
 
 KEPT_ORDER = "pyd.kept_order"
-"""Attribute of a `linalg.generic` whose operands have their dimensions in the order that a pass has chosen. Later
-passes leave this order alone."""
+"""Attribute of a `linalg.generic` that the conversion to channels-last (constants/channels_last.py) has rewritten to
+read transposed tensors. Later passes do not change the order of their dimensions back."""
 
 
 def inputs_of(op: Operation) -> list[SSAValue]:
@@ -52,8 +52,8 @@ def inputs_of(op: Operation) -> list[SSAValue]:
 
 
 MOST_SCALARS = 28
-"""Maximum number of scalars and dynamic sizes of a dispatch. An export has up to 64 constants of 32 bits, and each
-scalar takes one or two."""
+"""Maximum number of scalars and dynamic sizes of a dispatch. An export has up to 64 constants of 32 bits, of which each
+scalar or size takes one or two: at most 56."""
 MOST_BINDINGS = 64
 """Maximum number of bindings of an export: a bit mask of 64 bits states which of them it writes."""
 MOST_TENSORS = 16

@@ -96,13 +96,17 @@ class Sizes:
                         self._replace_dim(inner, op)
 
     def _replace_dim(self, op: Operation, before: Operation) -> None:
-        """Replace a `tensor.dim` by the representative of its size, as a value that is defined before `before`."""
+        """Replace a `tensor.dim` by the representative of its size, as a value that is defined before `before`.
+
+        A `tensor.dim` that is itself the representative stays where it is `before`, and other uses of the size in the
+        block take its result. Inside the body of `before`, it is replaced by one before the body.
+        """
         term = self.resolve(term_of(op.results[0]))
         if term is op.results[0]:
             return
         is_representative = isinstance(term, Dim) and term.tensor is op.operands[0]
         if is_representative and op is before and op.parent is not None:
-            self._computed.setdefault((op.parent, term), op.results[0])  # later uses of this size take op's result
+            self._computed.setdefault((op.parent, term), op.results[0])
         value = self.value(term, before)
         if value is not op.results[0]:
             op.results[0].replace_all_uses_with(value)

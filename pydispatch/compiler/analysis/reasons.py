@@ -43,6 +43,7 @@ DESTINATION = "the destination of {} must be in memory before the dispatch begin
 WRITTEN = (
     "{} writes into its destination, nothing follows it in its dispatch; what reads it would have to read its source"
 )
+"""Reason for an update, such as `tensor.insert_slice`, whose result an operation of the same group reads."""
 OVERWRITTEN = "{} overwrites a tensor in place; what else reads that tensor has to be in a dispatch before it"
 ORDERED = (
     "{} computes its elements in order, nothing follows it in its dispatch; what follows would have to be in its body"
@@ -82,6 +83,8 @@ WINDOWS = "windows read an element several times, and it is expensive to compute
 BROADCAST = (
     "a broadcast would compute expensive elements several times; its new dimensions would have to be the inner ones"
 )
+"""Reason for an operation with loops that an expensive operand does not depend on, unless these are the inner loops,
+outside of which each element is computed once."""
 
 # -- of contractions
 
@@ -93,6 +96,7 @@ OTHER_PLACES = (
     "{} does not compute its elements from those of the contraction's result in the same places; it would have to"
 )
 SECOND_RESULT = "{} is a result besides that of the contraction; nothing else would have to read it"
+"""{}: an operation that does not depend on the contraction, and that operations outside of the group read, too."""
 REDUCED_FOR_TILES = "a reduction that a contraction reads would be computed for each tile; it has to be stored"
 EXPENSIVE_FOR_TILES = (
     "elements that a contraction reads are computed for each tile, and these are expensive; they would have to be cheap"

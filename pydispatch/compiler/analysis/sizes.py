@@ -91,7 +91,10 @@ def _stated(value: SSAValue, axis: int) -> Stated | None:
 
 
 def _resolved(stated: Stated) -> Term | None:
-    """Return a stated size as a term; None for an element of a tensor of sizes whose value is not known."""
+    """Return the size that `_stated` has found as a term over the values in which it originates.
+
+    Return None for an element of a tensor of sizes whose value is not known.
+    """
     if isinstance(stated, SSAValue):
         return term_of(stated)
     if isinstance(stated, Sum | Product):

@@ -48,8 +48,9 @@ def is_contiguous(op: Operation, walked: int = 0) -> bool:
 def walked_axes(op: Operation) -> int | None:
     """Return how many outer dimensions an insertion is copied into index by index; None if it is not copied by runs.
 
-    It is 0 for one run of memory. Several runs, at most MOST_RUNS, are only copied into the previous value of a global:
-    a dispatch would write all of the global instead.
+    It is 0 if the slice is one run of memory. A slice of several runs, at most MOST_RUNS, is copied by runs only if the
+    destination is the value of a global. Other such insertions are dispatches, which for a global would write the whole
+    tensor.
     """
     if is_contiguous(op):
         return 0

@@ -131,7 +131,10 @@ def _is_read_only_by(argument: BlockArgument, slice_ops: Sequence[Operation], co
 def packed_elements(grouped: Grouped, source: SSAValue) -> list[Operation]:
     """Build the operations that compute the factor, in its packed type, from `source`.
 
-    The result of the last operation is the factor. source: the value that a dispatch passes for the argument.
+    They are copies of `grouped.ops`, with `source` for the argument, and a `linalg.generic` that computes each element
+    by the factor's scalar code and converts it. Its result is the factor.
+
+    source: the value that a dispatch passes for the argument.
     """
     contraction, arithmetic, factor = grouped.contraction, grouped.arithmetic, grouped.factor
     mapping: dict[SSAValue, SSAValue] = {grouped.argument: source}

@@ -306,8 +306,10 @@ def _stated_block(export: Export, kernel: CudaKernel) -> Threads:
 
 
 def _constants(variant: Variant, modules: Sequence[CudaModule]) -> list[str]:
-    """Return the names of the executable constants, each of which sets the variables of its name. Raises CompileError
-    if no PTX module has a variable of 4 or 8 bytes, in constant or global memory, for one.
+    """Return the names of the executable constants, each of which sets the variables of its name.
+
+    Each must be a variable of 4 or 8 bytes, in constant or global memory, of a PTX module. Raises CompileError
+    otherwise, unless there is a cubin.
     """
     if any(module.kind == "cubin" for module in modules):  # its variables are looked up when it is loaded
         return list(variant.constants)

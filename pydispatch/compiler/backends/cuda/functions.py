@@ -119,7 +119,7 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> LinkedKer
     )
 
     # Link the PTX with that of the objects.
-    module = resolve_fallbacks(kernels, lambda: provided)
+    module = resolve_fallbacks(kernels, lambda: provided)  # calls of a missing function are calls of its fallback
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
     linked = LinkedPtx(generated.ptx, providers={}, unresolved=(), target=arch)
     if inputs.libraries or any(is_declaration(function) for function in functions.values()):

@@ -37,7 +37,8 @@ from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.functions import CALLS
 
 INVOCATIONS = Invocations(warp=32, divides_in_words=True, unrolls=True)
-"""Description of the GPU for the distribution of work over the invocations (threads) of a workgroup (block)."""
+"""Properties of the GPU for the distribution of work over the invocations (threads) of a workgroup (block): warps of 32
+threads, 32-bit division is faster than 64-bit division, and small loops are unrolled."""
 TOGETHER = (*PARALLEL, *CALLS, AVAILABLE)
 """Operations that all invocations of a workgroup execute together, among them calls of external functions. A kernel
 with one of them has several invocations if it states no workgroup size; other kernels have one."""

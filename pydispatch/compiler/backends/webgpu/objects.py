@@ -99,10 +99,16 @@ def _user_module(file: ObjectFile) -> UserModule:
 def _with_adapted_bindings(
     index: int, source: UserModule, variant: Variant, entry_points: Sequence[tuple[int, str]]
 ) -> UserModule:
-    """Return module `index`, `source`, with its uniform block at the binding of the constants. Storage buffers that no
-    entry point writes, and a layout of its exports declares as ReadOnly, become `var<storage, read>`.
+    """Return a module of the user with the bindings that the runtime expects.
 
-    entry_points: (module index, name of the entry point) of each export.
+    Its uniform block moves to the binding of the constants. A storage buffer becomes `var<storage, read>` if no entry
+    point writes it and the layout of an export declares it as ReadOnly.
+
+    Args:
+        index: Index of the module among those of the variant.
+        source: The module.
+        variant: The variant, with the layouts of its exports.
+        entry_points: (module index, name of the entry point) of each export.
     """
     read_only_flags = {
         name: [binding.read_only for binding in export.layout.bindings]
