@@ -333,7 +333,7 @@ class Scheduler:
         """
         batch = self._decode
         sampled = np.zeros_like(batch.sampled)
-        counts = batch.counts.copy()  # those of all sequences, without failed ones
+        counts = batch.counts.copy()  # to restore after the calls: 1 for each sequence, 0 once its call has failed
         for sequence in list(self._decoding):
             row = sequence.row
             batch.counts[:] = 0

@@ -28,8 +28,8 @@ class TextStream:
         self._decode = decode
         self._stops = tuple(stops)
         self._tokens: list[int] = []
-        # Indices of tokens. The text of those before `_end` has been taken over; those from `_start` to `_end` are
-        # decoded again with new ones, because a token may decode differently beside others.
+        # Indices of tokens. The text of tokens before `_end` has been added to `_held` already. Tokens from `_start` to
+        # `_end` are decoded again with new ones, because a token may decode differently beside others.
         self._start = 0
         self._end = 0
         self._held = ""  # text that may be the beginning of a stop string

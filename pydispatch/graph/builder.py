@@ -330,7 +330,9 @@ class Builder(OperationWriter):
         return self.wrap(dtype, shape, value)
 
     def _cast_at_boundary(self, value: SSAValue, type: Attribute) -> SSAValue:
-        """Emit a cast of `value` to `type`: between a boundary type and the type with the same bits in the program."""
+        """Emit a cast of `value` to `type`: between the type of an argument or result, such as an unsigned integer, and
+        the type with the same bits inside the program, such as a signless one.
+        """
         return self.add(UnrealizedConversionCastOp.get([value], [type])).results[0]
 
     def _component_of_pairs(self, value: SSAValue, dtype: DType, shape: Shape, component: int) -> SSAValue:

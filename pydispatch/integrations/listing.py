@@ -35,7 +35,8 @@ class Listing:
         source: Number of a source line → its text, for the lines of the kernel and of the functions that its code
             comes from.
         code: Form of code, such as "assembler" → number of a source line → lines of code that it became.
-        notes: Number of a source line → whether invocations are lanes of vectors from there on, or why not.
+        notes: Number of a source line → note of the vectorizer: whether the code from this line on is vectorized, with
+            one invocation for each lane, or why not.
     """
 
     def __init__(self, source: Mapping[int, str], code: Mapping[str, Lines], notes: Mapping[int, str]) -> None:

@@ -89,8 +89,11 @@ class TensorView(TensorMemory):
 
     @property
     def whole(self) -> TensorMemory:
-        """Return the memory that owns the base's elements; this view itself if PyTorch may have made a copy of them."""
-        return self if self._put is None else self._base.whole
+        """Return the memory that owns the elements of the view: that of its base, through all views.
+
+        It is this object itself if PyTorch, depending on the strides, may have made a copy instead of a view.
+        """
+        return self if self._put is None else self._base.whole  # without `put` the view may be a copy
 
     @property
     def tensor(self) -> Tensor:

@@ -17,7 +17,7 @@ from pydispatch.graph.values import Tensor
 from pydispatch.operations import control
 
 _PASSED_ON = ("stablehlo.convert", "stablehlo.reshape")
-"""Operations whose result is their operand if both have the same type."""
+"""Operations that copy their operand if it has the type of their result: the search for loop counters follows it."""
 
 
 def _if(tracer: StablehloTracer, op: Operation, condition: Tensor) -> Results:
@@ -100,7 +100,7 @@ def _counted(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor])
 
 
 def _number(value: Size, like: Tensor) -> Tensor:
-    """Return a size as a scalar constant of the type of another tensor. A symbolic size is its only element."""
+    """Return a size as a scalar constant of the type of another tensor; its element may be a symbolic size."""
     known: Any = np.empty((), dtype=object)
     known[()] = value
     return Tensor(like.dtype, (), known=known if isinstance(value, Expr) else known.astype(like.dtype.numpy))

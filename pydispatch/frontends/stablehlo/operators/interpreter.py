@@ -67,7 +67,7 @@ def probes_of_loop(loop: Operation) -> list[Operation]:
 
 
 def _checks_after_loop(loop: Operation) -> list[Operation]:
-    """Return the checks of probes in the block that contains a loop, whose probes recorded what they read."""
+    """Return the checks of probed values in the block that contains `loop`, where checks of the loop's probes are."""
     block = loop.parent_block()
     return [] if block is None else [other for other in block.ops if other.name == "check.expect_serialized_eq"]
 

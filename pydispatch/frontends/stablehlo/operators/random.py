@@ -31,8 +31,8 @@ def _bits(tracer: StablehloTracer, op: Operation, state: Tensor) -> Results:
 
 
 def _rng(tracer: StablehloTracer, op: Operation, low: Tensor, high: Tensor, sizes: Tensor) -> Tensor:
-    """Return random numbers in a range or of a normal distribution. The operation has no state, so that of the program
-    is used.
+    """Return random numbers in a range or of a normal distribution. The operation has no operand for a generator state,
+    so the random state of the program is used.
 
     low, high: the range, without `high`; or mean and standard deviation. sizes: vector of the sizes of the result, read
     only if its type has dynamic sizes.

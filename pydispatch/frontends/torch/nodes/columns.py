@@ -15,7 +15,8 @@ from pydispatch.operations.columns import image_of_columns
 from pydispatch.operations.convolutions import Window
 
 Ints = Sequence[int]
-_MAX_WINDOW_ELEMENTS = 1024  # the filters are a constant of the square of this number of elements
+_MAX_WINDOW_ELEMENTS = 1024
+"""Maximum number of elements of a window. The filters are a constant: with n elements of a window, n * n numbers."""
 
 
 def _selection_filters(builder: Builder, x: Tensor, kernel: Ints) -> Tensor:

@@ -32,7 +32,7 @@ def convolution_backward(
     gradients: list[Tensor | None] = [None, None, None]
     if needs_input and transposed:
         gradient = convolutions.convolution(builder, grad_output, weight, window, groups=groups, dtype=inner)
-        # Output padding may be enough for another window, for which the input has no element.
+        # Output padding may add room for a further window in grad_output, whose result belongs to no input element.
         gradients[0] = slicing.slice_(builder, gradient, [0] * gradient.rank, input.shape)
     elif needs_input:
         unread = _unread_tail(input, weight, grad_output, window)

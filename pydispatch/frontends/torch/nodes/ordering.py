@@ -95,7 +95,10 @@ def _cumulative_extreme(name: str, builder: Builder, self: Tensor, dim: int) -> 
     extremes = scans.cumulative(builder, name, x, axis)
 
     def position(value: Element, best: Element) -> Element:
-        """Return the index of an element that equals `best`, the extreme up to and with it; 0 for others."""
+        """Return the index of `value` along the axis if it equals `best`, the cumulative extreme there; else 0.
+
+        The cumulative maximum of these indices is the index of the extreme's last occurrence so far.
+        """
         is_extreme = value.is_equal(best)
         if value.dtype.is_float:  # a NaN is the extreme from there on, and differs from itself
             is_extreme = is_extreme | value.unary("is_nan")

@@ -170,9 +170,7 @@ def unbind(builder: Builder, self: Tensor, dim: int = 0) -> list[Tensor]:
 
 
 def _write_unbind(builder: Builder, whole: Tensor, written: Tensor, output_index: int, dim: int = 0) -> Tensor:
-    """Return `whole` with slice `output_index` along an axis, one of those that unbind returned, replaced by
-    `written`.
-    """
+    """Return `whole` after a write to result `output_index` of unbind, a view: that slice is replaced by `written`."""
     return select_scatter(builder, whole, written, dim, output_index)
 
 

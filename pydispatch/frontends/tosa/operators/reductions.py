@@ -43,7 +43,7 @@ def _extreme(name: str, tracer: TosaTracer, op: Operation, *inputs: Tensor) -> R
 
 
 def _start(name: str, dtype: DType) -> float:
-    """Return the initial value of a "max" or "min": the least or largest number of the type."""
+    """Return the initial value of a reduction "max" or "min": the least or largest number of the type."""
     return reductions.least(dtype) if name == "max" else reductions.largest(dtype)
 
 

@@ -144,9 +144,9 @@ def _blend(
 ) -> Element:  # fmt: skip
     """Return the bilinear sum of four neighbours: v00 (upper left), v01 (upper right), v10 and v11 (below them).
 
-    dtype: type of the result. height, width: scales of the axes, the parts between two neighbours. dy, dx: distances
-    from v00 in these parts. Floats are divided by both scales; as TOSA defines, integers are not, so their sum is
-    height * width times the interpolated number.
+    dtype: type of the result. height, width: numbers of equal parts into which the distance of two neighbours is
+    divided. dy, dx: distances from v00, counted in these parts. Floats are divided by height and width; as TOSA
+    defines, integers are not, so their sum is height * width times the interpolated number.
     """
     dy, dx = dy.to(dtype), dx.to(dtype)
     if dtype.is_float:
