@@ -100,7 +100,10 @@ _UNORDERED = OpInfo(Effects.UNORDERED)  # may be moved, but not repeated, such a
 
 
 def _combining(identity: Identity, grouping: Grouping = Grouping.EXACT) -> OpInfo:
-    """Return the properties of a commutative, associative operation on scalars, such as a sum."""
+    """Return the properties of a commutative, associative operation on scalars, such as a sum.
+
+    `grouping` is ROUNDED if another order of the operands is rounded differently, as in a sum of floats.
+    """
     return replace(_SCALAR, commutative=True, grouping=grouping, identity=identity)
 
 

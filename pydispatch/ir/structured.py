@@ -129,7 +129,7 @@ def as_structured(op: Operation) -> Structured | None:
     if op.name != GENERIC:  # the name of an operation determines its structure, so that it is not cached
         return _named(op) if isinstance(op, StructuredOp) else None
     table: dict[Operation, tuple[object, Structured]] | None = getattr(_CACHE, "table", None)
-    if table is None:
+    if table is None:  # outside of the blocks `with cached_structures():`
         return _generic(op)
     state = _state(op)
     cached_state, structure = table.get(op, (None, None))

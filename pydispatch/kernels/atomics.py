@@ -30,7 +30,8 @@ KINDS = {
     "min": Kinds("minimumf", "mins", "minu"), "exchange": Kinds("assign", "assign", "assign"),
     "and": Kinds("", "andi", "andi"), "or": Kinds("", "ori", "ori"), "xor": Kinds("", "xori", "xori"),
 }  # fmt: skip
-"""Kinds of memref.atomic_rmw by the end of the function's name: "add" is for `atomic_add`."""
+"""Kinds of memref.atomic_rmw, for floats, signed and unsigned integers, by the end of the function's name: "add" is for
+`atomic_add`. "" stands for a function that floats lack."""
 
 
 def _element(context: CallContext, node: ast.Call, arguments: list[Entity]) -> tuple[MemoryRef, str]:

@@ -63,7 +63,8 @@ PROLOGUE = (
     "%batch_count = stream.dispatch.workgroup.count[1] : index",
     f"%batch_index = arith.remui %batch_axis, {SIZE} : index",
 )
-"""Lines at the beginning of a kernel over a batch: they define the index of its element, `%batch_index`."""
+"""Lines at the beginning of a kernel over a batch: they define the index of its element, `%batch_index`. Axis 1 of the
+grid has the size of the batch times the kernel's own workgroups along it; the element of the batch varies fastest."""
 
 _GRID = {
     "stream.dispatch.workgroup.id[1] : index": f"arith.divui %batch_axis, {SIZE} : index",

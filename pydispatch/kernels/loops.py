@@ -59,7 +59,8 @@ class Loops(Statements):
     def _for_statement(self, node: ast.For) -> None:
         """Emit scf.for with the reassigned variables as iter_args.
 
-        A loop with `break`, `return` or a negative step becomes scf.while.
+        A loop with `break`, `return` or a negative step becomes scf.while. A loop over `pydispatch.range` may state its
+        `stages`, the number of iterations whose tiles are in workgroup memory at a time: an attribute of the scf.for.
         """
         if node.orelse:
             raise self.error(node.orelse[0], "'else' of a loop is not a part of kernels", "use a variable")

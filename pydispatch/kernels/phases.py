@@ -204,6 +204,7 @@ class Phases(LoopBounds):
                     self._spill(origin, name, slot)
 
         self._parallel(body, bound)
+        # `is_statement`: the assignment is one of `nodes`, rather than nested in one.
         for name, value, is_statement in assignments(nodes):
             if name in self.variables.uniform and is_statement and value is not None:
                 self.bind(ast.copy_location(ast.Name(name, ast.Store()), value), self.evaluate(value), value)

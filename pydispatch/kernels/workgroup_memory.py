@@ -31,7 +31,10 @@ class WorkgroupMemory(Loops):
     memory_remedy = "make shared memory or the workgroup smaller, or keep fewer variables across barriers"
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
-        """Begin outside of a phase of the function `source`. workgroup: invocations along each axis."""
+        """Begin outside of a phase of the function `source`, without lines before its first phase (`prologue`).
+
+        workgroup: invocations along each axis.
+        """
         super().__init__(source)
         self.workgroup = tuple(workgroup)
         self.prologue: list[str] = []

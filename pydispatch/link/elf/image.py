@@ -54,7 +54,7 @@ class OutputSection:
 
     @property
     def stored(self) -> int:
-        """Return the size in the file, in bytes: 0 for .bss."""
+        """Size in the file, in bytes: 0 for .bss."""
         return 0 if self.kind == reader.SHT_NOBITS else self.size
 
 

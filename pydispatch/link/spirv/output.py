@@ -239,7 +239,8 @@ class SpirvOutput:
     def view(self, variable: int, block: int) -> int:
         """Return the id of a variable with the library's block type and the binding of the kernel's variable.
 
-        This is the kernel's variable if the types agree, else an added variable that aliases it.
+        This is the kernel's variable if the block types differ at most in decorations for access, such as NonWritable.
+        Else it is an added variable that aliases the kernel's.
 
         Args:
             variable: Id of the kernel's buffer variable.

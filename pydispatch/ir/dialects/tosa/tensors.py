@@ -56,7 +56,8 @@ ELEMENTWISE: list[type[Operation]] = [
         output_zp=NUMBER,
     ),
 ]  # fmt: skip
-"""Operations whose result has the shape of the operands, but for broadcasting."""
+"""Operations whose result has the shape of the operands, but for broadcasting. Arguments of `operation`: the name, the
+number of operands or (least, greatest), and the constraint of each property."""
 
 _POOL: dict[str, Any] = {"kernel": NUMBERS, "stride": NUMBERS, "pad": NUMBERS}
 """Constraints of the properties of a pooling by a window."""

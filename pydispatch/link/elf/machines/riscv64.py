@@ -77,7 +77,8 @@ def _symbol_difference_rules() -> dict[int, Rule]:
 
 
 _BRANCH = (BitField(11, 1, 7), BitField(1, 4, 8), BitField(5, 6, 25), BitField(12, 1, 31))
-"""Fields of the distance of a conditional branch (B-type)."""
+"""Fields of the distance of a conditional branch (B-type): (lowest bit in the distance, width, lowest bit in the
+instruction)."""
 _JAL = (BitField(12, 8, 12), BitField(11, 1, 20), BitField(1, 10, 21), BitField(20, 1, 31))
 """Fields of the distance of a jump (J-type)."""
 _RVC_BRANCH = (BitField(5, 1, 2), BitField(1, 2, 3), BitField(6, 2, 5), BitField(3, 2, 10), BitField(8, 1, 12))
