@@ -58,12 +58,16 @@ def _cast(op: Operation, build: Build) -> None:
 
 
 def _constant_of(value: SSAValue, target: TensorType[Any]) -> DenseIntOrFPElementsAttr[Any] | None:
-    """Return the bytes of a constant tensor as a constant of the type `target`; None for other values."""
+    """Return the bytes of a constant tensor as a constant of the type `target`; None for other values.
+
+    Return None also for a `target` with signed, unsigned or complex elements, which only callers see.
+    """
     constant = value.op.properties.get("value") if isinstance(value, OpResult) else None
     if not isinstance(constant, DenseIntOrFPElementsAttr) or target != computed_type(target):
         return None
     data, element_type = constant.data.data, constant.type.element_type
-    if isinstance(element_type, ComplexType):  # the parts of equal elements differ
+    # A splat stores its element once. As pairs of numbers, equal complex elements are no splat: they are written out.
+    if isinstance(element_type, ComplexType):
         element = data[: element_bytes(element_type)]
         data = element * prod(constant.type.get_shape()) if is_splat(constant) else data
     return DenseIntOrFPElementsAttr(target, BytesAttr(data))

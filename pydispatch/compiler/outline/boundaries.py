@@ -103,7 +103,8 @@ def _sources(value: SSAValue, jumps: Jumps) -> Iterable[tuple[SSAValue, Operatio
 def _yielded(op: Operation, from_end: int) -> Iterable[tuple[SSAValue, Operation]]:
     """Return the values that the blocks of a loop or branch `op` yield at position `from_end`, each with `op`.
 
-    Positions are counted from the end: 1 is the last. Blocks that yield fewer values are left out.
+    Positions are counted from the end, 1 for the last: a carried value has the same one in all lists of a loop, after
+    others such as the bounds among its operands. Blocks that yield fewer values are left out.
     """
     ends = [block.last_op for region in op.regions for block in region.blocks]
     return ((v, op) for end in ends if end is not None for v in end.operands[-from_end:][:1])

@@ -174,7 +174,8 @@ class Bounds:
         if not isinstance(stride, int):
             return self._most_of_computed_stride(offset, stride, elements_from_start)
         forwards = self._steps(elements_from_start, abs(stride))
-        if stride > 0 or offset is None:  # a clamped offset leaves as many elements in either direction
+        # A computed offset is clamped so that the slice fits: in either direction, it may use the whole axis.
+        if stride > 0 or offset is None:
             return forwards
         return self._minimum(start // -stride + 1, self._elements_down_from(start, elements_from_start))
 

@@ -69,7 +69,10 @@ _SAMPLED_BYTES = 4096
 
 
 class _SampledConstant:
-    """Constant that is hashed by a sample of its bytes: most large constants of a program differ in a few of them."""
+    """Large constant that is hashed by about `SAMPLES` of its bytes, in which most constants of a program differ.
+
+    Constants with equal samples are compared in full.
+    """
 
     def __init__(self, value: DenseIntOrFPElementsAttr[Any]) -> None:
         """Wrap the attribute of a dense constant."""

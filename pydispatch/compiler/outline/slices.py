@@ -115,7 +115,8 @@ class KernelBody(ABC):
             self.source = op
             if op.name in LOADS:
                 binding = op.operands[0]
-                # Writes by microkernels that the program performs later, when it stores their results.
+                # A microkernel writes its result where a later store of the program puts it, and counts as a write.
+                # In the program, the memory changes only at that store, after this load: such writes do not count.
                 early = sum(store.operands[1] is binding for store in self._early_stores)
                 self._writes_before_load[op.results[0]] = self._writes.get(binding, 0) - early
             elif op.name in LAZY:

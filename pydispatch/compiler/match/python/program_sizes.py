@@ -17,10 +17,10 @@ from pydispatch.ir.structured import as_structured
 class ProgramSizes:
     """Analysis of the sizes in a pattern that is a program: which axes of its tensors have equal sizes.
 
-    Axes are joined to one class where an operation makes their sizes equal.
-
-    An axis is (number of a tensor, dimension). Arguments have the lowest numbers, then come results whose sizes the
-    matcher compares, then those of loop nests and splats, whose sizes it does not compare.
+    Axes are joined to one class where an operation makes their sizes equal. An axis is (number of a tensor, dimension).
+    The matcher compares the sizes of arguments and of some results with the program, but not those of the results of
+    loop nests and splats. These have the highest numbers, so that the least axis of a class is a compared one if there
+    is one.
 
     Attributes:
         same: The classes of axes of equal sizes.
@@ -31,8 +31,7 @@ class ProgramSizes:
         self.same = same
         self._arguments = {argument: index for index, argument in enumerate(block.args)}
         self._loop_nests = [(op, loops) for op in block.ops if (loops := _loops_of(op)) is not None]
-        # The numbers are in the order: arguments, other results (both are compared), results of loop nests. The least
-        # axis represents its class, so it is one that the matcher compares if the class has such an axis.
+        # The numbers are in the order: arguments, other results, results of loop nests.
         computed = dict.fromkeys(result for op, _ in self._loop_nests for result in op.results)
         other = [result for op in block.ops for result in op.results if result not in computed]
         self._compared_count = len(block.args) + len(other)
@@ -46,7 +45,8 @@ class ProgramSizes:
                         same.join(axis_of_loop.setdefault(expr.position, axis), axis)
 
     def repeated(self) -> Iterator[tuple[OpResult, int, Axis | None]]:
-        """Yield the dynamic axes along which elements are repeated and whose size the operations do not imply.
+        """Yield the dynamic axes along which a broadcast repeats elements and whose size equals that of no axis that
+        the matcher compares.
 
         An example is axis 0 of `np.broadcast_to(x, (y.shape[0], x.shape[0])).sum(axis=0)`. Each item is the tensor,
         the dimension, and the axis of an argument that has this size, or None for a size that the pattern computes.

@@ -55,12 +55,13 @@ class CParameter:
     text: str
 
     def takes(self, dtype: str, is_pointer: bool) -> bool:
-        """Return whether a number of this dtype, or a pointer to such elements, may be passed. Parameters of unknown
-        type accept all.
+        """Return whether a number of this dtype, or a pointer to such elements, may be passed.
+
+        A parameter of unknown type accepts all, a pointer to integers all elements of their width.
         """
         if is_pointer != self.is_pointer:
             is_known = self.type in _FLOATS or self.type in _BITS
-            return not is_known and not self.is_pointer  # an unknown type may be a typedef of a pointer
+            return not is_known and not self.is_pointer  # a pointer is passed: the type may be a typedef of one
         if self.type in _FLOATS:
             has_unknown_size = dtype not in _DTYPE_BITS  # a dtype without a C type to compare with
             return has_unknown_size or dtype == _FLOATS[self.type]
@@ -68,7 +69,7 @@ class CParameter:
         if bits is None or dtype_bits is None:
             return True
         is_integer = dtype == "index" or dtype.startswith("i")
-        return bits == dtype_bits and (is_pointer or is_integer)  # pointers may be to other elements of the width
+        return bits == dtype_bits and (is_pointer or is_integer)
 
 
 def parameters_of(file: str, data: bytes, symbol: str) -> list[CParameter] | None:

@@ -272,7 +272,10 @@ def _with_known_sizes(name: str, kernel: WholeKernel, signature: MatchSignature)
 
 
 def _workgroup_counts(kernel: WholeKernel) -> list[str]:
-    """Return the operations that define %g0, %g1 and %g2, the workgroups along x, y and z, from sizes %w_n."""
+    """Return the operations that define %g0, %g1 and %g2, the numbers of workgroups along x, y and z.
+
+    A number is constant, or the size `n` of the match (%w_n) divided by a number and rounded up.
+    """
     lines = []
     for i in range(3):
         extent = kernel.workgroups[i] if i < len(kernel.workgroups) else 1

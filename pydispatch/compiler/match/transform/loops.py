@@ -291,7 +291,7 @@ def _split(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _count(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `num_associations`."""
+    """Execute `num_associations`: yield the number of items of a handle."""
     env[op.results[0]] = [IntegerAttr(len(env[op.operands[0]]), 64)]
 
 

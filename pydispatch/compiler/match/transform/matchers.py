@@ -110,7 +110,7 @@ def _dag(run: Interpreter, op: Any, env: Env) -> None:
     if len(op.results) != 2:
         run.fail(op, f"'{op.name}' gives inputs and outputs: 2 results, not {len(op.results)}")
     inputs = []
-    for argument, value in zip(pattern.inputs, match.inputs, strict=True):
+    for argument, value in zip(pattern.inputs, match.inputs, strict=True):  # None: a tensor that the program lacks
         inputs.append(value if value is not None else Absent(argument.type, root))
     env[op.results[0]] = inputs
     env[op.results[1]] = list(match.outputs)

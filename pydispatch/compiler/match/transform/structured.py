@@ -97,7 +97,7 @@ def _operand_handler(
     """
 
     def handler(run: Interpreter, op: Any, env: Env) -> None:
-        """Bind the results to the operands or maps at the positions that the operation states."""
+        """Bind the results, by their types, to the operands at the stated positions, their maps or their producers."""
         root, structure = _structured_root(run, op, env)
         values = values_of(structure)
         picked = op.positions(len(values))

@@ -88,7 +88,10 @@ class Decomposition:
         ]  # fmt: skip
 
     def empty(self, dims: Dims, element: Attribute | None = None) -> SSAValue:
-        """Emit a tensor with these dimensions and undefined elements. element: its type; None for scores and sums."""
+        """Emit a tensor with these dimensions and undefined elements.
+
+        element: their type; None for `accumulator_type`, that of scores and sums.
+        """
         return self.build.empty(self.type(dims, element or self.accumulator_type), self.sizes(dims))
 
     def structure(self, loops: Dims, *, operands: Sequence[Dims], reduced: Dims = ()) -> Structure:
@@ -140,7 +143,10 @@ class Decomposition:
         scale = self.scale()
 
         def element(body: BodyBuilder, score: SSAValue, *others: SSAValue) -> list[SSAValue]:
-            """Return factor * (body(scale * score) + mask). others: the element of the mask, if there is a mask."""
+            """Emit factor * (body(scale * score) + mask) for one score, with the `factor` of `scores()`.
+
+            others: the element of the mask, if there is a mask.
+            """
             score = self._modified(body, body.add(arith.MulfOp(score, scale)))
             if op.mask is not None:
                 score = self._masked(body, score, others[0])

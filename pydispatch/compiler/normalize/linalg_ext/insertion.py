@@ -95,7 +95,12 @@ class _Selection:
     ) -> list[SSAValue]:
         """Emit the insertion of an element if a slot is free, or if the element precedes the last slot.
 
-        position: index of the element in its segment, so many slots are in use.
+        Args:
+            code: Receives the code.
+            position: Index of the element in its segment. This many elements were inserted before: slots from this
+                index on are free.
+            element: One value of each tensor.
+            slots: The values of the first slot, then those of the others.
         """
         has_free_slot = code.less(position, code.index(self.count))
         last_slot = slots[-len(self.tensors) :]

@@ -50,7 +50,7 @@ def sorted_rows(
         return merged
 
     def again(inner: Build, pass_index: SSAValue, runs: list[SSAValue]) -> list[SSAValue]:
-        """Emit the pass with index `pass_index` + 1."""
+        """Emit the pass with index `pass_index` + 1; pass 0 is emitted before the loop, to form its first operands."""
         following = inner.add(arith.AddiOp(pass_index, inner.index(1))).result
         return _merged(inner, runs, size, block, following, before)
 
@@ -101,6 +101,7 @@ def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, cou
 def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: int, before: Before) -> list[SSAValue]:
     """Replace each pair of sorted runs of `length` elements by a run of the pair's first `length` elements.
 
+    No more elements of the pair can be among the first `length` elements of the row, which `first_of_rows` selects.
     Return the new number of elements of a row, and the tensors. A `pyd.recurrence` computes them with the shape (rows,
     pairs, length), whose last two dimensions are then joined.
 
