@@ -37,7 +37,7 @@ class Module:
             CompileError: The library has no such function.
         """
         if name not in self.functions:
-            if name not in library_functions():  # only functions of f64 are not written
+            if name not in library_functions():  # the only functions that the library lacks are on f64
                 raise CompileError(f"f64 cannot be computed with on this target ({name})", note="compute in f32")
             text, called = library_functions()[name]
             for other in called:

@@ -26,6 +26,7 @@ using varying virtual volatile wgsl where with writeonly yield
 RESERVED = frozenset(_RESERVED.split())
 """Keywords, and words that the specification reserves for later versions of WGSL."""
 
+# The built-in functions and types of WGSL that generated code uses: a declaration must not have the name of one.
 _BUILT_IN = """
 abs all any array atomic atomicAdd atomicAnd atomicExchange atomicLoad atomicMax atomicMin atomicOr atomicStore
 atomicXor bitcast bool ceil clamp countLeadingZeros countOneBits countTrailingZeros extractBits f16 f32 floor fma i32

@@ -341,9 +341,10 @@ class _BodyAt:
         return generic.inputs[argument.index], tuple(positions)
 
     def _stored(self, value: SSAValue) -> SSAValue | None:
-        """Insert an elementwise generic before this one that computes `value` of its body, and return its result.
+        """Store an integer that the body computes, and that is not recognized, as a tensor that products can read.
 
-        Return None for the body of a reduction, and for values that the body does not compute.
+        Insert an elementwise generic that computes `value` alone before the generic of this body, and return its
+        result. Return None for the body of a reduction, and for values that the body does not compute.
         """
         generic = self.generic
         if not generic.is_parallel or not isinstance(value, OpResult):

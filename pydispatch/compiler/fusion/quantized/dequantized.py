@@ -72,8 +72,8 @@ class Dequantized:
     Attributes:
         stored: The stored integers.
         index: Map from an index of the dequantized tensor to the index in `stored`.
-        signed: Whether the integers are widened to i32 as signed integers; None if they are not widened yet. They are
-            signed integers unless it is False.
+        signed: Whether the integers are widened to i32 as signed integers; None if they are not widened yet, which
+            counts as signed.
         zero: Zero point, an i32 expression; None for 0.
         scales: Scales, f32 expressions.
     """

@@ -280,6 +280,8 @@ def _pads_with(pad: tensor.PadOp, value: float) -> bool:
 def _every_window_meets_image(generic: Structured, axis: int, expr: AffineExpr, pad: tensor.PadOp) -> bool:
     """Return whether each window along an axis has an element of the tensor that is padded.
 
+    The maximum of a window of padding alone is -infinity, which no stored integer stands for.
+
     Return False if a size is dynamic, or if the index depends on several loops of the result or of the window.
 
     Args:

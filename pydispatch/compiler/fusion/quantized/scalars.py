@@ -9,8 +9,8 @@ MOST_TERMS = 64
 terms takes longer than one that reads a stored sum."""
 
 EXACT_WIDTH = 16
-"""Maximum width of an integer that becomes a term of an affine function at once. f32 represents its differences from
-other such integers exactly; wider integers are added and subtracted as i32."""
+"""Maximum width in bits of an integer that is a term of an affine function as it is, in f32. Differences of two such
+integers are exact in f32; sums of wider integers are computed as i32."""
 
 
 class Unrecognized(Exception):

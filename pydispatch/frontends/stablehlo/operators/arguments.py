@@ -33,7 +33,7 @@ def argument_of(
     size = values.shape[axes[0]]
     if name is None or values.dtype.kind is Kind.COMPLEX or not isinstance(size, int) or size < 1:
         return None
-    # A maximum begins with the least number and index 0; another initial value could be a result of its own.
+    # A maximum begins with the least number and index 0. Another initial value might itself be the result.
     worst = {"max": reductions.least, "min": reductions.largest}[name](values.dtype)
     if _number(start) != worst or _number(index) != 0:
         return None

@@ -107,9 +107,9 @@ def _number(value: Size, like: Tensor) -> Tensor:
 
 
 def _condition(region: Region) -> tuple[int, SSAValue] | None:
-    """Return the index of the counter and the bound if a region computes `counter < bound`; else None.
+    """Return (index, bound) if a region computes `counter < bound`, with its argument number `index` as the counter.
 
-    The index is the number of the loop variable, which is the region's argument with the same number.
+    Return None for other regions. Loop variables have the numbers of the region's arguments.
     """
     block = region.blocks.first
     terminator = block.last_op if block is not None else None

@@ -199,8 +199,8 @@ Method = Interpolation | Antialiased
 # -- operators
 
 SCALE_IGNORING_COUNTS = (1, 2)
-"""Repetition counts for which some of PyTorch's kernels ignore the caller's scale: the forward kernel of 2-D images,
-and all gradient kernels."""
+"""Numbers by which nearest-neighbour resizing multiplies the size of an axis, by repeating each element, for which some
+of PyTorch's kernels ignore the caller's scale: the forward kernel of 2-D images, and all gradient kernels."""
 
 
 def repetitions(n: Size, out: Size, scale: float | None, how: Method, ignoring_scale: Collection[int]) -> int | None:

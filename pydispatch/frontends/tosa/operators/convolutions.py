@@ -135,7 +135,8 @@ def _transpose_conv(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Resul
     image, kernel = _operands(tracer, op, inputs, spatial=2)
     out_pad = tracer.integers(op, "out_pad", count=4)
     strides = tracer.integers(op, "stride", count=2, least=1)
-    # Each element of the image reaches this many results before and after it, so the image is padded by as many zeros.
+    # Each element of the image contributes to this many results before and after its own position, so the image is
+    # padded by as many zeros on each side.
     reach = [n - 1 for n in kernel.shape[1:3]]
     padding_before, padding_after = _pairs(out_pad)
     low = [n + r for n, r in zip(padding_before, reach, strict=True)]

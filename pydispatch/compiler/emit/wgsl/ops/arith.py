@@ -27,7 +27,7 @@ class _Integers(WgslRegisters, Integers[FunctionEmitter, Name]):
     def extreme(self, emitter: FunctionEmitter, extreme: Extreme, width: int, lhs: Name, rhs: Name) -> Name:
         """Emit a minimum or maximum of registers of `width` bits.
 
-        Registers of 32 bits are i32, which an unsigned one converts to u32 and back.
+        Registers of 32 bits are i32; for an unsigned extreme, they are converted to u32, and the result back to i32.
         """
         if width == 32:
             name = "max" if extreme.is_larger else "min"
