@@ -51,8 +51,8 @@ def make_differentiable(torch: Any, name: str, library: Any, backward: Backward)
         if not needs_gradient:
             with torch._C._AutoDispatchBelowAutograd():
                 return op(*args)
-        # Only the current level of functional transforms records this call; outer ones, as in torch.func.grad of
-        # torch.func.grad, record the call in `forward`.
+        # Only the current level of functional transforms records this call. Outer levels, as in torch.func.grad of
+        # torch.func.grad, record the call of `op` in autograd_function.forward.
         with single_level():
             return autograd_function.apply(*args)
 

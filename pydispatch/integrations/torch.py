@@ -133,6 +133,7 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
         artifact = compile_tuned(module, kernels=kernels, **settings)
         return make_boxed_func(_Runner(torch, runs_on.load(artifact)["main"], traced))
 
+    # PyTorch decomposes an operator, unless the frontend converts it as it is.
     table = {op: f for op, f in core_aten_decompositions().items() if not _has_conversion(op)}
     compile_graph = aot_autograd(
         fw_compiler=compiled, inference_compiler=compiled, bw_compiler=compiled, decompositions=table

@@ -55,15 +55,17 @@ class TunedKernel(Kernel):
         self._chosen: dict[tuple[Any, ...], Kernel] = {}  # (device, values that decide) → the fastest configuration
 
     def __call__(self, *args: Any) -> None:
-        """Call the kernel with the fastest configuration; arguments and errors are those of the kernel."""
+        """Call the kernel with the fastest configuration; arguments and errors are those of the kernel.
+
+        In a traced program, whose arrays have no data to measure with, call it with the first configuration.
+        """
         (self.kernels[0] if are_traced(args) else self.best(*args))(*args)
 
     def best(self, *args: Any, measures: bool = True) -> Kernel:
         """Return the kernel with the fastest configuration for such arguments, which are not modified.
 
         The configuration depends on the device and on the values of the kernel's key: an argument, or the size of one.
-        If the database does not have it, configurations are measured with `measures`; without, the first one is
-        returned.
+        If the database does not have it, all configurations are measured if `measures`, else the first is returned.
         """
         self.kernels[0].check_count(args)
         values = tuple(

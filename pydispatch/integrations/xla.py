@@ -197,7 +197,7 @@ class JaxFunction:
         return dtype
 
     def _shapes(self, argument_shapes: Sequence[tuple[Any, ...] | None]) -> list[tuple[Any, ...]]:
-        """Return the shapes of the results for those of the arguments, in which None stands for a number.
+        """Return the shapes of the results for those of the arguments; an argument that is a plain number has None.
 
         Raise InvalidArgumentError if a size is decided by the call only.
         """

@@ -98,7 +98,8 @@ class _Combined:
         """
         symbols = symbols_of(program)
         own_names = {name for name, _ in symbols}
-        # Names of the globals that an operation stores to: an initializer, if they are not mutable.
+        # Names of the globals that an operation stores to: an initializer, if they are not mutable. They are no
+        # constants, so that equal initial values do not make them equal.
         stored = {op.global_.root_reference.data for op in walk(program) if isinstance(op, GlobalStoreOp)}
         new_names: dict[str, str] = {}
         for name, op in symbols:

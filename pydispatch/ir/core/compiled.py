@@ -106,6 +106,7 @@ def _read_group(group: OptionalGroupDirective, word: str) -> Read:
 
     If the text has the token, the rest of the group follows; else the alternative after `:`, if the format has one.
     """
+    # Besides the directives that are read, the operands and attributes of the other alternative are set to absent.
     present = [reader(directive) for directive in group.then_elements] + _absence_recorders(group.else_elements)
     left_out = _absence_recorders(group.then_elements) + [reader(directive) for directive in group.else_elements]
 

@@ -34,7 +34,7 @@ _COMPARED_BYTES = 1 << 16
 """Bytes of a constant that are compared at a time."""
 
 _LEAST_NUMPY_CHARACTERS = 1024
-"""Characters from which a list is worth the start of NumPy."""
+"""Minimum characters of a list that is parsed by NumPy; shorter ones are parsed by xDSL, without importing NumPy."""
 
 _LONGEST_LIST = 100
 """Elements that are printed one by one; more are printed as a blob."""

@@ -49,8 +49,9 @@ _SPACE = re.compile(_SKIP, re.ASCII)
 """White space and comments before a token."""
 _STRING = re.compile(r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*"')
 r"""String literal in double quotes with the escapes that MLIR knows, `"a\n\22"`."""
-# What follows the name of a builtin type: brackets nested once, with nothing in them that could mean
-# something else elsewhere in the text (aliases) or hide a bracket (arrows, strings, comments).
+# Parameters of a builtin type, such as `<4xf32>`, if equal texts denote the same type, which is then parsed once.
+# Brackets may be nested once. Aliases, which may mean another type elsewhere in the text, do not match, nor do arrows,
+# strings and comments, which may contain a bracket.
 _TYPE_BODY = re.compile(r'<[^<>#!/"\-]*(?:<[^<>#!/"\-]*>[^<>#!/"\-]*)*>')
 # An affine map and its closing bracket, without what could mean something else elsewhere in the text.
 _AFFINE_MAP = re.compile(r'\([^()<>#!/"]*\)[^()<>#!/"]*->[^<>#!/"]*(?=>)')

@@ -181,7 +181,10 @@ class _Reader:
         return True
 
     def _is_resource(self, quote: int) -> bool:
-        """Return whether a string after a colon is a resource; its opening quote is at the offset `quote`."""
+        """Return whether a string after a colon is a resource: the block of resources, `{-#`, begins before it.
+
+        `quote` is the offset of its opening quote.
+        """
         self._has_resources = self._has_resources or self._text.find(_RESOURCES, 0, quote) >= 0
         return self._has_resources
 

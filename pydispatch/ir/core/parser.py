@@ -270,7 +270,8 @@ class ProgramParser(FastParser):
     def _parse_dialect_type_or_attribute_body(
         self, attr_name: str, is_type: bool, is_opaque: bool, starting_opaque_pos: int | None
     ) -> Any:
-        """Parse the attribute or type `dialect.name`; an unknown one becomes an attribute that has its text.
+        """Parse the attribute or type `dialect.name`; an unknown one becomes an attribute that has its text, in which
+        the removed digits of long literals are restored.
 
         `starting_opaque_pos` is the offset after the name in the form `#dialect<name ...>` (`is_opaque`), else None.
         """

@@ -102,7 +102,7 @@ class _BasisOp(IRDLOperation):
 
     @property
     def basis(self) -> list[int | SSAValue]:
-        """Sizes, outermost first: integers where they are static, else values."""
+        """Sizes of the indexed dimensions, outermost first: integers where they are static, else values."""
         return syntax.mixed(self.static_basis, self.dynamic_basis)
 
 

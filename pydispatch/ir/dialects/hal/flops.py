@@ -20,10 +20,11 @@ WORKGROUPS = -1
 """Size in a term that denotes the number of workgroups; any other size is the index of a constant word."""
 
 Stated = list[Any]
-"""The type of the operations, "" for several or an unknown one, then terms `[factor, size, ...]`.
+"""Operation count of a dispatch: the element type, then terms `[factor, size, ...]`, as in `["f32", [2, 0, 2]]`.
 
-A term is the product of its factor and sizes, the list the sum of its terms. Size n >= 0 is the 64-bit constant in the
-words n and n + 1 of the dispatch.
+The type is "" for several types or an unknown one. A term is the product of its factor and sizes, and the count is the
+sum of the terms. A size n >= 0 is the index of the first of two constant words of the dispatch that have the number in
+64 bits; -1 is the number of workgroups. The example is 2 times the number in words 0 and 1 times that in 2 and 3.
 """
 
 

@@ -21,7 +21,7 @@ BINDING_TYPES = ("uniform_buffer", "storage_buffer")
 BINDING_FLAGS = ("None", "ReadOnly", "Indirect")
 """Words of the flags of a binding, of which several are joined by `|`; None is no flag."""
 LAYOUT_FLAGS = ("None", "Indirect")
-"""Words of the flags of a pipeline layout, in the same form."""
+"""Words of the flags of a pipeline layout, of which several are joined by `|`; None is no flag."""
 
 
 def parse_flags(parser: AttrParser, known: Sequence[str]) -> list[str]:

@@ -104,7 +104,10 @@ class ContractOp(IRDLOperation):
             raise VerifyException(f"pyd.contract of {a} and {b} is not {c}")
 
     def _verify_elements(self, types: Sequence[MemRefType[Attribute]]) -> None:
-        """Raise VerifyException unless a target may multiply the elements of `types`, of A, B and C."""
+        """Raise VerifyException unless a target may multiply the elements of `types`, of A, B and C.
+
+        A product without groups has equal types for A and B, or widens contiguous rows of f16 or bf16 in B to f32.
+        """
         a, b, _ = types
         elements = tuple(t.element_type for t in types)
         if self.grouped:

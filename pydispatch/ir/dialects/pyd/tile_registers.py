@@ -51,7 +51,10 @@ class ReleaseTilesOp(IRDLOperation):
 
 
 def configure_tiles(rows: int, columns: int, steps: int) -> ConfigureTilesOp:
-    """Create a `pyd.configure_tiles` for blocks of rows x columns and `steps` groups of K per instruction."""
+    """Create a `pyd.configure_tiles` for result blocks of rows x columns.
+
+    An instruction multiplies `steps` groups of four bytes along K.
+    """
     sizes = {"rows": rows, "columns": columns, "steps": steps}
     return ConfigureTilesOp(properties={name: IntegerAttr(size, i64) for name, size in sizes.items()})
 

@@ -74,7 +74,7 @@ _READ: dict[type, Callable[[AttrParser], Any]] = {
     int: lambda parser: parser.parse_integer(allow_boolean=False),
     bool: lambda parser: parser.parse_boolean(),
     type(None): lambda parser: parser.parse_boolean(),  # the default of a boolean that may be absent
-    NoneAttr: lambda parser: parser.parse_type(),
+    NoneAttr: lambda parser: parser.parse_type(),  # the default of a type that may be absent
 }
 """Parsers of a field's value, by the type of the field's default."""
 
