@@ -141,7 +141,7 @@ def _innermost_loop_of_short_runs(op: GenericOp) -> int | None:
     if not memory_order or len(memory_order) != len(generic.maps[0].results) or not reads_alike:
         return None
     inner = memory_order[-1]
-    outer = sorted((i for i in loops if i != inner), key=memory_order.index)  # all operands have all reduced loops
+    outer = sorted((i for i in loops if i != inner), key=memory_order.index)  # each indexes a dimension
     # Runs are apart if a loop that is not reduced lies between the innermost reduced loop and the next outer one.
     has_gaps = bool(outer) and any(
         i not in loops and memory_order.index(i) > memory_order.index(outer[-1]) for i in memory_order

@@ -82,7 +82,10 @@ class Constants:
         return self.add(dense_array(value, dtype))
 
     def add(self, array: np.ndarray[Any, Any]) -> int:
-        """Add a dense constant unless the program has an equal one, and return its index."""
+        """Add a dense constant unless the program has an equal one, and return its index.
+
+        All bytes are read, to compute digests, only if a constant has the same type, size and sampled bytes.
+        """
         import numpy as np
 
         raw = cast("np.ndarray[Any, Any]", array.reshape(-1).view(np.uint8))

@@ -76,7 +76,9 @@ class Segment:
 
 @dataclass(eq=False)
 class BlockPartition:
-    """Partition of one block into segments and stops, which run in the order of their levels.
+    """Partition of one block into segments, which are compiled, and stops, which run in the order of their levels.
+
+    A stop is an operation that the host executes between segments: a read-back, an access to a global or a check.
 
     At each level, the segment runs first, then the stops that read its results. An operation that reads the result of a
     stop belongs to the segment of the next level. Stops of level -1 read no result of the block's segments.
@@ -114,7 +116,8 @@ class _StopOrder:
         """Return the level of a stop, and record it: at least `level`, where its operands are available.
 
         Stops of one level run in program order. A load of a global must not precede earlier stores to it, a store must
-        not precede earlier loads and stores, and checks keep their order. READ and SAVE depend on their operands alone.
+        not precede earlier loads and stores, and checks keep their order. Read-backs of elements (READ) and copies of
+        rows (SAVE) depend on their operands alone.
         """
         if op.name == LOAD:
             name = name_of(op)
@@ -169,8 +172,8 @@ class Segmentation:
         """Assign each operation of a block the earliest level at which its operands are available.
 
         An operation that reads the result of a stop is one level after it. Level -1 has the stops before the first
-        segment. Checks keep their order; so do stores of a global among each other and with loads of it. Nothing
-        observes the order of READ and SAVE, which only depend on their operands.
+        segment. Checks keep their order; so do stores of a global among each other and with loads of it. The order of
+        read-backs of elements (READ) and copies of rows (SAVE) has no effect: they only depend on their operands.
         """
         partition = BlockPartition(block)
         order = _StopOrder()

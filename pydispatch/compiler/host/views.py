@@ -80,7 +80,7 @@ def cast_(straight: Straight, op: Operation) -> None:
 
 
 def forward(straight: Straight, op: Operation) -> None:
-    """Define each result as the operand at the same position."""
+    """Lower an operation that returns its operands unchanged: each result is the operand at the same position."""
     for operand, result in zip(op.operands, op.results, strict=False):  # further operands are sizes or fences
         if operand in straight.tensors:
             straight.put(result, straight.tensors[operand])

@@ -44,7 +44,10 @@ class Linear:
 
 
 def split_index_sets(function: FuncOp) -> None:
-    """Split the innermost parallel loops of a function at the edges of their conditions, in place."""
+    """Split the innermost parallel loops of a function at the edges of their conditions, in place.
+
+    A loop that concatenates tensors is split, and its parts again; other loops are split where padding begins and ends.
+    """
     entry = Entry(function)
     pending = [op for op in walk(function) if isinstance(op, scf.ParallelOp)]
     while pending:

@@ -276,13 +276,13 @@ def _replaced_by(kind: type[Operation]) -> Rule:
 
 
 def _and_not(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
-    """Expand to `lhs and not rhs`: on one bit, a remainder or a shift is `lhs` where `rhs` is 0, else 0."""
+    """Expand a remainder or `arith.shli`, `arith.shrui` of i1 to `lhs and not rhs`: `lhs` where `rhs` is 0, else 0."""
     lhs, rhs = operands_of(op)
     return [builder.both(lhs, builder.inverted(rhs))]
 
 
 def _first_operand(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
-    """Expand to the first operand: the absolute value of one bit is the bit itself."""
+    """Expand `arith.shrsi`, `math.absi` or `math.ctpop` of i1 to the first operand, which is also its result."""
     return [operands_of(op)[0]]
 
 

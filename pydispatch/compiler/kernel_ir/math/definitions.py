@@ -259,7 +259,9 @@ def _is_normal(body: Body, value: SSAValue) -> Truth:
 
 
 def _scaled(body: Body, value: SSAValue, scale: SSAValue, target: Attribute, is_inverse: bool) -> SSAValue:
-    """Return value * scale, or value / scale if `is_inverse`, rounded once; NaN if one of them is NaN.
+    """Return the result of `arith.scaling_extf`, value * scale, or of `arith.scaling_truncf`, value / scale.
+
+    `is_inverse` selects the quotient. The result is rounded once, and NaN if value or scale is NaN.
 
     The scale is converted to f8E8M0FNU first, which has only its exponent: it is a power of two.
     """
