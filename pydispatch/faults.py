@@ -148,7 +148,7 @@ def _written(source: str) -> str:
 @functools.cache
 def _libraries() -> tuple[str, ...]:
     """Return the folders of the standard library and of packages."""
-    import sysconfig  # slow to begin with; no command needs it
+    import sysconfig  # imported here, because it is slow to import and only faults need it
 
     return tuple(str(Path(sysconfig.get_path(name))) + os.sep for name in ("stdlib", "purelib", "platlib"))
 

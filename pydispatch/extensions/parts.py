@@ -106,7 +106,7 @@ class Extensions:
 
         Args:
             phase: One of `compiler.driver.phases.PHASES`, except "program".
-            place: A reference to `function(module)`, which changes the module or raises CompileError.
+            place: Reference "module:object" to `function(module)`, which changes the module or raises CompileError.
         """
         self._add("pass", phase, place)
 
@@ -114,7 +114,7 @@ class Extensions:
         """Register patterns in Python that every program is matched against.
 
         Args:
-            place: A reference to a sequence of functions with the decorator `@pydispatch.pattern`.
+            place: Reference "module:object" to a sequence of functions with the decorator `@pydispatch.pattern`.
         """
         self._add("patterns", "", place)
 
@@ -123,7 +123,7 @@ class Extensions:
 
         Args:
             name: Its name in target attributes and in `targets=`.
-            place: A reference to its `Backend`.
+            place: Reference "module:object" to its `Backend`.
         """
         self._add("target", name, place)
 
@@ -141,7 +141,7 @@ class Extensions:
 
         Args:
             name: Its name in messages.
-            place: A reference to a `Frontend` (`pydispatch.frontends.source`).
+            place: Reference "module:object" to a `Frontend` (`pydispatch.frontends.source`).
         """
         self._add("frontend", name, place)
 
@@ -150,8 +150,8 @@ class Extensions:
 
         Args:
             name: The name of the command in programs.
-            place: A reference to a function as for `device.add_command`. It is called after all earlier commands are
-                complete.
+            place: Reference "module:object" to a function as for `device.add_command`. It is called after all earlier
+                commands are complete.
         """
         self._add("command", name, place)
 

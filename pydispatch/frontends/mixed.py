@@ -215,7 +215,8 @@ class _Lowering:
     def _cast(self, value: SSAValue, original: Attribute) -> SSAValue:
         """Cast a converted value to its original type, which operations of other dialects expect.
 
-        Integers are cast to `index` if the original type has these; then `tensor.cast` restores which sizes are static.
+        Integer elements are cast to `index` if the original elements are of type `index`. Then `tensor.cast` restores
+        which sizes are static.
         Raise CompileError if the element types still differ.
         """
         converted = value.type

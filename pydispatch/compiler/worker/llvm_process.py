@@ -267,7 +267,7 @@ def opened(kind: Callable[..., contextlib.AbstractContextManager[T]], *args: obj
             sides have copies.
     """
     with POOL.process() as process:
-        if process is None:
+        if process is None:  # none can be started: LLVM runs in this process
             with POOL.local_lock, kind(*args) as instance:
                 yield instance
             return

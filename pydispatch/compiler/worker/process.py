@@ -50,7 +50,10 @@ class Died(CompileError):
     """
 
     def __init__(self, how: str, said: str) -> None:
-        """Describe the death; the note is a remedy if memory was short, else that this is a defect."""
+        """Describe the death by the reason `how`, such as "SIGKILL", and the line `said` of standard error.
+
+        The note is a remedy if memory was short, else that this is a defect.
+        """
         self.said = said
         starved = how == "SIGKILL" or any(word in said for word in _MEMORY_WORDS)
         what = f"LLVM ended ({how})" + (f": {said}" if said else "")

@@ -23,7 +23,7 @@ VERSION = 1
 MAX_RECORDS = 255  # the count has 8 bits
 PAGE = 4096  # ELF files start at multiples of this many bytes
 OSABIS = {0: "none", 3: "linux", 255: "standalone"}
-"""EI_OSABI of an ELF header → its name in the names of machines."""
+"""EI_OSABI of an ELF header → name of the operating system, a part of target names (`FatElfRecord.target`)."""
 
 _HEADER = struct.Struct("<IHBB")
 """Header of a file: magic, version, number of records, reserved."""
@@ -72,7 +72,7 @@ class FatElfRecord:
 
     @property
     def is_loadable(self) -> bool:
-        """Return whether the loader accepts the ELF file on a machine of its kind."""
+        """Return whether the loader takes the ELF file on its machine: a 64-bit, little-endian file for a known OS."""
         return self.word_size == 2 and self.byte_order == 1 and self.osabi in OSABIS
 
 

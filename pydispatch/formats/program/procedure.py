@@ -248,11 +248,11 @@ class Procedure:
         self._step(Step.VIEW, target, *self._with_last_use([source], last_uses), self._push([offset, *dims]))
 
     def save(self, target: int, source: int, positions: int, saved: int, last_uses: Collection[int] = ()) -> None:
-        """Append a step that saves rows of `source`, and makes `target` the tensor in the memory of `source`, which
-        later steps may update in place.
+        """Append a step that saves rows of `source` before later steps overwrite them in place.
 
-        `positions` has the numbers of the rows, -1 for none, and `saved` their elements; all four are tensor slots.
-        `last_uses` lists those that are read for the last time, so that their memory is free after the step.
+        The slot `target` becomes the tensor that these steps update, in the memory of `source`. `positions` has the
+        numbers of the rows, -1 for none, and `saved` their elements; all four are tensor slots. `last_uses` lists
+        those that are read for the last time, so that their memory is free after the step.
         """
         source, positions, saved = self._with_last_use([source, positions, saved], last_uses)
         self._step(Step.SAVE, target, source, self._push([positions, saved]))

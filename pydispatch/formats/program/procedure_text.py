@@ -135,5 +135,5 @@ def slot(word: int) -> str:
 
 
 def slots(words: Sequence[int]) -> str:
-    """Return slots as text, separated by commas."""
+    """Return slots, numbered places for the values of a procedure, as text such as `s3, s4`."""
     return ", ".join(map(slot, words))

@@ -25,7 +25,7 @@ MOST_BYTES = 32764
 _MOST_NESTED = 16
 """Depth of nested structs that is refused: descriptions are untrusted."""
 _BYTES = {"i8": 1, "i16": 2, "f16": 2, "i32": 4, "f32": 4, "i64": 8, "f64": 8}
-"""Type of a constant or number → its size in bytes."""
+"""Type of a constant of the dispatch, or of a literal number such as `7 : i64` → its size in bytes."""
 _FORM = re.compile(
     r"\s*(?:"
     r"binding\((?P<binding>\d{1,4})\)"
@@ -114,7 +114,7 @@ class Parameters:
         for field in self.fields:
             if field.kind == "binding":
                 used["binding"].add(field.value)
-            elif field.kind != "number":
+            elif field.kind != "number":  # a literal number uses no constant
                 words = 2 if field.kind == "constant" and field.size == 8 else 1
                 used["constant"].update(range(field.value, field.value + words))
         for what, count in (("binding", bindings), ("constant", constants)):

@@ -62,6 +62,7 @@ class _PtxReader(HeadCursor):
     """
 
     def __init__(self, source: Words) -> None:
+        """Begin at the first token of a module, with empty tables; the class describes their entries."""
         super().__init__(source)
         self.functions: list[PtxFunction] = []
         self.module_variables: list[Variable] = []

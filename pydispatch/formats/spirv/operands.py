@@ -235,10 +235,10 @@ class _Walk:
             self.word()
         elif kind == "L":  # a literal word
             self.word()
-        elif kind == "T":
+        elif kind == "T":  # the id of the result's type
             self.type = self.at
             self.word()
-        elif kind == "R":
+        elif kind == "R":  # the id of the result
             self.result = self.at
             self.word()
         elif kind == "S":  # a string, whose last word has a zero byte

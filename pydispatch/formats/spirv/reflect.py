@@ -77,8 +77,8 @@ class EntryPoint:
         push_constant_bytes: Size of the push constant block in bytes.
         shared_bytes: Workgroup memory in bytes.
         uses_grid_size: Whether it reads NumWorkgroups.
-        one_subgroup: Whether it uses subgroup operations, but neither workgroup memory nor subgroup ids: such a
-            shader assumes that a workgroup is one subgroup.
+        one_subgroup: Whether it assumes that a workgroup is one subgroup: it uses subgroup operations, but neither
+            workgroup memory, through which several subgroups could combine their values, nor subgroup ids.
     """
 
     name: str

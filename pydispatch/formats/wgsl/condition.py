@@ -106,7 +106,7 @@ class _ConditionParser:
             raise self.error(f"more than {MAX_NESTING} nested operators and brackets", "split it into several #if")
 
     def leave_level(self) -> None:
-        """Count the end of an operator or bracket around the next token."""
+        """Leave the nesting level of an operator or bracket, which `enter_level` entered."""
         self.depth -= 1
 
     def binary(self, least_precedence: int, *, is_evaluated: bool) -> int:

@@ -104,7 +104,7 @@ class NodeCall:
     # -- attributes
 
     def has(self, name: str) -> bool:
-        """Return whether the node has an attribute `name`."""
+        """Return whether the node has an attribute `name`, and mark it as read (`check_all_read`)."""
         self._read.add(name)
         return name in self.attributes
 

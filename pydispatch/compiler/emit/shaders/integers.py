@@ -90,7 +90,10 @@ class Integers(Registers[E, V]):
 
     @abstractmethod
     def divided(self, emitter: E, division: Division, width: int, lhs: V, rhs: V) -> V:
-        """Emit a division of registers of `width` bits whose divisor is not 0, nor, where there is a sign, -1."""
+        """Emit a division of registers of `width` bits.
+
+        The divisor is not 0, nor -1 in a signed division: `kernel_ir/expand/integers.py` handles these before.
+        """
 
     @abstractmethod
     def extreme(self, emitter: E, extreme: Extreme, width: int, lhs: V, rhs: V) -> V:

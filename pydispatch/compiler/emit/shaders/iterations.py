@@ -20,7 +20,8 @@ ALLOWED_ITERATIONS = 40_000
 MOST_COPIES = 256
 """Copies of the body of a loop, at most."""
 UNKNOWN_COPIES = 16
-"""Copies of the body of a loop of unknown length that every invocation runs from its first iteration to its last."""
+"""Copies of the body of a loop of unknown length that is not distributed: every invocation runs all its iterations, so
+that these may reach the limit."""
 
 
 class Iterations:

@@ -40,7 +40,7 @@ class Shift:
 
 
 LEFT = Shift(is_left=True, is_signed=True)
-"""Shift to the left."""
+"""Shift to the left, which `is_signed` does not change."""
 LOGICAL_RIGHT, ARITHMETIC_RIGHT = (Shift(is_left=False, is_signed=is_signed) for is_signed in (False, True))
 """Shifts to the right, which fill with zeros and with copies of the sign."""
 

@@ -92,7 +92,7 @@ class FunctionEmitter(BlockArithmetic):
         """Return the id that `make` emits into the entry block, once for each key."""
         if key not in self._cache:
             lines, self.code.lines = self.code.lines, self.entry
-            self._block = None  # forget the block whose index sums are reused: those of the current block are not valid
+            self._block = None  # so that `make` reuses no index arithmetic of the current block, which comes later
             self._cache[key] = make()
             self._block, self.code.lines = None, lines
         return self._cache[key]

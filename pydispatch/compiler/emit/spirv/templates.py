@@ -127,7 +127,9 @@ def _words(code: list[int]) -> Iterator[tuple[int, bool]]:
 def _table_getter(
     words: list[int], literals: dict[int, int], index_of_id: dict[int, int]
 ) -> Callable[[Sequence[int]], tuple[int, ...]]:
-    """Return a function from the table of a copy to the words of the copy, and two more at their end.
+    """Return a function that computes the words of a copy of the template from the table that `Template.copy` builds.
+
+    The table has the literals of the template and the ids that the copy uses. Two more words follow those of the copy.
 
     Args:
         words: The words of the template.

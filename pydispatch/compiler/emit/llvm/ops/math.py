@@ -46,8 +46,9 @@ def _call(*names: str) -> Lowering:
 def _where(feature: str, name: str) -> Lowering:
     """Return the lowering to an intrinsic if the CPU has `feature`, else to the C function of this name.
 
-    LLVM would call the C function for the intrinsic, and the device library's bitcode is inlined. Architectures other
-    than x86-64 always have the instruction. `natively`: types that the target lacks are computed in f32.
+    Without the feature, LLVM would compile the intrinsic to a call. The device library has the C function as bitcode,
+    which is inlined. Architectures other than x86-64 always have the instruction. `natively`: types that the target
+    lacks are computed in f32.
     """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:

@@ -213,8 +213,8 @@ def _alloc(emitter: FunctionEmitter, op: Operation) -> None:
     align = max(integer(op, "alignment", default=1), alignment(memref.element_type))
     if is_shared_by_workgroup(op, memref):
         pointer = emitter.platform.workgroup_memory(emitter, size, align)
-        # Inside of a parallel loop, memory belongs to one iteration: as for "stack", accesses of different iterations
-        # are not declared independent.
+        # Inside of a parallel loop, all iterations use this memory one after another. The root "stack" keeps
+        # `access_metadata` from declaring their accesses independent.
         root = "stack" if emitter.groups else "workgroup"
         emitter.define(op.results[0], _new_memref(pointer, memref, root))
         return

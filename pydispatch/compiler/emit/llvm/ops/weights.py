@@ -55,7 +55,7 @@ def multiply_weights(
     block = _WeightBlock(emitter, lhs, rhs, pieces, rows, bits)
     step = block.add_floats if is_float(accumulator.element) else block.add_bytes
     groups, count = rhs.sizes[0], rows * len(pieces)
-    is_short = isinstance(groups, int) and groups <= SHORT_GROUPS
+    is_short = isinstance(groups, int) and groups <= SHORT_GROUPS  # then the loop is unrolled completely
     unroll = groups if is_short and isinstance(groups, int) else unrolling(count)
     start = initial(emitter, accumulator, rows, pieces, starts_at_zero)
     sums = run_steps(emitter, groups, [piece.type for _ in range(rows) for piece in pieces], start, unroll, step)
