@@ -51,7 +51,7 @@ def remove_fences(functions: Mapping[str, Operation]) -> None:
 
 
 def _hide_async_variant(name: str, function: Operation, functions: Mapping[str, Operation]) -> None:
-    """Make `@main$async` private if `@main` calls it, since both are variants of one function."""
+    """Make `@main$async` private, and so not exported, if `@main` calls it: both are variants of one function."""
     plain = functions.get(name.removesuffix(ASYNC))
     calls = [op for op in (() if plain is None else walk(plain)) if op.name in CALLS]
     if name.endswith(ASYNC) and any(callee_name(op) == name for op in calls):

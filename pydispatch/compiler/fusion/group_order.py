@@ -15,7 +15,7 @@ number of operations; with a smaller one, more groups that are far apart in long
 
 
 class TooFarError(Exception):
-    """Signal that a search between two nodes visited more than `MOST_VISITED` others."""
+    """Signal that a search between two nodes visited more than `MOST_VISITED` others. The nodes are then not merged."""
 
 
 class GroupOrder:

@@ -31,8 +31,8 @@ class Edge:
 
 
 def form_groups(block: Block, legality: Legality = ELEMENTWISE) -> tuple[list[list[Operation]], list[Edge]]:
-    """Partition the tensor operations of `block` into groups; return them, and the edges between operations that were
-    not fused.
+    """Partition the tensor operations of `block` into groups, one for each dispatch; return them, and the edges between
+    operations that were not fused, with the reasons.
 
     Groups are listed by their last operations in the block, and the operations of a group in topological order.
     Every operation belongs to at most one group: duplicable operations (views, and inexpensive ones with large results)

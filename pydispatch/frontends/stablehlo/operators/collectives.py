@@ -83,9 +83,10 @@ def _all_to_all(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> li
 
 
 def _or_zeros(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor], is_sent: bool) -> list[Tensor]:
-    """Return what participant 0, which runs the program, receives, in the types of the results.
+    """Return the tensors that participant 0, which runs the program, receives, in the types of the results.
 
-    These are the operands if it sends them to itself (`is_sent`); a participant that receives nothing gets zeros.
+    These are the operands if `is_sent`: the participant sends them to itself. Else nothing is sent to it, and it gets
+    zeros.
     """
     received = operands if is_sent else [full(tracer.b, 0, x.shape, x.dtype) for x in operands]
     return _unchanged(tracer, op, *received)

@@ -80,7 +80,7 @@ class _Floats(WgslRegisters, Floats[FunctionEmitter, Name]):
         return emitter.let(f"{'max' if is_larger else 'min'}({', '.join(operands)})")
 
     def is_nan(self, emitter: FunctionEmitter, type_: Attribute, value: Name) -> Name:
-        """Emit the test of an f32 or f64 for NaN, on its bits: WGSL may assume that floats are no NaN."""
+        """Emit the test of an f32 or f64 for NaN, on its bits: a WGSL compiler may assume that no float is NaN."""
         return emitter.call("pyd_f32_is_nan" if isinstance(type_, Float32Type) else "pyd_f64_is_nan", value)
 
     def float_compared(self, emitter: FunctionEmitter, predicate: str, type_: Attribute, lhs: Name, rhs: Name) -> Name:
@@ -94,8 +94,8 @@ def _as_written(emitter: FunctionEmitter, op: Operation, expression: str) -> str
     """Return the f32 expression of `op` in a form that compilers cannot regroup with its uses, if that matters.
 
     WGSL lets compilers take (x + c) - c to be x, and definitions of functions need the rounding of such sums. So the
-    bits of a result that may cancel are combined with `HIDDEN_ZERO`, which only the device knows. Outside definitions,
-    expressions are returned unchanged.
+    bits of a result that may cancel are combined with `HIDDEN_ZERO`, a variable that is always 0, which no compiler can
+    know. Outside definitions, expressions are returned unchanged.
     """
     if not emitter.is_definition or all(use.operation.name not in _CANCEL for use in op.results[0].uses):
         return expression
