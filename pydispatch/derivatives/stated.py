@@ -82,7 +82,7 @@ def _marked(trace: Trace, program: ProgramSource, args: Sequence[Any], named: Ma
 
 
 def _operand(trace: Trace, value: Any, type: TensorType) -> Tensor:
-    """Return an argument as a tensor; a number has the type of its parameter, `type`."""
+    """Return an argument as a tensor; for a scalar parameter, whose `type.shape` is None, of the type `type`."""
     return as_type(trace, value, dtype_from(DType(type.dtype))) if type.shape is None else trace.tensor_of(value)
 
 

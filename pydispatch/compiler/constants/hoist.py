@@ -177,7 +177,7 @@ def _grouped_by_chain(known: KnownConstants, values: Iterable[OpResult]) -> list
 
 
 def _distinct(groups: Iterable[list[OpResult]]) -> list[list[OpResult]]:
-    """Return each list object once, in the order of its first occurrence."""
+    """Return each group once, in the order of its first occurrence. `groups` has a group for each of its operations."""
     return list({id(group): group for group in groups}.values())
 
 

@@ -36,7 +36,10 @@ MOST_BYTES = 64 << 20
 
 
 def pack_before_loops(function: Operation, levels: Sequence[Level]) -> None:
-    """Pack the loop-invariant factors of the products in the loops of a host function in place where that pays.
+    """Pack the loop-invariant factors of the products in the loops of a host function before the loops, in place.
+
+    A factor is packed where the iterations, the rows of the product and the size of the copy make that faster, see the
+    limits of this file.
 
     levels: the ISA levels of all targets, which are CPUs.
     """

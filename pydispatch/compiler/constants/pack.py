@@ -234,7 +234,8 @@ def _has_whole_slices(contraction: Contraction, type_: TensorType[Attribute]) ->
 
 
 def _widening_columns(contraction: Contraction, size: int, columns: int, levels: Sequence[Level]) -> int | None:
-    """Return the columns of the block of three vectors in which kernels of all levels widen B; None if not all do.
+    """Return the columns, three vectors, of register blocks that widen B as they load it; None unless the kernels of
+    all levels have such blocks of the same width.
 
     Args:
         contraction: The contraction.

@@ -169,7 +169,7 @@ def _gather(op: GenericOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
     # The loops that index the copy become the inner ones, in the order of the source; several reads of one copy usually
     # have the same loops, so that the first one decides.
     loops = list(dict.fromkeys(d for a in order for d in _loops(reads[0].indices[a], generic)))
-    for read in reads:  # correct also if the loops stay as they are below
+    for read in reads:  # correct also if computed_in() changes nothing and returns None
         indices = list(read.indices)
         read.operands = [_source(copy), *(indices[a] for a in order)]
     outer_loops = [d for d in range(len(generic.iterators)) if d not in loops]

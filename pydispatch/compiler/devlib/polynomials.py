@@ -63,11 +63,11 @@ class Spec(NamedTuple):
 EXP_REST = rest(mp.exp, [1, 1, mp.mpf(1) / 2], order=3)
 LOG_REST = rest(lambda x: mp.log1p(x), [0, 1, -mp.mpf(1) / 2], order=3)  # of log(1 + x)
 COS_REST = rest(lambda z: mp.cos(mp.sqrt(z)), [1, -mp.mpf(1) / 2], order=2)  # of cos x as a function of z = x^2
-# Ends of intervals. A function of odd() has z = x^2 as its argument; its ends are squares, rounded up.
+# Ends of intervals. A function of odd() has z = x^2 as its argument; its ends are squares.
 HALF_LOG_2 = mp.log(2) / 2
-QUARTER_PI_SQUARED = mp.mpf("0.6169")  # (pi/4)^2
-HALF_SQUARED = mp.mpf("0.2501")  # (1/2)^2
-ERF_SQUARED = mp.mpf("0.7657")  # (7/8)^2
+QUARTER_PI_SQUARED = mp.mpf("0.6169")  # (pi/4)^2, rounded up
+HALF_SQUARED = mp.mpf("0.2501")  # (1/2)^2, rounded up
+ERF_SQUARED = mp.mpf("0.7657")  # (7/8)^2, rounded up
 
 DOUBLE = [
     Spec("PYD_EXP_P", "exp", EXP_REST, low=-HALF_LOG_2, high=HALF_LOG_2, degree=9),

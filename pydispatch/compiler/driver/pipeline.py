@@ -238,6 +238,7 @@ class Pipeline:
         most_tensors, most_operands = min(limits, default=MOST_TENSORS), min(limits, default=MOST_BINDINGS)
         legality = Legality(why_apart, space_of, most_tensors=most_tensors, most_operands=most_operands)
         choose_convolutions = None if self.chooser is None else partial(self.chooser.choose_convolutions, self)
+        # `shares`: whether a product by a matrix of `size` bytes is split, so that each worker reads a part of it.
         return form_dispatches(
             self.module, legality, self.options.reassociate, functions, patches=choose_convolutions,
             shares=lambda size: bool(self._cpu_levels) and all(shares_factor(cpu, size) for cpu in self._cpu_levels),

@@ -74,8 +74,10 @@ def count_flops(source: func.FuncOp) -> ArrayAttr[Attribute] | None:
 
 
 def _narrow_element_types(source: func.FuncOp) -> set[Attribute]:
-    """Return the element types of less than 32 bits, without i1, of the arguments: CPUs may multiply these without
-    widening."""
+    """Return the element types of less than 32 bits, without i1, of the arguments.
+
+    `count_flops` adds them to the types that are computed with, since CPUs may multiply them without widening.
+    """
     types = (argument.type for argument in source.body.block.args)
     elements = {type_.element_type for type_ in types if isinstance(type_, TensorType)}
     return {element for element in elements if 1 < (bit_width(element) or 0) < 32}

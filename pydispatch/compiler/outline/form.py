@@ -261,8 +261,8 @@ class TopologicalOrder:
         """Return the operations to place before `op`: those that compute its inputs, and if it has effects, the
         previous operation with effects.
 
-        On the first call these include the readers of a tensor that `op` overwrites. On the second call they are left
-        out: they have been placed, or one of them depends on `op` and must follow it.
+        `place` calls this again after it has placed these. Only the first call returns the readers of a tensor that
+        `op` overwrites: by the second call they have been placed, or one depends on `op` and must follow it.
         """
         needed = [v.op for v in inputs_of(op) if isinstance(v, OpResult) and v.op.parent is self.block]
         if op in self._previous:

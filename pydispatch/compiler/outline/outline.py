@@ -142,7 +142,7 @@ class Outline:
         for output, result in zip(self.outputs, dispatch.results, strict=True):
             result.name_hint = output.name_hint
             output.replace_uses_with_if(result, lambda use: use.operation not in moved)
-        tied = updated_arguments(function)  # now that only the function itself uses what is in it
+        tied = updated_arguments(function)  # after the replacement, since it inspects all uses
         if any(argument is not None for argument in tied):
             ordinals = [-1 if argument is None else argument for argument in tied]
             dispatch.properties["tied_operands"] = DenseArrayBase.from_list(i64, ordinals)

@@ -93,11 +93,11 @@ class Backend:
     def with_options(
         self, target: ExecutableTargetAttr, cpus: Sequence[str], features: str
     ) -> list[ExecutableTargetAttr]:
-        """Return the targets that `cpu=` and `cpu_features=` make of one; CompileError for unknown features.
+        """Return copies of a target for the values of `cpu=` and `cpu_features=`; CompileError for unknown features.
 
         Args:
             target: The target.
-            cpus: Names of CPUs, of which those of the target's architecture give one target each; empty for its own.
+            cpus: Names of CPUs. There is a copy for each one of the target's architecture; empty for the target's own.
             features: LLVM features ("+avx2,-fma") that replace those of the target; "" for its own.
         """
         return [target]

@@ -116,7 +116,7 @@ _NAMED = {
     "aarch64": _words(_NOT_REQUIRED["aarch64"], *_ARM.values()) | BASELINE["aarch64"],
     "riscv64": _words(_NOT_REQUIRED["riscv64"], _PARTS_OF_V, "zfhmin", *_RISCV.values()) | BASELINE["riscv64"],
 }
-"""Architecture → all features in the tables of this file."""
+"""Architecture → all features in the tables of this file. `cpu_features` accepts them besides those that LLVM knows."""
 
 
 @dataclass(frozen=True)
@@ -194,8 +194,8 @@ def without_fallbacks(machines: Sequence[Machine]) -> list[Machine]:
     """Return the machines without generic ones next to others of their architecture.
 
     A generic machine requires no features besides those of its whole architecture. All variants share the graph and the
-    layout of constants. Generic code runs with those that suit the others, on some machines more slowly; it is there
-    for machines that no other variant is for.
+    layout of constants, which are chosen for the returned machines. Generic code is only for machines that no other
+    variant suits; with that graph and layout it may be slower.
     """
     capable = {machine.arch for machine in machines if machine.requires}
     return [machine for machine in machines if machine.requires or machine.arch not in capable]

@@ -44,7 +44,7 @@ class Cache:
         """Return the number of cache bytes that rows of `width` bytes, `stride` bytes apart, can occupy: rows a power
         of two apart fall into few sets.
 
-        A stride of 0 is one that is not known: all bytes.
+        For a stride that is not known, passed as 0, return all cache bytes of a core.
         """
         if not stride:
             return self.bytes_per_core

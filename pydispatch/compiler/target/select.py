@@ -172,7 +172,9 @@ def _named(name: str, stated: Sequence[ExecutableTargetAttr]) -> list[Executable
 
 
 def apply_levels(target: ExecutableTargetAttr, levels: Sequence[str], features: str) -> list[ExecutableTargetAttr]:
-    """Return a target for each CPU that fits `target`; only `target` itself if none fits, or its backend has none.
+    """Return a target for each CPU that fits `target`.
+
+    Return only `target` itself if none fits, if its backend has no CPUs, or if the backend is not installed.
 
     Args:
         target: The target.

@@ -43,8 +43,8 @@ def sizes_of(elements: Elements, value: SSAValue) -> list[Index]:
 def _dynamic_size(elements: Elements, value: SSAValue, axis: int) -> Index:
     """Return the dynamic size of a tensor along `axis`, as a value of the kernel.
 
-    It is that of the `flow.dispatch.tie_shape` of an argument, else that which the rule of the operation returns.
-    Raises CompileError if neither states it.
+    A `flow.dispatch.tie_shape` states the sizes of an argument; the rule of an operation returns those of its results.
+    Raises CompileError if the size is not stated.
     """
     if not isinstance(value, OpResult):
         for use in value.uses:

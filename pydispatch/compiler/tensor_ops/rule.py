@@ -78,7 +78,7 @@ class TensorOp:
         return False
 
     def repeats_cheaply(self, op: Any) -> bool:
-        """Return whether elements are cheaper to compute again than to load: no operand has as many as the result."""
+        """Return whether elements are no more expensive to compute in each dispatch that reads them than to load."""
         return False
 
     def runs_on_host(self, op: Any) -> bool:

@@ -10,7 +10,7 @@ MAGIC = b"BC\xc0\xde"
 WRAPPER = b"\xde\xc0\x17\x0b"
 """First bytes of a bitcode file in the wrapper that compilers for Apple's systems add."""
 _IDENTIFICATION = 13  # id of the identification block
-_STRING = 1  # code of its record that holds the producer's name
+_STRING = 1  # code of the record of the identification block that holds the producer's name
 _CHAR6 = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._"
 """The 64 characters of LLVM's char6 encoding, in the order of their codes of 6 bits."""
 _PREFIX = 4096  # bytes that are read: the identification block is the first one in a file, and short

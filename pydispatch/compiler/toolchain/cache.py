@@ -24,8 +24,8 @@ __all__ = ["OBJECTS", "PROGRAMS", "digest", "directory", "load", "store"]
 OBJECTS, PROGRAMS = "objects", "programs"
 """Kinds of entries: the code of a dispatch or of a C source; a whole artifact."""
 _FOLDERS = {OBJECTS: 256, PROGRAMS: 4}
-"""Entries of a folder may take this fraction of the size limit. Objects are spread over 256 folders by the first two
-digits of their keys; all programs are in one folder, which may take a quarter."""
+"""Divisor of the cache's size limit for one folder, by kind of entry. Objects are spread over 256 folders by the first
+two digits of their keys; all programs are in one folder, which may take a quarter of the limit."""
 
 
 def digest(*parts: object) -> str:

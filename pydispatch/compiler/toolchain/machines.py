@@ -14,19 +14,19 @@ class MachineDescription(Protocol):
     """Interface of a CPU or GPU that code is compiled for; the attributes are those of `LlvmMachine`."""
 
     @property
-    def arch(self) -> str: ...
+    def arch(self) -> str: ...  # such as "x86_64"
     @property
-    def cpu(self) -> str: ...
+    def cpu(self) -> str: ...  # LLVM's name of the CPU
     @property
-    def triple(self) -> str: ...
+    def triple(self) -> str: ...  # LLVM's target triple
     @property
     def llvm_features(self) -> str: ...  # as in LLVM's "target-features" attribute: "+avx2,+fma"
     @property
-    def has(self) -> frozenset[str]: ...
+    def has(self) -> frozenset[str]: ...  # names of the CPU features
     @property
-    def tune(self) -> str: ...
+    def tune(self) -> str: ...  # CPU for whose timing code is scheduled; "" for `cpu`
     @property
-    def vector_width(self) -> int: ...
+    def vector_width(self) -> int: ...  # preferred width of vectors in bits; 0 leaves it to LLVM
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,8 @@ def layout(machine: LlvmMachine) -> str:
 def function_attributes(machine: LlvmMachine) -> str:
     """Return the attributes of every function that is emitted, as the text of an LLVM attribute group.
 
-    "no-builtins": no instruction becomes a library call implicitly, and any function may be inlined into ours.
+    "no-builtins": LLVM makes no library call of other instructions, and can inline any function into the emitted ones;
+    it inlines no function with this attribute into one without it.
     """
     attributes = ["nounwind", '"no-builtins"', '"no-trapping-math"="true"', f'"target-cpu"="{_cpu_name(machine)}"']
     # Gathers and scatters are slower than the loads and stores that they replace on most processors.

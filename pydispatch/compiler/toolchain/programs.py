@@ -218,7 +218,10 @@ def _version(argv: Sequence[str]) -> tuple[int, int, int]:
 
 
 def _status(path: str) -> tuple[int, int]:
-    """Return the size in bytes of a program and the time of its last change in nanoseconds: they change with it."""
+    """Return the size in bytes of a program and the time of its last change in nanoseconds.
+
+    The key of its cached version contains them, so that a new program is asked for its version.
+    """
     # The time of the last change of the inode shows a file that was replaced by an older one.
     status = Path(shutil.which(path) or path).stat()
     return status.st_size, max(status.st_mtime_ns, status.st_ctime_ns)

@@ -54,7 +54,7 @@ class WorkerPool:
         self._all: list[Process] = []  # every process, in use or not
         self._has_waited = False  # whether a job has waited for PATIENCE: only the first without a free process does
         self._of_this_thread = threading.local()  # `process`: the one that this thread uses now
-        self.local_lock = threading.RLock()
+        self.local_lock = threading.RLock()  # held by a job that runs LLVM in this process, without a worker
 
     def prepare(self) -> None:
         """Start a process in advance. Errors are ignored: the first job meets and reports them."""

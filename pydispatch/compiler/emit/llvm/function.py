@@ -163,7 +163,7 @@ class FunctionEmitter:
                 accesses of its operands, which never alias the block. None for other operations.
 
         Distinct bindings do not overlap. Iterations of a parallel loop are independent, except in stack memory, which
-        all of them use; a memref of unknown origin may be such memory. Neither gets metadata.
+        all of them use. Stack memory, and a memref of unknown origin, which may be on the stack, get no metadata.
         """
         if memref.root is None or memref.root == "stack":
             return ""

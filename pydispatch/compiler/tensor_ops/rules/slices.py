@@ -58,7 +58,7 @@ class InsertSlice(Update):
     name = "tensor.insert_slice"
 
     def size_operands(self, op: Any) -> list[SSAValue]:
-        """Return the operands that state sizes of the slice."""
+        """Return the operands that state sizes of the slice; the result has the sizes of the destination."""
         return list(op.sizes)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:

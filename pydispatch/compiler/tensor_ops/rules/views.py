@@ -25,7 +25,7 @@ from pydispatch.ir.values import Dim, shape_of
 
 
 class Cast(View):
-    """`tensor.cast`: the tensor under a type with other sizes static, the rest dynamic."""
+    """`tensor.cast`: the same tensor under a type that states other sizes as static, such as 4x? instead of ?x8."""
 
     name = "tensor.cast"
 
@@ -95,8 +95,8 @@ class ExpandShape(View):
         return dynamic_size(op.dynamic_output_shape, result, axis)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        """Read the source. Its index is the linear index of the result's dimensions that it was split into: [i, j] of
-        sizes [m, n] is i n + j."""
+        """Read the source. Its index in a dimension is the linear index in the dimensions of the result that this one
+        is split into: [i, j] of sizes [m, n] is i n + j."""
         sizes = elements.dims(result)
         groups = reassociation(op)  # for each dimension of the source, the dimensions of the result
         source_indices = [build.linear_index([indices[i] for i in g], [sizes[i] for i in g]) for g in groups]

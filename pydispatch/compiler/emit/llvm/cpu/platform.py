@@ -240,7 +240,8 @@ class CpuPlatform(Platform[FunctionEmitter]):
 
     @property
     def pages(self) -> list[int]:
-        """Local memory of each export, in units of 4096 bytes: all exports have that of all functions of the module."""
+        """Local memory of each export, in units of 4096 bytes. It is the same for all: that of the whole module, whose
+        reservations do not overlap."""
         return [-(-self.local_memory // PAGE)] * len(self._exports)
 
     def finish(self, module: ModuleWriter) -> None:

@@ -181,7 +181,8 @@ def _tensor(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, acc
     sum_addresses, sums = _load_sums(emitter, accumulator)
     left, right = _lane_address(emitter, lhs, lane), _lane_address(emitter, rhs, lane)
     for step in range(0, depth, _SIDE):
-        # Registers have rows of A and columns of B: A is transposed if its columns are contiguous, B if its rows are.
+        # A register holds neighbours in a row of A, or in a column of B. The load transposes A if its columns are
+        # contiguous in memory, and B if its rows are.
         row_fragments = [
             _fragment(emitter, lhs, left, row=i, column=step, transposed=lhs.strides[0] == 1)
             for i in range(0, rows, _SIDE)
