@@ -105,7 +105,7 @@ def _flat_count(frame: Frame) -> Index | None:
     dims = frame.elements.dims(results[0])
     if any(_differs_in_rank(frame, v, dims) for v in (*results, *frame.tensors)):
         return None
-    frame.elements.forget_dims()  # of the tensors' own ranks: all have one dimension once `Elements.flat` is set
+    frame.elements.forget_dims()  # the sizes queried above: with `Elements.flat` set, all tensors have one dimension
     return frame.build.product(dims)
 
 

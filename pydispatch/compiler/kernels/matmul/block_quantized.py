@@ -129,7 +129,7 @@ class BlockQuantized:
 
     @property
     def steps_per_row(self) -> int:
-        """Number of steps of K in all blocks: of elements in a row of A."""
+        """Number of steps of K in all blocks, which is the number of elements in a row of A."""
         return self.blocks * self.steps_per_block
 
     @property

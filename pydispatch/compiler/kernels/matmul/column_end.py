@@ -52,7 +52,8 @@ MIN_COLUMN_BITS, MAX_SHIFT = 32, 1 << 20
 column before the comparison. Within these limits, columns and sums do not wrap around."""
 
 HIGHEST_FILL = -4096.0
-"""Highest number that a mask may select: the exponential of its half is 0, in f64 too."""
+"""Highest fill, the number that a mask selects at hidden columns. Hidden columns have the weight 0 if the largest
+visible score exceeds half of the fill (see `Limits.floor`): the exponential of this half is 0, in f64 too."""
 
 HIGHEST_ADDEND = -1e30
 """Highest number that hides a column where a mask adds it: scores do not come near its half."""

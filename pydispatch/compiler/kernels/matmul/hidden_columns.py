@@ -42,7 +42,8 @@ NEUTRAL = {
     "arith.addf": Hidden.ZERO,
     **dict.fromkeys(MAXIMA, Hidden.NEGATIVE_INFINITY | Hidden.AT_MOST_FILL),
 }
-"""Operation of a reduction -> values that do not change its accumulator: 0 for a sum."""
+"""Operation of a reduction -> values that do not change its accumulator: 0 for a sum; for a maximum -inf, and numbers
+up to the fill, which the largest visible value exceeds."""
 
 
 def ignores_hidden_columns(chain: Chain, is_infinite: bool) -> bool:
@@ -108,9 +109,9 @@ def _of_generic(op: Operation, operands: Sequence[Hidden]) -> list[Hidden]:
 
 
 def _reduced(total: SSAValue, accumulator: SSAValue, initial: Hidden, scalars: Mapping[SSAValue, Hidden]) -> Hidden:
-    """Return what is known of a reduction over the columns: it is uniform if hidden columns do not change it.
+    """Return what is known of a reduction over the columns: its result is `UNIFORM` if hidden columns do not change it.
 
-    The fill is the score of hidden columns; a maximum of scores is at least the largest visible score of the row.
+    A maximum of scores is `AT_LEAST_LARGEST`: hidden columns, whose scores are at most the fill, do not change it.
 
     Args:
         total: The accumulator after one column.

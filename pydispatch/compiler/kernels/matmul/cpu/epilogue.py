@@ -97,7 +97,10 @@ class Epilogue:
     def _emit_transposed(
         self, build: Builder, region: Region, block: Block, target: Target, factor_sums: FactorSums | None
     ) -> None:
-        """Emit the epilogue of a block whose rows are contiguous in the results: its transposed sums, row by row."""
+        """Emit the epilogue of a block for results whose last, contiguous dimension is M.
+
+        The sums are transposed in memory first, so that the elements of a column are stored as vectors.
+        """
         plan, column_stride = self.nest.plan, self.transposed_height
         schedule = plan.schedule
         sums = self.frame.elements.fresh(plan.sum_type, schedule.nr * column_stride)

@@ -66,8 +66,8 @@ class FactorSums:
         # A workgroup's tile has mt rows of A and nt columns of B.
         sums_of_columns = _filled(frame, build, zero, schedule.nt) if arithmetic.a_offset else None
         sums_of_rows = _filled(frame, build, zero, schedule.mt * LANES) if arithmetic.b_offset else None
-        # Both matrices of ones are views of one small buffer, which has `plan.group` steps of K, for one instruction,
-        # of LANES columns. Strides of 0 repeat it along rows and steps.
+        # Both matrices of ones are views of one small buffer, whose length is that of one group of `plan.group` steps
+        # of K in LANES columns. Strides of 0 repeat it along rows and groups.
         ones = _filled(frame, build, IntegerAttr(1, i8), plan.group * LANES)
         a, b, n = contraction.a, contraction.b, contraction.n
         ones_a = OperandView(a, ones, strides=(0,) * len(a.coordinates), is_ones=True)

@@ -111,7 +111,7 @@ def paged_operand(contraction: Contraction, pages: GatheredPages, size: int) -> 
         contraction.b, contraction, is_readable_in_place=True, rows=rows, bytes_in_memory=element_bytes
     )
     is_stored_as_packed = element_bytes == size
-    return replace(operand, element_bytes=0 if is_stored_as_packed else element_bytes)
+    return replace(operand, element_bytes=0 if is_stored_as_packed else element_bytes)  # 0: as long as packed ones
 
 
 def has_packed_rows(contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic) -> bool:

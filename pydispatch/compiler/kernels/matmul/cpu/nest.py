@@ -223,10 +223,10 @@ class Nest:
         return self.tile(build, region, contraction.n, index=column, tile=schedule.nt, block=schedule.nr)
 
     def whole(self, outer: Mapping[int, Index]) -> Region:
-        """Return the region before any loop has chosen indices.
+        """Return the region of a workgroup before tiles and loops choose indices of M, N and the reductions.
 
-        It spans all indices of the reductions that the nest has no loops over, and otherwise one index of each
-        dimension: that of `outer`, which maps dimensions to indices, or 0.
+        Reductions that the nest has no loops over have all indices. Each other dimension has one index: that of
+        `outer`, which maps dimensions to indices, or 0 until a tile or a loop replaces it.
         """
         plan = self.plan
         # The product of a register block runs over all indices of these.

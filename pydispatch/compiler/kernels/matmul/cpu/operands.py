@@ -37,7 +37,7 @@ class OperandView:
         factor: The factor.
         buffer: Memory with its elements.
         strides: Distance of neighbours along each coordinate of the factor, in elements. Where one instruction takes a
-            group of steps of K, the columns of a panel are a group apart, and have the stride 1: it counts groups.
+            group of steps of K, the stride of the columns of a panel is 1 in groups, not in elements.
         uses_tensor_indices: Whether indices along coordinates count from the beginning of the tensor, as in an
             argument; in a packed copy they count from the first index of the tile.
         panel_stride: Elements from one panel, a few adjacent columns with all their rows, to the next; None where

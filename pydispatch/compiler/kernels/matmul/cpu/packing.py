@@ -69,7 +69,10 @@ class Packing:
         return self.view.factor
 
     def emit(self, build: Builder) -> None:
-        """Emit the packing of all elements of the region, whose loads are not hoisted out of the packing."""
+        """Emit the packing of all elements of the region.
+
+        Its loads are neither hoisted before the packing loops nor reused after them.
+        """
         self._emit_coordinate_loops(build.without_load_motion(), outer=[])
 
     def _extent(self, build: Builder, coordinate: Linear) -> Index:

@@ -42,8 +42,8 @@ UNPACKING = 3
 """Number of operations that unpack a vector of weights: a shift, a mask and a conversion."""
 
 SCALING = 4
-"""Number of further operations on a vector of weights that is written to memory as f32: subtracting the zero point,
-multiplying by the scale, the store, and the load by the product."""
+"""Number of operations, besides `UNPACKING`, on a vector of weights that is written to memory as f32: subtracting the
+zero point, multiplying by the scale, the store, and the load by the product."""
 
 CONVERTING = 2
 """Number of vector operations per element of A that convert it to digits: about 30 for a vector of 16 elements."""
@@ -80,7 +80,7 @@ class BlockSizes:
 
     @property
     def padded_rows(self) -> int:
-        """Rows of a workgroup in memory: whole register blocks where there is a loop over them."""
+        """Rows of a workgroup's copy of A: rounded up to whole register blocks if weights are unpacked into memory."""
         return self.row_block * ceil_quotient(self.rows, self.row_block) if self.unpacks else self.rows
 
 
@@ -92,11 +92,11 @@ def sizes_of(match: BlockQuantized, level: Level) -> BlockSizes | None:
     if len(static_extents) < len(extents) or not total_rows:
         return None
     digits = match.integer_bytes
-    if "i8" in level.matrix_types and total_rows * digits >= MATRIX_ROWS // 2:  # they fill a register
+    if "i8" in level.matrix_types and total_rows * digits >= MATRIX_ROWS // 2:  # digits fill a matrix register
         return _matrix_sizes(match, level, total_rows)
     multiplies_bytes = level.byte_products in ("unsigned by signed", "all signs")
     sizes = _register_sizes(match, level, total_rows, byte_digits=digits if multiplies_bytes else 0)
-    # Elements of A that are rounded to single bytes are so for any number of rows: the rounding shows in the results.
+    # Rounding to single bytes shows in the results: whether A is rounded must not depend on the number of rows.
     is_rounded = sizes.byte_digits == 1
     operations_in_memory = UNPACKING + SCALING + total_rows
     if is_rounded or _operations(match, sizes, total_rows) <= operations_in_memory:
@@ -113,6 +113,7 @@ def _operations(match: BlockQuantized, sizes: BlockSizes, total_rows: int) -> fl
     # An instruction multiplies four steps. Two other operations unpack all bytes of a vector.
     products = (digits * total_rows + UNPACKING * blocks) / WORD_BYTES
     sums = total_rows * 3 * (digits + 1) / match.steps_per_block  # of the digits, and their addition to the totals
+    # The workgroup's vectors of weights at a step of K share the conversion of the elements of A to digits.
     return products + sums + total_rows * CONVERTING * sizes.lanes / (sizes.panels * match.width)
 
 

@@ -113,6 +113,7 @@ class PanelWorkgroup(ABC):
 
         def iteration(inner: Builder, panel: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit `body` for one panel."""
+            # If K is one chunk, all panels use the same memory for their totals.
             panel_of_workgroup = 0 if self._has_one_chunk else inner.minus(panel, first)
             first_total = inner.times(panel_of_workgroup, self.sizes.padded_rows * self.match.width)
             # Each panel clears the buffer of totals, and reads it at its end: no load of it may be hoisted.

@@ -179,9 +179,9 @@ contiguous rows. Zen 4, panels in memory, with and without prefetches of blocks:
 
 SHARED_BYTES = 1 << 20
 """Minimum size of a factor B for which a product of one or two rows is cut into workgroups, on a CPU whose cores wait
-for B. Each worker then has a part of B in its own second-level cache when B is used again: 1x784x512 and 1x512x512 in
-turns take 80 us as one workgroup each; as parts along K 26 us with two workers and 81 to 89 with one, in panels 17 and
-79 (Intel Xeon with AMX)."""
+for B. Each worker then has a part of B in its own second-level cache when B is used again. 1x784x512 and 1x512x512 that
+are computed alternately take 80 us if each is one workgroup. Cut along K they take 26 us with two workers and 81 to 89
+with one; cut into panels of columns, 17 and 79 (Intel Xeon with AMX)."""
 
 
 def shares_factor(level: Level, factor_bytes: int) -> bool:

@@ -173,7 +173,10 @@ class RowConversion:
         build.parallel(0, blocks, visit_block)
 
     def _indices_in_a(self, build: Builder, row: Index) -> dict[int, Index]:
-        """Return loop of rows -> its index for a row that is counted from the first row of the workgroup."""
+        """Return {loop over rows: its index} for a row that is counted from the first row of the workgroup.
+
+        With `repeats_last`, a row beyond the end of A has the indices of the last row.
+        """
         match = self.match
         row_of_a = build.plus(row, self.first_row)
         if self.repeats_last:

@@ -93,7 +93,7 @@ def default_schedule(level: Level, problem: Problem) -> Schedule:
     minimizes_passes = is_row_major_b and not _is_panel_cached(level, problem)  # each pass reads B from memory again
     if is_row_major_b and _evicts_b_between_uses(level, problem):
         shared = _unstreamed_schedule(level, problem, pack_b=True, minimizes_passes=False)
-        if shared.batch > FEW_PASSES:  # packing takes about as long as one use
+        if shared.batch > FEW_PASSES:  # uses of a packed copy, which takes about as long as one use
             return shared
     if streams_b(level, problem):  # whole rows of B are read once, some steps of K at a time
         pack_a, pack_b = not problem.can_read_a_in_place, False
@@ -163,7 +163,7 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
     """
     n, size = problem.n, problem.sum_bytes
     is_below_matrix_block = problem.is_skinny_variant and problem.matrix_steps > 0
-    rows = MATRIX_ROWS // 2 if is_below_matrix_block else problem.m  # few rows: one matrix register of them, not two
+    rows = MATRIX_ROWS // 2 if is_below_matrix_block else problem.m  # half: the rows of one matrix register
     plain_request = replace(_request(problem), m=rows, minimizes_passes=minimizes_passes)
     request = replace(
         plain_request,

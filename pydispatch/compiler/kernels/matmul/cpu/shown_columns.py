@@ -71,8 +71,7 @@ def visible_end(
 class _MaskSearch:
     """Search for the last column of a row that the masks in memory show, in units of `COLUMN_UNIT` columns.
 
-    The loop visits all units, since its bounds are constants, and reads the masks only in units that overlap
-    [begin, end).
+    The loop has constant bounds and visits all units, but reads the masks only in units that overlap [begin, end).
 
     Attributes:
         frame: The kernel function.

@@ -68,7 +68,7 @@ def streams_b(level: Level, problem: Problem) -> bool:
         return False
     if problem.m <= 2:
         return True
-    # If a unit takes two cycles for a vector, the cache has time for the sums of twice as many rows.
+    # If a multiplication of vectors takes two cycles, the cache has time for the sums of twice as many rows.
     cycles_of_vector = ceil_quotient(level.vector, level.model.datapath)
     most_rows = MAX_STREAMING_ROWS * cycles_of_vector
     is_unprefetched = problem.b.row_stride_bytes > level.model.prefetch_stride

@@ -288,7 +288,7 @@ class _Rows:
         def row(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the operations on one row: their reductions, then the elements of the result, in parallel."""
             row_point = self._point(inner, i)[:-1]  # without the column, the last index
-            elements.begin_row(row_point)  # the stored values of the nest belong to this row
+            elements.begin_row(row_point)  # the buffers of `allocate_rows`, for one row, have its values from here on
             nest.emit_row_reductions(elements, inner, row_point)
 
             def column(builder: Builder, index: Index) -> None:

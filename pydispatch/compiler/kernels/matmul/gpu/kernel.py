@@ -263,7 +263,7 @@ class _Workgroup:
         ]
 
         def store(exists: SSAValue | bool, positions: Sequence[int]) -> None:
-            """Emit the stores of some slots, which exist under the same condition."""
+            """Emit the stores of the slots at `positions`, unless they are beyond the edge: `exists` is false then."""
             pinned.when(exists, lambda inner: self._store(inner, values, slots, positions))
 
         # One branch for adjacent slots that exist together.

@@ -97,7 +97,7 @@ class Plan:
 def plans_of(contraction: Contraction, elements: Elements, architecture: int) -> list[Plan]:
     """Return the plans of a contraction; an empty list if it cannot be tiled, or is too small for tiles.
 
-    With a dynamic number of rows there is a second plan, for at most `SKINNY_ROWS`; products of i64 have one plan only.
+    With a dynamic number of rows there is a second plan, for at most `SKINNY_ROWS`, unless elements are i64.
     `architecture` is the compute capability of the device, such as 80.
     """
     plan = plan_of(contraction, elements, architecture)
