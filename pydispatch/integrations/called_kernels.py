@@ -257,7 +257,8 @@ class Kernel(KernelCall, KernelSource):
         import pydispatch
 
         lowered = self.lowered(grid_in_call)
-        has_stamps = bool(lowered.complete) and is_cpu(device)  # complete: views that must be written whole
+        # `complete`: views that must be written whole. Stamps, further results, say which elements were written.
+        has_stamps = bool(lowered.complete) and is_cpu(device)
         text = lowered.program(self.name, with_stamps=has_stamps)
         artifact = pydispatch.compile(text, **options_of(device))
         opened = pydispatch.device(device)

@@ -161,7 +161,7 @@ def range_inside(build: Build, high: Index, bounds: list[Bound], invariant: list
 
 
 def _sum(build: Build, lhs: Index, rhs: Index) -> Index:
-    """Return the sum of two indices modulo 2^64."""
+    """Return the sum of two indices modulo 2^64; `range_inside` tests whether it wrapped around."""
     if isinstance(lhs, int) and isinstance(rhs, int):
         return _wrapped(lhs + rhs)
     if rhs == 0 or lhs == 0:
@@ -170,7 +170,7 @@ def _sum(build: Build, lhs: Index, rhs: Index) -> Index:
 
 
 def difference_of(build: Build, lhs: Index, rhs: Index) -> Index:
-    """Return the difference of two indices modulo 2^64."""
+    """Return the difference of two indices modulo 2^64, which may wrap around."""
     if isinstance(lhs, int) and isinstance(rhs, int):
         return _wrapped(lhs - rhs)
     return lhs if rhs == 0 else build.arithmetic(arith.SubiOp, (build.value(lhs), build.value(rhs)), INDEX)

@@ -129,7 +129,7 @@ class _Reader:
         self._searched = 0  # offset in it before which no literal begins
         self._has_resources = False  # whether the block of resources has begun
         self._blob: io.BytesIO | None = None  # bytes of the literal whose digits come next
-        self._before: list[str] = []
+        self._before: list[str] = []  # the text before `_text`, decoded, without the digits of long literals
         self._before_size = 0  # of the text in `_before`, in characters
         self._blobs: dict[int, bytes] = {}
 
@@ -204,7 +204,10 @@ class _Reader:
         return True
 
     def _take(self, size: int) -> None:
-        """Move the first `size` bytes after the last literal to the text before the next one."""
+        """Decode the first `size` bytes of `_text`, up to digits that are taken out, and move them to `_before`.
+
+        Line ends of a file become \\n.
+        """
         self._has_resources = self._has_resources or self._text.find(_RESOURCES, 0, size) >= 0
         text = self._text[:size].decode("utf-8", "strict" if self._is_file else "surrogatepass")
         if self._is_file and "\r" in text:

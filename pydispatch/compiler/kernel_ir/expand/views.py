@@ -47,9 +47,10 @@ class Strided:
 
 
 def strided(op: Operation, value: SSAValue) -> Strided:
-    """Return the strided layout of a memref: a view of the source of its reinterpret_cast, or else of itself.
+    """Return the strided layout of a memref: its offset, sizes and strides, of which static ones are ints.
 
-    Static parts are ints.
+    The storage is the operand of the reinterpret_cast that defines the memref. A memref with another definition is its
+    own storage, and dynamic parts of its layout are queried at run time.
 
     Args:
         op: An operation that uses it, at which an unsupported type is reported.

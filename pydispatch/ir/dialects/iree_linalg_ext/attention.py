@@ -84,7 +84,7 @@ class Properties(CustomDirective):
         """Print nothing: the properties are printed in the attribute dictionary."""
 
     def is_present(self, op: IRDLOperation) -> bool:
-        """Return False, so that properties in angle brackets are never printed."""
+        """Return False, so that no angle brackets are printed: the properties are in the attribute dictionary."""
         return False
 
 

@@ -40,12 +40,14 @@ class Windows(NamedTuple):
     def retained(self, *, slice_rank: int, rank: int, indexed: list[int]) -> list[int]:
         """Return, for each dimension of a slice, the dimension of the tensor that it is a part of.
 
+        A slice has the last dimensions of the tensor if `include_indexed_dims`, else those that are not indexed.
+
         Args:
             slice_rank: Number of dimensions of a slice.
             rank: Number of dimensions of the tensor.
             indexed: Dimensions of the tensor that the indices address.
         """
-        if self.include_indexed_dims:  # slices have the last dimensions of the tensor
+        if self.include_indexed_dims:
             return list(range(rank - slice_rank, rank))
         return [d for d in range(rank) if d not in indexed]
 
