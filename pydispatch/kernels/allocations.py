@@ -16,7 +16,8 @@ WORKGROUP_MEMORY = "#gpu.address_space<workgroup>"
 PRIVATE_MEMORY = "#gpu.address_space<private>"
 """MLIR address space of memory that each invocation has for itself."""
 MAX_PRIVATE_ELEMENTS = 256
-"""Elements of one allocation of an invocation: larger ones do not fit into the registers of any device."""
+"""Maximum number of elements of one private array: larger ones do not fit into an invocation's registers on any
+device."""
 
 
 def declared(

@@ -155,7 +155,10 @@ def subgroup_shuffle(value: Any, lane: Any) -> Any:
 
 
 def subgroup_sum(value: Any) -> Any:
-    """Return the sum of a value over the invocations of the subgroup: of neighbours, then of neighbouring pairs, ..."""
+    """Return the sum of a value over the invocations of the subgroup.
+
+    Values of two neighbours are added first, then the sums of neighbouring pairs, and so on.
+    """
     return emulated("subgroup_sum", value)
 
 

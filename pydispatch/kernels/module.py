@@ -231,7 +231,7 @@ def _watched(passed: Sequence[Parameter], phases: Phases | TileKernel) -> list[P
 
 
 def _stamps_type(view: Parameter) -> str:
-    """Return the MLIR type of the race stamps of a view: `STAMPS` 64-bit numbers for each of its elements."""
+    """Return the MLIR type of the race stamps of a view: `STAMPS` 64-bit records of last accesses for each element."""
     return f"tensor<{STAMPS}x{shape_text(view)}i64>"
 
 

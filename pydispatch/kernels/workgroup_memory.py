@@ -47,7 +47,7 @@ class WorkgroupMemory(Loops):
         return f"memref<{shape}{type}, {WORKGROUP_MEMORY}>"
 
     def _local_indices(self) -> str:
-        """Return the index of this invocation in the slot of a spilled variable, as MLIR text."""
+        """Return the indices of this invocation in the slot of a spilled variable, axis 0 last, as MLIR text."""
         assert self.local is not None
         return ", ".join(index.name for index in reversed(self.local))
 

@@ -252,7 +252,11 @@ class _Interchange:
     def __init__(
         self, build: Build, loop: scf.ParallelOp, strided: StridedLoop, has_masks: bool, most_vectors: int
     ) -> None:
-        """Choose the number of lanes, and allocate `memories`; `take_steps_together` has the last parameters, too."""
+        """Choose the number of lanes, and allocate `memories`.
+
+        If the body is short enough for copies, a whole step is several loops of equally many vectors, at most
+        `most_vectors`; else it is one loop over all invocations. For `has_masks` see `take_steps_together`.
+        """
         invocations = known(loop.upperBound[0])
         assert isinstance(invocations, int)
         self.loop, self.strided, self.invocations = loop, strided, invocations

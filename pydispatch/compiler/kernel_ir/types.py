@@ -60,7 +60,7 @@ _FLOATS: dict[type[Attribute], int] = {
 """Float types -> their bits."""
 
 _MEMORY_WIDTHS = (8, 16, 32, 64, 128)
-"""Bits of integers that memory has without padding."""
+"""Widths in bits of the integers that are stored without padding."""
 
 
 def is_float(type_: Attribute) -> bool:

@@ -131,9 +131,10 @@ def _phase_of(loop: Operation) -> Phase | None:
 
 
 def _fits(array: WorkgroupArray, phases: list[Phase]) -> bool:
-    """Return whether all accesses of an array are of vectors at constant positions, and one load overlaps two lines.
+    """Return whether an array can be kept in registers as lines (vectors of `LANES` elements), and gains from that.
 
-    Stores are of whole lines. Loops that may be cut short do not store.
+    All its accesses must be of vectors at constant positions. Stores must be of whole lines, in loops that are not cut
+    short. The array gains if a load overlaps two lines: CPUs forward one store to a load, but not two.
     """
     operations, overlaps = 0, False
     for phase in phases:

@@ -120,7 +120,7 @@ def _pair(scale: float, zero_point: int) -> str:
 
 
 def _nested(shape: tuple[int, ...], texts: list[str]) -> str:
-    """Return texts, in row-major order, as nested lists in braces of this shape; the only text as it is for ()."""
+    """Return texts, in row-major order, as nested lists in braces of this shape; for (), return the one text itself."""
     if not shape:
         return texts[0]
     row_size = len(texts) // max(shape[0], 1)

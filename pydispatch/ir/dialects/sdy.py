@@ -12,7 +12,7 @@ from xdsl.traits import Pure, SymbolOpInterface
 
 @irdl_op_definition
 class MeshOp(IRDLOperation):
-    """Device mesh, `mesh @m = <["a"=2]>`. `mesh` is the text in the brackets, because nothing depends on it."""
+    """Device mesh, `mesh @m = <["a"=2]>`. `mesh` is the text in the brackets, which is not interpreted."""
 
     name = "sdy.mesh"
     sym_name = prop_def(StringAttr)
@@ -41,7 +41,7 @@ class MeshOp(IRDLOperation):
 class ShardingConstraintOp(IRDLOperation):
     """Identity that constrains the sharding of a tensor, `sharding_constraint %a <@m, [{"a"}, {}]> : T`.
 
-    `sharding` is the text in the brackets, because nothing depends on it.
+    `sharding` is the text in the brackets, which is not interpreted: programs are for one device.
     """
 
     name = "sdy.sharding_constraint"

@@ -319,7 +319,7 @@ class TileKernel(TileVariables):
         return self.lazy_elementwise(node, operands, lambda *elements: handler(self, node, list(elements)))
 
     def _check_elementwise(self, node: ast.Call, handler: Handler, arguments: Sequence[Entity]) -> None:
-        """Raise CompileError for functions that take numbers only, and for Python's max and min of one tile."""
+        """Raise CompileError for `print`, which takes numbers only, and for Python's max and min of one tile."""
         name = ast.unparse(node.func)
         if handler is HANDLERS[print]:
             tile = next(argument for argument in arguments if isinstance(argument, Tile))

@@ -151,7 +151,7 @@ def _relocated(
 
 
 def _value(formula: Formula, target: int, field: int) -> int:
-    """Return the value of a relocation.
+    """Return the value of a relocation: an address, or the distance of two addresses or of the pages that contain them.
 
     target: address of the symbol or of its GOT entry, plus the addend. field: address of the relocated field.
     """

@@ -129,7 +129,8 @@ class FunctionCopier:
     def _global(self, inst: SpirvInstruction) -> int:
         """Add one global of the library to the output, or find its equivalent there; return its id.
 
-        Specialization constants and types with their own identity are added; equal types and constants are shared.
+        Equal types and constants of the output are shared. A specialization constant is added, unless the kernel has
+        one of the same name and type.
         """
         out, parts = self.out, self.parts
         if self._is_workgroup_size(inst.id):

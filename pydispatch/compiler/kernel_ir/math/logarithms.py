@@ -79,7 +79,7 @@ def _parts(x: Number) -> Parts:
 
 
 def _sum(parts: Parts) -> Number:
-    """Return the natural logarithm from its parts: k log 2 + f - half + tail."""
+    """Return the natural logarithm from its parts: k log 2 + f - half + tail, where no `half` counts as 0."""
     format, (k, f, half, tail) = format_of(parts.f), parts
     ln2_head, ln2_tail = format.ln2_cut  # log 2 as a sum; k * ln2_head is exact
     low = k.fma(ln2_tail, tail)

@@ -228,7 +228,8 @@ class Lanes:
     def _covers_for(self, op: scf.ForOp) -> bool:
         """Return whether lanes can run an `scf.for` together, and record what varies in it.
 
-        Its bounds must be equal in all lanes, or its counter an integer of the lane with a known number of iterations.
+        Its bounds must be equal in all lanes. Its first counter may also be the number of the lane, if its end and step
+        and the number of lanes are known (`unrolled_starts`).
         """
         counter, *carried = op.body.block.args
         if not counts_indices(op):

@@ -50,7 +50,8 @@ class Kernel:
     Attributes:
         function: The function.
         size: Invocations of a workgroup along x, y and z.
-        ops: Operations by name, as they were just before parallel loops were distributed.
+        ops: Operations by name, as they were just before parallel loops were distributed. Emitters look up bindings,
+            allocations and accesses in them.
         barriers: The barriers of the lowered function.
     """
 

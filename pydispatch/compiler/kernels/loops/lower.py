@@ -74,16 +74,17 @@ def lower_loops(frame: Frame) -> Kernel:
 
 
 def slice_bytes_of(frame: Frame, run: int) -> tuple[int, ...]:
-    """Return the bytes of each binding that a workgroup of a flat kernel accesses, see `Kernel.tiles`; () if unknown.
+    """Return `Kernel.tiles` of a flat kernel: bytes of each binding that only one workgroup accesses; () if unknown.
 
-    `run` is the number of contiguous elements of a workgroup, see `Partition.contiguous`.
+    0 stands for a binding of which any workgroup may access any byte. `run` is the number of contiguous elements of a
+    workgroup, see `Partition.contiguous`.
     """
     new_results = [v for v, argument in zip(frame.returned, frame.updated, strict=True) if argument is None]
     tensors = [*frame.tensors, *new_results]  # in the order of the bindings
     is_flat = frame.elements.flat is not None  # every tensor is read as one dimension, at the index that is written
     if not is_flat or not run or any(elements_per_byte(v) > 1 for v in tensors):
         return ()
-    # Every workgroup reads a tensor of rank 0.
+    # 0 for a tensor of rank 0, which every workgroup reads.
     return tuple(run * element_bytes_of(v) if tensor_type(v).get_num_dims() else 0 for v in tensors)
 
 

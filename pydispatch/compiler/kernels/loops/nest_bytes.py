@@ -29,7 +29,8 @@ def estimate_read_bytes(nest: LoopNest, elements: Elements, build: Builder) -> t
     """Estimate the bytes that an element of a nest reads.
 
     Returns:
-        The bytes outside of reductions, which are 0 if there is any reduction, and the bytes within all reductions.
+        The bytes outside of reductions, which are not counted (0) if there is any reduction, and the bytes within all
+        reductions.
     """
     visited: set[SSAValue] = set()
     pending = [value for value, _ in nest.all_stores()]

@@ -75,7 +75,7 @@ class Partition:
 
     @property
     def has_whole_rows(self) -> bool:
-        """Whether a workgroup has all elements of its outer iterations: the inner dimension is not cut."""
+        """Whether a workgroup has all elements of its outer iterations: the inner dimension is not cut (tile 0)."""
         return self.tiles == 1 and not isinstance(self.tile, SSAValue) and self.tile == 0
 
 

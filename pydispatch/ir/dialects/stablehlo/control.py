@@ -197,3 +197,4 @@ OPERATIONS: list[type[Operation]] = [
     operation("stablehlo.optimization_barrier", "operand*", "result*", signature=PAIRWISE, operand_type=AnyAttr()),
     operation("stablehlo.tuple", "val*", signature=TupleSignature(), operand_type=AnyAttr()),
 ]
+"""Operations of this module. `operation` takes the names of operands, results and regions; `*` marks variadic ones."""

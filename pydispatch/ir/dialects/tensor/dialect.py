@@ -126,7 +126,8 @@ class ExpandedType(CustomDirective):
 
 
 _STATED_SIZES = "stated sizes"
-"""Entry of the parsing state with all sizes of a `tensor.empty` until its type has been parsed."""
+"""Entry of the parsing state with all sizes of a `tensor.empty`: `AllocatedSizes` adds it, and `AllocatedType` compares
+the sizes with the type and removes it."""
 
 
 @directive

@@ -30,7 +30,7 @@ from pydispatch.ir.core.directives import directive
 from pydispatch.ir.dialects.tosa.base import VALUE
 
 Pairs = tuple[list[Parser.UnresolvedArgument], list[UnresolvedOperand]]
-"""Arguments of a region, and the values outside of it that they stand for."""
+"""Arguments of a region, and the values outside of it that are passed to them: `%a` and `%x` in `(%a = %x)`."""
 
 
 @op_definition

@@ -128,7 +128,7 @@ class StructuredMatchOp(TransformOp):
 
     Attributes:
         ops: Names, one of which an operation must have.
-        interface: Name of an interface; of these only `LinalgOp` is checked.
+        interface: Interface that an operation must have. Only `LinalgOp` is checked; other names are ignored.
         op_attrs: Attributes that it must have, with these values.
         filter_result_type: Type of its only result.
         filter_operand_types: Types of its operands in order; a single type is that of all operands.

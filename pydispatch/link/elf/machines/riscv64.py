@@ -25,7 +25,8 @@ _U = fields("I", 20, (BitField(0, 20, 12),))
 _I = fields("I", 12, (BitField(0, 12, 20),), signed=False)
 """Encoder of the 12-bit immediate of an I-type instruction, such as a load or `jalr`."""
 _S = fields("I", 12, (BitField(0, 5, 7), BitField(5, 7, 25)), signed=False)
-"""Encoder of the 12-bit immediate of an S-type instruction, a store, which has it in two fields."""
+"""Encoder of the 12-bit immediate of an S-type instruction (a store): bits 0 to 4 are stored from bit 7 on, bits 5 to
+11 from bit 25 on."""
 
 
 def _upper(content: bytearray, offset: int, value: int) -> None:

@@ -257,7 +257,7 @@ class _PairedReduction:
         for step in range(unroll):
             indices = current | {dim: build.plus(index, step)}
             for output, ((row, column), point) in enumerate(zip(block.offsets, self.points, strict=True)):
-                # How far each loop is from its index where the corner is read in the first step.
+                # Loop -> distance of its index in this step and element from its index at the corner in the first step.
                 distances = {block.dims[0]: row, block.dims[1]: column, dim: step}
                 loaded = [
                     loader.at(sum(paired.strides[loop] * distance for loop, distance in distances.items()))
