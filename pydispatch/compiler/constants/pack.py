@@ -54,7 +54,7 @@ class Packed:
     Attributes:
         function: The dispatch function.
         index: Index of the argument, from 0.
-        type: Type of the tensor that is cut into panels: of the argument, or of the factor computed from it.
+        type: Type of the tensor that is cut into panels: of the argument, or with `unpacking` of the factor.
         layout: Panel layout of the packed argument.
         unpacking: Computation of the contraction's factor from the argument; None if the argument is the factor.
     """

@@ -24,8 +24,8 @@ class Matrix:
 
     Attributes:
         value: The `value` attribute of the constant operation: the elements, or how they are derived.
-        type: Type of the constant as it is stored; without exactly two dimensions, either its first size is `rows` or
-            its last one is `columns`.
+        type: Type of the constant as it is stored. It may have further dimensions: [rows, a, b] or [a, b, columns], of
+            which a and b count as one dimension of the matrix.
         rows: Number of rows.
         columns: Number of columns.
     """

@@ -17,7 +17,10 @@ Real = Any
 
 
 def rest(function: Callable[[Real], Real], terms: list[Real], order: int) -> Callable[[Real], Real]:
-    """Return (function(x) - terms[0] - terms[1] x - ...) / x^order, as a function of x that is not defined at 0."""
+    """Return (function(x) - terms[0] - terms[1] x - ...) / x^order, as a function of x that is not defined at 0.
+
+    For a power series that begins with `terms` this is the sum of the remaining terms, divided by x^order.
+    """
     return lambda x: (function(x) - sum(t * x**i for i, t in enumerate(terms))) / x**order
 
 

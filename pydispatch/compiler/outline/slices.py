@@ -350,7 +350,7 @@ class KernelBody(ABC):
         callee = self.microkernels.declare(op, [a.type for a in arguments], [r.type for r in outputs])
         call = self.add(func.CallOp(callee.sym_name.data, arguments, [r.type for r in outputs]))
         self.mapping.update(zip(outputs, call.results, strict=True))
-        # The call writes the memory that the program's later stores of its outputs name.
+        # The call writes its outputs directly to the memory to which the program stores them later.
         for value in op.outputs:
             final_write = final_write_of(value)
             if final_write is not None and final_write.name in STORES:

@@ -152,7 +152,7 @@ class Backend:
     """Whether a tensor of dynamic sizes may have more elements than 32 bits count."""
 
     def loads_pairs(self, target: ExecutableTargetAttr) -> bool:
-        """Return whether two neighbours of 32 bits are read faster as one element of 64."""
+        """Return whether kernels read two adjacent elements of 32 bits faster as one of 64 bits."""
         return False
 
     def cpu_machine(self, target: ExecutableTargetAttr) -> Machine | None:

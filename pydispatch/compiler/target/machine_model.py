@@ -164,11 +164,12 @@ _V4 = (
     "znver4",
     "znver5",
 )
-"""CPUs of the table whose highest level is x86-64-v4."""
+"""CPUs of the table whose highest level is x86-64-v4. Code for a level alone assumes the worst of its CPUs."""
 _V3 = ("haswell", "skylake", "znver1", "znver2", "znver3")
-"""CPUs of the table whose highest level is x86-64-v3."""
+"""CPUs of the table whose highest level is x86-64-v3. Code for this level and lower ones assumes the worst of `_V3` and
+`_V4`."""
 _ARM = ("cortex-a72", "cortex-a76", "neoverse-n1", "neoverse-n2", "neoverse-v1", "neoverse-v2", "apple-m1", "apple-m4")
-"""CPUs of AArch64 in the table."""
+"""CPUs of AArch64 in the table; generic code assumes the worst of them."""
 LEVELS: dict[str, tuple[str, ...]] = {
     "x86-64": _V3 + _V4, "x86-64-v2": _V3 + _V4, "x86-64-v3": _V3 + _V4, "x86-64-v4": _V4,
     "aarch64": _ARM, "riscv64": ("sifive-u74", "sifive-x280"),

@@ -64,7 +64,7 @@ def imports_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tuple
 
 
 def signature_of(function: FuncOp, optional: bool = False) -> ImportSignature:
-    """Return the C signature with which a declaration calls its symbol.
+    """Return the C signature with which kernels call the imported function of a declaration.
 
     A memref is passed as one pointer (`llvm.bareptr`), or as the fields of MLIR's descriptor: allocated and aligned
     pointer, offset, sizes and strides. `optional` is copied into the signature.
