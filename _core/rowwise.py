@@ -150,7 +150,8 @@ class Stacking:
     def _stacked(self, rows: Sequence[Row], count: int) -> list[Any]:
         """Return the arguments of a call: constants, numbers, and the concatenated rows of all requests.
 
-        count: rows of all requests together. Copies of the first row fill a fixed batch size.
+        count: rows of all requests together. If the function was compiled for more rows, copies of the first row
+        follow them.
         """
         arguments: list[Any] = [None] * (len(self.arguments) + len(self._constants))
         for position, value in self._constants.items():
@@ -159,7 +160,7 @@ class Stacking:
         for i, argument in enumerate(self.arguments):
             value = rows[0][i]
             if argument.tail is None:
-                pass  # a number, which all these requests share: it is part of their key
+                pass  # a number: only requests with equal numbers are in one batch
             elif missing or len(rows) > 1:
                 stacked = np.empty((count + missing, *value.shape[1:]), argument.dtype)
                 np.concatenate([row[i] for row in rows], out=stacked[:count])

@@ -93,7 +93,8 @@ class Header:
         """Return a declaration of a type, member or function in Cython."""
         text = _without_exceptions(text.replace("(void)", "()"))
         text = re.sub(r"\bbool\b(\*?)", lambda pointer: "c_bool*" if pointer[1] else "bint", text)
-        pointers = r"\w*" if "(" in text else ""  # parameters of any size, members without a size
+        # An array becomes a pointer if it is a parameter, as in C, or a member without a size.
+        pointers = r"\w*" if "(" in text else ""
         text = re.sub(rf"(\w+)\[{pointers}\]", r"*\1", text)
         text = re.sub(r"\[(\w+)\]", lambda size: f"[{self.macros.get(size[1], size[1])}]", text)
         return re.sub(rf"\b({'|'.join(keyword.kwlist)})(?=[,)])", r"\1_", text)

@@ -15,7 +15,7 @@ Call = Callable[[], object]
 """A contender: a function without arguments, one call of which is measured; its result is ignored."""
 
 ROUND = 5e-3
-"""Seconds that calls are counted in one piece, so that reading the clock costs nothing; one call may take longer."""
+"""Seconds of calls between two readings of the clock, so that the readings cost nothing; one call may take longer."""
 
 FEWEST_ROUNDS = 7
 """Rounds of a measurement, also where they take longer than its seconds."""

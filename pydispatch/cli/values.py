@@ -98,7 +98,8 @@ class Reader:
 
         scalar: the type of a number that is expected; None for a tensor. `@f.npy` reads a file from its beginning,
         `+f.npy` where the last reading ended, `*f.npy` all arrays from there on, and `2xf32=1 2` states a tensor.
-        `&2xf32=1 2`, IREE's form of an argument that is also written, is read like a tensor without the `&`.
+        `&2xf32=1 2`, IREE's form of an argument that is also written, is read like a tensor without the `&`. `(null)`
+        and `(ignored)` are the number 0.
         """
         try:
             if not text.isascii() and not any(mark in text for mark in "@+*"):  # Python reads digits of any script
@@ -109,6 +110,7 @@ class Reader:
                 return [_read_npy(self.open(text[1:], restart=True))]
             if text[:1] == "+":
                 return [_read_npy(self.open(text[1:]))]
+            # `*8xf32=1` is read as a tensor below, whose error names the size `*8`.
             if text[:1] == "*" and not text.startswith(_MISSPELLED_TENSOR):
                 return self._remaining_arrays(self.open(text[1:]))
             return [self.tensor(text.removeprefix("&"))]
@@ -171,7 +173,7 @@ class Reader:
 
 
 def parse_type(text: str) -> Spec:
-    """Parse a tensor type such as `2x3xf32`; raise ValueError for other text."""
+    """Parse a tensor type such as `2x3xf32`, or `2x3xx8` with opaque elements; raise ValueError for other text."""
     *sizes, name = text.split("x") if not text.endswith(("x8", "x16", "x32", "x64")) else _split_opaque(text)
     for axis, size in enumerate(sizes):
         if not size.isdecimal():
@@ -186,7 +188,7 @@ def parse_type(text: str) -> Spec:
         raise ValueError(f"unknown element type '{name}'; for example f32, i8, ui16, bf16, cf64, i1, x8")
     prefix, bits = match[1], int(match[2])
     numerical = Numerical.BOOLEAN if bits == 1 and prefix != "x" else _PREFIXES[prefix]
-    is_hex = bits == 1 or prefix in ("cf", "x", "*")
+    is_hex = bits == 1 or prefix in ("cf", "x", "*")  # IREE writes bools, complex and opaque elements so
     return Spec(shape, type_of(dtype_word(numerical, 8 if bits == 1 else bits)), is_hex)
 
 

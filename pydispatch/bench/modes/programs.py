@@ -66,7 +66,8 @@ FUNCTION = """
     }
   }
 """
-"""Executable whose workgroups each call the C function @mul_tile; OBJECTS and ATTRIBUTES are replaced."""
+"""Executable whose workgroups each call the C function @mul_tile for 1024 elements. It takes each tensor as a pointer
+and an offset, the results %p and %o of extract_strided_metadata. OBJECTS and ATTRIBUTES are replaced."""
 
 KERNEL = """
   hal.executable.source private @kernels OBJECTS {

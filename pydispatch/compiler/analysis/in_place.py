@@ -17,8 +17,8 @@ the workgroup id the part of the tensors that one workgroup writes."""
 
 BARRIER = "util.optimization_barrier"
 """Name of the operation that returns its operands unchanged, and that the formation of dispatches does not look
-through. Only the analysis of updates in place looks through it: an update that overwrites the result of a barrier
-overwrites the barrier's operand."""
+through. The destination of an update may be the result of a barrier: it has no other reader, so that the update is made
+in place. The functions below then take the barrier's operand for the overwritten tensor."""
 
 
 def destination_operand(op: Operation) -> int | None:

@@ -52,6 +52,7 @@ ORDERED = (
 # -- of rows
 
 NO_ROW = "{} of a reduced tensor would reduce again for each element; it would have to be elementwise"
+"""{}: an operation that reads the result of a reduction; neither elementwise, nor a nest of loops or an update."""
 RESHAPED_ROWS = "a reduced tensor is seen through another shape; the reshape would have to come before the reduction"
 WINDOW_OF_ROWS = "a reduced tensor is read through a window; each row would have to read its own value"
 REDUCED_AGAIN = "a reduction of reduced values would reduce again for each element; one reduction would have to do both"

@@ -106,7 +106,11 @@ def _resolved(stated: Stated) -> Term | None:
 
 
 def _listed_size(entry: Entry) -> Term | None:
-    """Return an element of a tensor of sizes that `tensor.from_elements` builds; None if its value is not known."""
+    """Return an element of a tensor of sizes that `tensor.from_elements` builds; None if its value is not known.
+
+    Casts from and to `index` are followed. A value of another type than `index`, which terms have, is only known if it
+    is a constant.
+    """
     shape = entry.tensor.owner
     if not isinstance(shape, Operation) or shape.name != "tensor.from_elements":
         return None

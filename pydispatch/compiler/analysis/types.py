@@ -35,7 +35,7 @@ FLOATS: dict[type[Attribute], int] = {
     builtin.Float6E3M2FNType: dtype_word(Numerical.F6E3M2FN, 8),
     builtin.Float4E2M1FNType: dtype_word(Numerical.F4E2M1FN, 4),
 }
-"""Float type of MLIR → its dtype word in host programs."""
+"""Float type of MLIR → its dtype word in host programs. An element of 6 bits is stored in a byte."""
 
 SIGNS = {
     Signedness.SIGNLESS: Numerical.INTEGER,

@@ -117,6 +117,7 @@ class Units:
             yield _with_properties_of_loops(unit, symbols)
             return
         units = (self._unit(export, symbols) for export in variant.exports)
+        # LLVM compiles shared code without knowing the sizes, so only fallbacks share it.
         yield from _with_shared_code(list(units)) if variant.is_fallback else units
         kernels = [export_symbol(export.name) for export in variant.exports]
         # The last unit has the library tables of all exports.

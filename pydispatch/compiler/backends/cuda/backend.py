@@ -54,7 +54,10 @@ def architecture_of(variant: Variant) -> str:
 
 
 def _compile(variant: Variant, dump: Dump | None) -> Binary:
-    """Compile a variant without locating its errors; `dump` receives the modules, and LLVM IR of generated ones."""
+    """Compile a variant for `compile_variant`, which adds the variant's location to errors that have none.
+
+    `dump` receives the modules, and LLVM IR of generated ones.
+    """
     if variant.target.format != FORMAT:
         raise CompileError(f"there is no format '{variant.target.format}' for CUDA", note=f"known is: {FORMAT}")
     if variant.module is None and not variant.objects:

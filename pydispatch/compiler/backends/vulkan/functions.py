@@ -50,6 +50,7 @@ def generate(variant: Variant) -> GeneratedSpirv:
     libraries = [_library(file) for file in variant.objects]
     provided = {name for library in libraries for name in library.functions}
     module = resolve_fallbacks(variant.module, lambda: provided)
+    # Some devices cut long loops short: kernels with such loops take one more buffer, in which they report it.
     data = emit_module(module, variant.exports, variant.constants, reports_cut_loops=True)
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
     if not any(is_declaration(function) for function in functions.values()):
