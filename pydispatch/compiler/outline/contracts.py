@@ -77,7 +77,8 @@ class _Contract:
     def build(self) -> func.FuncOp:
         """Build the contract: assertions on sizes, then grid, bytes of bindings, and bytes per workgroup."""
         self._check_sizes()
-        if GRID not in self.source.attributes:  # bounds are not checked if the program states the grid
+        # With a stated grid, the kernel accesses the slices that the program states, without checks of bounds.
+        if GRID not in self.source.attributes:
             self._check_bounds()
         bytes_per_workgroup = map(self._number, self.kernel.tiles)  # of each binding; none if unknown
         results = [*self._grid(), *self._bytes(), *bytes_per_workgroup]

@@ -95,9 +95,11 @@ def _hashed_by_sample(value: Attribute) -> Hashable:
 
 
 def _in_order_of_use(block: Block) -> Iterable[Operation]:
-    """Return the operations of a block, each directly before its first user; in their own order if one has effects.
+    """Return the operations of a block in the order of their uses, so that blocks with equal operations in different
+    orders get equal keys.
 
-    Operations without users come last, in their own order.
+    Each operation is directly before its first user; those without users are last, in their own order. If an operation
+    has effects, all remain in their own order.
     """
     ops = list(block.ops)
     if len(ops) <= 2 or not all(is_pure(op) for op in ops[:-1]):  # one operation and the terminator have one order

@@ -103,7 +103,11 @@ def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
 
 
 def _plain_nodes(op: Operation) -> list[Node]:
-    """Create a node for each result of an operation that has no normal form: it matches operations of its own name."""
+    """Create a node for each result of an operation that has no normal form: it matches operations of its own name.
+
+    Its children are the operands, without those that only state sizes, and the values from outside that its regions
+    read.
+    """
     key, commutes, swapped = operation_key(op)  # swapped: `a < b` has the key of `b > a`
     captured: list[SSAValue] = []
     regions = tuple(expressions.region_key(op, captured)) if op.regions else ()

@@ -178,4 +178,4 @@ class _NameView:
 
 
 NAMES = _NameView()
-"""View for `Tree.find`; it has no state, so all programs share it."""
+"""View of programs by the names of operations, for `Tree.find`; it has no state, so all programs share it."""

@@ -13,6 +13,7 @@ from pydispatch.errors import CompileError
 from pydispatch.formats.elf import dwarf
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|^[ \t]*#(?:[^\n\\]|\\.)*$", re.DOTALL | re.MULTILINE)
+"""Comment of C, or a preprocessor directive with its continuation lines."""
 _QUALIFIERS = frozenset(["const", "volatile", "restrict", "__restrict", "__restrict__", "register", "static", "struct"])
 """Words of a C declaration that do not change how a parameter is passed; `struct` is followed by the type's name."""
 # C type → element type of a pattern.

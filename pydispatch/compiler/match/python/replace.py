@@ -128,7 +128,7 @@ class Replacer:
 
         Raises CompileError if its result types differ from the pattern's.
         """
-        # The user's function takes no sizes; the position counts them, as `Lowering` does.
+        # The user's function takes no sizes. The index of an input counts them: `Lowering` has all inputs.
         tensors = [(i, type) for i, (name, type) in enumerate(signature.inputs) if not signature.is_size(name)]
         values = [Value(op="input", type=type, detail=input_index) for input_index, type in tensors]
         results = outputs_of(kernel.function(*values), getattr(kernel.function, "__name__", pattern.name))

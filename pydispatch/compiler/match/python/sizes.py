@@ -87,6 +87,7 @@ def disagreement(pattern: Pattern, compare: Sequence[tuple[str, list[CompareAxis
     for name, axes in compare:
         first: tuple[object, str] | None = None  # (size, its description) of the first axis that the program has
         for source, axis in axes:
+            # An input of the pattern by its index, or a result in the pattern along which a broadcast repeats elements.
             value = match.inputs[source] if isinstance(source, int) else match.computed.get(source)
             if value is None or not isinstance(value.type, TensorType):
                 continue  # the program does not have this tensor

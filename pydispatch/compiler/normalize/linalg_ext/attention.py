@@ -294,7 +294,10 @@ def _of_matrices(op: Operation, build: Build) -> None:
     m, d, k, n = range(rank - 2, rank + 2)
 
     def map_of(*last: int) -> AffineMapAttr:
-        """Return the map of an operand: the batch dimensions, and two of m, d, k and n."""
+        """Return the map of an operand, whose dimensions are the batch loops and then two of the loops m, d, k and n.
+
+        last: these two loops.
+        """
         return AffineMapAttr(AffineMap(rank + 2, 0, tuple(map(AffineExpr.dimension, (*range(rank - 2), *last)))))
 
     maps = [map_of(m, d), map_of(k, d), map_of(k, n)]

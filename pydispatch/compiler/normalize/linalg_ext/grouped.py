@@ -56,6 +56,7 @@ def _group_matmul(op: Operation, build: Build) -> None:
     element, summed = element_type(rows.type), element_type(op.outputs[0].type)
     body = LoopBody([IndexType(), element, summed])
     group, factor, total = body.block.args
+    # A row after the last group reads the matrix of the last one; its product is dropped below.
     existing_group = body.maximum(body.minimum(group, body.minus(group_count, body.index(1))), body.index(0))
     other = body.extract(matrices, [existing_group, body.add(IndexOp(2)), body.add(IndexOp(1))])
     product = body.binary("mul", *(body.cast(value, summed, unsigned=False) for value in (factor, other)))

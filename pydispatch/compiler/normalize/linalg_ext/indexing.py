@@ -36,7 +36,7 @@ def _is_exclusive(destination: SSAValue) -> bool:
 
 
 def _scatter(op: Operation, build: Build) -> None:
-    """Rewrite a scatter to one without a mask, with a destination that nothing else reads."""
+    """Rewrite a scatter to one without a mask, with a destination that nothing else reads: it is updated in place."""
     assert isinstance(op, ScatterLike)
     require_tensors(op)
     has_mask = len(op.inputs) > 2
@@ -104,8 +104,9 @@ def _gather(op: Operation, build: Build) -> None:
 
 
 def _map_store(op: Operation, build: Build) -> None:
-    """Give a store through an index map a destination that nothing else reads. A `map_scatter`, the old name of the
-    operation, becomes a `map_store`.
+    """Give a store through an index map a destination that nothing else reads, so that it is updated in place.
+
+    A `map_scatter`, the old name of the operation, becomes a `map_store`.
     """
     assert isinstance(op, MapStore)
     require_tensors(op)

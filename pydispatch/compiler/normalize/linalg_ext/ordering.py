@@ -54,6 +54,9 @@ def _ordered(
 ) -> list[SSAValue]:  # fmt: skip
     """Order the tensors together along a dimension, and return the first `count` elements of each.
 
+    The dimension is moved to the end and the others are joined to rows, which are sorted. If `count` is a number less
+    than the length of a row, only the first elements are selected, by a heap if `selects_by_heap`.
+
     body: the comparator. positions: the integer type of a further result, the indices of the elements along the
     dimension; None for no such result.
     """
