@@ -199,8 +199,8 @@ class RaceInstrumentation(WorkgroupMemory):
         """Emit the test that the access of a stamp is unordered with one by this invocation now; return the result's
         name.
 
-        It is unordered if another invocation has set the stamp, in another workgroup or since the last barrier. A stamp
-        is (invocation + 1) << PHASE_BITS | number of barriers passed.
+        It is unordered if another invocation has set the stamp, in another workgroup or since the last barrier, when
+        its count of barriers is the present one. A stamp is (invocation + 1) << PHASE_BITS | number of barriers passed.
         """
         invocation = self._i64_op(
             "subi", self._i64_op("shrui", stamp, self._i64_constant(PHASE_BITS)), self._i64_constant(1)

@@ -10,7 +10,7 @@ from pydispatch.kernels.names import targets_of
 Position = tuple[int, int]
 """Line and column in the source of a function; positions are compared in the order of the text."""
 _BEGIN: Position = (0, 0)
-"""Position before all statements of a function."""
+"""Position (line, column) before all statements of a function: lines are counted from 1."""
 
 
 class Lifetimes:

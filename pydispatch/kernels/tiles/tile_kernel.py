@@ -73,7 +73,8 @@ class TileKernel(TileVariables):
     def covered(self, parameter: str) -> tuple[int, ...] | None:
         """Return the shape of the block that a workgroup writes of the view `parameter`, last dimension first.
 
-        Axis 0 of an inferred grid is along the last dimension. None if all writes are inside loops or conditions.
+        An inferred grid has a workgroup for each block of the view; its axis 0 is along the last dimension. None if all
+        writes are inside loops or conditions.
         """
         sizes = self._covered.get(parameter)
         return sizes and sizes[::-1]

@@ -129,6 +129,7 @@ def log2(x: Number) -> Number:
 def log10(x: Number) -> Number:
     """Return the logarithm of x to base 10."""
     format = format_of(x)
+    # The last argument is the pole of the logarithm.
     return _special(x, _in_base(_parts(x), format.log10e, format.log10_2), 0.0)
 
 

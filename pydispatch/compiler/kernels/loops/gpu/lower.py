@@ -291,7 +291,7 @@ def _lanes(elements: Elements, nest: LoopNest, build: Builder, group: Index, dim
         """Emit one row."""
         _row(elements, nest, builder, builder.split(row_index, dims[: nest.outer_rank]), dims)
 
-    build.parallel(low, high, row, index_below=outer)  # `split` folds a division if the index is below `outer`
+    build.parallel(low, high, row, index_below=outer)  # `split` omits divisions by sizes above the index
 
 
 def _in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) -> None:
