@@ -184,7 +184,7 @@ def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:
     scale = math.exp(math.lgamma(n + 1) / (n + 1))
 
     def power(a: Element, exponent: int) -> Element:
-        """Return (scale / a) ** exponent, for a whole exponent."""
+        """Return (scale / a) ** exponent for a whole exponent, where scale ** (n + 1) is n!."""
         return 1.0 / _whole_power(a * (1 / scale), exponent)
 
     def derivative(x: Element) -> Element:

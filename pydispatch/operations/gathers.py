@@ -237,7 +237,7 @@ def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes
 
 @dataclass(frozen=True)
 class _GatheredSlices:
-    """Slices of a tensor at coordinates that the operands of a loop nest are; each axis of the result is a loop.
+    """Slices of a tensor that a loop nest reads. Its operands are their coordinates; each axis of the result is a loop.
 
     Attributes:
         dtype: Type of the elements.
@@ -245,7 +245,7 @@ class _GatheredSlices:
         rank: Number of axes of the tensor.
         index_dtype: Type of the coordinates.
         axes_of_coordinates: Axis of the tensor that each coordinate is along.
-        last_start: Such an axis → largest coordinate of a slice inside of the tensor.
+        last_start: Axis in `axes_of_coordinates` → largest coordinate of a slice inside of the tensor.
         loop_of_slice_dim: Axis of the tensor that slices have too → loop along it.
         loop_of_batching_dim: Axis of the tensor along which each slice has the index of its batch → loop along it.
     """

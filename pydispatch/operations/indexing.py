@@ -229,8 +229,8 @@ def _chosen_from_both(builder: Builder, x: Tensor, update: Tensor, starts: Seque
 
 
 _SMALL_PART = 4
-"""Least number of times that a slice fits into a tensor for only the slice to be stored. Larger slices are chosen
-element by element over the whole tensor, which fuses with the operations around it."""
+"""Minimum number of times that a slice fits into a tensor if only the elements of the slice are stored. For a larger
+slice each element of the whole tensor is chosen, which fuses with the operations around it."""
 
 
 def _is_small_part(shape: Shape, part: Shape) -> bool:

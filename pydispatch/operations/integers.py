@@ -126,7 +126,8 @@ def join_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
 def split_complex(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     """Split the bits of complex numbers into smaller ones of type `dtype`, lowest bits first, along a new last axis."""
     parts = [split_bits(builder, builder.wrap(x.dtype.real, x.shape, part), dtype.real) for part in builder.parts(x)]
-    pairs = concat(builder, parts, x.rank)  # real part, then imaginary part, as in memory
+    # As in memory: what the real part is split into, then the imaginary part. Real and imaginary parts alternate there.
+    pairs = concat(builder, parts, x.rank)
     return complex_of(builder, *(slice_axis(builder, pairs, x.rank, n, pairs.shape[-1], stride=2) for n in range(2)))
 
 

@@ -113,7 +113,7 @@ def _solve_lower(builder: Builder, matrix: Tensor, sides: Tensor, has_unit_diago
         )
 
         def element(value: Element, factor: Element, in_row_j: Element, on_diagonal: Element) -> Element:
-            """Return an element of row j solved, and one below it without the contribution of row j.
+            """Return the new value of an element of x: solved in row j, less the contribution of row j in later rows.
 
             `factor` is the element of the matrix in column j, `in_row_j` that of row j of x in the same column.
             """

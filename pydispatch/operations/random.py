@@ -28,7 +28,8 @@ STATE = "random"
 """Name of the program's random state: u64[2], the seed and the number of the call."""
 
 _SITES = 1 << 20
-"""Maximum number of drawing operations in a program: the range of their numbers within the counter of a call."""
+"""Maximum number of drawing operations in a program. The counter of Threefry is the number of the call times this, plus
+the number of the operation."""
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 """Rotations of the rounds of Threefry-2x32 in bits: of four rounds, then of the next four."""

@@ -41,7 +41,9 @@ def cubic_outer_slope(t: Any, a: float = USUAL) -> Any:
 Taps = Sequence[tuple[int, Callable[[Any], Any]]]
 """Taps of a position: offsets from the element before it, and functions from the distance to that element
 to the weight."""
-LINEAR: Taps = ((0, lambda part: 1 - part), (1, lambda part: part))  # `part` is the distance, from 0 to 1
+LINEAR: Taps = ((0, lambda part: 1 - part), (1, lambda part: part))
+"""Taps of linear interpolation as (offset, weight). `part` is the distance of the position from the element before it,
+from 0 to 1."""
 CUBIC: Taps = ((-1, lambda part: cubic_outer(part + 1)), (0, cubic_inner), (1, lambda part: cubic_inner(1 - part)),
                (2, lambda part: cubic_outer(2 - part)))  # fmt: skip
 """Taps of cubic interpolation: four elements around a position."""

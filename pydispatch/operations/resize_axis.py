@@ -86,7 +86,7 @@ def resize_axis(builder: Builder, x: Tensor, to: ResizedAxis, how: Filter) -> tu
     scale = to.scale if to.scale is not None else int(to.size) / int(old)  # type: ignore[arg-type]
     if (old, scale, to.start, to.end) == (to.size, 1.0, 0.0, 1.0):
         return x, None
-    # In the order of the parameter `axis` of _position.
+    # The elements of the parameter `axis` of `_position`, in its order.
     region = [np.float64(n) for n in (old, to.size, scale, scale * old, to.start, to.end)]  # type: ignore[arg-type, operator]
     with np.errstate(all="ignore"):
         indices = np.arange(int(to.size), dtype=np.float64)  # type: ignore[arg-type]

@@ -113,8 +113,8 @@ def _padding_after(n: Size, out: Size, kernel: Size, window: Window, axis: int) 
     needed = (out - 1) * step + extent - low - n
     if not isinstance(needed, Expr):
         return needed
-    # Rounding down, these windows end within the stated padding. A model that rounds up (ceil_mode) has one more
-    # window, which can end after it.
+    # As many windows as end within the stated padding, rounded down. A model that rounds up (ceil_mode) has one more
+    # window, which can end after the padding.
     windows_within_padding = (n + low + stated - extent) // step + 1
     return stated if out == windows_within_padding else maximum(0, needed)
 

@@ -195,7 +195,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             owner = args[0]
             if isinstance(result, Array):
                 result.as_view_of(owner, lambda: self._recompute_view(name, handler, args, options))
-            else:  # the results of split, which NumPy never copies, so that `_recompute_view` would refuse none
+            else:  # results of split: NumPy never copies them, so they need no check of `_recompute_view`
                 for index, value in enumerate(result):
                     value.as_view_of(owner, lambda index=index: handler(self.trace, *args, **options)[index])
         return result
@@ -337,7 +337,8 @@ class _View:
 
 _VIEWS = {"reshape", "ravel", "transpose", "permute_dims", "matrix_transpose", "swapaxes", "moveaxis", "expand_dims",
           "squeeze", "broadcast_to", "split", "flip", "view", "real", "imag"}  # fmt: skip
-"""Functions whose results share elements with their first argument in NumPy."""
+"""Functions whose results share elements with their first argument in NumPy. After an assignment to it, the results are
+computed again; uses of reshaped ones are refused."""
 
 _DEFAULTS: dict[str, tuple[Any, ...]] = {
     "out": (None,), "where": (True, np._NoValue), "initial": (np._NoValue,), "order": ("C", "K", None),

@@ -156,7 +156,7 @@ class ProgramSource:
         trace = Trace(self.function.__code__.co_filename, weights, copies, state_names)
         inputs = {name: type for name, type in self.parameters.items() if type is not None}  # None: a static parameter
         code = self.function.__code__
-        # The arguments have the line of the definition, which is of no instruction.
+        # The arguments are located at the line of the definition. No instruction belongs to it: its index is -1.
         with trace.at(CodeLoc(code, instruction=-1, line=definition_line(code))):
             tensors = trace.begin([_input(name, type) for name, type in inputs.items()])
             arrays = {name: Array(trace, tensor) for name, tensor in zip(inputs, tensors, strict=True)}

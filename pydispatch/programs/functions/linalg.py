@@ -117,7 +117,7 @@ def _cholesky(trace: Trace, x: Tensor, *, upper: bool = False) -> Tensor:
 
 
 def inverse(trace: Trace, x: Tensor) -> Tensor:
-    """Return the inverse matrices: the solutions for the columns of the identity."""
+    """Return the inverse matrices, the solutions for the columns of the identity, marked with their derivative rule."""
     inverses = systems.solve(trace, x, matrices.identity(trace, x.shape[-1], x.shape[-1], x.dtype))[0]
     return with_rule(trace, "numpy.linalg.inv", [x], [inverses])[0]
 
@@ -136,7 +136,7 @@ def solve(trace: Trace, a: Any, b: Any) -> Array:
 
 
 def _det(trace: Trace, x: Tensor) -> Tensor:
-    """Return the determinants, from LU factors."""
+    """Return the determinants, from LU factors, marked with their derivative rule."""
     determinants = systems.determinant(trace, *factors.lu(trace, x)[:2])
     return with_rule(trace, "numpy.linalg.det", [x], [determinants])[0]
 

@@ -173,7 +173,8 @@ def _filled_like(value: float) -> Callable[..., Array]:
 def _filled_of_shape(value: float) -> Callable[..., Array]:
     """Return the handler of `numpy.zeros(shape, like=x)` and `numpy.empty` (0), or `numpy.ones` (1).
 
-    The shape may have sizes that calls decide if NumPy passes them on: `numpy.zeros` and `numpy.empty` do not.
+    The shape of `numpy.ones` may have dynamic sizes. NumPy does not pass those of `numpy.zeros` and `numpy.empty` to
+    the handler.
     """
 
     def filled(trace: Trace, shape: Any, dtype: Any = None) -> Array:
