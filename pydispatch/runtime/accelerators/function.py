@@ -118,7 +118,7 @@ class AcceleratorFunction(Submitted, Callee):
         if scalars or not self._has_one_tensor_result:
             constants, fill_patterns, values = self._evaluate_scalars(plan, record, scalars)
             results = values
-        # Find or acquire the memory of each buffer: results, constants, transients and arguments.
+        # Find or acquire the memory of each buffer: results, constant tensors, transients and arguments.
         blocks: Blocks = [None] * record.count
         staged: list[Any] = []  # blocks to release after the run
         try:
@@ -225,7 +225,7 @@ class AcceleratorFunction(Submitted, Callee):
         return Buffer(memory, result.shape, element, result.size)
 
     def _evaluate_scalars(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]:
-        """Return the constants, the fill pattern of each command, and the results, for the scalars of a call.
+        """Return the push constants, the fill pattern of each command, and the results, for the scalars of a call.
 
         A result that is a tensor is None in the list of results, which has one item per result.
         """

@@ -87,7 +87,7 @@ class Record:
         return self.count - 1
 
     def fill_patterns_of(self, fill_patterns: list[int]) -> list[int]:
-        """Return one pattern per command of this plan, from one per command of its data."""
+        """Return one fill pattern per command of this plan, from one per command of `data`, the plan of the C core."""
         return fill_patterns if self.origins is None else [fill_patterns[i] for i in self.origins]
 
     def in_place_variant(self, memories: Sequence[Any]) -> Record:

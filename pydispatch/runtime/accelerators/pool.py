@@ -73,7 +73,10 @@ class BlockPool(ABC, Generic[BlockT]):
             return block
 
     def release(self, block: BlockT) -> None:
-        """Queue a block for reuse. The next call that takes the lock takes it back."""
+        """Queue a block for reuse without the lock: the garbage collector may call this method at any time.
+
+        The next method that takes the lock moves the block to `free`.
+        """
         self.released.append(block)
 
     def trim(self) -> None:

@@ -42,7 +42,7 @@ def check_workers(name: str, workers: object) -> None:
 
 
 class CallThread:
-    """Thread of a device that runs submitted calls, in their order.
+    """Thread of a device that runs submitted calls, by priority and then in the order of submission.
 
     The thread ends when this object is deleted and all submitted calls have run.
 

@@ -140,7 +140,7 @@ def _advances_columns(op: RecurrenceOp) -> bool:
     """Return whether adjacent rows advance together, as columns: each step is a vectorized loop over them.
 
     They do if there are FEW_COLUMNS adjacent rows or more whose elements of a step are contiguous, carried values have
-    at least a byte, and the body has no nested regions.
+    at least a byte (each column has its own in memory), and the body has no nested regions.
     """
     columns = op.shape[-1]  # negative if dynamic, which counts as enough
     has_few_columns = 0 <= columns < FEW_COLUMNS

@@ -371,6 +371,7 @@ class Context(Closing, base.Context):
             self.release_programs()
 
     def _pools(self) -> tuple[StreamOrderedPool]:
+        """Return the pools of device memory: while one has live blocks, a closed device is not destroyed."""
         return (self.pool,)
 
     def _destroy(self) -> None:

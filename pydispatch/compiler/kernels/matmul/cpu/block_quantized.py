@@ -222,6 +222,7 @@ class _BlockProducts(PanelWorkgroup):
             b = view_as(build, self._bytes, position.column * group, [groups, width, group], strides)
         else:
             b = self.weights(build, position.panel, position.block, position.column, width)
+        # With matrix registers, `_sums` has all columns of the panel; else those of one register block.
         first_sum = position.column if self._sum_columns > width else 0
         c = view_as(build, self._sums, first_sum, [height * digits, width], [self._sum_columns, 1])
         build.add(ContractOp(operands=[a, b, c], properties={"unsigned_b": UnitAttr()}))

@@ -147,7 +147,7 @@ def panels_of_b(
     if not b.coordinates[layout.axis].is_identity(n):
         return None
     # Register blocks skip the zeros that fill up the last panel if their number is known and steps are not grouped.
-    fills_panels = (columns or 1) % layout.width == 0  # an unknown number of columns, or 0, counts as 1
+    fills_panels = (columns or 1) % layout.width == 0  # false for an unknown number of columns, which counts as 1
     skips_zeros = columns is not None and layout.step_axis is None
     if not fills_panels and not skips_zeros:
         return None

@@ -111,7 +111,8 @@ class Plan:
         """Return whether the last of the register blocks along a dimension begins early enough to be whole.
 
         It then computes some elements of the block before it again. It is so if the dimension, whose size is `size`, is
-        known to have at least `block` indices. Otherwise it is partial, and so it is in an argument's partial panel.
+        known to have at least `block` indices. But if an argument has B in panels, and the last panel is partial, the
+        last block is partial too.
         """
         contraction = self.contraction
         if dim == contraction.n and self.tail_columns:  # a block must not cross panels

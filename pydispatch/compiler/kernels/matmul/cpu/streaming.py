@@ -43,8 +43,8 @@ LONG_STREAMING_STEPS = (32, 24, 28, 40, 36)
 with 32 steps, with 16 in 369, with 8 in 390 (Zen 4)."""
 
 LONG_CHUNK_ROWS = 8
-"""Maximum number of rows of a block that reads long chunks: rows of A are read in place, often at strides at which
-lines share few sets of the first-level cache."""
+"""Maximum number of rows of a block that reads long chunks. Its rows of A are read in place, often at strides at which
+their lines share few sets of the first-level cache: more rows would not fit into these sets."""
 
 MAX_SINGLE_PASS_ROWS = 32
 """Rows of A up to which a B between half of the second-level cache and twice its size is streamed, see 16x536x544 in

@@ -180,7 +180,7 @@ def block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: bool
         vectors: Vectors of a row of the block.
         m: Rows of the product; None if dynamic.
         minimizes_passes: Whether the fewest blocks of rows are best, because each reads B from beyond the cache.
-            Otherwise the height is best that computes the fewest rows twice.
+            Otherwise the height with the fewest loads for a step of K is best.
     """
     additional_rows = 2 if vectors == 1 else 0  # a block of one vector leaves registers free
     most_rows = min(level.block_rows + additional_rows, level.accumulators // vectors)

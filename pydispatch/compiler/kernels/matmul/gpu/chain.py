@@ -253,6 +253,7 @@ class _Rows:
 
     def _emit_first_product(self, build: Builder, end: Index) -> None:
         """Emit the first product for columns before `end`, and elementwise operations on it, into the buffer."""
+        # `width` divides the rows of a page, so that adjacent columns that an invocation computes are in one page.
         chain, width = self.chain, gcd(self.tiles.rows, MAX_COLUMNS, self.tiles.page_rows)
 
         def columns(inner: Builder, block: Index) -> None:
