@@ -309,8 +309,8 @@ def _element_of_vectors(total: Element, pivot: Element, value: Element, row_inde
 
 
 def _with_row_scaled(old: Element, new: Element, row_index: Element) -> Element:
-    """Return an element of a matrix of vectors after row `row_index` is replaced: `old` is the element before, `new`
-    that of the new row in the same column.
+    """Return an element of a matrix whose columns are vectors, after row `row_index` is replaced: `old` is the element
+    before, `new` that of the new row in the same column.
 
     All elements of a column are divided by the magnitude of its new element if that is above 1: so vectors, which may
     have any length, do not overflow.

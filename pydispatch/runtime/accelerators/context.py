@@ -22,7 +22,7 @@ POISON_BYTE = 0xFF
 """PYD_POISON_BYTE of pydispatch/pool.h: floats of such bytes are NaN."""
 
 NATIVE_TYPES = (Buffer, np.ndarray, np.generic, int, float, complex)
-"""Types of arguments that are not passed to `Context.convert`."""
+"""Types of arguments that are not passed to `Context.convert`, which makes buffers of arrays of other libraries."""
 
 
 class Block(Protocol):

@@ -48,7 +48,7 @@ class UpdateStep:
         return self.rule.slice_index_rank(self.op)
 
     def conflict_key(self, elements: Elements, build: Builder, leading: Sequence[Index]) -> Index:
-        """Return a number that is equal for slices that may write the same element.
+        """Return a number that is equal for slices that may write the same element: these are applied in order.
 
         `leading` has the `slice_index_rank` indices of the slice.
         """

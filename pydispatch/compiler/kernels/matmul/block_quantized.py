@@ -284,7 +284,7 @@ class _Body:
         return float(constant.value.data) if isinstance(constant, FloatAttr) else None
 
     def is_unsigned_integer(self, value: SSAValue) -> bool:
-        """Return whether a value is the integer of the panels as f32, read as unsigned."""
+        """Return whether a value is the integer of a weight in the panels, read as unsigned and converted to f32."""
         return _unsigned_element(value) is self.contraction.element_of(self.weights)
 
 

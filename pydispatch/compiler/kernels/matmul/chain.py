@@ -62,7 +62,7 @@ class Chain:
         scores: Elementwise function of the first product that row-wise operations read.
         rows: Factor A of the second product, computed from `scores` by row-wise operations along the last dimension.
             Both have the dimensions of the first product.
-        parts: The operations, split into three dispatches that compute the same.
+        parts: The operations, split into the first product, the row-wise operations and the second product.
     """
 
     first: Contraction

@@ -128,7 +128,7 @@ def half_precision_b(contraction: Contraction, level: Level) -> SSAValue | None:
 
 
 def _is_extended(value: SSAValue, source: SSAValue, to: Attribute) -> bool:
-    """Return whether a value is the extension of `source` to the type `to`, which has to be f32."""
+    """Return whether a value is the extension of `source` to the type `to`; False unless it is f32."""
     is_extension = isinstance(value, OpResult) and isinstance(value.op, arith.ExtFOp) and value.op.input is source
     return is_extension and value.type == to == Float32Type()
 

@@ -323,7 +323,7 @@ def f32_constant(build: Builder, value: float) -> SSAValue:
 def joined_digits(build: Builder, low: SSAValue, high: SSAValue) -> SSAValue:
     """Emit low + 2^8 high in f32, from sums of lowest digits (`low`) and of the integers above them, and return it.
 
-    CPUs that multiply bytes have a multiply-add.
+    It is one multiply-add: CPUs that multiply bytes have this instruction.
     """
     factors = build.add(arith.SIToFPOp(high, f32)), f32_constant(build, 2.0**BITS_OF_DIGIT)
     return build.add(math.FmaOp(*factors, build.add(arith.SIToFPOp(low, f32))))

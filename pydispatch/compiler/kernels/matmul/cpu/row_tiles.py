@@ -18,7 +18,8 @@ MAX_ROWS_BYTES = 128 << 10
 """Maximum size of the rows of a workgroup: half of a small second-level cache, which also has packed operands."""
 
 MIN_WORKGROUPS = 8
-"""Minimum number of workgroups of a kernel, if the rows have so many register blocks, which are not cut."""
+"""Minimum number of workgroups of a kernel. There are fewer if the rows have fewer register blocks, since a workgroup
+has at least one."""
 
 
 @dataclass(frozen=True)
