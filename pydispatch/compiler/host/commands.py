@@ -210,7 +210,8 @@ class CommandList:
 
         Args:
             target: The tensor.
-            pattern: Register of the element; of a byte of several elements if these have fewer than 8 bits.
+            pattern: Register of the element. Elements of 2 or 4 bits are packed: the register then has a byte of 4 or 2
+                copies of the element.
             pattern_bytes: Size of the pattern in bytes.
         """
         self.add(

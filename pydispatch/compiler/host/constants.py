@@ -125,7 +125,7 @@ def npy_offset(array: np.ndarray[Any, Any]) -> int:
 
 
 def dense_array(value: DenseIntOrFPElementsAttr, dtype: int) -> np.ndarray[Any, Any]:
-    """Return the elements of a dense constant as in memory.
+    """Return the elements of a dense constant as a buffer on a device stores them.
 
     They are unsigned words in the shape of the type, or one dimension of packed bytes for elements of 2 or 4 bits.
     dtype: their element type as artifacts encode it.
@@ -139,6 +139,7 @@ def dense_array(value: DenseIntOrFPElementsAttr, dtype: int) -> np.ndarray[Any, 
     if bits < 8:
         return _packed(raw, count, bits)
     element = np.dtype(f"u{bits // 8}") if bits <= 64 else np.dtype(f"V{bits // 8}")  # V: opaque bytes
+    # Data that is not a whole number of elements remains bytes.
     array = raw.view(element) if raw.nbytes % element.itemsize == 0 else raw
     if numerical_of(dtype) == Numerical.BOOLEAN:
         array = array & 1  # a splat of true is the byte 0xff
@@ -189,7 +190,8 @@ def _packed(raw: np.ndarray[Any, Any], count: int, bits: int) -> np.ndarray[Any,
 def splat_word(value: Attribute, dtype: int) -> int | None:
     """Return the bits of the element of a dense constant whose elements are equal; None for other constants.
 
-    Elements of 2 or 4 bits are repeated to a byte. Also return None for elements of more than 64 bits.
+    Elements of 2 or 4 bits are repeated to a byte. Also return None for elements of more than 64 bits, and for data
+    that is not a whole number of elements.
     """
     import numpy as np
 

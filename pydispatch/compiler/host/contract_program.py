@@ -74,7 +74,8 @@ def _lower(function: ProgramFunction, op: func.FuncOp) -> None:
     """Lower a contract into a function of the program, whose arguments are the 32-bit words of the contract's scalars.
 
     Assertions become checks. Results are the three sizes of the grid, the bit mask of the bindings that the kernel
-    writes, and the further values that the contract returns.
+    writes, and the sizes in bytes that the contract returns: for each binding, the bytes that the kernel needs, and, if
+    known, those that a workgroup accesses.
     """
     registers: Registers = {}
     for argument in op.body.block.args:

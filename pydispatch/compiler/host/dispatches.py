@@ -97,8 +97,9 @@ def _tied_result(
 ) -> HostTensor:  # fmt: skip
     """Return the tensor of a result that overwrites an operand: the operand's memory, or a copy of it.
 
-    The copy is needed if the operand is read later, or is not aligned. Checks are emitted that result and operand have
-    equal sizes, or, if their types differ, as many bytes.
+    The copy is needed if the operand is read later, is no temporary of the function, shares its storage with another
+    operand of the dispatch, or is not aligned. Checks are emitted that result and operand have equal sizes, or, if
+    their types differ, as many bytes.
 
     Args:
         straight: The function that receives the code.

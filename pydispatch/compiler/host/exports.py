@@ -73,7 +73,11 @@ class Executables:
     """
 
     def __init__(self, module: ModuleOp, program: Program) -> None:
-        """Add the executables of `module` to `program`, with variants' conditions and functions for constants."""
+        """Add the executables of `module` to `program`.
+
+        Also add the functions that run when the program is loaded: for each variant with a condition one that evaluates
+        it, and for each executable with constants one that computes them.
+        """
         self.program = program
         self.ops = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, hal.ExecutableOp)}
         self.variants = {name: [_with_exports(variant) for variant in variants_of(op)] for name, op in self.ops.items()}

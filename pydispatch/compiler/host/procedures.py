@@ -87,7 +87,11 @@ class ProcedureLowering:
     def __init__(
         self, op: Operation, executables: Executables, constants: Constants, globals: Globals, procedure: Procedure
     ) -> None:
-        """Divide `op` into segments and stops, and create their steps; `lower` emits them into `procedure`."""
+        """Divide `op` into segments and stops, and create their steps; `lower` emits them into `procedure`.
+
+        A segment becomes one straight-line function, which a step runs. A stop, such as a read-back of an element, is
+        an operation that the interpreter of procedures executes itself.
+        """
         self.op, self.executables, self.constants, self.globals = op, executables, constants, globals
         self.procedure = procedure
         self.program = executables.program
@@ -218,9 +222,11 @@ class ProcedureLowering:
         self.procedure.store(global_index, self.slot(op.operands[0]), dying)
 
     def _emit_save(self, op: Operation, dying: Collection[int]) -> None:
-        """Emit the step that saves rows of a tensor before an update in place overwrites them.
+        """Emit the step of a `pyd.save_rows`, which hands copies of rows of a global's tensor to the runtime.
 
-        It releases the slots `dying`, which no later step reads.
+        Later steps overwrite these rows in place; if the call fails, the runtime restores them. Operands of `op` are
+        the tensor, the indices of the rows, and the copies. The step releases the slots `dying`, which no later step
+        reads.
         """
         source, positions, saved = [self.slot(v) for v in op.operands]
         self.procedure.save(self.slot(op.results[0]), source, positions, saved, dying)

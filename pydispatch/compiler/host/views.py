@@ -171,7 +171,11 @@ class _ContiguousSlice:
     """
 
     def __init__(self, straight: Straight, op: Operation, whole: HostTensor, walked: int = 0) -> None:
-        """Emit the bounds checks of the slice, its offset and the length of a run. For the arguments see the class."""
+        """Emit the bounds checks of the slice, the byte offset of its first run and the length of a run.
+
+        A run is a range of contiguous bytes. The slice has one for each index of its first `walked` axes, and is a
+        single run if `walked` is 0. For the other arguments see the class.
+        """
         self.straight, self.op = straight, op
         function = straight.function
         offsets, sizes, strides = (
