@@ -45,7 +45,10 @@ class Bound:
 
 
 def is_plain(op: Operation) -> bool:
-    """Return whether an operation is a load, a store, a branch, a terminator or pure, so that copies of it may run."""
+    """Return whether an operation of a loop body may be copied into the loops over vectors that replace the loop.
+
+    It may if it is a load, a store, a branch, a terminator without a reduction, or pure.
+    """
     if isinstance(op, memref.LoadOp | memref.StoreOp | scf.IfOp | scf.YieldOp | scf.ReduceOp):
         return isinstance(op, scf.IfOp) or not op.regions
     return not op.regions and (info_of(op).is_pure or op.name == _WORKGROUP_ID)

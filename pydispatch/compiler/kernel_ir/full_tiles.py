@@ -55,7 +55,10 @@ def separate_full_tiles(function: FuncOp) -> None:
 
 
 def _copies_gathered_rows(loop: scf.ParallelOp) -> bool:
-    """Return whether a loop computes no floats, and loads at an index that depends on a value that it has loaded."""
+    """Return whether a loop only copies rows whose numbers it loads: such a gather is faster with masks.
+
+    It computes no floats, and loads at an index that depends on a value that it has loaded.
+    """
     from_loads = set[SSAValue]()  # values that depend on loads of the loop
     is_gather = False
     for op in walk(loop.body.block):

@@ -49,9 +49,12 @@ class Hazards:
     """
 
     def __init__(self, written_once: Iterable[Key] = ()) -> None:
-        """Begin without accesses, as directly after a barrier."""
+        """Begin without accesses, as directly after a barrier.
+
+        written_once: storage whose elements are written at most once, so that two writes need no barrier between them.
+        """
         self.written_once = frozenset(written_once)
-        self.written_since_barrier: dict[Key, int] = {}
+        self.written_since_barrier: dict[Key, int] = {}  # storage → ONE_INVOCATION or SEVERAL_INVOCATIONS wrote it
         self.read_since_barrier: set[Key] = set()
 
     def conflict(self, accesses: Accesses, by: int) -> bool:

@@ -154,8 +154,9 @@ def _fold_condition(build: Build, condition: arith.CmpiOp, holds: bool) -> None:
 def _split_at_bounds(build: Build, loop: scf.ParallelOp, conditions: list[arith.CmpiOp]) -> None:
     """Split a parallel loop into the iterations before, within and after the range where all conditions hold.
 
-    `loop` becomes the one within, whose conditions are true; clones before it have the conditions as they are. Only
-    conditions whose slope is at least 2 or at most -2 count: LLVM vectorizes others with masks.
+    `loop` becomes the one within, whose conditions are true. Its clones for the iterations before and after the range
+    still test the conditions. Only conditions whose slope is at least 2 or at most -2 count: LLVM vectorizes others
+    with masks.
     """
     low, high = known(loop.lowerBound[0]), known(loop.upperBound[0])
     # All of `decided`, the conditions that count, hold from `first` on and before `stop`.

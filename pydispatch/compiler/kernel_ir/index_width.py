@@ -104,7 +104,10 @@ def _depends_on_a_cast(values: list[SSAValue]) -> bool:
 
 
 def _is_clamped(op: Operation) -> bool:
-    """Return whether an operation is the maximum of an index and a constant that is not negative."""
+    """Return whether an operation is the maximum of an index and a constant that is not negative.
+
+    Its result is then not negative, so that unsigned operations on it do not depend on the width of indices.
+    """
     if op.name != "arith.maxsi":
         return False
     constants = (operand.owner for operand in op.operands if isinstance(operand.owner, Operation))

@@ -23,8 +23,8 @@ ARCHITECTURES = {"x86_64": "x86_64", "arm_64": "aarch64", "riscv_64": "riscv64"}
 """Architecture suffix of an embedded ELF format name -> the name that compilers and readers use."""
 
 IN_RANGE = "pyd.in_range"
-"""On a shift: its count is below the width, or its result is not used. On a division: its divisor is not 0, nor, where
-there is a sign, -1. The operation needs no guard."""
+"""On a shift: its count is below the width, or its result is not used. On a division or remainder: its divisor is
+not 0, and that of a signed one is not -1. The operation needs no guard."""
 
 MOST_ITERATIONS = "pyd.most"
 """On scf.for and scf.while: the maximum number of iterations, if the bounds do not state it."""
@@ -97,8 +97,9 @@ class Export:
         local_memory: Bytes of workgroup memory that are declared.
         location: The source location of the export; None if unknown.
         flops: Terms of the formula of floating-point operations, see docs/artifact.md; None if unknown.
-        parameters: Descriptions of a CUDA kernel's parameters, such as "binding(0)", and a list of them for a struct;
-            None if the parameters are the bindings and then the constants.
+        parameters: Description of each parameter of a CUDA kernel, such as "binding(0)"; a parameter that is a struct
+            has a list with a description of each member. None if the parameters are the bindings and then the
+            constants.
     """
 
     name: str

@@ -109,7 +109,8 @@ COMPOSED: dict[str, Callable[..., Number]] = {
     "math.rsqrt": lambda x: 1.0 / x.sqrt(),
     "math.clampf": lambda x, low, high: x.maximum(low).minimum(high),
 }
-"""Definitions for all types that a target computes in, with the flags of the operation."""
+"""Definitions by other float operations, which get the fast-math flags of the operation. They hold for all types that a
+target computes in."""
 
 TESTS: dict[str, Callable[[Number], Truth]] = {
     "math.isnan": lambda x: x.is_nan(),
@@ -151,9 +152,13 @@ def definition(op: Operation, native: Native, exponent: int | None = None) -> De
 
 
 def _results(body: Body, op: Operation, native: Native, exponent: int | None) -> Sequence[SSAValue]:
-    """Emit the definition of `op` into `body`, and return its results; `native` and `exponent` are as in `definition`.
+    """Emit the definition of `op` into `body`, and return its results.
 
-    The operands are the arguments of `body`: of `op` only the name, types and properties are read.
+    Args:
+        body: The function; its arguments are the operands.
+        op: The operation, of which only the name, types and properties are read.
+        native: Types that the target has instructions for.
+        exponent: The exponent of an integer power if it is known, else None.
     """
     name, operands, results = op_name(op), body.arguments(), [value.type for value in op.results]
     source = operands[0].type

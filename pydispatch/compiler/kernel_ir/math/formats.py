@@ -263,8 +263,12 @@ def power2(k: Word) -> Number:
 
 
 def scaled(x: Number, k: Word) -> Number:
-    """Return x * 2^k, rounded once, for k in twice the range of exponents."""
-    first = k.shifted_signed(1)  # half of k: 2^k itself may be no normal number
+    """Return x * 2^k, rounded once, where 2^k may overflow or be subnormal.
+
+    2^(k/2) and x * 2^(k/2) must be normal numbers: then the first of the two products is exact, and only the second is
+    rounded.
+    """
+    first = k.shifted_signed(1)  # half of k
     return x * power2(first) * power2(k - first)
 
 

@@ -90,16 +90,17 @@ def _in_base(parts: Parts, factor: Constants, log_of_2: Constants | None = None)
     """Return the logarithm in another base from the parts of the natural one, k log 2 + f - half + tail.
 
     Args:
-        parts: These parts; `half` is None for 0, see `Parts`.
+        parts: These parts; `half` is None for f32, whose `tail` includes it.
         factor: The factor of the natural logarithm, as the sum of two floats.
         log_of_2: The logarithm of 2 in the other base, as the sum of two floats; None if it is 1.
     """
     k, f, half, tail = parts
     factor_head, factor_tail = factor
     k_log, k_log_tail = (k * log_of_2[0], k * log_of_2[1]) if log_of_2 else (k, None)
-    if half is None:
+    if half is None:  # f32 computes in single numbers
         low = tail * factor_head if k_log_tail is None else tail.fma(factor_head, k_log_tail)
         return k_log + f.fma(factor_head, f.fma(factor_tail, low))
+    # f64 computes in sums of two numbers, since its result is to be within 1 unit in the last place.
     high = f - half  # high + low is log(1 + f)
     low = (f - high) - half + tail
     product, product_low = two_product(high, high.new(factor_head))

@@ -166,7 +166,10 @@ def inner_operations(op: Operation) -> Iterator[Operation]:
 
 
 def _defines(user: Operation | None, value: SSAValue) -> bool:
-    """Return whether a value is the result of an operation in a region of `user`; False without a user."""
+    """Return whether a value is the result of an operation in a region of `user`; False if `user` is None.
+
+    A clone of `user` contains a clone of that operation, so that the value needs no other copy.
+    """
     if user is None or not isinstance(value, OpResult):
         return False
     return any(is_inside(value.op, block) for region in user.regions for block in region.blocks)

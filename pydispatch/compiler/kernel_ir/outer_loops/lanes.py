@@ -25,8 +25,8 @@ MOST_BYTES = 32 << 10
 """Maximum size in bytes of the values of all lanes, on the stack, of which a function has 64 KiB."""
 
 MOST_STRIPS = 2
-"""Maximum of the constant c, counted in strips, for which a loop that ends at min(n, c) is short: LLVM would run most
-of its iterations in the scalar rest of a vector loop. See `_ends_at_small_minimum`."""
+"""Maximum number of strips of a short loop, one that ends at min(n, c) where the constant c is at most so many strips.
+LLVM would run most of its iterations in the scalar rest of a vector loop. See `_ends_at_small_minimum`."""
 
 MOST_UNROLLED = 4
 """Maximum iterations of a sequential loop that is unrolled if its first index differs from lane to lane."""
@@ -100,6 +100,7 @@ class Lanes:
         elif lanes._covers(block) and not lanes.ops_with_lane_loops and not lanes._pays_without_loops(block):
             lanes._refuse(loop, "there is no loop in it")
         elif lanes.refusal is None and lanes.ops_with_lane_loops and lanes._only_streams():
+            # Sequential loops that carry no values and only write memory take wider strips, see `STREAMED_LANES`.
             width = min(STREAMED_LANES, lanes._iterations or STREAMED_LANES)
             if lanes._has_stack_for(width):
                 lanes.is_streamed, lanes.width = True, width
