@@ -35,8 +35,8 @@ def jumps_of(function: Operation) -> Jumps:
 def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operation | None]:
     """Return the dispatches whose results `dispatch` reads, directly or through host code.
 
-    Each is mapped to the last operation, before `dispatch`, of the path from its results to `dispatch` that is more
-    than a view (host code or control flow); to None if there are only views.
+    Each is mapped to the operation on the path from its results to `dispatch` that is host code or control flow; if
+    there are several, to the nearest to `dispatch`, and if there are only views, to None.
     Of producers selected by control flow, only the nearest `MOST_CHOICES` are returned: through a sequence of branches,
     a dispatch may read results of every dispatch before them.
 
@@ -46,8 +46,8 @@ def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operatio
     """
     producers: dict[flow.DispatchOp, Operation | None] = {}
     visited: set[SSAValue] = set()
-    # Values to visit, each with the last operation of its path that is more than a view. Values selected by control
-    # flow are visited after the others, the nearest first.
+    # Values to visit, each with the operation on its path that is no view and nearest to `dispatch`. Values selected by
+    # control flow are visited after the others, the nearest first.
     pending: list[tuple[SSAValue, Operation | None]] = [(v, None) for v in dispatch.operands]
     pending_choices: deque[tuple[SSAValue, Operation]] = deque()
     choice_count = 0  # producers selected by control flow so far
@@ -84,7 +84,7 @@ def _sources(value: SSAValue, jumps: Jumps) -> Iterable[tuple[SSAValue, Operatio
     """
     if isinstance(value, OpResult):
         op, from_end = value.op, len(value.op.results) - value.index
-        if not is_fill(op):  # dispatches have copies of fills, and read nothing of them
+        if not is_fill(op):  # dispatches have copies of fills, which are not passed to them
             yield from ((v, None if is_view(op) else op) for v in op.operands)
         yield from _yielded(op, from_end)
     elif isinstance(value, BlockArgument):

@@ -17,8 +17,9 @@ from pydispatch.ir.dialects.util.dialect import GlobalLoadOp, GlobalStoreOp
 
 
 def store_early(function: Operation) -> None:
-    """Move each store to just after the operation that computes its value, in another block.
+    """Move each store to just after the operation that computes its value, if this is in another block.
 
+    A global whose load, update and store are in one block is updated in place.
     A store stays where it is if some path from its value to the end avoids it, if a loop computes the value, and would
     store it in each iteration, or if anything in between accesses the global and would see the value too early.
     """

@@ -171,7 +171,10 @@ def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[At
 
 
 def _generic(target: hal.ExecutableTargetAttr) -> hal.ExecutableTargetAttr:
-    """Return the target without `cpu = "native"`; other targets unchanged. This machine also runs generic objects."""
+    """Return the target without `cpu = "native"`; other targets unchanged.
+
+    Objects that are stated for it have code for any CPU, which the CPU of this machine also runs.
+    """
     config = target.configuration.data
     if config.get("cpu") != StringAttr("native"):
         return target

@@ -97,7 +97,8 @@ class Outline:
         """Divide the non-tensor values from outside into sizes and scalars.
 
         A value of type index is a size if it is the size of a tensor of the group, or decides one, as an operand of
-        `tensor.empty` does. Other values are scalars.
+        `tensor.empty` does. One of known value counts as a size, too: the function has a constant instead of an
+        argument for it. Other values are scalars.
 
         outer: all values that the group reads from outside, in the order of their first use.
         """

@@ -74,7 +74,7 @@ class OutlinedKernel(KernelBody):
     def outline(self) -> stream.ExecutableOp:
         """Replace the operation by a dispatch, and return the executable that it calls."""
         # The kernel and its grid.
-        draft = self.build()  # a dispatch without workload, which `count` may add to
+        draft = self.build()  # only states operands and results; `dispatch`, with the workload, replaces it below
         self.source = self.op  # location of the operations that are added from here on
         self.add(func.ReturnOp())
         first = self.kernel.first_op

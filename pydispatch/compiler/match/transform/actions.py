@@ -57,7 +57,8 @@ def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
     function = _function(run, op, env)
     at = Inserter(anchor, after=op.insert_after is not None)
     outputs = [v for handle in op.outputs for v in env[handle]]
-    # An output that the program does not have is an empty tensor, with the dynamic sizes of the first output.
+    # An output tensor of the pattern that the program lacks (`Absent`) is passed as an empty tensor. It has the dynamic
+    # sizes of the first output.
     inputs = [
         at.empty(v.type, outputs[0] if outputs else None) if isinstance(v, Absent) else v
         for handle in op.inputs
@@ -68,7 +69,7 @@ def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
             run.fail(op, "the inputs and outputs of a call are values, this handle holds operations",
                      "get them with transform.get_operand and transform.get_result")  # fmt: skip
     for value in outputs:
-        run.forget_users(value)
+        run.forget_users(value)  # the view caches nodes of the users, whose operands the call replaces
     # The spec permits casts between static and dynamic sizes by stating a conversion.
     casts = any(o.name.startswith("transform.type_conversion.") for block in op.conversions.blocks for o in block.ops)
     has_func_call = op.name == "transform.func.cast_and_call"

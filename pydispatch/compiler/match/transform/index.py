@@ -72,11 +72,12 @@ class MatcherIndex:
         """Enter each matcher into the table for what it requires of its root."""
         self.run = run
         # Each matcher, by its ordinal, is in one of the four:
-        self.tree: Tree[int] = Tree()  # `path` of a pattern, its computation in pre-order → matchers
+        self.tree: Tree[int] = Tree()  # keys of the operations of a pattern, in pre-order → matchers
         self.by_body: dict[Hashable, list[int]] = {}  # key of the root's region → matchers
         self.by_name: dict[str, list[int]] = {}  # name of the root → matchers
         self.of_any_root: list[int] = []  # matchers of any root
-        self.roots: dict[int, int] = {}  # matcher in `tree` → key of its root's computation, without the operands
+        # Matcher in `tree` → key of its root without the operands, which `may_match_at` compares for near misses.
+        self.roots: dict[int, int] = {}
         self.has_scalar_roots = False  # whether `tree` is also searched for operations whose result is no tensor
         # Local matchers look at the root alone: one rejection holds for all operations of the kind.
         self.local = {ordinal for ordinal, matcher in enumerate(matchers) if _is_local(matcher)}

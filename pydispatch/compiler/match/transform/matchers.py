@@ -125,6 +125,7 @@ class Absent:
     """
 
     def __init__(self, type: Attribute, root: Operation) -> None:
+        """Record an output tensor that the program lacks, and the operation that the pattern's root matched."""
         self.type, self.root = type, root
 
 
