@@ -28,7 +28,10 @@ from pydispatch.ir.op_info import listed
 
 
 def _forward(op: Operation, build: Build) -> None:
-    """Replace the operation by its operand. Tensors are values, and there is only one device."""
+    """Replace a clone, a transfer to a device, a stated shape or a barrier by its operand.
+
+    Tensors are values, and there is only one device.
+    """
     build.replace(op.operands[0])
 
 

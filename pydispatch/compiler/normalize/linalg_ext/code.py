@@ -121,8 +121,8 @@ def recurrence(
         types: Types of the results, which have one shape.
         sizes: Its dynamic sizes, by dimension.
         along: The dimension along which elements are computed in order.
-        first: Function of (builder, index of a row: that of an element without dimension `along`) that returns the
-            values with which a row begins.
+        first: Function of (builder, index of a row) that returns the carried values before the first element of the
+            row. The index is a list with one number for each dimension except `along`.
         step: Function of (builder, index of an element, carried values) that returns the values to carry on, and an
             element for each result.
     """

@@ -31,7 +31,9 @@ def _exclusive_destination(build: Build, destination: SSAValue) -> SSAValue:
 
 
 def _is_exclusive(destination: SSAValue) -> bool:
-    """Return whether `_exclusive_destination` returned the destination: this file has then emitted its update."""
+    """Return whether a destination is a result of `_exclusive_destination`: a rule below emitted the operation that
+    updates it, and must not replace it again.
+    """
     return isinstance(destination.owner, OptimizationBarrierOp)
 
 
@@ -127,7 +129,8 @@ def _map_load(op: Operation, build: Build) -> None:
     rank = len(shape_of(op.output.type))
     body = LoopBody([element_of(op.output)])
     *source_index, padding = body.inline(op.body, [body.add(IndexOp(d)) for d in range(rank)])
-    value = body.extract(op.input, source_index)  # before the check of the bounds, into which kernels clamp the index
+    # Outside of the bounds, too: kernels clamp the index into them, and the padding replaces the element below.
+    value = body.extract(op.input, source_index)
     for d, index in enumerate(source_index):
         inside = body.both(body.less(body.index(-1), index), body.less(index, build.dim(op.input, d)))
         value = body.select(inside, value, padding)

@@ -23,7 +23,8 @@ MOST_SELECTED = 16
 merging sorted runs (`merge.py`)."""
 
 SEGMENT = 1024
-"""Least elements of a segment of a row: a segment is one thread's, and shorter ones insert more of their elements."""
+"""Minimum number of elements of a segment of a divided row. Elements are selected from the segments in parallel. In a
+shorter segment, a larger share of the elements is inserted: the first ones are, as long as slots are free."""
 
 
 def selected_rows(build: Build, tensors: Sequence[SSAValue], size: int, before: Before, count: int) -> list[SSAValue]:

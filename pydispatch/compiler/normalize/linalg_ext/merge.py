@@ -167,7 +167,8 @@ def _taken(
     takes_right = code.both(code.less(right, right_end), right_is_next)
     one = code.index(1)
     chosen = arith.SelectOp(takes_right, right, left)
-    # The element is read again: a CPU selects a position without a branch, which it could not predict, but no float.
+    # The position is selected, and the element read again: LLVM emits a conditional move for integers. For the
+    # elements, which may be floats, it would emit a branch, which CPUs cannot predict.
     chosen.attributes[UNPREDICTABLE] = UnitAttr()
     next_left = code.select(takes_right, left, code.plus(left, one))
     next_right = code.select(takes_right, code.plus(right, one), right)

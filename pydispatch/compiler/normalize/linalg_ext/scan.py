@@ -42,7 +42,8 @@ LONG_ROW = 4 * BLOCK
 """Elements of a row up to which blocks are too few to pay for combining them."""
 
 FEW_ROWS = 64
-"""Rows below which blocks are worth reading everything twice."""
+"""Number of rows from which each is scanned in order. Fewer long rows are divided into blocks that run in parallel, but
+read each element twice: for the total of its block, and for the results."""
 
 
 def _scan(op: Operation, build: Build) -> None:
@@ -246,6 +247,7 @@ def _last(op: Scan, build: Build, results: SSAValue) -> SSAValue:
     (initial,) = body.block.args
     at: list[SSAValue] = [body.add(IndexOp(d)) for d in range(rank)]
     last = body.minus(size, body.index(1))
+    # In an empty row, `last` is -1: kernels read 0 from an empty tensor.
     value = body.extract(results, [*at[: op.along], last, *at[op.along :]])
     may_be_empty = shape_of(results.type)[op.along] < 1  # 0, or DYNAMIC
     if may_be_empty:

@@ -22,7 +22,8 @@ SHORTEST_ROW = 32
 registers, or sorted (`first_of_rows`)."""
 
 MOST_IN_HEAP = 4096
-"""Most elements of a heap: it stays in the second-level cache. More are merged."""
+"""Maximum number of elements of a heap: it stays in the second-level cache. More elements are selected by merging
+sorted runs (`merge.py`)."""
 
 
 def selects_by_heap(build: Build, count: Mixed, size: Mixed) -> bool:
