@@ -139,7 +139,7 @@ def _comes_after(op: Operation, first: Operation) -> bool:
         if after_op is first:
             return False
         after_first, after_op = after_first.next_op, after_op.next_op
-    return after_first is not None
+    return after_first is not None  # the search from `op` reached the end of the block first
 
 
 def _dims_through_generic(op: Operation, ordinal: int, operands: Sequence[list[int] | bool | None]) -> list[int] | None:

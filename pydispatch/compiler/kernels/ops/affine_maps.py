@@ -12,7 +12,7 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
 
 def evaluate(build: Builder, map: AffineMap, dims: Sequence[Index]) -> list[Index]:
-    """Emit the results of a map without symbols for `dims`, the value of each of its dimensions, and return them."""
+    """Emit the results of a map at `dims`, the values of its dimensions, and return them. The map has no symbols."""
     return [_value(build, e, dims) for e in map.results]
 
 

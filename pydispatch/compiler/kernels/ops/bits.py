@@ -11,7 +11,10 @@ from pydispatch.compiler.kernels.ops.builder import Builder
 
 
 def bits_of(type_: Attribute) -> int:
-    """Return the number of bits that an element takes in memory: 8 for i1, 64 for index, else the width of its type."""
+    """Return the number of bits that an element of a type takes in memory.
+
+    That is 8 for i1 and for types without a width, 64 for index, else the width of the type.
+    """
     bits = bit_width(type_) or 8
     return 8 if bits == 1 else bits
 

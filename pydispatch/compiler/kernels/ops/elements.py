@@ -155,7 +155,10 @@ class Elements:
     # Sizes
 
     def dims(self, value: SSAValue) -> list[Index]:
-        """Return the sizes of a tensor value. With `flat`, a tensor has one dimension, except one of rank 0."""
+        """Return the sizes of a tensor value.
+
+        If `flat` is set, tensors are accessed as one dimension: `flat` is their only size, except for rank 0.
+        """
         if self.flat is not None and tensor_type(value).get_num_dims():
             return [self.flat]
         if value not in self._dims:
@@ -222,7 +225,7 @@ class Elements:
         build.remember((value, tuple(indices)), element)
 
     def begin_row(self, indices: Sequence[Index]) -> None:
-        """Set the row that is emitted from now on, whose values `row_buffers` have. indices: its leading indices."""
+        """Begin the row of the elements with the leading `indices`: `row_buffers` hold its values from now on."""
         self.row = list(indices)
 
     def forget_rows(self) -> None:

@@ -189,9 +189,8 @@ def reassociable(generic: Structured) -> frozenset[Operation]:
 
 
 SHORT_LOOP_STEPS = 512
-"""An innermost loop of fewer iterations is merged with the loop around it: so few hardly fill vectors and unrolled
-copies of the body. A longer loop gains little, and the merged index is divided again where an operand lacks one of the
-dimensions."""
+"""Number of iterations below which an innermost loop is merged with the loop around it: a short loop hardly fills
+vectors and unrolled copies of the body. A longer loop gains little."""
 
 
 def _merges_innermost_loops(generic: Structured, sizes: Sequence[Index]) -> bool:
@@ -254,7 +253,10 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
     )
 
     def body(inner: Builder, index_of_loop: Mapping[int, Index], carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit one iteration of the reduction and of its companion, and return their values in this order."""
+        """Emit one iteration of the reduction, and of its companion: a second reduction in the same loop, if any.
+
+        Return the carried values of the reduction, followed by those of the companion.
+        """
         full = loops.point(inner, origin, index_of_loop)
         new_values = body_at(elements, inner, generic, full, carried[:own_count])
         if companion is None:

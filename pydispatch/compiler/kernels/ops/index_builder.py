@@ -120,7 +120,10 @@ class IndexBuilder(KnownIndices, IndexArithmetic[SSAValue]):
         return self.division(kind(self.value(lhs), divisor))
 
     def ceil_quotient(self, lhs: Index, rhs: Index) -> Index:
-        """Return lhs / rhs rounded up, of indices that are not negative."""
+        """Return lhs / rhs rounded up, of indices that are not negative.
+
+        A divisor that is 0 at run time gives an unspecified number and no trap, as in `quotient`.
+        """
         if isinstance(rhs, int) and rhs == 1:
             return lhs
         divisor = rhs if isinstance(rhs, int) else self.most(rhs, 1)  # a run-time 0 must not make the dividend negative

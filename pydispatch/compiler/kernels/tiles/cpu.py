@@ -124,7 +124,10 @@ def _copy_whole(build: Builder, part: TileView, tile: SSAValue) -> None:
 
 
 def _copy_with_zeros(build: Builder, part: TileView, tile: SSAValue) -> None:
-    """Emit zeros to the whole tile, and then the copy of the elements of the part that are inside the view."""
+    """Emit zeros to the whole tile, and then the copy of a part that may extend beyond its view.
+
+    Only the elements inside the view are copied; the others stay zero.
+    """
     shape = shape_of(tile)
     zero = build.pure(arith.ConstantOp(zero_attribute(element_of(tile))))
     _for_each_element(build, (0, 0), shape, lambda b, row, column: put(b, zero, tile, row, column))

@@ -89,8 +89,9 @@ class TileView:
     def is_inside(self, build: Builder, dimension: int, size: int) -> SSAValue | bool:
         """Return whether the first `size` rows (dimension 0) or columns (1) of the matrix are inside the memref.
 
-        The result is a bool if it is known at compile time, else an i1. Of the other dimension, only the first index is
-        checked, for not being negative. Its end is left to another call, or to the caller's loop over it.
+        The result is a bool if it is known at compile time, else an i1. Along the other dimension, the matrix must not
+        begin before the memref. It may extend beyond its end: the caller checks that by another call, or ends its loop
+        over that dimension at the end of the memref.
         """
         condition: SSAValue | bool = True
         start, extent = self._along(dimension)

@@ -269,7 +269,10 @@ class _Workgroup:
         vertical, horizontal = (axis.position_loop for axis in plan.axes)
 
         def element(inner: Builder, y: Index, x: Index) -> None:
-            """Store the results at row `y` of the tile and position `x`."""
+            """Store the results at row `y` of the tile and position `x`.
+
+            `Elements.define` makes the sum the element of the reduction from which the returned elements are computed.
+            """
             point = list(origin)
             point[vertical], point[horizontal] = inner.plus(first_row, y), x
             indices = evaluate(inner, generic.output_maps[0], point)

@@ -29,8 +29,8 @@ PACKED_BYTES = 16 << 10
 """Maximum size of the packed images of a workgroup: with its sums, they fit into the first-level cache."""
 
 WORKGROUP_BYTES = 1 << 15
-"""Maximum size in bytes of the results of a workgroup with several tiles. A tile with more is a workgroup of its
-own."""
+"""Maximum size in bytes of the results of a workgroup with several tiles; a larger maximum makes fewer workgroups. A
+tile with larger results is a workgroup of its own."""
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,8 @@ TILE_POSITIONS = 64
 """Maximum number of positions of a tile along the dimension before the channels, of which blocks are unrolled."""
 
 WORKGROUP_BYTES = 1 << 15
-"""Maximum size in bytes of the results of a workgroup with several tiles. A tile with more is a workgroup of its
-own."""
+"""Maximum size in bytes of the results of a workgroup with several tiles; a larger maximum makes fewer workgroups. A
+tile with larger results is a workgroup of its own."""
 
 
 @dataclass(frozen=True)
