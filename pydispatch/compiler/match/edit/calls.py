@@ -96,11 +96,11 @@ def _may_be_equal(lhs: Attribute, rhs: Attribute) -> bool:
 
 
 def shape_source(value: SSAValue) -> SSAValue:
-    """Return a value of the same shape from as early in the program as possible.
+    """Return the earliest tensor of the program that is known to have the shape of `value`; `value` if there is none.
 
-    The initial tensor of a result of linalg, and the first operand of an elementwise operation of the same type, take
-    the place of the result. Code before the call that replaces these operations may read the sizes of the returned
-    value; it is `value` itself if no such operation defines it.
+    A result of linalg has the shape of its initial tensor, and a result of an elementwise operation that of its first
+    operand, if their types are equal. Code that is inserted before a call reads dynamic sizes from the returned tensor:
+    the operations between it and `value` may be those that the call replaces.
     """
     while isinstance(value, OpResult):
         op = value.op

@@ -183,7 +183,7 @@ class ScalarBody:
         elif isinstance(op, Operation) and op.parent is self.block:
             key, commutes, swapped = operation_key(op)
             numbers = [self._numbers[v] for v in operands]
-            if swapped:
+            if swapped:  # the operation is `a < b`, and the key that of `b > a`
                 numbers.reverse()
             if commutes:
                 numbers.sort()

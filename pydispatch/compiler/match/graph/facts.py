@@ -72,9 +72,9 @@ def cast_problem(actual: Attribute, wanted: Attribute) -> str | None:
 
 
 def _divisor_flags(type: TensorType[Attribute]) -> list[bool]:
-    """Return, for each dimension, whether the type's encoding marks its size as a divisor, see `cast_problem`.
+    """Return, for each dimension of a type of a pattern, whether any multiple of its size matches it.
 
-    Dimensions for which the encoding has no flag are not marked.
+    The type's encoding has these flags, see `cast_problem`; a dimension for which it has none gets False.
     """
     encoding = type.encoding
     rank = len(type.get_shape())

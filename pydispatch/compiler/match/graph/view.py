@@ -191,10 +191,13 @@ def _nodes_of_named(op: Operation, view: GraphView) -> list[Node] | None:
 
 
 def _scratch_function(op: Operation) -> tuple[FuncOp, dict[SSAValue, SSAValue]]:
-    """Return a function with a copy of an operation, whose results it returns, and the values of its arguments.
+    """Copy an operation into a new function, to normalize it there: the program is left as it is.
 
-    The function has an argument for each operand, and for each value from outside that the regions of `op` read. The
-    values are a dict from an argument to the value of the program that it stands for.
+    The function has an argument for each operand, and for each value from outside that the regions of `op` read. It
+    returns the results of the copy.
+
+    Returns:
+        The function, and a dict from each of its arguments to the value of the program that it stands for.
     """
     body = Block(arg_types=[o.type for o in op.operands])
     argument_of: dict[SSAValue, SSAValue] = dict(zip(op.operands, body.args, strict=True))

@@ -26,7 +26,7 @@ SWEEPS = 32
 GROWTH = 64
 """Factor by which patterns may grow the program; patterns that exceed it are taken to match forever."""
 SMALL_PROGRAM = 64
-"""Minimum number of operations that GROWTH is applied to, so that small programs may grow by more."""
+"""Number of operations that a smaller program counts as, where GROWTH limits its growth: it may grow by more."""
 MOST_EXPLAINED = 8
 """Maximum number of unmatched patterns whose misses are reported; each costs another sweep."""
 

@@ -243,8 +243,8 @@ class _Search:
     def match_type(self, mine: SSAValue, got: Attribute, where: str, op: Operation | None) -> bool:
         """Return whether a type of the pattern matches `got`, and bind it. where, op: see `fail`.
 
-        A type that the pattern states must allow a cast, so that its dynamic sizes match any size; a type variable must
-        be the same type everywhere.
+        If the pattern states the type, `got` must be castable to it: dynamic sizes of the stated type match any size. A
+        type variable must be the same type everywhere.
         """
         constant = constant_of(mine)
         if constant is not None:

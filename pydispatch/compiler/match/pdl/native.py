@@ -82,7 +82,7 @@ def rewrite_as_dispatch(arguments: Sequence[Any], anchor: Operation, program: Mo
 
 
 def _insert_before(op: Operation, anchor: Operation) -> SSAValue:
-    """Insert an operation before `anchor`, with its source location, and return the first result."""
+    """Insert an operation before `anchor`, with the source location of `anchor`, and return its first result."""
     set_location(op, anchor)
     anchor.parent.insert_op_before(op, anchor)  # type: ignore[union-attr]
     return op.results[0]
@@ -118,7 +118,10 @@ def _check_replaced(replaced: Sequence[SSAValue], name: str, spec: Operation) ->
 
 
 def _is_before(user: Operation, dispatch: Operation) -> bool:
-    """Return whether a use precedes the dispatch. Such a use computes a size from the old value and keeps it."""
+    """Return whether `user`, which reads a value that the dispatch replaces, precedes the dispatch.
+
+    Such an operation computes a size for the dispatch, and must still read the old value.
+    """
     return user.parent is dispatch.parent and user.is_before_in_block(dispatch)
 
 

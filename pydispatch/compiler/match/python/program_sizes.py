@@ -27,14 +27,14 @@ class ProgramSizes:
     """
 
     def __init__(self, block: Block, same: SameSizes) -> None:
-        """Assign numbers to the tensors, and join axes of `same` along the loops of each operation."""
+        """Assign numbers to the tensors, and join the axes along which one loop runs: they have equal sizes."""
         self.same = same
         self._arguments = {argument: index for index, argument in enumerate(block.args)}
         self._loop_nests = [(op, loops) for op in block.ops if (loops := _loops_of(op)) is not None]
         # The numbers are in the order: arguments, other results, results of loop nests.
         computed = dict.fromkeys(result for op, _ in self._loop_nests for result in op.results)
         other = [result for op in block.ops for result in op.results if result not in computed]
-        self._compared_count = len(block.args) + len(other)
+        self._compared_count = len(block.args) + len(other)  # tensors whose sizes the matcher compares
         self._numbers = {value: index for index, value in enumerate([*block.args, *other, *computed])}
         for _, maps in self._loop_nests:
             axis_of_loop: dict[int, Axis] = {}

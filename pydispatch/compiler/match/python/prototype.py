@@ -74,8 +74,10 @@ class CParameter:
 
 
 def parameters_of(file: str, data: bytes, symbol: str) -> list[CParameter] | None:
-    """Return the parameters of a function of C source, bitcode or an object. Return None where the file does not state
-    them, as an object without debug information; its calls cannot be checked.
+    """Return the parameters of a function that C source, bitcode or an object file defines.
+
+    Return None if the file does not state them, such as an object file without debug information: calls of the function
+    then cannot be checked.
     """
     if file.endswith((".c", ".cu")):
         return _parameters_of_source(data, symbol)

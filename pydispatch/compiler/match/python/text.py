@@ -194,7 +194,10 @@ def _grid_of_c(name: str, kernel: CFunction, signature: MatchSignature) -> _Grid
 
 
 def _default_arguments(kernel: CFunction, signature: MatchSignature) -> list[str]:
-    """Return the arguments of a C function for which the user names none: tensors, scalars, outputs, then sizes."""
+    """Return the arguments of a C function for which the user names none.
+
+    They are tensors, scalars, outputs, sizes, and the index of the first element of its tile if the function has one.
+    """
     names = [n for n, _ in (*signature.tensors, *signature.scalars, *signature.outputs)]
     sizes = [size for size, (_, axis) in signature.sizes.items() if axis != OWN_ARGUMENT]
     return [*names, *sizes, *([FIRST_ELEMENT] if kernel.tile is not None else [])]
