@@ -42,7 +42,8 @@ from pydispatch.ir.op_info import info_of
 Access = memref.LoadOp | memref.StoreOp
 
 MOST_STACK_BYTES = 48 << 10
-"""Maximum stack size of a function, in bytes, with the vectors of its scans. A function may have 64 KiB."""
+"""Maximum stack size of a function, in bytes, for which more loops become scans with vectors on the stack. Compilation
+fails above `MAX_STACK` of the emitter, 64 KiB."""
 
 _ALLOCATIONS = {memref.AllocOp.name, memref.AllocaOp.name}
 """Operations that allocate memory: only their results, and views of these, refer to it."""
@@ -84,8 +85,9 @@ class Scan:
         kind: Name of the operation that combines the running value, such as a sum so far, and an element.
         element: The element of an iteration.
         result: The running value after the iteration.
-        inputs: Operations that do not depend on the running value.
-        addresses: Operations among them that do not depend on loads.
+        inputs: Operations that do not depend on the running value. They compute `element`, in a loop before the scan.
+        addresses: Operations of `inputs` that do not depend on loads, such as indices. The loop of `outputs`, after the
+            scan, computes them again.
         outputs: Operations that depend on the running value, among them the store.
     """
 
@@ -145,7 +147,8 @@ class _Parts(NamedTuple):
 def _parts_around(combination: Operation, operations: Sequence[Operation], result: SSAValue) -> _Parts | None:
     """Divide the operations of a loop's body into those before and those after a combination with this `result`.
 
-    Return None if they cannot be separated: an operation has effects, or loads after the combination.
+    Those after it run in a loop of their own, among the stores of other iterations. So return None if one of them is a
+    load or reads a loaded value, which would be loaded again there, or if an operation has effects besides a store.
     """
     inputs, outputs, loaded, dependent = list[Operation](), list[Operation](), set[SSAValue](), {result}
     for op in operations:
@@ -153,7 +156,7 @@ def _parts_around(combination: Operation, operations: Sequence[Operation], resul
         if op.regions or not (is_store or is_load or info_of(op).is_pure):
             return None
         is_output = is_store or not dependent.isdisjoint(op.operands)
-        if is_output and (is_load or not loaded.isdisjoint(op.operands)):  # it would be loaded after stores
+        if is_output and (is_load or not loaded.isdisjoint(op.operands)):  # the value would be loaded after stores
             return None
         if is_output:
             outputs.append(op)
@@ -173,7 +176,7 @@ def _is_short(loop: scf.ForOp) -> bool:
 
 
 def _fits_vectors(type_: Attribute) -> bool:
-    """Return whether values of a type are integers of whole bytes."""
+    """Return whether a type is `index`, or an integer of 8, 16, 32 or 64 bits."""
     return isinstance(type_, IndexType) or (isinstance(type_, IntegerType) and type_.width.data in (8, 16, 32, 64))
 
 
@@ -248,7 +251,10 @@ def _emit_elements(build: Build, loop: scf.ForOp, scan: Scan, vector: SSAValue, 
 
 
 def _emit_results(build: Build, loop: scf.ForOp, scan: Scan, vector: SSAValue, first: SSAValue) -> None:
-    """Emit a parallel loop with the operations of the iterations from `first` on that read `vector`, the results."""
+    """Emit a parallel loop that completes the iterations from `first` on, whose running values it loads from `vector`.
+
+    It runs `scan.outputs`, with the store, and before them `scan.addresses` again.
+    """
     block = Block(arg_types=[INDEX])
     inner = build.inside(block)
     values: dict[SSAValue, SSAValue] = {loop.body.block.args[0]: inner.value(inner.plus(first, block.args[0]))}

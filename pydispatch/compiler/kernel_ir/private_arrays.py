@@ -29,7 +29,8 @@ elements in memory instead of registers."""
 def unroll_loops_over_private_arrays(function: FuncOp) -> None:
     """Mark the loops whose counter is in the index of an array of one invocation as `UNROLLED`, in place.
 
-    Only loops that become at most `MOST_OPERATIONS` operations are marked.
+    Complete unrolling makes the indices constant, so that LLVM keeps the elements of the array in registers. Only loops
+    that become at most `MOST_OPERATIONS` operations are marked.
     """
     for loop in [op for op in walk(function) if isinstance(op, scf.ForOp)]:
         if _indexes_private_array(loop) and _unrolled_operations(loop) <= MOST_OPERATIONS:

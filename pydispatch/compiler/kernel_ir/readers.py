@@ -108,7 +108,10 @@ def mixed_values(
 
 
 def reassociation(op: Operation) -> list[list[int]]:
-    """Return the groups of axes that a reshape merges into one or splits one into, one group for each merged axis."""
+    """Return the attribute `reassociation` of a reshape: for each merged axis, the axes that it is merged from.
+
+    [[0, 1], [2]] merges 2x3x4 into 6x4; a reshape that splits 6x4 into 2x3x4 has the same attribute.
+    """
     listed = attribute(op, "reassociation")
     if not isinstance(listed, ArrayAttr):
         raise unsupported(op)

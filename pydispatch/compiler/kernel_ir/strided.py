@@ -270,7 +270,11 @@ class _Interchange:
         self.memories = [allocated(build, op.type, invocations) for op in strided.loop.results]
 
     def emit(self, build: Build) -> None:
-        """Emit the stores of the initial values, and the steps."""
+        """Emit the stores of the initial values into `memories`, and the loops over steps.
+
+        If `is_masked`, the initial values are stored by whole vectors, so that LLVM keeps them in registers. The steps
+        of a loop with atomic operations are not divided into vectors, as LLVM does not vectorize it.
+        """
         if self.memories:
             width = self.lanes if self.is_masked else self.invocations
             for first_lane in range(0, self.invocations, width):

@@ -141,7 +141,7 @@ def storage_bytes(type_: Attribute, count: int) -> int:
 
 
 def byte_size(type_: Attribute) -> int:
-    """Return the bytes of an element in memory, which are its natural alignment too; 1 for a packed one."""
+    """Return the size and natural alignment, in bytes, of an element in memory; 1 for elements that share a byte."""
     return max(1, storage_bits(type_) // 8)
 
 

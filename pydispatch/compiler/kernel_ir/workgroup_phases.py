@@ -133,9 +133,10 @@ def decide(condition: SSAValue, lane: SSAValue, first: int, truths: set[SSAValue
 
 
 def executed(block: Block, lane: SSAValue, first: int, truths: set[SSAValue]) -> Iterator[Operation]:
-    """Yield the operations that the vector of invocations from `first` on executes, without decided branches.
+    """Yield the operations of a block that the vector of invocations from `first` on executes.
 
-    A branch that is not decided is yielded as a whole.
+    For a branch whose condition is known to be the same in all of them, these are the operations in the region that
+    they take. Another branch is yielded as a whole. `truths` are conditions that are known to be true.
     """
     for op in block.ops:
         decided = decide(op.cond, lane, first, truths) if isinstance(op, scf.IfOp) else None

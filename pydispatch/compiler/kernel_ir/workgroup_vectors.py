@@ -117,7 +117,11 @@ def _outermost(op: Operation, block: Block) -> Operation:
 
 
 def _phase_of(loop: Operation) -> Phase | None:
-    """Return a loop over whole vectors of invocations with a plain body; None for other operations."""
+    """Return a parallel loop over invocations as a phase, if it may be emitted vector by vector; None for others.
+
+    It must count from 0 by 1 to a multiple of `LANES`, or to the minimum of one and another value. Its body must have
+    only operations of which copies may run (`is_plain`).
+    """
     if not isinstance(loop, scf.ParallelOp) or loop.initVals or len(loop.body.block.args) != 1:
         return None
     low, high, step = (known(side[0]) for side in (loop.lowerBound, loop.upperBound, loop.step))
@@ -283,7 +287,10 @@ class _PhaseEmitter:
             inner.insert(op.clone(values))
 
     def _line(self, build: Build, access: Access, first: int) -> SSAValue:
-        """Return the line that the invocations from `first` on access, and emit its elements if they are of two."""
+        """Return the stack array with the elements that the invocations from `first` on access: usually a line.
+
+        For a load that overlaps two lines, it is another array, and a `pyd.splice` that copies the elements is emitted.
+        """
         array = self.arrays[access.memref]
         start = start_of(array, access, self._lane, first)
         assert start is not None

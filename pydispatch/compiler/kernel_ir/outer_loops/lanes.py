@@ -370,14 +370,18 @@ def _split_offset(index: SSAValue) -> tuple[SSAValue, int]:
 
 
 class _Numbering:
-    """Value numbering: numbers that are equal for values which equal pure operations compute from equal values."""
+    """Table of value numbers: two values have the same number only if they are known to be equal.
+
+    These are equal constants of one type, and the results of equal pure operations whose operands have the same
+    numbers, such as two computations of 2 * i.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[SSAValue, int] = {}
         self._by_key: dict[object, int] = {}
 
     def of(self, value: SSAValue) -> int:
-        """Return the number of a value."""
+        """Return the value number of `value`, which it shares with all values that are known to be equal to it."""
         value_number = self._numbers.get(value)
         if value_number is None:
             value_number = self._numbers[value] = self._by_key.setdefault(self._key(value), len(self._by_key))

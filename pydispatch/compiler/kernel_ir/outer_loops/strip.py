@@ -105,9 +105,10 @@ class Strip(LaneLoops):
         inner.end()
 
     def _emit_unrolled(self, build: Build, op: scf.ForOp, starts: Sequence[int], stores: Stores) -> None:
-        """Emit the few steps of a loop that begins at the lane's number, in each lane at another counter.
+        """Emit, one after another, the steps of a loop whose first counter is the number of the lane.
 
-        In a step, lane l has the counter start + l. Lanes beyond the upper bound take no step.
+        In a step, lane l has the counter start + l: in `for j = lane to 16 step 8`, lane 3 has 3 in the first step and
+        11 in the second. A lane whose counter is not below the upper bound takes no step.
 
         Args:
             build: The builder.

@@ -40,7 +40,8 @@ def combine_partials(
     Args:
         workgroup: The rewriter of the entry point.
         loop: The reduction.
-        ops: For each result, the operation of its reduction that combines two values; it is copied for others.
+        ops: For each result, the operation of its reduction that combines two values. Copies of it combine the partial
+            results.
         values: For each result, the partial result of this invocation.
     """
     build = workgroup.build(loop)
@@ -57,7 +58,7 @@ def combine_partials(
             workgroup, loop, ops, values, count=workgroup.invocation_count, position=workgroup.invocation()
         )
     warp_results = [_combine_in_warp(build, op, value, lanes) for op, value in zip(ops, values, strict=True)]
-    if workgroup.invocation_count == lanes:
+    if workgroup.invocation_count == lanes:  # one warp: all lanes read the result of lane 0
         return [shuffle(build, value, mode=INDEX, offset=0, lanes=lanes) for value in warp_results]
     return _combine_in_array(
         workgroup, loop, ops, warp_results, count=workgroup.invocation_count // lanes, position=None

@@ -106,7 +106,7 @@ class Element(Protocol):
             build: The builder.
             indices: The counter of each loop, outermost first.
             carried: The carried values before the iteration.
-            may_move: Whether this is the last copy of the body.
+            may_move: Whether this is the last copy of the body, which may move its operations instead of cloning them.
         """
 
 

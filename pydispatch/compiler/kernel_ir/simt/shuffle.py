@@ -16,7 +16,7 @@ DOWN, INDEX, XOR = 0, 1, 2
 class ShuffleOp(IRDLOperation):
     """Read of a register of another invocation of the warp.
 
-    It is `offset` lanes further (down), lane `offset` (index), or the lane whose number differs in the bits of `offset`
+    The lane that is read is, by `mode`: own lane + `offset` (down), lane `offset` (index), or own lane xor `offset`
     (xor). An operand `lane`, an i32, takes the place of `offset`. The `lanes` lowest lanes of the warp take part. A
     read beyond them returns the invocation's own value.
     """

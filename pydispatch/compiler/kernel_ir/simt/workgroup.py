@@ -42,7 +42,8 @@ PARALLEL = ("scf.parallel", "scf.forall")
 """Loops whose iterations are independent."""
 
 WARP_OPS = (ShuffleOp, BallotOp)
-"""Operations of the gpu dialect that earlier passes insert; programs cannot contain them."""
+"""Operations of the gpu dialect that are accepted besides barriers: earlier passes insert them, programs cannot contain
+them."""
 
 
 @dataclass(frozen=True)
