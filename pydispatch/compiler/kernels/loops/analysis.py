@@ -204,8 +204,9 @@ def emit_trial(frame: Frame, nest: LoopNest, depth: int | None) -> Trial:
 def _join_row_results(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
     """Merge nests whose results have one element per row into a nest with these rows, and return the remaining nests.
 
-    The reductions of both then run once per row, and equal ones are emitted once. Only nests that reduce are merged,
-    and none that update a tensor in place. Elements of fewer than 8 bits prevent it: their nests iterate over bytes.
+    Row sums of n elements, say, are computed in the loop over rows of a nest over n x m. The reductions of both nests
+    then run once per row, and equal ones are emitted once. Only nests that reduce are merged, and none that update a
+    tensor in place. Elements of fewer than 8 bits prevent it: their nests iterate over bytes.
     """
     elements = frame.elements
     by_rank = sorted(nests, key=lambda n: -len(n.dims(elements)))  # the highest rank first

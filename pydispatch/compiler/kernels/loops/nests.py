@@ -31,7 +31,7 @@ class RowPipeline(Protocol):
         """
 
     def end(self) -> list[SSAValue]:
-        """End a row, and return the values of the following row."""
+        """End a row, and return the values of the next row that its loops computed: `carried` of the next `begin`."""
 
 
 BUDGET_MULTIPLE = 64

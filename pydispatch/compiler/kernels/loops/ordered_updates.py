@@ -34,7 +34,10 @@ longer than the parts save if each of them applies fewer."""
 
 
 def partition_count(elements: Elements, build: Builder, update: UpdateStep, most: int) -> Index:
-    """Return the number of parts that the destination is divided into: a power of two, at most `most`, which is one."""
+    """Return the number of parts that the destination is divided into, which are written in parallel.
+
+    It is a power of two, and at most `most`, also a power of two.
+    """
     dims = update.dims(elements)
     slices = build.product(dims[: update.slice_index_rank])
     if not isinstance(slices, int):  # assumed to be many

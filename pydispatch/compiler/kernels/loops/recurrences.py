@@ -215,7 +215,7 @@ def _emit_columns(
     states = [elements.fresh(type_, _most_columns(op)) for type_ in _carried_types(op)]
 
     def run(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
-        """Emit all steps of the adjacent rows `low` to `high`, which are columns of the last dimension."""
+        """Emit all steps of the rows with the indices `low` to `high` in the last dimension that numbers rows."""
         rows = _AdjacentRows(
             elements=elements, op=op, buffers=buffers, states=states, outer=outer, low=low, high=high, limit=dims[-1]
         )

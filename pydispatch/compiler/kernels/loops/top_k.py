@@ -239,7 +239,8 @@ class _Heap:
     def sort(self, build: Builder) -> None:
         """Emit the sort of the heap: repeatedly exchange its root with the element at its last position.
 
-        The root is preceded by all others, and the heap has one position less after each exchange.
+        The root is the last element of the heap in the order of the operation. The exchange puts it into its final
+        position, and the heap then ends one position earlier.
         """
 
         def step(inner: Builder, index: Index, _: list[SSAValue]) -> list[SSAValue]:

@@ -133,7 +133,11 @@ def _loops_of_dims(
 
 
 def _with_pairs(frame: Frame, block: OutputBlock, row_length: int) -> OutputBlock:
-    """Return `block` with columns that are adjacent in pairs if it can load inputs in pairs; else `block` itself."""
+    """Return `block` with inputs that are loaded in pairs of elements, if that is possible; else `block` itself.
+
+    Its columns are then 0, 1, 2 * LANES, 2 * LANES + 1 and so on: adjacent in pairs. The columns of all lanes together
+    must divide `row_length`, the size of the last dimension.
+    """
     assert isinstance(block.value, OpResult)
     columns = next((c for c in COLUMNS if c > 1 and row_length % (LANES * c) == 0), 0)
     loops_of_block = (block.loop_of_dim[block.dim], block.loop_of_dim[-1])
@@ -334,8 +338,10 @@ def _reduce(
 
 
 def _unroll_factor(size: Index, points: int) -> int:
-    """Return how many iterations of a loop over `size` steps of `points` points are emitted at a time; it divides
-    `size`.
+    """Return the unroll factor of a reduced loop with `size` iterations, which it divides.
+
+    An iteration has one step of the reduction for each of the `points` elements of a block. It is unrolled only if at
+    most `UNROLLED` of these steps result.
     """
     if not isinstance(size, int):
         return 1

@@ -41,7 +41,8 @@ REDUCED_ELEMENT_BYTES = 256
 """Bytes that an element with reductions counts as: it is expensive, so that a workgroup has few."""
 
 MOST_INVOCATIONS = 8192
-"""Invocations that occupy a device; an ordered update has no more parts than these need."""
+"""Number of invocations that occupy a device. For an ordered update, it bounds the number of parts of the destination
+times the elements of a slice, as each part has an invocation for each of these elements."""
 MOST_PARTS = 256
 """Parts of the destination of an ordered update, at most."""
 FEW_PARTS = 16
