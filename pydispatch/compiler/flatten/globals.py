@@ -63,7 +63,10 @@ def fold_globals(module: ModuleOp) -> None:
 
 
 def _constant_of(value: Attribute, type: Attribute) -> Operation | None:
-    """Return a constant operation with the initial value of a global; None for a value that no constant has."""
+    """Return a constant operation with the initial value of a global.
+
+    Return None for other values than numbers, arrays of numbers, and parameters of files.
+    """
     if isinstance(value, DenseIntOrFPElementsAttr | IntegerAttr | FloatAttr):
         return arith.ConstantOp(value)
     if isinstance(value, NumPyArrayAttr) and value.count <= SMALL_CONSTANT:

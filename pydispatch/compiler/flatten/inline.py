@@ -100,7 +100,10 @@ def _initializers_to_functions(module: ModuleOp) -> list[str]:
 
 
 def _is_private(function: Operation) -> bool:
-    """Return whether a function is called only by functions of the module, not by users or to derive constants."""
+    """Return whether a function is private, and not one that computes constants (`DERIVED`).
+
+    Functions of the latter kind run when a program is loaded, without a call in the module.
+    """
     return DERIVED not in function.attributes and function.properties.get("sym_visibility") == StringAttr("private")
 
 

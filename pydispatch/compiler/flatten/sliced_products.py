@@ -68,8 +68,9 @@ class _SlicedProduct:
     def pays(self) -> bool:
         """Whether one product of all slices is faster than a product of each.
 
-        All slices are expected to be read. Another factor is at least as large as the product of a slice, which is
-        written and read once more.
+        The loop must have at least one iteration per slice; otherwise some products would be computed in vain. The
+        largest other factor, which is then read once instead of in each iteration, must be at least as large as the
+        product of a slice, which is now also stored before the loop and read in it.
         """
         count, elements = shape_of(self.source)[0], prod(shape_of(self.generic.outputs[0]))
         factors = [prod(shape_of(v)) for n, v in enumerate(self.generic.inputs) if n != self.position]

@@ -161,7 +161,10 @@ def permuted_fill(op: Operation, value: SSAValue, order: Sequence[int]) -> SSAVa
 
 def elementwise_of_copy(op: Operation) -> SSAValue | None:
     """Apply a unary elementwise operation to the source of a transposition instead of its result, and return the
-    transposed new result. Return None for other operations and operands, and for dynamic sizes.
+    transposed new result.
+
+    A generic that reads the new result can then read the tensor before its transposition (`read_through_copies`).
+    Return None for other operations and operands, and for dynamic sizes.
     """
     copy = defining_copy(op.operands[0]) if len(op.operands) == len(op.results) == 1 and not op.regions else None
     if copy is None or not all(is_permutation(m) for m in copy.maps):

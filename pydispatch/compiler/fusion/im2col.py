@@ -37,7 +37,8 @@ from pydispatch.ir.structured import Structured
 from pydispatch.ir.values import shape_of
 
 MOST_COLUMNS = 28
-"""Maximum number of pixels of a short row; the vectors of longer rows are full enough."""
+"""Maximum number of pixels of a short row of the result, with channels first. Vectors run along a row, and longer rows
+fill them well enough."""
 
 FEWEST_ROWS = 32
 """Minimum number of output channels: with fewer, building the im2col matrix dominates the product."""
@@ -115,18 +116,20 @@ def im2col_pays(convolution: Convolution) -> bool:
     """Return whether the product is likely to be faster, judged by sizes alone; dynamic sizes count as 1."""
     element = cast("TensorType[Attribute]", convolution.image.type).element_type
     pixels, filters = convolution.count(convolution.spatial), convolution.count(convolution.rows)
-    # Size of a pixel's window in all input channels, which is also the size of a filter. An index has 64 bits.
+    # Size of a pixel's window in all input channels, which is also the size of a filter. An element of type index has
+    # no width of its own, and counts as 64 bits.
     column_bytes = convolution.count(convolution.steps) * (bit_width(element) or 64) // 8
     # Bytes of the im2col matrix; 0 if a size is 0.
     matrix_bytes = convolution.count(convolution.batches) * pixels * column_bytes
-    if convolution.channels_last:
+    if convolution.channels_last:  # pays if the filter exceeds the L2 cache: the product reads it less often
         filter_bytes, image_bytes = filters * column_bytes, pixels * column_bytes  # all windows of an image
         is_filter_large = filter_bytes >= LARGE_FILTER and image_bytes <= MAX_IMAGE_PER_FILTER * filter_bytes
         columns_overlap = any(convolution.sizes[d] > 1 for d in convolution.steps[:-1])  # the last step is the channel
         fewest_pixels = FEWEST_PIXELS_CONSTANT_FILTER if is_constant(convolution.filter) else FEWEST_PIXELS
         are_pixels_enough = not columns_overlap or pixels >= fewest_pixels
         return 0 < matrix_bytes <= MOST_BYTES_CHANNELS_LAST and is_filter_large and are_pixels_enough
-    # Byte products need groups of adjacent steps, which only the im2col matrix has.
+    # An instruction that multiplies bytes takes a group of adjacent steps. Only the im2col matrix has such groups, the
+    # sliding windows of the image do not.
     is_direct_slow = convolution.sizes[convolution.spatial[-1]] <= MOST_COLUMNS or isinstance(element, IntegerType)
     return 0 < matrix_bytes <= MOST_BYTES and is_direct_slow and filters >= FEWEST_ROWS
 
@@ -134,8 +137,9 @@ def im2col_pays(convolution: Convolution) -> bool:
 def convolution_of(op: GenericOp) -> Convolution | None:
     """Return a generic as a convolution; None for others.
 
-    With channels first, the filter is a [rows, steps] matrix in memory, and rows precede the spatial dimensions in the
-    result. With channels last, the filter is [steps, rows], and rows follow several spatial dimensions.
+    With channels first, the filter is [output channels, reduced dimensions] in memory, and the result is [batches,
+    output channels, spatial dimensions]. With channels last, the filter is [reduced dimensions, output channels], and
+    the result is [batches, two or more spatial dimensions, output channels].
     """
     c = contraction_of(op)
     factors = None if c is None or len(op.inputs) != 2 else _filter_and_image(c)
@@ -221,8 +225,10 @@ def _only_batches_are_dynamic(generic: Structured, batches: Sequence[int]) -> bo
 
 
 def _is_plain_factor(contraction: Contraction, factor: Factor) -> bool:
-    """Return whether a factor is an unconverted float of the accumulator's type, or an integer computed from a single
-    element, such as a widened byte.
+    """Return whether a convolution with this factor may be converted to a product.
+
+    The factor must be a float of the accumulator's type, read without conversion, or an integer that is computed from
+    a single element, such as a widened byte.
     """
     element = cast("TensorType[Attribute]", contraction.tensor_of(factor).type).element_type
     if isinstance(contraction.acc, Float32Type | Float64Type):

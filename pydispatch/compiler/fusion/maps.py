@@ -222,9 +222,10 @@ def elementwise_without_unit_dimensions(op: Operation) -> SSAValue | None:
 
 
 def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
-    """Slice a tensor without its dimensions of size 1, and return the slice in the old shape.
+    """Slice a tensor without its dimensions of size 1, drop those of the slice, too, and return it in the old shape.
 
-    Return None if there are none, or if the offset of one is not known to be 0.
+    Return None if neither tensor nor slice has such a dimension, or if the slice's offset along such a dimension of
+    the tensor is not known to be 0.
     """
     slice_, source, shape = slice_of(op), shape_of(op.operands[0]), shape_of(op.results[0])
     # For each dimension of the source: whether it has size 1 and the slice takes all of it, from offset 0.

@@ -34,7 +34,8 @@ max min round select sqrt storageBarrier trunc u32 vec2 vec2f vec2i vec2u vec3 v
 workgroupUniformLoad
 """
 BUILT_IN = frozenset(_BUILT_IN.split())
-"""Functions and types that generated code uses; other declarations would hide them."""
+"""Names of the built-in functions and types that generated code uses. A declaration with such a name would shadow the
+built-in one."""
 
 IDENTIFIER = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*\Z")
 """A name that WGSL allows, unless it is in `RESERVED`."""
