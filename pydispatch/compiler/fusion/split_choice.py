@@ -32,7 +32,7 @@ MOST_COLUMNS = 4096
 """Maximum number of results. Workers of a split reduction read whole rows, those of one that is not split only some
 columns of each row, which is slower: split, the sum of the columns of 4096x1024 takes 0.45 of the time."""
 FEWEST_IN_COLUMNS = 1 << 20
-"""Minimum number of elements that the reduction reads."""
+"""Minimum number of elements that a reduction of columns must read to be split."""
 PARTS = range(64, 15, -1)
 """Possible numbers of parts of reductions with few results and of columns, best first: the first that divides the
 number of steps is used. If none does, the largest is used, and the remaining steps are reduced first."""
@@ -52,7 +52,8 @@ MOST_SHARED_ROWS, FEWEST_SHARED_COLUMNS, SHARED_PARTS = 2, 256, range(8, 3, -1)
 """Maximum number of rows, minimum number of columns, and possible numbers of parts of a product by a smaller matrix,
 whose reading workers share. With 128 columns one worker takes 1.15 times as long (Intel Xeon with AMX)."""
 FEWEST_STEPS = 96
-"""Minimum number of steps along K in each part."""
+"""Minimum number of steps along K in each part of a product that streams a matrix: with fewer, adding the partial
+results would take longer than reading the matrix."""
 
 
 Shares = Callable[[int], bool]

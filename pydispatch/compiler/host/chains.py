@@ -12,7 +12,8 @@ from pydispatch.compiler.host.commands import ScheduledCommand, Storage
 from pydispatch.formats.program.program import BufferKind
 
 MOST_GROUPS = 1 << 16
-"""Maximum number of workgroups that one dispatch has in a tile."""
+"""Maximum number of workgroups that one dispatch has in a tile; a dispatch that would exceed it does not join the
+chain."""
 ALIGNMENT = 64
 """Alignment in bytes of each tile's slice of a transient. A transient whose slices have other sizes is stored whole,
 instead of a few tiles at a time."""
@@ -94,10 +95,10 @@ class _Chain:
         return True
 
     def _common_tile(self, command: ScheduledCommand) -> tuple[int, int] | None:
-        """Return how many consecutive tiles of the chain cover the same bytes as how many workgroups of a dispatch.
+        """Return the common tile of a chain and a dispatch: (consecutive tiles of the chain, workgroups of `command`).
 
-        The two numbers must be the same in all storages that the chain and the dispatch access and one of them writes.
-        Return None if there are no such numbers, or no such storage.
+        Both access the same bytes of every storage that the chain and the dispatch share and one of them writes. Return
+        None if no two numbers do so in all of these storages, or if there is no such storage.
         """
         # A storage that begins as a copy of an argument may be the same memory as the argument.
         written = {id(_memory(range_.storage)) for c in (*self.commands, command) for range_ in c.writes}

@@ -51,7 +51,11 @@ def _collapsed_axes(op: Operation) -> Axes:
 
 
 def _expanded_axes(op: Operation) -> Axes:
-    """Return the axes of an expand_shape: a dimension has one if all but one that it becomes have size 1."""
+    """Return, for each dimension of an expand_shape's source, the dimension of the result that corresponds to it.
+
+    It is the only one of the dimensions that the source's is expanded to whose size is not 1; None if there are none or
+    several. For [8, 6] expanded to [1, 8, 2, 3] the result is [1, None].
+    """
     return [_only_long_dimension(group, shape_of(op.results[0])) for group in _groups(op)]
 
 

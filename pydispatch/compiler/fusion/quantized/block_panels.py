@@ -107,13 +107,18 @@ class Layout:
 
 
 def layout_of(weights: Weights, columns: int, steps: int) -> Layout | None:
-    """Return the layout in panels of weights [steps of K][columns]; None if sizes, blocks or bits do not fit."""
+    """Return the layout in panels of weights [steps of K][columns].
+
+    Return None if there are too few weights to pack, if they need more than 8 bits, or if columns cannot be divided
+    into panels or steps of K into blocks.
+    """
     low, high = weights.range
     bits = 4 if high - low < 1 << 4 else 8  # panels hold the unsigned difference to `low`
     is_wider_than_bytes = high - low >= 1 << 8
     steps_of_word = WORD_BYTES * 8 // bits
     width = next((w for w in WIDTHS if columns % w == 0 and columns > w), None)  # two or more panels
-    # None: all steps share their terms, and any block will do. `Panels.weight` refuses terms whose blocks do not nest.
+    # `weights.block` is None if all steps share their terms, so that any block will do, or if blocks of terms do not
+    # nest: then `Panels.weight` returns None.
     block = weights.block or next((b for b in STEPS_OF_BLOCKS if steps % b == 0), None)
     weight_bytes = columns * steps * bits // 8
     if width is None or block is None or is_wider_than_bytes or weight_bytes < LEAST_BYTES:

@@ -29,7 +29,10 @@ K_LOOP, N_LOOP = -1, -2
 
 
 def stored_range(value: SSAValue, is_signed: bool) -> Range:
-    """Return the least and the greatest element of a tensor of integers, or of their type if they are not known."""
+    """Return the least and the greatest element of a tensor of integers, read as signed or unsigned.
+
+    Return the range of their type if the elements are not known, or if some are negative but read as unsigned.
+    """
     width = cast(IntegerType, element_of(value)).width.data
     low, high = range_of(value) or (-(1 << width - 1), (1 << width - 1) - 1)  # as signed integers
     return (low, high) if is_signed or low >= 0 else (0, (1 << width) - 1)

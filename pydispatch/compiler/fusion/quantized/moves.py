@@ -32,7 +32,9 @@ BYTE = 8
 
 
 def quantize_before_moves(function: Operation) -> None:
-    """Rewrite the concatenations and gathers of a host function whose results are only quantized, in place."""
+    """Move quantization before the concatenations and gathers of a host function, in place, where it is the only reader
+    of their result.
+    """
     changed = False
     for op in reversed(list(walk(function))):  # a later one first: an operand that it quantizes may be an earlier one
         if isinstance(op, tensor.ConcatOp):

@@ -310,7 +310,7 @@ def _every_window_meets_image(generic: Structured, axis: int, expr: AffineExpr, 
 
 
 def _points(generic: Structured, dims: Sequence[int]) -> range:
-    """Return the values of the loop counter that `dims` lists, which is at most one; just 0 if it lists none."""
+    """Return the values that the counter of a loop takes, for `dims` with that one loop; just 0 for empty `dims`."""
     return range(generic.extent(dims[0])) if dims else range(1)
 
 

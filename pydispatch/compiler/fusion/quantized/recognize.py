@@ -42,7 +42,8 @@ from pydispatch.ir.structured import GENERIC, Structured, structured
 from pydispatch.ir.values import shape_of
 
 MOST_ELEMENTS = 4096
-"""Maximum number of elements of a float constant that is checked for being integers: zero points are few."""
+"""Maximum number of elements of a float constant that is recognized as zero points, whose elements are then checked for
+being integers. Zero points are few, so a larger constant is not taken for them."""
 
 
 class TensorRecognizer:

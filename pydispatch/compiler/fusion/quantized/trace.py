@@ -209,8 +209,8 @@ class _Body:
     def number(self, value: SSAValue) -> Real | Constant:
         """Recognize a scalar of the body as a Real, or as an array if it is constant.
 
-        An i32 becomes a Real, a sum, with this i32 as its only term. Raises Unrecognized for a narrow integer before
-        its extension, whose sign is not known.
+        An integer becomes a Real whose only term is this integer times 1. Raises Unrecognized for a narrow integer
+        before its extension, whose sign is not known.
         """
         result = self.value(value)
         if result is None:

@@ -45,7 +45,7 @@ class ShiftedFactor:
 
     @property
     def needs_correction(self) -> bool:
-        """Whether the bytes differ from the factor, which is corrected after the product."""
+        """Whether the bytes differ from the factor by an offset, for which the product must be corrected."""
         return self.known_offset != 0 or self.runtime_offset is not None
 
 
@@ -105,7 +105,8 @@ def _signs_of_bytes(lhs: Dequantized, rhs: Dequantized, is_lhs_constant: bool, b
     The parameters are those of `zero_point_corrections`.
     """
     unsigned_a, unsigned_b = lhs.signed is False, rhs.signed is False  # None, not widened yet, counts as signed
-    if byte_products == "unsigned by signed":  # the instruction takes its operands in either order
+    # Either factor can be the signed operand of the instruction: a constant lhs is, otherwise rhs is.
+    if byte_products == "unsigned by signed":
         return is_lhs_constant, not is_lhs_constant
     if byte_products == "all signs" or (unsigned_a and unsigned_b):
         return not unsigned_a, not unsigned_b
