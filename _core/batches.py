@@ -90,7 +90,7 @@ class _Waiter:
     __slots__ = ("_asyncio_future_blocking", "_context", "_reason", "_wakeup", "loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Create a waiter for a task of `loop`. asyncio accepts it, since `_asyncio_future_blocking` is true."""
+        """Create a waiter for a task of `loop`. `_asyncio_future_blocking` makes the task wait for it."""
         self.loop = loop
         self._asyncio_future_blocking = True
         self._wakeup: Callable[[_Waiter], Any] | None = None  # resumes the task; None once that was scheduled

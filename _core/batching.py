@@ -207,7 +207,8 @@ class _Collector:
         """Add a request of `count` rows to the open batch of its key, or to a new one.
 
         key: what requests must have in common to share a batch. row: the arguments of the request, in order. An open
-        batch without room for `count` more rows is closed to further requests and runs as it is.
+        batch without room for `count` more rows takes no further requests: the collector's thread runs it as it is. A
+        batch that the request fills is submitted here, so that the device need not wait for that thread.
         """
         max_rows = self._stacking.max_batch
         with self._lock:

@@ -100,6 +100,6 @@ def _integer(value: int, element: ElementType) -> np.ndarray:
     low, high = integer_range(element)
     if not low <= value <= high:
         raise OverflowError(f"outside [{low}, {high}]")
-    if element.packed and element.dtype.kind == "u":  # raw bits, without ml_dtypes
+    if element.packed and element.dtype.kind == "u":  # without ml_dtypes, dtype holds raw bits: -1 as i4 is 0xF
         value &= 2**element.bits - 1
     return np.array(value, element.dtype)

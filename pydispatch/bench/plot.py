@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH, HEIGHT = 380, 230
+"""Size of a panel, in units of the drawing."""
 BOTTOM_MARGIN = 6
-"""Size of a panel, and space below the legend, in units of the drawing."""
+"""Space below the legend, in units of the drawing."""
 PIXELS_PER_UNIT = 1.4
 """Pixels on the screen for each unit of the drawing."""
 LEFT, RIGHT, TOP, BOTTOM = 56, 14, 26, 38

@@ -71,8 +71,10 @@ def _quoting_hint(words: Sequence[str], unknown: Sequence[str]) -> str:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], file: str, line: int, *_: object) -> None:
-    """Print a warning of pydispatch without a source line, because it is about the user's program, not the caller's
-    code."""
+    """Print a warning without the line of Python code that raised it.
+
+    A CompileWarning is about the user's program, so that the Python file, line and category are left out, too.
+    """
     origin = "" if issubclass(category, CompileWarning) else f"{file}:{line}: {category.__name__}: "
     print(f"pydispatch: {_colored('warning: ')}{origin}{message}", file=sys.stderr)
 

@@ -39,7 +39,10 @@ ELEMENT = (
     "all of the dispatch reads one element, and cannot begin before that is known; "
     "each workgroup would have to compute it"
 )
+"""Reason for a dispatch that reads one element by `tensor.extract`: the dispatch that computes the tensor of the
+element must be complete before."""
 DESTINATION = "the destination of {} must be in memory before the dispatch begins; another dispatch has to write it"
+"""{}: an update, such as `tensor.insert_slice`, whose destination an operation of the same group computes."""
 WRITTEN = (
     "{} writes into its destination, nothing follows it in its dispatch; what reads it would have to read its source"
 )
@@ -57,6 +60,8 @@ RESHAPED_ROWS = "a reduced tensor is seen through another shape; the reshape wou
 WINDOW_OF_ROWS = "a reduced tensor is read through a window; each row would have to read its own value"
 REDUCED_AGAIN = "a reduction of reduced values would reduce again for each element; one reduction would have to do both"
 ONE_ROW = "one value for all rows: every workgroup would reduce everything; there would have to be few elements"
+"""Reason for an operation with rows that all read the result of a reduction to one value. One workgroup can do all the
+work if there are few elements."""
 INNER = "the reduced dimensions are not the inner ones of what uses the result; a transpose would have to make them so"
 """Reason for an operation that reads a reduction's result, but whose outer loops are not over the rows of that result.
 A workgroup, which computes whole rows, would need results of other workgroups."""
@@ -80,6 +85,7 @@ def different_sizes(sizes: str) -> str:
 # -- of elements that would be computed several times
 
 REREAD = "{} may read an element several times, and it is expensive to compute; it would have to be cheap"
+"""{}: an operation several of whose elements may read the same element of an operand (`Rule.rereads`)."""
 WINDOWS = "windows read an element several times, and it is expensive to compute; it would have to be cheap"
 BROADCAST = (
     "a broadcast would compute expensive elements several times; its new dimensions would have to be the inner ones"
@@ -104,7 +110,11 @@ EXPENSIVE_FOR_TILES = (
 )
 TRANSPOSED_FOR_TILES = "a transposed image that a convolution reads would be copied for each tile of its channels"
 TRANSPOSED_AFTER_BYTES = "sums of byte products are scaled as vectors of filters; a transposition would prevent that"
+"""Reason for a copy that transposes the i32 sums of a byte product. Kernels rescale these sums in vectors, whose lanes
+are adjacent filters."""
 NOT_FOR_TILES = "{} that a contraction reads would be computed for each tile; only copies and cheap elements may be"
+"""{}: an operation that computes a factor of the contraction: no `linalg.generic`, copy or inexpensive elementwise
+operation."""
 REORDERED_FOR_TILES = "columns that a contraction reads would be brought into their order {} times; once is enough"
 """{}: how many times."""
 REDUCED_BESIDE = (

@@ -66,8 +66,9 @@ def size_of(value: SSAValue, axis: int) -> Term:
     """Return the size of a tensor along an axis as a term over the values in which it originates."""
     known: Known = getattr(_CACHE, "known", {})
     passed: list[tuple[SSAValue, int]] = []
-    # Follow the size to the tensor in which it originates. `stated` is then None for an argument or an opaque result,
-    # for which the cache has a `Dim` of itself; else it is computed there.
+    # Follow the size to the tensor in which it originates: until `stated` is not the size of another tensor. It is then
+    # None for an argument or an opaque result, or, if that was cached, the `Dim` of (value, axis) itself. Otherwise it
+    # is a number, an index value, or computed from these.
     while True:
         stated = known[value, axis] if (value, axis) in known else _stated(value, axis)
         passed.append((value, axis))

@@ -12,8 +12,8 @@ from pydispatch.compiler.analysis.sizes import size_of, term_of
 from pydispatch.compiler.kernel_ir.words import bit_width
 
 MOST_RUNS = 16
-"""Maximum number of runs of memory that an insertion into a global is copied by. The runtime saves the runs that it
-overwrites in place, and supports no more of them (procedure/function.c)."""
+"""Maximum number of contiguous runs of memory in which an insertion into a global is copied. The runtime saves the runs
+that it overwrites, to restore them if the call fails, and supports no more of them (procedure/function.c)."""
 
 
 def is_contiguous(op: Operation, walked: int = 0) -> bool:
