@@ -155,14 +155,15 @@ def transposition_of(matrix: Matrix) -> list[Operation]:
 
 
 def in_panels(matrix: Matrix, layout: Layout, result: TensorType[Attribute]) -> list[Operation]:
-    """Build the operations that pack a matrix into panels without groups: [panels, other dimension, width].
+    """Build the operations that pack a matrix into panels: [panels, size of the other dimension, width].
 
-    The packed dimension is padded to whole panels. The result of the last operation holds the panels.
+    The packed dimension, `layout.axis`, is padded to whole panels. The result of the last operation holds the panels.
 
     Args:
         matrix: The constant.
         layout: Layout of the panels in terms of the matrix.
-        result: Type of the panels; its shape has several other dimensions where the constant has them.
+        result: Type of the panels. It keeps the unpacked dimensions of the constant apart, which `matrix` joins into
+            one; the panels are reshaped if there are several.
     """
     code, axis, width = _Code(matrix), layout.axis, layout.width
     size = rounded_up = code.dims[axis]

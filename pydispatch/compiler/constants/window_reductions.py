@@ -156,7 +156,10 @@ class _Counts:
         return self.filters >= FEWEST_CHANNELS and self.channels >= fewest_channels and self.channels % GROUP == 0
 
     def pay_for_floats(self) -> bool:
-        """Return whether the rewrite of a float convolution pays even with transpositions at both ends."""
+        """Return whether the rewrite of a float convolution pays even with transpositions at both ends.
+
+        A 1x1 convolution must have few pixels: with more, both layouts are equally fast.
+        """
         are_channels_many = min(self.filters, self.channels) >= MANY_CHANNELS
         return are_channels_many and (self.has_window or self.pixels <= FEW_PIXELS)
 

@@ -17,7 +17,7 @@ _INSTRUCTION = re.compile(
 )
 """Instructions in whose operands any i64 may stand for an integer. Other integers are of types, counts or flags."""
 _OPERAND = re.compile(r"(?<=i64 )-?\d+\b|(?<=, )-?\d+(?=,|$)|(?<=\[ )-?\d+(?=,)")
-"""Integer operand of such an instruction: `i64 7`, `i64 %a, 7`, `phi i64 [ 7, %b ]`."""
+"""Integer operand of an instruction that `_INSTRUCTION` matches: `i64 7`, `i64 %a, 7`, `phi i64 [ 7, %b ]`."""
 _DEFINITION = re.compile(
     r'^define (?P<linkage>\w+) i32 @(?P<symbol>"[^"]+")\((?P<parameters>.*)\) #0 \{$', re.MULTILINE
 )

@@ -82,7 +82,7 @@ class Cpu(Backend):
         return format.startswith(PREFIX)
 
     def cpu_machine(self, target: ExecutableTargetAttr) -> Machine:
-        """Return the machine that a target attribute describes, whose vector registers hold blocks of products."""
+        """Return the CPU that a target attribute describes, whose vector registers hold blocks of matrix products."""
         return machine_of(target_of(target))
 
 

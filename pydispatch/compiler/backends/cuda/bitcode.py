@@ -24,7 +24,8 @@ SHIM = Path(__file__).parent / "cuda_shim.h"
 
 _CALLED = ("llrint", "llround", "lrint", "lround", "modf", "sincos")
 """C functions that clang would turn into intrinsics which LLVM cannot lower for CUDA."""
-# Threads do not vectorize their loops, and vector intrinsics could not be replaced by calls.
+# Loops are not vectorized: GPU threads compute scalars, and vector intrinsics could not be replaced by calls.
+# -fno-builtin-NAME keeps calls of the functions in _CALLED, instead of intrinsics.
 _FLAGS = (
     "-fno-vectorize", "-fno-slp-vectorize",
     *(f"-fno-builtin-{name}{suffix}" for name in _CALLED for suffix in ("", "f")),

@@ -136,7 +136,8 @@ def generate(
     names = [export.name for export in variant.exports]
     module = resolve_fallbacks(variant.module, provided=lambda: frozenset(provided))
     module = copied(module)  # it is compiled for other architectures, too
-    # INVOCATIONS describes the machine. All invocations of a workgroup reach operations of TOGETHER together.
+    # INVOCATIONS describes the GPU. All invocations of a workgroup execute the operations of TOGETHER, such as parallel
+    # loops and calls, together.
     kernels = distribute_kernels(module, variant.exports, machine=INVOCATIONS, together=TOGETHER)
     sizes = {name: kernels[name].size if name in kernels else (1, 1, 1) for name in names}
     _check_sizes(variant.exports)

@@ -27,7 +27,7 @@ _INTEGERS = "".join(
     for bits, kind in ((8, "char"), (16, "short"), (32, "int"), (64, "long long"))
     for sign, name in (("signed ", "int"), ("unsigned ", "uint"))
 )
-"""Fixed-width integer types of <stdint.h>."""
+"""Fixed-width integer types of <stdint.h>, a header that NVRTC lacks."""
 _HEADERS = {
     "stddef.h": "typedef decltype(nullptr) nullptr_t;\n", "cstddef": "", "math.h": "", "cmath": "",
     "stdint.h": _INTEGERS, "cstdint": _INTEGERS, "cuda_runtime.h": "",
@@ -153,11 +153,13 @@ def _flags_of(file: ObjectFile, include: str, define: str) -> list[str]:
 
 
 def _included(text: str, toolkit: Path) -> list[str]:
-    """Return the files of a dependency list, without those of the toolkit and the system, which the tool's version
-    identifies. Relative names are the source itself.
+    """Return the included files whose change makes a cached result of nvcc invalid.
+
+    Files of the toolkit and the system are left out: the version of nvcc, which is part of the cache's key, stands for
+    them. So is the source, the only relative name, whose content is in the key.
 
     Args:
-        text: File names, separated by blanks.
+        text: File names of nvcc's dependency list (`-MD`), separated by blanks.
         toolkit: Folder of the CUDA toolkit.
     """
     files = [Path(name).resolve() for name in text.split() if Path(name).is_absolute()]

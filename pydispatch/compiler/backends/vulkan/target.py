@@ -21,7 +21,7 @@ class Vulkan(Backend):
     has_large_buffers = False
 
     def loads_pairs(self, target: ExecutableTargetAttr) -> bool:
-        """Return whether pairs are read as one element of 64 bits; not where the target has no such integers."""
+        """Return whether kernels read two adjacent elements of 32 bits as one of 64; not if the target lacks int64."""
         value = target.configuration.data.get("int64")
         return not (isinstance(value, IntegerAttr) and value.value.data == 0)
 
