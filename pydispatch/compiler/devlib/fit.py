@@ -189,7 +189,10 @@ def header(double: list[Fitted], floats: list[Fitted]) -> str:
 
 
 def two_over_pi_words() -> list[int]:
-    """Return 64 zero bits and the first 1280 bits of 2/pi as words of 64 bits, for arguments as large as a double."""
+    """Return 64 zero bits and the first 1280 bits of 2/pi as words of 64 bits, for arguments as large as a double.
+
+    The bits that `pyd_reduce_large` of trig64.c takes begin among the zeros for arguments below 2^54.
+    """
     bits = int(mp.floor(2 / mp.pi * mp.mpf(2) ** 1280))
     return [0, *((bits >> (1280 - 64 * (i + 1))) & (2**64 - 1) for i in range(20))]
 

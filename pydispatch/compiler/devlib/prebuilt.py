@@ -32,7 +32,8 @@ FILE = Path(__file__).parent / "library.tar.xz"
 _FLAGS = ("-fno-builtin", "-ffp-contract=off", "-fno-vectorize", "-fno-slp-vectorize")
 
 OBJECTS = frozenset({"memory", "integer", "conversion"})
-"""Sources whose functions are too large to inline, or called by generated code after optimisation only."""
+"""Sources that are compiled to object files; the others are bitcode. Their functions are too large to inline, or called
+by generated code after optimisation only."""
 
 LEVELS: dict[str, tuple[str, tuple[str, ...]]] = {
     "x86_64 avx512f": ("x86_64", ("+avx512f", "+fma", "+sse4.1")),

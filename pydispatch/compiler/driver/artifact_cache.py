@@ -128,7 +128,7 @@ class _Entry:
             return  # a model: what its frontend uses is not in the key
         # Backends other than the CPU's use tools that are not in the key.
         formats = {variant.format for executable in artifact.executables for variant in executable.variants}
-        head: dict[str, int] = {}  # as `load` reads it
+        head: dict[str, int] = {}  # member of the artifact -> index in `blobs` of the elements that it lacks
         if self.blobs:
             artifact, head = artifact.without_blocks(self.blobs)
         if artifact.warnings or artifact.size > LARGEST or not all(map(BACKEND.has_format, formats)):

@@ -23,7 +23,7 @@ _STRUCTURE = frozenset({"builtin", "func"})
 
 
 SOURCE = "pyd.source"
-"""An attribute of a module in a module: it is one of several sources, named by its key."""
+"""Attribute of a nested module that holds one of several sources. The name of the module is the key of the source."""
 
 
 def load_source(source: Any, what: str = "source", options: ReadOptions | None = None) -> tuple[ModuleOp, list[Path]]:

@@ -96,9 +96,9 @@ class AliasScopes:
         return _Scope(scope, own=module.metadata(f"!{{!{scope}}}"), others=module.metadata())
 
     def _with_block_scope(self, root: str) -> _Scope:
-        """Return the nodes of a storage, after the creation of the lists with the scope of register blocks.
+        """Return the nodes of a storage; on the first call, create its lists with the scope of register blocks.
 
-        That scope is in a separate domain, because accesses that do not name it may then overlap blocks.
+        That scope is in a domain of its own, so that an access that lists no scope of the domain may overlap blocks.
         """
         module = self._module
         if self._block_scope < 0:

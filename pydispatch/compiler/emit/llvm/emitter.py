@@ -103,7 +103,8 @@ def emit_module(
 def _run_passes(function: FuncOp, platform: Platform[FunctionEmitter]) -> list[str]:
     """Expand the operations of a function and vectorize its loops, in place.
 
-    Return a line for each parallel loop around sequential loops, as `emit_module` describes them.
+    Return a line for each parallel loop around sequential loops: whether its iterations became lanes of vectors, or why
+    not.
     """
     expand(function)
     # Loop interchange: strided loops are moved outside of the loops over invocations.

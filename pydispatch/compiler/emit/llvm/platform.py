@@ -105,7 +105,7 @@ class Platform(ABC, Generic[F]):
 
     @abstractmethod
     def import_call(self, emitter: F, callee: FuncOp, operands: list[Value]) -> list[str]:
-        """Call a function that is resolved when the program is loaded, and return the operands of its results.
+        """Call a function that is resolved when the program is loaded, and return its results as LLVM operands.
 
         callee: its declaration. operands: a memref is passed as its pointers, offset, sizes and strides, as between
         functions of the module.

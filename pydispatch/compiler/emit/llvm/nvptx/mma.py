@@ -224,8 +224,9 @@ def _fragment(
 ) -> list[str]:
     """Emit the load of the 16x16 elements from (row, column) on by `ldmatrix`, and return four registers (i32).
 
-    `base` is the address of the lane (`_lane_address`). `transposed` is whether the contiguous lines of the matrix are
-    columns where registers hold rows, or rows where they hold columns.
+    `base` is the address of the lane (`_lane_address`). `transposed` is whether `ldmatrix` transposes: the
+    elements of a register are then adjacent in a row of the block, but the columns are contiguous in memory, or the
+    reverse.
     """
     offset = row * cast(int, memref.strides[0]) + column * cast(int, memref.strides[1])
     address = base

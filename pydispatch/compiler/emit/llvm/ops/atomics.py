@@ -117,7 +117,7 @@ def _exchanged_part(emitter: FunctionEmitter, op: Operation, pointer: str, eleme
         shifted = let(f"shl i32 {let(f'zext {part} {new_value} to i32')}, {shift}")
         return old, let(f"or i32 {let(f'and i32 {seen}, {kept_mask}')}, {shifted}")
 
-    # An atomic load: `or` with 0 changes nothing.
+    # The first read of the word is an atomic update too, one that changes nothing: `or` with 0.
     initial = let(f"atomicrmw or ptr {word}, i32 0 {emitter.platform.atomic_scope}monotonic")
     return _loop(emitter, word, "i32", align=4, initial=initial, new_word=new_word)
 

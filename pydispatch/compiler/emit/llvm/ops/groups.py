@@ -253,7 +253,10 @@ class _MatrixProduct:
         return self._concatenate(first, second)
 
     def _load_columns(self, k: tuple[Index, ...], column: int) -> str:
-        """Emit the load of the bytes of group `k` of columns `column` and `column + 1` of B; return the vector."""
+        """Emit the load of the bytes of group `k` of columns `column` and `column + 1` of B; return the vector.
+
+        The last column of an odd number is duplicated, since the instruction takes two.
+        """
         if column + 1 < self.columns:
             return load(self.emitter, self.rhs, PAIR_TYPE, *k, column, 0)  # the columns of a group are adjacent
         last_column = load(self.emitter, self.rhs, GROUP_TYPE, *k, column, 0)
@@ -288,6 +291,7 @@ def _multiply_matrices(
     pieces = pieces_of(emitter, columns, accumulator.element)
     signs = "us" if unsigned.lhs != unsigned.rhs else "u" if unsigned.lhs else "s"
     intrinsic = f"llvm.aarch64.neon.{signs}mmla.v4i32.v16i8"
+    # usmmla takes its unsigned factor first. If that is B, factors are exchanged, and tiles are ordered by column.
     is_transposed = unsigned.rhs and not unsigned.lhs
     product = _MatrixProduct(emitter, lhs, rhs, rows, columns, intrinsic, is_transposed)
     start = ["zeroinitializer"] * len(product.tiles)

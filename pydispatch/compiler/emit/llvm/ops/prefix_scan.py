@@ -18,7 +18,10 @@ _INTRINSICS = {"arith.maxsi": "smax", "arith.maxui": "umax", "arith.minsi": "smi
 
 
 def _prefix_scan(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `pyd.prefix_scan`. Each vector is scanned by itself, so that only one combination waits for the last."""
+    """Lower `pyd.prefix_scan`.
+
+    Each vector is scanned by itself, so that only its combination with the total waits for the vectors before it.
+    """
     scan = cast(PrefixScanOp, op)
     block, kind = emitter.memref(scan.block), scan.kind.data
     if block.strides[0] != 1:

@@ -217,7 +217,10 @@ def _targets(emitter: FunctionEmitter, edges: list[Edge]) -> tuple[list[str], li
 
 
 def _write_trampolines(emitter: FunctionEmitter, trampolines: list[tuple[str, Edge]]) -> None:
-    """Emit the blocks that `_targets` returned, each of which only branches to the target of its edge."""
+    """Emit the blocks that `_targets` returned, each of which only branches to the target of its edge.
+
+    They give a block one predecessor for each of several edges to it, as phis need.
+    """
     for label, (block, operands) in trampolines:
         emitter.body.start(label)
         emitter.body.br(emitter.target(block, operands))

@@ -146,7 +146,7 @@ class _TileProduct:
         )
 
     def _multiply(self, indices: tuple[Index, ...]) -> None:
-        """Emit the products of `steps` groups of K, which start at `indices`, and their addition to the sums."""
+        """Emit the products of `self.steps` groups of K, from `indices` on, and their addition to the sums."""
         lhs, rhs = self.lhs, self.rhs
         for i in self.row_tiles:  # the rows of these registers are rows of A
             _move_tile(self.emitter, "tileloadd64", OF_A + i, lhs, (SIDE * i, *indices, 0), lhs.strides[0])

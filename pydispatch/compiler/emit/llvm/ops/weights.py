@@ -199,10 +199,17 @@ def _unpack(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _floats_of_group(emitter: FunctionEmitter, words: MemRef, target: MemRef, terms: MemRef, bits: int) -> Step:
-    """Return the emitter of the scaled weights of a group as rows of `target`, (weight - zero) * scale + offset.
+    """Return the emitter that stores the weights of a group as (weight - zero) * scale + offset in rows of `target`.
 
-    `terms` is [term][column]: the zero points, the scales and, if it has three rows, the offsets. `bits` is the size of
-    a weight.
+    A group is one 32-bit word for each column, with the weights of 4 or 8 adjacent rows.
+
+    Args:
+        emitter: The function's emitter.
+        words: The weights as bytes, [group][column][byte]. Of a byte with two weights, the low halves of all four bytes
+            are rows 0 to 3 of the group, the high halves rows 4 to 7.
+        target: The f32 weights, [row][column].
+        terms: [term][column]: the zero points, the scales and, if it has three rows, the offsets.
+        bits: Size of a weight, 4 or 8.
     """
     columns, count = terms.sizes[1], terms.sizes[0]
     assert isinstance(columns, int) and isinstance(count, int)
