@@ -134,7 +134,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         return operand if isinstance(operand, self.handle_type) else self.constant(operand, value.type)  # type: ignore[return-value]
 
     def int_or_value(self, value: SSAValue) -> int | V:
-        """Return the V of a scalar; an int if it is known while compiling."""
+        """Return the runtime value (V) of a scalar, or an int if the scalar is known while compiling."""
         operand = self.values[value]
         if type(operand) is MemRef:
             raise unsupported(self.op)

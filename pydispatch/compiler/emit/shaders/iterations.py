@@ -18,7 +18,7 @@ LIMIT = 65_000
 ALLOWED_ITERATIONS = 40_000
 """Iterations of a loop, in all its runs, up to which it is not unrolled; below LIMIT, to leave room for other loops."""
 MOST_COPIES = 256
-"""Copies of the body of a loop, at most."""
+"""Maximum number of copies of the body of a loop that is unrolled to have fewer iterations."""
 UNKNOWN_COPIES = 16
 """Copies of the body of a loop of unknown length that is not distributed: every invocation runs all its iterations, so
 that these may reach the limit."""

@@ -25,8 +25,9 @@ VERSION = 0x00010300
 """SPIR-V 1.3, as the header of a module has it."""
 
 Int: TypeAlias = int
+"""The type int by another name, since the method `Module.int` hides it."""
 Bool: TypeAlias = bool
-"""The types int and bool by other names, since `Module` has methods that hide those."""
+"""The type bool by another name, since the method `Module.bool` hides it."""
 
 
 class Id(int):
@@ -212,7 +213,8 @@ class Module:
     def block(self, key: object, member: Int) -> Id:
         """Return a structure type with one member of the type `member` at offset 0, decorated as an interface block.
 
-        There is one for each key and member. Keys separate blocks of equal members that need types of their own.
+        There is one for each key and member. The key is the purpose of the block, such as "constants": blocks for
+        different purposes have types of their own, even if their members are equal.
         """
 
         def make() -> Id:

@@ -51,10 +51,11 @@ class Template:
     def __init__(
         self, function: FuncOp, tables: dict[str, Operation], rows: Mapping[str, Lowering], index_width: int
     ) -> None:
-        """Emit the function in a module of its own, and record which of its words a copy replaces.
+        """Emit the function in a module of its own, and record how `copy` computes the words of each copy.
 
-        A copy looks up words by their position in a table: literals, declarations outside functions (`outer`),
-        operands, the label of the first block, and own ids of the function, in this order.
+        `copy` builds a table of words: literals, and the ids in the other module of declarations outside functions
+        (`outer`), operands, the label of the first block, and new ids for the function's own, in this order. For each
+        word of the function, its position in such a table is recorded here.
         """
         # The function in a module of its own.
         kernels = Kernels(ModuleOp([]), rows, constants=())
@@ -71,7 +72,7 @@ class Template:
 
         f.region(function.body, leave)
         self._iterations = f.iterations.total  # of the function's loops; copy() adds them to those of the entry point
-        # The table.
+        # The contents of the table.
         outer = _Declarations(f.m)
         literals: dict[int, int] = {}  # literal -> its position in the table
         own_ids: dict[int, int] = {}  # id that the function allocates -> its position among these ids
@@ -87,7 +88,7 @@ class Template:
         ids = [*outer.ids, *operands, first_label, *own_ids]
         index_of_id = {id_: len(literals) + index for index, id_ in enumerate(ids)}
         self._literals, self._own_count, self._outer = list(literals), len(own_ids), outer.declarations
-        # The positions in it of the words of the function.
+        # The position in the table of each word of the function.
         self._lines = _table_getter(f.code.lines, literals, index_of_id)
         self._decorations = _table_getter(f.m.decorations, literals, index_of_id)
         self._results = [index_of_id[result] for result in results]
@@ -176,8 +177,10 @@ class _Declarations:
             words = module.globals[at : at + (module.globals[at] >> 16)]
             self._globals[_declared_id(words)] = words
             at += len(words)
-        self.ids: list[int] = []  # recorded so far
-        self.declarations: list[tuple[Make, list[int]]] = []  # of each id: (make, positions of its parts in `ids`)
+        # Recorded so far: ids, and for each the function that declares it in another module, with the positions in
+        # `ids` of the declarations that it refers to.
+        self.ids: list[int] = []
+        self.declarations: list[tuple[Make, list[int]]] = []
 
     def record(self, id: int) -> bool:
         """Record an id if it is that of a declaration outside functions, after the declarations that it needs.

@@ -32,7 +32,7 @@ def watch(emitter: FunctionEmitter) -> None:
     )
 
     def report() -> list[int]:
-        """Emit the store of 1 to the first word."""
+        """Emit the report: the store of 1 to the first word of the buffer."""
         code.do("Store", code.let("AccessChain", pointer, variable, zero, zero), one)
         return []
 

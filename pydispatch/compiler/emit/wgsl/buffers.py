@@ -117,7 +117,7 @@ def _declared(use: _Uses, has_f16: bool) -> Buffer:
 
 
 def _word(element: Attribute) -> str:
-    """Return the WGSL type that a binding of such elements alone is declared with."""
+    """Return the WGSL type of the elements of a buffer all of whose accesses are to elements of type `element`."""
     bits = element_bits(element)
     if type(element) is Float32Type:
         return "f32"
