@@ -71,9 +71,10 @@ def _row_stride(factor: Factor, tensor: SSAValue, row_dim: int | None) -> int | 
 def half_operand(contraction: Contraction, problem: Problem, b_in_half_precision: SSAValue, level: Level) -> Operand:
     """Return the properties of an operand B of f16 or bf16 that blocks convert to f32 as they read it.
 
-    B is read from packed panels, or in place if its rows are contiguous along N and such reads are fast: the rows lie
-    within a page, three times B fits into the third-level cache, or A has few rows. In place against packed on a Zen 5:
-    13x4096x4096 8,370 against 5,930 us, 4x4096x4096 2,490 against 3,860, 8x768x3072 153 against 230.
+    B is read from panels of an argument, or in place if its rows are contiguous along N and such reads are fast: the
+    rows lie within a page, B takes at most a third of the third-level cache, which also has A, C and what other workers
+    read, or A has few rows. In place against packed on a Zen 5: 13x4096x4096 8,370 against 5,930 us, 4x4096x4096 2,490
+    against 3,860, 8x768x3072 153 against 230.
     """
     operand = operand_of(
         contraction.b, contraction, is_readable_in_place=True, rows=contraction.k, bytes_in_memory=HALF_BYTES
@@ -83,6 +84,7 @@ def half_operand(contraction: Contraction, problem: Problem, b_in_half_precision
     is_fast = stride <= level.model.page or 3 * stride * steps <= l3_bytes or (problem.m or 0) <= MAX_SINGLE_USE_ROWS
     is_in_rows = argument_of(b_in_half_precision) is not None and contraction.b.is_last(contraction.n) and is_fast
     has_panels = problem.panel_width > 0  # in an argument, whose panels blocks read as they are
+    # `operand_of` needs the bytes of an element for the distance of rows alone: it leaves `element_bytes` to callers.
     return replace(operand, is_readable_in_place=has_panels or is_in_rows, element_bytes=HALF_BYTES)
 
 

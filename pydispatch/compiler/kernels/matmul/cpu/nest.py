@@ -243,7 +243,11 @@ class Nest:
         return self.ends[dim].index if dim in self.ends else self.sizes[dim]
 
     def _is_exact(self, dim: int, step: int) -> bool:
-        """Return whether `step` is known to divide the end of the visited indices of `dim`, so that steps are whole."""
+        """Return whether `step` is known to divide the end of the visited indices of `dim`, so that steps are whole.
+
+        It must divide the size of `dim`, which is static then, and `End.unit` if the last indices are not visited: that
+        end is a multiple of the unit, or the size.
+        """
         size = self.sizes[dim]
         return isinstance(size, int) and size % step == 0 and (dim not in self.ends or self.ends[dim].unit % step == 0)
 

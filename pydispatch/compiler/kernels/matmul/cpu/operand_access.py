@@ -118,7 +118,10 @@ def _without_groups(grouped: Arithmetic) -> Arithmetic:
 
 
 def dims_without_b(contraction: Contraction, sizes: Sizes) -> list[int]:
-    """Return the outer dimensions of static size that B does not depend on; none if a reduction has a dynamic size."""
+    """Return the outer dimensions of static size that B does not depend on: packed columns of B may serve all indices.
+
+    Return none if a reduction has a dynamic size: it is a loop around the packing, so that no packed copy spans it.
+    """
     if any(sizes[d] is None for d in contraction.reductions):
         return []
     return [d for d in contraction.outer if sizes[d] is not None and not contraction.b.positions_of(d)]

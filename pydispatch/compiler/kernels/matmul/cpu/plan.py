@@ -156,7 +156,10 @@ def variants(
 
 
 def _has_dynamic_rows_alone(contraction: Contraction, sizes: Sequence[Index]) -> bool:
-    """Return whether M is the only dynamic size, no other size is 0, and the index of M indexes a single axis of A."""
+    """Return whether a contraction may have a plan for each range of row counts (see `variants`).
+
+    It may if M is the only dynamic size, no other size is 0, and the index of M is that of a single axis of A.
+    """
     a, m = contraction.a, contraction.m
     if m is None or isinstance(sizes[m], int):
         return False

@@ -73,7 +73,8 @@ class Products:
         plan, k = self.nest.plan, self.nest.plan.contraction.k
         count = region.extent(k)
         dims_left = list(plan.inner_reductions)
-        # K and a reduction are one dimension only if `count` is all of K, and no groups of its steps are padded.
+        # K and a reduction are one dimension only if `count` is static and all of K, which it is if sums stay in
+        # registers, and if no groups of steps of K are padded.
         if plan.group == 1 and isinstance(count, int) and plan.sums_in_registers:
             while (dim := self._dim_continuing_k(build, dims_left, count)) is not None:
                 size = self.nest.sizes[dim]

@@ -227,11 +227,13 @@ def _tiles_of_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> Tiles 
 def _with_batches_sharing_b(level: Level, problem: Problem, schedule: Schedule) -> Schedule:
     """Return a schedule whose workgroups pack columns of B once for several tiles of few rows, with all steps of K.
 
-    The columns stay in the second-level cache. Tiles share B along dimensions that index A alone, which have `users`
-    indices. A workgroup has tiles at `batch` of these, and `blocks` blocks of nr columns; both are halved until there
-    are enough workgroups, or each has little work. Return `schedule` unchanged if no columns are shared, or none fit.
+    Tiles use the same columns of B if they differ only in outer dimensions that B does not have, such as the rows of
+    an image in a convolution. A workgroup packs `blocks` blocks of nr columns, which stay in the second-level cache,
+    and computes a tile at each of `batch` indices of these dimensions. Both numbers are halved until there are enough
+    workgroups, or each has little work. Return `schedule` unchanged if no tiles use the same columns, or no block of
+    columns fits the cache.
     """
-    m, n, k, users = problem.m, problem.n, problem.k, problem.b_uses
+    m, n, k, users = problem.m, problem.n, problem.k, problem.b_uses  # `users` tiles could use the same columns
     if not (m and n and k and problem.reductions) or problem.is_skinny_variant or users == 1 or m > schedule.mt:
         return schedule
     kc, all_blocks, nr = ceil_quotient(k, problem.group) * problem.group, ceil_quotient(n, schedule.nr), schedule.nr
@@ -297,7 +299,11 @@ def _panel_in_place(problem: Problem, tiles: Tiles) -> tuple[int, int, int]:
 
 
 def uses_b_once(problem: Problem, tiles: Tiles) -> bool:
-    """Return whether A has a single block of rows, so that each element of a computed B is used by one block only."""
+    """Return whether each element of B is used by one register block only: A has a single block of rows.
+
+    This is so only for a B that is computed in the dispatch, and whose steps of K are multiplied one by one. Return
+    False for a B that is readable in place or multiplied in groups of steps, and for a contraction without N.
+    """
     rows = problem.max_rows or problem.m or 0
     return problem.group == 1 and not problem.b.is_readable_in_place and problem.n is not None and 0 < rows <= tiles.mr
 

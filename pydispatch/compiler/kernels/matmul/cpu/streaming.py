@@ -39,8 +39,9 @@ STREAMING_STEPS = (8, 4, 5, 7, 6, 3)
 step of K. The first length that divides K is used. 1x4096x4096 in 2.5 ms, with 4 in 2.6, with 16 in 3.0 (Zen 4)."""
 
 LONG_STREAMING_STEPS = (32, 24, 28, 40, 36)
-"""Possible lengths of a long chunk, in steps of K: the first that divides K is used. 16x1024x1024 from memory in 347 us
-with 32 steps, with 16 in 369, with 8 in 390 (Zen 4)."""
+"""Possible lengths, in steps of K, of the long chunks for products with more rows (see `_has_long_chunks`), whose sums
+then pass through the cache less often. The first length that divides K is used. 16x1024x1024 from memory in 347 us with
+32 steps, with 16 in 369, with 8 in 390 (Zen 4)."""
 
 LONG_CHUNK_ROWS = 8
 """Maximum number of rows of a block that reads long chunks. Its rows of A are read in place, often at strides at which
@@ -81,11 +82,13 @@ def streams_b(level: Level, problem: Problem) -> bool:
 
 
 def _waits_for_memory(level: Level, problem: Problem) -> bool:
-    """Return whether B, if it was evicted from the second-level cache, comes too late for the few blocks of rows.
+    """Return whether blocks wait for a B that was evicted from the second-level cache.
 
-    Prefetching rows of the next chunk then pays at any stride. On an Intel Xeon with 2 MiB of L2, 16x440x448 takes 199
-    us if B is read by the columns of a block, and 82 if it is streamed, with another B in each call; with the same B 61
-    and 49. 8x248x256 takes 46 and 26, or 7.9 and 8.3 with the same B; 16x120x128 13.7 and 9.1, or 4.3 and 4.1.
+    They do if A has at most `MAX_SINGLE_PASS_ROWS` rows, and `prefetch_distance` is not 0: a block multiplies B faster
+    than the memory beyond this cache delivers it, and the CPU's own prefetchers do not keep up. Prefetching rows of the
+    next chunk then pays at any stride. On an Intel Xeon with 2 MiB of L2, 16x440x448 takes 199 us if B is read by the
+    columns of a block, and 82 if it is streamed, with another B in each call; with the same B 61 and 49. 8x248x256
+    takes 46 and 26, or 7.9 and 8.3 with the same B; 16x120x128 13.7 and 9.1, or 4.3 and 4.1.
     """
     rows = problem.max_rows or problem.m or 0
     row_bytes = level.block_vectors * level.vector

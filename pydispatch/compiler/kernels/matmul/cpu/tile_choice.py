@@ -87,7 +87,7 @@ class TileRequest:
 
     @property
     def growth(self) -> int:
-        """Factor by which a tile may be larger than usual."""
+        """Factor by which a tile may be larger than usual: 2 for a packed B, whose elements are then reused more."""
         return 2 if self.is_packed else 1
 
 

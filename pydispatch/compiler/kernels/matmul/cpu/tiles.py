@@ -46,7 +46,10 @@ class Level:
 
     @property
     def packed_bytes(self) -> int:
-        """Size in bytes of a workgroup's packed operands: twice the second-level cache, since they are prefetched."""
+        """Maximum size in bytes of a workgroup's packed operands: twice the second-level cache.
+
+        It may exceed this cache, because the CPU prefetches packed operands from beyond it.
+        """
         return 2 * self.model.l2.bytes_per_core
 
     @property
@@ -97,7 +100,8 @@ LEVELS = {
 the fields of a `Level`. The first feature that a machine has counts."""
 
 MATRIX_FEATURES = {"i8": ("amx-int8", "avx512vnni"), "bf16": ("amx-bf16",)}
-"""Element type -> features that a CPU with matrix registers needs to multiply it."""
+"""Element type -> features that a CPU with matrix registers needs to multiply it. Bytes are only multiplied in groups
+if the CPU also multiplies them in vectors, which avx512vnni states (see `_byte_products`)."""
 
 MATRIX_ROWS = 32
 """Rows, and columns, of a block of sums in matrix registers. It fills 2 x 2 of them: each has 16 rows of 16 sums."""
