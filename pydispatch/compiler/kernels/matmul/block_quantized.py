@@ -265,7 +265,8 @@ class _Body:
     def parameter(self, value: SSAValue, dims: tuple[int, int, int]) -> float | PerBlock | None:
         """Return a zero point, scale or offset as a constant or a tensor; None for another value.
 
-        dims: loops over panels, blocks and columns, which index the tensor; one without blocks has the outer two.
+        `dims` are the loops (over panels, over blocks, over columns). The tensor is indexed by all three, or by those
+        over panels and columns if the value is the same in all blocks.
         """
         generic = self.contraction.generic
         element = _unsigned_element(value)

@@ -154,7 +154,10 @@ class Limits:
         return end
 
     def intersected(self, other: Limits) -> Limits:
-        """Return the limits of two masks that both apply: a column is hidden if one of them hides it."""
+        """Return the limits of two masks that both apply: a column is hidden if one of them hides it.
+
+        Either mask may hide a column alone, so that only the higher one of their fills bounds all hidden columns.
+        """
         return Limits((*self.bounds, *other.bounds), (*self.stored, *other.stored), max(self.fill, other.fill))
 
     def with_fill(self, fill: float | None, *, highest: float) -> Limits:
@@ -204,7 +207,14 @@ def _limits_of_score(score: Expression, column: int) -> Limits:
 
 
 def _limits_of_selection(operands: Sequence[Expression], column: int) -> Limits:
-    """Return the limits of a score that is selected by a condition, with the fill as the other value."""
+    """Return the limits of a score that a condition selects at visible columns, in place of a fill at hidden ones.
+
+    The fill is a constant of at most `HIGHEST_FILL`, either operand of the selection. Without it there are no limits.
+
+    Args:
+        operands: Operands of the `select`: the condition, the value where it is true, and the value where it is false.
+        column: The dimension of the scores that columns are along.
+    """
     condition, chosen, other = operands
     for is_true, shown, hidden in ((True, chosen, other), (False, other, chosen)):
         if (fill := hidden.number()) is not None and fill <= HIGHEST_FILL:

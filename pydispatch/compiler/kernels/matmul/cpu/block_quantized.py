@@ -78,6 +78,7 @@ def lower_block_quantized(
         repeats_last=total_rows % sizes.rows != 0 or sizes.padded_rows != sizes.rows,
         blocks=sizes.blocks,
     )
+    # If K is a single chunk, each panel is finished before the next one begins: all use the same memory for sums.
     panels_with_sums = 1 if sizes.blocks == match.blocks else sizes.panels
     totals = frame.elements.fresh(f32, panels_with_sums * sizes.padded_rows * match.width)
     outputs = outputs_of(frame, result_dims)
@@ -112,10 +113,12 @@ class _BlockOfRow(NamedTuple):
 
     Attributes:
         row_of_a: The row, counted from the first row of the workgroup.
-        unit: The value of the integer 1 in this block; None for f32 elements.
-        total: Sum of the elements of the block.
-        zero_terms: With a constant zero point and elements of digits, zero * (sum of the lowest digits, sum of the
-            integers that the higher digits form), which are subtracted from the products of digits; else empty.
+        unit: If the elements were converted to integers, the f32 factor that converts these back; None for f32
+            elements.
+        total: Sum of the elements of the block, in f32.
+        zero_terms: Two i32 values to subtract from the products of the digits of integers: the zero point times the
+            sum of the lowest digits, and times the sum of the numbers that the higher digits form. Empty for f32
+            elements, and unless the zero point is a constant.
     """
 
     row_of_a: Index
@@ -299,10 +302,11 @@ class _BlockProducts(PanelWorkgroup):
         self.frame.elements.store(build, total, self.totals, [offset])
 
     def _product_value(self, build: Builder, row: Index, column: Index, block_of_row: _BlockOfRow) -> SSAValue:
-        """Emit the product of a block of A and of B in f32, from the buffer of sums, without its zero point.
+        """Emit the load of a product, of a row of A and a column of weights in one block of K, as f32.
 
-        With digits, the buffer has the product of each digit; else it has products of f32. `row` and `column` are those
-        of the register block.
+        If A was converted to integers, the buffer `_sums` has the product of each of their digits, which are joined to
+        one number after `zero_terms` are subtracted; else it has products of f32. The caller subtracts a zero point
+        that is not in `zero_terms`. `row` and `column` are counted from the first ones of the register block.
         """
         width, digits = self._sum_columns, max(1, self.sizes.byte_digits)
         first = build.plus(column, build.times(row, digits * width))

@@ -207,7 +207,10 @@ class _ChainEmitter:
         return result
 
     def _is_row_above(self, build: Builder, row: Index, floor: float) -> SSAValue:
-        """Emit whether row `row` of the workgroup has a score above `floor` among the visited columns, an i1."""
+        """Emit whether row `row` of the workgroup has a score above `floor` among the visited columns, an i1.
+
+        The columns of the row that were not visited then have the weight 0, see `Limits.floor`.
+        """
         end, element = self.column_end, tensor_type(self.chain.rows).element_type
         assert end is not None and isinstance(element, AnyFloat)
 

@@ -174,7 +174,8 @@ def _unpacked_sizes(match: BlockQuantized, level: Level, total_rows: int) -> Blo
 def _matrix_sizes(match: BlockQuantized, level: Level, total_rows: int) -> BlockSizes:
     """Return the block sizes for weights that are unpacked to bytes in memory, which matrix registers multiply.
 
-    A workgroup has few rows, so that not many workgroups convert the same ones to digits.
+    A workgroup has at most `MATRIX_ROWS` rows. The more groups of rows there are, the more panels a workgroup may have,
+    and the fewer workgroups convert the same rows to digits.
     """
     digits, groups = match.integer_bytes, match.steps_per_block // WORD_BYTES
     row_groups = ceil_quotient(total_rows, MATRIX_ROWS)
