@@ -27,7 +27,8 @@ class Transposition:
         along: The dimension of the nest along which most loads are contiguous; not the last one.
         first_joined: The first of two adjacent dimensions that tiles cover as one, such as the height and width of
             images; -1 for none. Every load reads both as one contiguous dimension, or neither.
-        squares: The most squares of a block: a block is a column of squares whose sides are `tiled_transpose.BLOCKS`.
+        squares: Maximum number of squares of a block. A block is a column of squares; the side of a square, in
+            elements, is one of `tiled_transpose.BLOCKS`.
     """
 
     along: int
@@ -80,9 +81,9 @@ def transposition_of(
     if along is None:
         return None
     load_bits = max(bits_of(tensor_type(tensor).element_type) for tensor, where in loads if where)
-    # A block has several square tiles, one below the other, if the operands have longer elements than the results.
+    # Blocks have several squares if operands have longer elements than results, see `MOST_SQUARES`.
     squares = min(MOST_SQUARES, max(1, load_bits // max(1, result_bits)))
-    are_static = all(isinstance(size, int) for size in dims)
+    are_static = all(isinstance(size, int) for size in dims)  # `_are_adjacent` compares sizes with tensor shapes
     joinable = (d for d in range(len(indices) - 1) if are_static and _are_adjacent(loads, indices, dims, dim=d))
     return Transposition(along=along, first_joined=next(joinable, -1), squares=squares)
 

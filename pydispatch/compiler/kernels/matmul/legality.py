@@ -148,8 +148,9 @@ def _only_copies(op: Operation) -> bool:
 def _reason_against_sibling(op: Operation, contraction: Contraction, after: Collection[Operation]) -> str | None:
     """Return why an operation beside a contraction cannot join its dispatch; None if it can.
 
-    Its results are read together with the contraction's result, by the operations `after` that depend on it. It may be
-    expensive only if fusion does not compute it more often: one element for each of the contraction's, or each column.
+    Its results are read together with the contraction's result, by the operations `after` that depend on it. An
+    expensive operation can join only if fusion does not compute its elements more often: it has as many as the
+    contraction's result, or `after` reads one of them for each column.
     """
     if is_reduction(op):
         return reasons.REDUCED_BESIDE

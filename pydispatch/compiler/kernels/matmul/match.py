@@ -179,7 +179,10 @@ def linear(expression: AffineExpr) -> Linear | None:
 
 
 def contraction_of(op: Operation) -> Contraction | None:
-    """Return an operation as a contraction C += A * B; None if it is none, or plain loops are better for it."""
+    """Return an operation as a contraction C += A * B; None if it is none, or plain loops are better for it.
+
+    The result is computed once, and cached in the structure of the operation (`Structured.fact`).
+    """
     generic = as_structured(op)
     return None if generic is None or generic.body is None else generic.fact(_recognize)
 

@@ -58,10 +58,11 @@ def has_chain_kernel(chain: Chain) -> bool:
     Other chains are faster as separate dispatches, which use each loaded element of a factor for more rows.
     """
     if not all(isinstance(product.acc, Float32Type | Float64Type) for product in (chain.first, chain.second)):
-        return False  # sums of narrow types are widened first
+        return False  # the chain kernel adds in the type of the result, other kernels add f16 and bf16 in f32
     if _pages(chain) is None or _RowTiles.rows_that_fit(chain) < 1:
         return False
-    tiles = _RowTiles.of(chain)  # each workgroup reads all pages, once for all of its rows
+    # Each workgroup reads all pages, once for all of its rows. `MIN_ROWS` is for chains with more than `MAX_ROWS` rows.
+    tiles = _RowTiles.of(chain)
     return tiles.rows >= MIN_ROWS or tiles.row_count <= MAX_ROWS
 
 

@@ -317,6 +317,7 @@ class _Workgroup:
         row = build.plus(row, build.times(build.quotient(lane, layout.across), layout.row_step))
         column = build.plus(column, build.times(build.remainder(lane, layout.across), layout.column_step))
         rows, columns = (collapsed_size(build, self.sizes, operand.dims) for operand in (plan.a, plan.b))
+        # Each row has a test of its own; runs of `column_step` adjacent columns of an invocation share one.
         row_axis = _Axis(build, row, location.row, tile.height, rows, neighbours=1)
         column_axis = _Axis(build, column, location.column, tile.width, columns, neighbours=layout.column_step)
         slots: list[Slot] = []

@@ -126,7 +126,7 @@ class Staging:
 
         `extent` is the number of rows, or columns of B, of the tile; `fills_negative_zero` is the attribute's value.
         Tiles for tensor cores are stored as their operand is: by rows if K is contiguous, else by steps. All other
-        tiles are stored by steps, whose elements invocations share.
+        tiles are stored by steps, so that one load reads several adjacent rows (or columns of B) of a step.
         """
         tile, bits = plan.tile, scalar_width(plan.element)
         is_row_major = plan.form == "tensor" and operand.is_k_contiguous
