@@ -21,8 +21,9 @@ class UndecidedError(Exception):
 class SizeSymbol:
     """Symbol for a dynamic size, written as its name.
 
-    Comparisons assume that its value is at least `least`. For sizes of arguments that is 1, though a call may pass
-    empty tensors, so that "n >= 1" can be decided while compiling.
+    Comparisons assume that its value is at least `least`. For sizes of arguments that is 1, so that "n >= 1" can be
+    decided while compiling. A call may still pass empty tensors: for results that a size of 0 changes, `divisor` and
+    `one_unless_empty` do not rely on the assumption.
     """
 
     name: str
@@ -163,7 +164,10 @@ def symbol(name: str, least: int = 1) -> Expr:
 
 
 def size(terms: Mapping[Monomial, int]) -> Size:
-    """Return a sum of monomials as a size: an int if it is constant. terms: monomials and their coefficients."""
+    """Return a sum of monomials as a size: an int if it is constant.
+
+    terms: monomials and their coefficients; that of () is the constant term.
+    """
     nonzero = {atoms: factor for atoms, factor in terms.items() if factor}
     if not nonzero:
         return 0

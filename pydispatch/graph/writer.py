@@ -274,7 +274,7 @@ class OperationWriter:
         return total
 
     def _atom(self, atom: SizeSymbol | Term) -> SSAValue:
-        """Return a symbol's value, or emit the operation of a term."""
+        """Return the SSA value of a symbol, or emit the operation that computes a term: a // b, a % b, max or min."""
         if isinstance(atom, SizeSymbol):
             return self._symbols[atom.name]
         return self.add(_TERMS[atom.op](self.index(atom.a), self.index(atom.b))).result

@@ -257,6 +257,8 @@ _SEARCHES: list[tuple[Any, Callable[[_Search, Any, str], None]]] = [
 
 
 def _is_foreign(owner: Any) -> bool:
-    """Return whether an object is defined in a package of `_FOREIGN`."""
+    """Return whether a function, class or module belongs to a package of `_FOREIGN`, which is not searched: the
+    standard library, NumPy, ml_dtypes or pydispatch itself.
+    """
     module = owner.__name__ if isinstance(owner, ModuleType) else getattr(owner, "__module__", None)
     return (module or "").partition(".")[0] in _FOREIGN

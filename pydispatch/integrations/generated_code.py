@@ -15,8 +15,8 @@ TARGETS: Mapping[str, str] = {"cpu": ".s", "cuda": ".ptx", "webgpu": ".wgsl", "v
 """Target -> end of the name of the dumped file with its code."""
 
 CPU_PARTS: Mapping[str, str] = {"vectors": ".vectors.txt", "LLVM IR": ".optimized.ll"}
-"""Further texts for CPUs, as title -> end of the dumped file's name: "vectors" says whether invocations of the kernel
-are lanes of vectors, or why not."""
+"""Texts that are shown for CPUs besides the assembler of TARGETS, as title -> end of the dumped file's name. "vectors"
+says whether invocations of the kernel are lanes of vectors, or why not."""
 
 
 def code(kernel: KernelSource, target: str, **options: Any) -> str:

@@ -57,7 +57,11 @@ class Imported(ImportedSource):
 
     @functools.cached_property
     def _kernel(self) -> KernelSource:
-        """Kernel of the parameters x0, x1, ... and out. Its out[i] is the import's result for x0[i], x1[i], ..."""
+        """Kernel that calls the import for each element of arrays of one axis: out[i] = import(x0[i], x1[i], ...).
+
+        Programs launch it on their arrays. It is the one of `_TEMPLATES` for the import's number of parameters, with the
+        import's types.
+        """
         count = len(self.parameters)
         if count > MAX_PARAMETERS:
             raise InvalidArgumentError(
@@ -66,6 +70,7 @@ class Imported(ImportedSource):
         template = _TEMPLATES[count - 1](self)
         names = [*(f"x{index}" for index in range(count)), "out"]
         types = (*self.parameters, self.result)  # words such as "f32"
+        # Each parameter is an array with one axis of symbolic size n.
         template.__annotations__ = {name: DType(type)["n"] for name, type in zip(names, types, strict=True)}
         template.__name__ = self.name
         return KernelSource(template, workgroup=(256,), grid=None)  # the grid covers `out`

@@ -148,8 +148,8 @@ class _Traced:
     Attributes:
         model: The model to compile.
         passed: Positions of the graph's inputs that are arguments of the program, in the order of the arguments.
-        results: Origins of the `count` outputs of the graph, followed by those of the tensors of which outputs are
-            views but which the graph does not return itself.
+        results: Origins of the `count` outputs of the graph, then those of hidden tensors: an output is a view of such
+            a tensor, but the graph does not return the tensor itself.
         count: Number of outputs of the graph.
         inputs: Nodes of all inputs of the graph, in order.
     """
@@ -168,10 +168,10 @@ class _Result:
     Attributes:
         kind: "tensor" or "number" for a result of the program, "input", "constant", or "view" of a tensor.
         input_position: For "input", its index among the inputs of the graph.
-        root_position: For "view", the index of the viewed tensor in `_Traced.results`.
-        value: For "constant", its value; for "view", its node.
+        root_position: For "view", the index of the viewed tensor in `_Traced.results`, where a call finds its value.
+        value: For "constant", its value; for "view", its node in the graph, which a call evaluates to rebuild the view.
         layout: For "tensor", its memory layout.
-        root: For "view", the node of the viewed tensor, from which the node `value` computes the view.
+        root: For "view", the node of the viewed tensor; the evaluation of `value` starts from it.
     """
 
     kind: str

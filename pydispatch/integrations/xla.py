@@ -26,7 +26,8 @@ def to_jax(function: Any, name: str = "") -> JaxFunction:
     """Return a callable for use in JAX functions that calls a function of a program.
 
     The callable takes arrays of the function's types and shapes, by position or by name, also inside `jax.jit`, loops
-    and `jax.vmap`. `jax.vmap` calls a kernel whose arrays are batched once, and any other function for each element.
+    and `jax.vmap`. `jax.vmap` calls a kernel once for a whole batch if only arrays are batched, among them all that it
+    writes. It calls any other function once for each element.
     The callable has the derivative that `pydispatch.vjp` sets; `jax.custom_vjp` can replace it. Program and callable
     stay alive until `close`, since compiled computations may call them at any time.
 
@@ -97,9 +98,10 @@ class JaxFunction:
         return self._call(*[self._array(i, value) for i, value in enumerate(function.arranged(args, named))])
 
     def _differentiable(self, gradient: Gradient) -> Any:
-        """Return the call as a function of JAX with a derivative: `backward` calls `self._rule`.
+        """Return the call as a function of JAX whose derivative `self._rule` computes.
 
-        `gradient` says which values that rule takes, and of which arguments it returns the gradients.
+        gradient: indices of the values that this rule takes, among the arguments, results and gradients of the results,
+        and positions of the arguments whose gradients it returns.
         """
         call, rule = self._jax.custom_vjp(self._run), self._rule
         assert rule is not None
