@@ -40,7 +40,7 @@ _LONGEST_LIST = 100
 """Elements that are printed one by one; more are printed as a blob."""
 
 ELIDED = "__elided__"
-"""The text of a constant that was left out of a text, as in MLIR."""
+"""Name that MLIR prints in place of a constant's elements when it omits them: `dense_resource<__elided__>`."""
 
 _BLOB = re.compile(r'\s*"0x')
 """Start of a constant that is stored as hexadecimal digits, `"0x0000803F"`, after the `<` of `dense<`."""

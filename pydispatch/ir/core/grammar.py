@@ -272,7 +272,8 @@ class Grammar(FormatParser):
             for attribute_class in definition.constr.get_bases() or ():
                 if issubclass(attribute_class, Enumeration):
                     enumerations[name] = attribute_class
-        # verify_properties fills `_unwritten` at the end of the format: the directive refers to the same object.
+        # `seen_attributes` have syntax of their own, the properties in `_unwritten` have none. The directive refers to
+        # the same objects: verify_properties fills `_unwritten` at the end of the format.
         return AttrDict(with_keyword, self.seen_attributes, set(properties), self._unwritten, enumerations)
 
     def verify_attr_dict(self, elements: list[FormatDirective]) -> int:

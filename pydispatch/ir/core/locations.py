@@ -23,7 +23,8 @@ LONGEST_LINE = 2000
 
 
 _ORIGIN = re.compile(r"(?P<alias>#loc\d*) = loc(?P<parenthesis>\()")
-"""Definition of a location alias, such as `#loc3 = loc("name"(#loc1))`: the alias, the parenthesis of its value."""
+"""Start of the definition of a location alias, such as `#loc3 = loc("name"(#loc1))`. Its groups are the alias, #loc3,
+and the parenthesis after `loc`, at whose offset `_ORIGIN_NAME` matches the value."""
 _ORIGIN_NAME = re.compile(r'\((?:fused(?:<[^>]*>)?\[|callsite\()?(?:"(?P<name>[^"\\]*)"|(?P<alias>#loc\d*))')
 """Begin of a location from its parenthesis on: the name in quotes, or an alias."""
 _LONGEST_CHAIN = 64

@@ -140,9 +140,10 @@ def _explain_operand(token: str) -> tuple[str, str | None]:
 
 
 def _explain_type(token: str, what: str) -> tuple[str, str | None]:
-    """Return the message, and a note with the nearest known type, for a token that is no type.
+    """Return the message for a token that is no type, and a note with the MLIR type that it is likely to mean.
 
-    `what` says what is expected instead, such as "an attribute or a type".
+    That is i32 for "int", a type's name in C, Python or NumPy; else a type with a similar name. Without either the note
+    is None. `what` says what is expected, such as "an attribute or a type".
     """
     message = f"expected {what}, got '{token}'" if token else f"expected {what}"
     note = f"nearest: {_TYPES[token]}" if token in _TYPES else nearest(token, _KNOWN, most=2)

@@ -57,7 +57,9 @@ class _Verification:
 
     @cached_property
     def _definition_without_traits(self) -> OpDef:
-        """The definition without traits, whose check covers types and properties alone."""
+        """The definition without its traits, to check types and properties alone: the result of this check is cached,
+        traits are verified for each operation.
+        """
         return replace(self._definition, traits=OpTraits(lambda: ()))
 
     @cached_property

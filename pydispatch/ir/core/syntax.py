@@ -351,8 +351,8 @@ def print_shaped_signature(
 ) -> None:
     """Print the types of `arguments` and results in the syntax that `parse_shaped_signature` parses.
 
-    `argument_dims` and `result_dims` are flattened sizes, empty if they are not part of the syntax. `tied` is that of
-    `print_results`.
+    `argument_dims` and `result_dims` are flattened sizes, empty if they are not part of the syntax. `tied` has for each
+    result the index of the argument whose memory it reuses, or -1; it is None if no result is tied.
     """
     types = [a.type for a in arguments]
     groups = split_dims(types, argument_dims) if argument_dims else [()] * len(types)

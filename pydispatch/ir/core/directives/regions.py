@@ -37,7 +37,7 @@ class SymbolBody(CustomDirective):
     body: RegionVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse a region; an empty one gets a block."""
+        """Parse a region. For `{}`, add an empty block, because a region of symbols must have one."""
         region = parser.parse_region()
         if not region.blocks:
             region.add_block(Block())
