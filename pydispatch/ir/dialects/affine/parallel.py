@@ -54,7 +54,7 @@ class _Bounds:
 
     @property
     def count(self) -> int:
-        """Return the number of loops that have a bound."""
+        """Return the number of loops that the text gives bounds for; the caller compares it with the loop variables."""
         return len(self._groups)
 
     @property

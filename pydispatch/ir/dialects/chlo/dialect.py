@@ -16,14 +16,14 @@ UNARY = (
     "acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i1e", "conj", "cosh", "digamma", "erf", "erf_inv",
     "erfc", "is_inf", "is_neg_inf", "is_pos_inf", "lgamma", "sinh", "square", "tan",
 )  # fmt: skip
-"""Names of elementwise operations with one operand, without `chlo.`."""
+"""Names of elementwise operations with one operand, without the prefix `chlo.`."""
 BINARY = ("mulhi", "next_after", "polygamma", "zeta")
-"""Names of elementwise operations with two operands of one shape, without `chlo.`."""
+"""Names of elementwise operations with two operands of one shape, without the prefix `chlo.`."""
 BROADCAST = (
     "add", "and", "atan2", "complex", "divide", "maximum", "minimum", "multiply", "next_after", "or", "polygamma",
     "power", "remainder", "shift_left", "shift_right_arithmetic", "shift_right_logical", "subtract", "xor", "zeta",
 )  # fmt: skip
-"""Names of elementwise operations with two operands that are broadcast to one shape, without `chlo.broadcast_`."""
+"""Names, without the prefix `chlo.broadcast_`, of elementwise operations that broadcast two operands to one shape."""
 
 
 @irdl_attr_definition

@@ -40,9 +40,11 @@ def attribute_of(type_: str, terms: Sequence[Sequence[int]]) -> ArrayAttr[Attrib
 
 
 def flops_of(export: Operation) -> Stated | None:
-    """Return the floating-point operations of a dispatch, as the attribute of an export states; None without one.
+    """Return the number of operations of a dispatch that the attribute of an export states; None without one.
 
-    Raises VerifyException for a malformed attribute.
+    `64.0 : f32`, the number of one workgroup, gives ["f32", [64, WORKGROUPS]]: 64 times the workgroup count. A list
+    that the compiler states, such as `["f32", [2, 0, 2]]`, gives an equal list; see `Stated`. Raise VerifyException for
+    a malformed attribute.
     """
     stated = export.attributes.get(FLOPS)
     if stated is None:

@@ -55,7 +55,8 @@ def _check_tiles(whole_name: str, wholes: list[Attribute], tile_name: str, tiles
         whole_name: Name of an operand in messages, such as "output".
         wholes: Types of the operands.
         tile_name: Name of a tile in messages, such as "yielded value".
-        tiles: Types of the tiles, one per operand. Their sizes must be equal where both are static.
+        tiles: Types of the tiles, one per operand. A dimension in which a tile is smaller than its operand has a
+            dynamic size in one of the types: two static sizes must be equal.
     """
     if len(wholes) != len(tiles):
         raise VerifyException(f"the body has {len(tiles)} {tile_name}(s) for {len(wholes)} {whole_name}(s)")

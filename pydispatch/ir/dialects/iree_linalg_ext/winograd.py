@@ -115,8 +115,10 @@ class Winograd(OnTensorsOp):
         raise NotImplementedError
 
     def check_sizes(self, what: str, value: SSAValue, letters: str, sizes: dict[str, int]) -> None:
-        """Check that a tensor, with one of `letters` for each dimension, has the size of each letter in `sizes`; raise
-        VerifyException with the subject `what` otherwise."""
+        """Check the shape of a tensor; raise VerifyException with the subject `what` if it is another one.
+
+        letters: one letter for each dimension, such as "nhwc". sizes: letter -> expected size of its dimension.
+        """
         check_shape(what, value, [sizes[letter] for letter in letters])
 
 

@@ -43,7 +43,7 @@ class Memfence(CustomDirective):
             parser.parse_attribute()
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print nothing: the fence is not stored."""
+        """Print nothing: `parse` discards the fence, as a barrier orders all memory."""
 
 
 @directive

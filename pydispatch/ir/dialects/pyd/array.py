@@ -77,7 +77,9 @@ class NumPyArrayAttr(ParametrizedAttribute):
 
     @property
     def is_iota(self) -> bool:
-        """Whether the constant has one dimension of 32 or 64-bit integers 0, 1, 2, ..."""
+        """Whether the constant is [0, 1, 2, ...] of 32 or 64-bit integers, so that kernels can compute the elements
+        from their index instead of loading them.
+        """
         import numpy as np
 
         element, array = self.type.element_type, self.array

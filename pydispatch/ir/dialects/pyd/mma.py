@@ -53,11 +53,13 @@ class LaneLayout:
 def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
     """Return the distribution of a block of height x width over 32 lanes.
 
-    Form "fma": 4 x 8 lanes, each with `run` x `run` adjacent elements (see `adjacent_elements_of`), so that the lanes
-    together read whole cache lines of A and B; this repeats over the block, whose height is a multiple of 4 * run and
-    width of 8 * run. Form "tensor": the layout of the accumulators of 16x8 matrix instructions; `run` is ignored.
+    Form "fma": 4 rows of 8 lanes, each lane with `run` x `run` adjacent elements (see `adjacent_elements_of`), so that
+    the lanes together read whole cache lines of A and B. They cover 4 * run rows and 8 * run columns, and this repeats
+    over the block, whose height and width are multiples of these. Form "tensor": the layout of the accumulators of 16x8
+    matrix instructions; `run` is ignored.
     """
-    # (row, column) of each slot of lane 0. The steps lead from them to the elements of the other lanes.
+    # (row, column) of each slot of lane 0. Lane l has the elements that are l / across times `row_step` rows further
+    # down, and l mod across times `column_step` columns further right.
     if form == "tensor":
         # Lane 0 has four elements of each 16x8 matrix: two adjacent ones in row 0, and two in row 8.
         slots = [
