@@ -59,8 +59,8 @@ class Imported(ImportedSource):
     def _kernel(self) -> KernelSource:
         """Kernel that calls the import for each element of arrays of one axis: out[i] = import(x0[i], x1[i], ...).
 
-        Programs launch it on their arrays. It is the one of `_TEMPLATES` for the import's number of parameters, with the
-        import's types.
+        Programs launch it on their arrays. It is the one of `_TEMPLATES` for the number of parameters, with the types
+        of the import.
         """
         count = len(self.parameters)
         if count > MAX_PARAMETERS:
