@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
 
 P = ParamSpec("P")
+"""Parameters of a function that `faults_as_internal_errors` decorates."""
 R = TypeVar("R")
+"""Return type of such a function."""
 
 SHOWN = 2000
-"""Characters of an operation, or of a program, in a message; a longer operation is cut, a longer program is a file."""
+"""Maximum number of characters of an operation or a program in a message. A longer operation is cut; a longer program
+is written to a file that the message names."""
 
 _OWN = str(Path(__file__).parent) + os.sep
 """Folder of pydispatch's own code."""
@@ -134,7 +137,10 @@ def with_source(error: InternalError, source: str) -> InternalError:
 
 
 def _written(source: str) -> str:
-    """Write a program to a new temporary file, and return its name; if that fails, a text that refers to `source`."""
+    """Write a program to a new temporary file, and return its name for a message.
+
+    If that fails, return a text that names the attribute `source` of the InternalError, which has the program as well.
+    """
     import tempfile
 
     try:

@@ -80,7 +80,10 @@ def read(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
 
 
 def pieces(path: str | os.PathLike[str], limit: int = LIMIT) -> Iterator[bytes]:
-    """Yield the bytes of a regular file or pipe in pieces of 0 to `_PIECE_BYTES` bytes. Raises as `read`."""
+    """Yield the bytes of a regular file or pipe in pieces of at most `_PIECE_BYTES` bytes; the first may be empty.
+
+    limit: maximum number of bytes in all. Raises as `read`.
+    """
     with _opened(path) as (stream, is_pipe):
         size = os.fstat(stream.fileno()).st_size
         if not is_pipe and size > limit:
@@ -109,7 +112,10 @@ def read_head(path: str | os.PathLike[str], count: int) -> bytes:
 
 
 def open_binary(path: str | os.PathLike[str], limit: int | None = None) -> IO[bytes]:
-    """Open a stream over a regular file, or over the contents of a pipe, which is read whole. Raises as `read`."""
+    """Open a stream over a regular file of any size, or over the contents of a pipe, which is read whole.
+
+    limit: maximum number of bytes of a pipe, `LIMIT` by default. Raises as `read`.
+    """
     with _opened(path) as (stream, is_pipe):
         if is_pipe:
             return io.BytesIO(b"".join(_read_pipe(stream, path, LIMIT if limit is None else limit)))

@@ -45,7 +45,8 @@ LIBRARY_DIALECTS = {
     "pdl_interp": "pdl_interp:PDLInterp",
     "vector": "vector:Vector",
 }
-"""Dialects of xDSL: prefix of their operations -> module below `xdsl.dialects`, and the object in it."""
+"""Further dialects that programs may use, which xDSL defines: prefix of their operations -> module below
+`xdsl.dialects`, and the object in it."""
 
 _EXT = ("iree_linalg_ext", "tm_tensor")
 """Dialects with operations that MLIR does not have for tensors, such as sorts and scatters."""

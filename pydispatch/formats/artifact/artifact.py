@@ -214,7 +214,8 @@ class Artifact:
     def without_blocks(self, blocks: Sequence[bytes]) -> tuple[Artifact, dict[str, int]]:
         """Return a copy without the elements of constants that are stored in `blocks`; and member → index of its block.
 
-        Such a member retains only the header of its .npy file; `with_blocks` appends the elements again.
+        Such a member retains only the header of its .npy file; `with_blocks` appends the elements again. The cache of
+        compiled programs stores such a copy, since `blocks` are literals in the text of the program.
         """
         index_of = {_memory_of(memoryview(block)): index for index, block in enumerate(blocks)}
         content, indices = {member: self._content_of(member) for member in self.members}, {}

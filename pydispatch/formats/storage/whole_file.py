@@ -81,7 +81,8 @@ def _publish(handle: int, target: Path) -> bool:
 def _link_and_rename(files: int, handle: int, name: Path, target: Path) -> bool:
     """Link an unnamed file at a temporary name and rename it to the target; return False if that is not possible.
 
-    Other writers of the target use the same temporary name. The link is tried again while one of them has it.
+    Other writers of the target use the same temporary name. A file that has it is removed, and the link is tried again,
+    `_TRIES` times in all.
 
     Args:
         files: Descriptor of /proc/self/fd.
@@ -104,8 +105,8 @@ def _link_and_rename(files: int, handle: int, name: Path, target: Path) -> bool:
             name.replace(target)
             return True
         except FileNotFoundError:
-            # Another writer has renamed or removed the file. If it is the target now, linking it again would leave a
-            # second name.
+            # Another writer has removed the link, or renamed it to the target. After a rename, nothing is left to do:
+            # linking again would give the file a second name.
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(target.stat(), os.fstat(handle)):
                     return True

@@ -50,7 +50,7 @@ def files(artifact: Artifact, where: str) -> dict[str, bytes]:
 def save(artifact: Artifact, folder: Path, where: str) -> list[str]:
     """Write the site of a program into a folder, which is created; return the relative paths of its files.
 
-    Nothing is written if the program is rejected.
+    Nothing is written if the program is rejected; error messages then begin with `where`. Raises as `files`.
     """
     contents = files(artifact, where)
     for name, data in contents.items():

@@ -14,7 +14,7 @@ requires 63 nested brackets, which with an operator each are 189."""
 _MAX_BITS = 64
 """Width of values; a wider one is an error."""
 _MAX_DIGITS = len(str(2**_MAX_BITS))
-"""Digits of the largest value in decimal; a literal is converted up to one more."""
+"""Decimal digits of 2^64. Of a literal, one digit more is converted, which suffices to detect that it is too large."""
 _MAX_SHOWN = 100
 """Characters of a condition or token in a message; the rest would hide what the message says."""
 _TOKEN = re.compile(r"\s*(\d\w*|[^\W\d]\w*|&&|\|\||[=!<>]=|<<|>>|\S)")

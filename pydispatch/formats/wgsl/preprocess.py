@@ -16,7 +16,7 @@ from pydispatch.formats.wgsl.condition import holds
 from pydispatch.formats.wgsl.lex import MAX_BYTES, decode
 
 MAX_INCLUDES = 64
-"""Files that may include one another in a row."""
+"""Maximum depth of includes: files each of which includes the next."""
 MAX_MACROS = 100
 """Macros that may be nested in one another: each is a frame of Python's stack, which has 1000 by default."""
 INCLUDE_CHARACTERS = 1 << 12
@@ -263,7 +263,7 @@ class _FilePreprocessor:
         return "".join([*parts, text[at:]]) if parts else text
 
     def _included(self, rest: str) -> str:
-        """Return an included file, preprocessed and joined into one line.
+        """Return an included file, preprocessed and joined into one line, so that later lines keep their numbers.
 
         `rest` is the text after `#include`: a file name in quotes.
         """
@@ -293,7 +293,10 @@ class _FilePreprocessor:
         return None
 
     def _included_text(self, path: Path) -> str:
-        """Return the text of an included file, preprocessed and joined into one line."""
+        """Return the text of an included file, preprocessed and joined into one line.
+
+        The one line replaces the line of the #include, so that later lines keep their numbers in messages.
+        """
         state = self.state
         if str(path) in state.including or len(state.including) == MAX_INCLUDES:
             raise self._error(f"{path} includes itself, or includes are {MAX_INCLUDES} deep")
