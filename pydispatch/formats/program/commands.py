@@ -47,7 +47,7 @@ class Command(Protocol):
         """Return the record."""
 
     def buffers(self) -> list[int]:
-        """Return the numbers of the buffers."""
+        """Return the numbers of the buffers that the command accesses."""
 
 
 @dataclass(frozen=True)

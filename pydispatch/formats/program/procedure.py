@@ -146,7 +146,7 @@ class Procedure:
         return len(self.slots) - 1
 
     def add_argument(self, dtype: int, dims: tuple[int, ...] | None, name: str = "") -> int:
-        """Add an argument and return its slot."""
+        """Add an argument and return its slot. `dims` are the sizes, -1 for a dynamic one; None for a scalar."""
         slot = self.slot(dtype, None if dims is None else len(dims))
         self.arguments.append(Port(dtype, dims, name, slot))
         return slot

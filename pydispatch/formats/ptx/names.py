@@ -157,7 +157,7 @@ class NameScopes:
             raise self.cursor.fail(f"'{name}' is declared twice in this scope", at)
         unique_name = self._unique_name(name)
         scope.names[name] = operand_of(unique_name)
-        scope.cache.clear()
+        scope.cache.clear()  # it has operands by their text, in which `name` may have had another meaning
         return unique_name
 
     def open(self, at: int) -> None:

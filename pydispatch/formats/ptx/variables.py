@@ -14,7 +14,9 @@ VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}  # number of components
 _OPAQUE = frozenset((".texref", ".samplerref", ".surfref"))
 """Types of textures, samplers and surfaces, which are refused."""
 _MAX_BYTES, _MAX_ALIGN, _MAX_DIMENSIONS = 1 << 40, 1 << 20, 8
-_MAX_FILLED = 1 << 24  # zeros for values missing in rows: a short text could ask for terabytes of them
+_MAX_FILLED = 1 << 24
+"""Maximum number of zeros for values that the array initializers of a module leave out: a short text could ask for
+terabytes of them."""
 
 
 class DeclarationCursor(Cursor):

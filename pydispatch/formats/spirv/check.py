@@ -118,7 +118,8 @@ class _ModuleChecker:
             return
         section = _SECTIONS.get(op, _DECLARATIONS)
         if op == Op.FUNCTION or self.section == _FUNCTIONS:
-            # Opcodes that are in no table are code here; OpVariable and OpUndef may be in both sections.
+            # An opcode that is not in `_SECTIONS`, such as OpVariable or OpUndef, is a declaration before the first
+            # OpFunction, and code from there on.
             section = _FUNCTIONS if section >= _DECLARATIONS else section
         if section < self.section:
             raise self.fail(inst.at, f"opcode {op} after code that must follow it")

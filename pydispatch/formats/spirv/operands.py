@@ -161,8 +161,9 @@ def locate_ids(inst: SpirvInstruction, bound: int, fail: Fail, case_words: Calla
 
 
 def _walked_positions(inst: SpirvInstruction, fail: Fail, case_words: Callable[[int], int]) -> Positions:
-    """Return the positions of ids by walking over the operands.
+    """Return the positions of ids by walking over the operands along the opcode's pattern.
 
+    Where the pattern has masks or strings, their values determine how many words follow.
     `case_words` returns the number of words of a case literal of an OpSwitch, from the id of its selector.
     """
     walk = _Walk(inst, fail, case_words)
@@ -289,7 +290,8 @@ class _Walk:
 
     def _consume_constant_operation(self) -> None:
         """Consume the operation of an OpSpecConstantOp and its operands: those of the operation's pattern after its
-        type and result (TR)."""
+        type and result (TR). The operation must not be an OpSpecConstantOp itself (P).
+        """
         opcode = self.word()
         pattern = patterns().get(opcode, "")
         is_excluded = opcode in (Op.FUNCTION_CALL, Op.LOAD, Op.EXT_INST)  # have results, but compute no constants

@@ -20,7 +20,7 @@ from pydispatch.formats.spirv.names import (
 )
 from pydispatch.formats.spirv.usage import use_of
 
-_MAX_TYPE_DEPTH = 32  # of types inside types
+_MAX_TYPE_DEPTH = 32  # levels of types inside types, such as arrays of structs: their sizes are computed recursively
 _MAX_BYTES = 1 << 63
 """Size of a type in bytes that is refused: it does not fit into a signed integer of 64 bits."""
 _LINKAGE_EXPORT, _LINKAGE_IMPORT = 0, 1  # kinds of the decoration LinkageAttributes

@@ -81,7 +81,7 @@ _TAKES_MATRICES = {
     Op.MATRIX_TIMES_SCALAR: (True, False), Op.VECTOR_TIMES_MATRIX: (False, True),
     Op.MATRIX_TIMES_VECTOR: (True, False), Op.MATRIX_TIMES_MATRIX: (True, True),
 }  # fmt: skip
-"""Whether the first, and the second, operand of a product is a matrix; no operand of the others is."""
+"""Whether the first, and the second, operand of a product is a matrix. A product that is not listed has no matrix."""
 
 
 class _ProductSizes(NamedTuple):
