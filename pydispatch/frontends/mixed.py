@@ -112,7 +112,9 @@ class _Lowering:
         tracer = self._tracer_of(op)
         if tracer is not None:
             tracer.operation(op)
-            self.b.store_at_end()  # here no end of a function follows: stores that the tracer postponed are emitted now
+            # Some stores are postponed to `Builder.finish`, at the end of a function. It is not called for functions of
+            # a mixed module, so they are emitted now.
+            self.b.store_at_end()
             self._converted.append(op)
             return
         with self.b.at(op):

@@ -149,10 +149,10 @@ def _unrolled(
     carried: list[Tensor],
     stack_count: int,
 ) -> list[Tensor] | None:
-    """Emit the iterations of a loop one after the other, until a condition is false.
+    """Unroll a loop whose conditions are known at compile time: emit its iterations until a condition is false.
 
-    Return None if a condition is not known at compile time, or if no iteration runs and the types of the rows are
-    therefore unknown. The caller then emits a loop; operations that were emitted before remain without uses.
+    Return None if a condition is not known, or if no iteration runs and the types of the rows are therefore unknown.
+    The caller then emits a loop; operations that were emitted before remain without uses.
 
     Args:
         call: The node.

@@ -159,6 +159,7 @@ def _negative_log_likelihood(call: NodeCall, x: Tensor, target: Tensor, weight: 
     ignored = call.integer("ignore_index") if call.has("ignore_index") else None
     classes = x.shape[1]
     indexing.require_elements(call.b, x, axes=[1], shape=target.shape)
+    # Classes are clamped to those of x: `ignore_index` may be none of them, such as -100, and is then weighted by 0.
     last = call.b.index(classes - 1)
 
     def coordinates(coords: indexing.CoordinateBuilder) -> list[SSAValue]:

@@ -99,6 +99,7 @@ def _quantize_linear(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | No
     else:
         code = call.integer("output_dtype", 0)  # 0: not stated
         to = dtype_of(code) if code else U8
+    # A zero point replaces `output_dtype`. `precision` is the type of the division, which `quantize` chooses.
     call.ignore("output_dtype", "precision")
     axis, block = _axis(call, x, scale)
     saturate = call.flag("saturate", default=True)
