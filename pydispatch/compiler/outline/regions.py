@@ -140,10 +140,10 @@ class RegionKernel(OutlinedKernel):
         return self.memref_of_read[value]
 
     def binding_to_write(self, value: SSAValue) -> SSAValue:
-        """Return the memref of the result that overwrites a tensor.
+        """Return the memref whose memory holds a tensor that the body overwrites.
 
-        For an empty tensor of the body that is no result it is memory of the workgroup. Raises CompileError for other
-        tensors.
+        It is the binding of the result that overwrites the tensor. A `tensor.empty` of the body that is not returned
+        has memory of the workgroup. Raises CompileError for other tensors.
         """
         if value not in self.memref_of_result:
             if isinstance(value.owner, Operation) and value.owner.name == "tensor.empty" and not self.is_outer(value):
@@ -167,7 +167,7 @@ class RegionKernel(OutlinedKernel):
         return self.memref_of_result[value]
 
     def build(self) -> flow.DispatchOp:
-        """Translate the region to the kernel, and return a dispatch of it without workload and entry points.
+        """Translate the region to the kernel, and return a dispatch of it. `outline` adds workload and entry points.
 
         A result is tied to the operand that it overwrites; other results get bindings after those of the arguments.
 
@@ -270,7 +270,7 @@ class WorkgroupsKernel(OutlinedKernel):
         return False
 
     def build(self) -> flow.DispatchOp:
-        """Translate the body into the kernel, and return a dispatch of it without workload and entry points."""
+        """Translate the body into the kernel, and return a dispatch of it. `outline` adds workload and entry points."""
         op = cast(flow.DispatchWorkgroupsOp, self.op)
         for argument in op.body.block.args:
             is_binding = isinstance(argument.type, iree_tensor_ext.DispatchTensorType)
@@ -305,7 +305,7 @@ class WorkgroupsKernel(OutlinedKernel):
         return self.add(self.subspan(self.mapping[whole], type_.bound_type, [self.scalar(d) for d in dims])).results[0]
 
     def binding_to_read(self, value: SSAValue) -> SSAValue:
-        """Raise CompileError: only results of dispatch.tensor.load are read."""
+        """Raise CompileError: the body gets tensors as bindings, which only dispatch.tensor.load reads."""
         raise self.error("a tensor is read that is no result of dispatch.tensor.load")
 
     def binding_to_write(self, value: SSAValue) -> SSAValue:

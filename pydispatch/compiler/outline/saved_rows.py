@@ -38,8 +38,9 @@ from pydispatch.ir.functions import RETURNS
 def save_updated_rows(function: Operation) -> None:
     """Insert `pyd.save_rows` after each load of a global of static sizes whose rows scatters replace.
 
-    A global is left alone where anything else may write its memory, and where positions depend on updates of it: then
-    the first update copies it.
+    The runtime can then restore these rows if the call fails, so that the scatters update the global's memory in place.
+    A global gets no `pyd.save_rows` if other operations may write its memory, or if the positions of rows depend on its
+    value or on operations with effects. The first update then copies the whole global.
     """
     for block in function.regions[0].blocks:
         for op in list(block.ops):
@@ -84,7 +85,10 @@ class _Rows:
 
 
 def _rows_of(update: Operation) -> _Rows | None:
-    """Return the rows that an update overwrites; None if it overwrites other parts than whole innermost dimensions."""
+    """Return the rows that a scatter or map_store overwrites; None for other updates, and for parts of rows.
+
+    A row has all elements along the innermost dimensions: those that the positions of the update do not state.
+    """
     if isinstance(update, ScatterOp):
         return _rows_of_scatter(update)
     return _rows_of_map_store(update) if isinstance(update, MapStoreOp) else None

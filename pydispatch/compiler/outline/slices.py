@@ -47,15 +47,16 @@ class KernelBody(ABC):
     """
 
     def __init__(self, block: Block) -> None:
-        """Begin with nothing translated."""
+        """Begin with no operation of the body translated. block: the block of the kernel to append to."""
         self.block = block
         self.mapping: dict[SSAValue, SSAValue] = {}  # scalar of the body → the same scalar in the kernel
         self.source: Operation  # the operation of the body that is being translated
         self.microkernels = Microkernels()  # the functions that the kernel calls
         self._writes: dict[SSAValue, int] = {}  # binding → number of writes so far
-        # Loaded slice → writes of its binding when it was loaded: after further ones its memory has other elements.
+        # Loaded slice → number of writes of its binding before the load. A later write changes the slice's elements.
         self._writes_before_load: dict[SSAValue, int] = {}
-        # Stores still to come of slices that a microkernel has overwritten: loads before them need the old elements.
+        # Stores that are not translated yet, although a microkernel call has written their slices already. A load that
+        # the program has before such a store needs the old elements.
         self._early_stores: set[Operation] = set()
 
     # -- implemented by subclasses

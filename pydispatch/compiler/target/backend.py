@@ -163,10 +163,10 @@ class Backend:
         return None
 
     def mma_generation(self, target: ExecutableTargetAttr) -> int | None:
-        """Return the compute capability (80, for example) whose MMA shapes products are tiled for.
+        """Return the compute capability, such as 80: matrix products are tiled for the shapes of its MMA instructions.
 
-        None if the backend cannot emit `pyd.mma`, or cannot keep the accumulators of an invocation live from one loop
-        over the points of a tile to the next.
+        Return None if the backend cannot emit `pyd.mma`, or cannot keep the accumulators of an invocation live from one
+        loop over the points of a tile to the next.
         """
         return None
 

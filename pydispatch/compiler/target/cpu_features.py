@@ -23,8 +23,9 @@ _LINE = re.compile(r"^  (\S+) +- ", re.MULTILINE)
 
 @functools.cache
 def llvm_features(arch: str) -> frozenset[str]:
-    """Return the names of LLVM's features of an architecture: those that LLVM lists, and those in the tables of cpu.py,
-    which are all where LLVM lists none.
+    """Return the names of LLVM's features of an architecture: those that LLVM lists, and those in the tables of cpu.py.
+
+    If LLVM lists none, the tables are the only source.
     """
     done = subprocess.run([sys.executable, "-c", _LIST, arch], capture_output=True, text=True, check=False)
     listed = done.stderr.partition("Available features")[2]

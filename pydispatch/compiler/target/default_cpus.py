@@ -9,6 +9,9 @@ VARIABLE = "PYDISPATCH_CPU"
 
 
 def default_cpus() -> tuple[str, ...]:
-    """Return the CPU names: generic code, which every machine of the architecture runs, and code for this machine."""
+    """Return the names of the CPUs to compile for: those in PYDISPATCH_CPU if it is set, else "generic" and "native".
+
+    "generic" is code that every machine of the architecture runs, "native" is code for this machine.
+    """
     named = tuple(name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip())
     return named or ("generic", "native")

@@ -26,7 +26,8 @@ DEFAULT = "cpu"
 _DESCRIPTIVE_ENTRIES = frozenset(
     ("data_layout", "target_triple", "native_vector_size", "target_abi", "max_stack_allocation_size")
 )
-"""Configuration entries that a key may state and a target need not: they describe, they do not choose."""
+"""Configuration entries that do not decide whether the objects of a `key` belong to a target (`key_matches`): a key may
+state them even if the target does not."""
 
 
 def canonical(target: ExecutableTargetAttr) -> ExecutableTargetAttr:
@@ -68,12 +69,12 @@ def select_targets(
 
     Args:
         module: The module.
-        targets: Names such as "cpu" or "sm_80", or embedded ELF formats; None for the targets that the module states.
+        targets: Names such as "cpu", "sm_80" or "embedded-elf-x86_64"; None for the targets that the module states.
         cpu: One CPU name or several ("generic", "native", "x86-64-v3", "cortex-a76"), each of which gives a variant for
             its architecture.
         features: LLVM features ("+avx2,+fma") that are added to every CPU target.
-        is_single: Whether to compile for one CPU only. Without `cpu` and `features`, targets of this machine's
-            architecture get the CPUs of `default_cpus`, or, with `is_single`, generic code alone.
+        is_single: Whether a target that states no CPU gets generic code alone. Otherwise it gets a variant for each of
+            `default_cpus`. Has no effect with `cpu` or `features`.
     """
     own = module.attributes.get("hal.device.targets")
     stated = [] if own is None else executable_targets(own)

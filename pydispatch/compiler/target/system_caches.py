@@ -18,7 +18,7 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _PLAUSIBLE_BYTES, _PLAUSIBLE_LINES = range(4 << 10, 1 << 32), (16, 32, 64, 128, 256)
 
 _USUAL_WAYS = 8
-"""Lines in a set of a cache for which neither the system nor the model states them."""
+"""Associativity (lines in a set) of a cache for which neither the system nor the model states it."""
 
 
 class StatedCache(NamedTuple):

@@ -37,7 +37,7 @@ from pydispatch.logs import caller_level
 
 
 def exports_of(variant: hal.ExecutableVariantOp) -> list[hal.ExecutableExportOp]:
-    """Return the exports of a variant, in order: the ordinal of an export is its index in the list."""
+    """Return the exports of a variant, in the order of the program; `ordinals_of` returns their ordinals."""
     return [op for op in variant.body.block.ops if isinstance(op, hal.ExecutableExportOp)]
 
 
@@ -50,7 +50,7 @@ USERS_ALIGNMENT = 64
 """Alignment in bytes that hand-written kernels may assume of their bindings, unless their export states another."""
 
 MOST_ALIGNED = 4096
-"""Maximum alignment in bytes that an export may state."""
+"""Maximum alignment in bytes that an export may require of its bindings."""
 
 
 def users_alignment(variant: hal.ExecutableVariantOp) -> int:
@@ -327,12 +327,13 @@ def load_object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Fol
 
 
 def _only_file(name: str, near: Sequence[Path], far: Sequence[Path], op: Operation) -> ObjectFile | None:
-    """Return the file of an object. Raises CompileError if two files differ; returns None if there is none.
+    """Return the file of an object, None if there is none. Raises CompileError if files of its name differ.
 
     Args:
         name: Path of the object, as the program states it.
-        near: Its possible paths in the folders of the program, all of which are read.
-        far: Its possible paths on the search path, of which only the first existing one is read.
+        near: Its possible paths in the folders of the program. All files at these paths are compared.
+        far: Its possible paths on the search path. The first existing file is compared with those of `near`; it hides
+            later ones.
         op: The variant, for messages.
     """
     files = [file for path in near if (file := _read(name, path, op)) is not None]
