@@ -82,9 +82,7 @@ class TensorOp:
         return False
 
     def runs_on_host(self, op: Any) -> bool:
-        """Return whether host code runs the operation itself (`compiler/host/rules.py`), when no dispatch has taken it
-        in.
-        """
+        """Return whether host code runs the operation (`compiler/host/rules.py`) if no dispatch has fused it."""
         return self.is_view(op) or self.is_fill(op)
 
 

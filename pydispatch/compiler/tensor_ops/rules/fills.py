@@ -60,7 +60,7 @@ class Constant(TensorOp):
         return prod(shape_of(op.results[0])) <= SMALL_CONSTANT or is_splat(value)
 
     def is_pointwise(self, op: Any) -> bool:
-        """Return whether reading the constant takes no offset computed from indices in its shape.
+        """Return whether kernels may read the constant at the linear index of a flattened loop, not only in its shape.
 
         True for splats, whose elements are all equal, and for constants in resources: those are operands of dispatches,
         read as other tensors are.
@@ -69,7 +69,7 @@ class Constant(TensorOp):
         return not isinstance(value, DenseIntOrFPElementsAttr) or is_splat(value)
 
     def runs_on_host(self, op: Any) -> bool:
-        """Return True: the host program provides a constant that no dispatch has taken in."""
+        """Return True: the host program provides a constant that was not fused into a dispatch."""
         return True
 
 
@@ -100,7 +100,7 @@ class Empty(Fill):
 
 
 class FlowEmpty(Fill):
-    """Rule of `flow.tensor.empty`. Patterns are matched before normalization replaces it by `tensor.empty`."""
+    """Rule of `flow.tensor.empty` for pattern matching, before normalization replaces it by `tensor.empty`."""
 
     name = "flow.tensor.empty"
 

@@ -73,8 +73,10 @@ class TensorScatter(Update):
         return rows + [[Dim(op.source, axis), Dim(op.dest, d)] for axis, d in covered if d not in scattered_dims]
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        """Emit a search for the slice that writes the element, for readers that need all elements of the result."""
+        """Emit a search for the last slice that writes the element, and return its value, else the destination's.
 
+        An update in place needs no search: it writes each element of the slices to its `position`.
+        """
         scattered_dims, drops_indexed_dims = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
         sizes = [elements.dims(op.dest)[d] for d in scattered_dims]
         batch = elements.dims(op.indices)[:-1]  # the last dimension has the coordinates of one slice

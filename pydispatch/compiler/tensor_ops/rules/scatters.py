@@ -53,9 +53,10 @@ class Scatter(Update):
     def slice_index_rank(self, op: Any) -> int:
         """Return how many leading dimensions of the slices are iterated in order.
 
-        None if the program states that slices do not overlap. All if slices may begin anywhere: they then overlap at
-        different elements of each. Else the batch dimensions: overlapping slices have the same coordinates, and equal
-        elements of theirs are updated in order.
+        It is 0 if the program states that slices do not overlap. It is the rank of the slices if they may begin
+        anywhere: elements at different offsets in two slices may then have the same position. Otherwise it is the
+        number of batch dimensions: slices that overlap have the same coordinates, so that only elements at the same
+        offset have the same position.
         """
         if op.is_unique:
             return 0

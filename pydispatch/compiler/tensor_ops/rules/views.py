@@ -81,7 +81,7 @@ class Barrier(TensorOp):
         return elements.at(build, op.operands[result.index], indices)
 
     def runs_on_host(self, op: Any) -> bool:
-        """Return True: no dispatch takes in a barrier."""
+        """Return True: a barrier is not fused into a dispatch."""
         return True
 
 
@@ -188,7 +188,7 @@ class FlowBitcast(FlowReshape):
     """
 
     name = "flow.tensor.bitcast"
-    view = False  # an element is then not one of operand 0
+    view = False  # unlike those of FlowReshape, elements are other values than those of operand 0
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Read the bits of the source as the result's type."""
