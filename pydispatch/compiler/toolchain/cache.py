@@ -59,7 +59,7 @@ def _load(key: str, kind: str) -> bytes | None:
             return None
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return None
-    record_accesses([file for file, digest in known.items() if digest is not None])  # for a cache of whole programs
+    record_accesses([file for file, digest in known.items() if digest is not None])  # files of the program's entry, too
     return data
 
 

@@ -31,7 +31,7 @@ from pydispatch.errors import CompileError
 _MODULE_FLAGS = re.compile(r"^!llvm\.(?:module\.flags|ident|dbg\.cu) = .*\n", re.MULTILINE)
 """Metadata of a module that clashes with that of other modules when they are linked."""
 _SUM_OF_LANES = "llvm.vector.reduce.fadd"
-"""Beginning of the names of the intrinsics that add the lanes of a float vector."""
+"""Beginning of the names of the intrinsics that add the lanes of a float vector; for RISC-V, their order is fixed."""
 _FREE_SUM_OF_LANES = re.compile(rf"(?<= call )(?:[a-z]+ )+(?=(?:half|float|double) @{re.escape(_SUM_OF_LANES)}\.)")
 """Fast-math flags that allow any order of a sum of lanes, for their removal: they are `reassoc ` in the text
 `call reassoc float @llvm.vector.reduce.fadd.v4f32(...)`."""
@@ -137,7 +137,9 @@ class _File:
 
 @functools.lru_cache(maxsize=64)
 def _file(name: str, bitcode: bytes, machine: LlvmMachine) -> _File:
-    """Prepare a bitcode file for a machine; cached, since modules of a program link the same files.
+    """Adapt a bitcode file to a machine: triple, data layout and CPU features of functions.
+
+    The result is cached, since modules of a program link the same files.
 
     name: name of the file in messages.
 
@@ -321,7 +323,10 @@ class LlvmModule:
             return str(target_machine(self.machine, self._effort.code_level).emit_assembly(self._module))
 
     def _without_strength_reduction(self, disabled: bool) -> AbstractContextManager[None]:
-        """Disable loop strength reduction within the `with` block, if `disabled`; only on x86-64."""
+        """Disable loop strength reduction within the `with` block, if `disabled`.
+
+        Has no effect on other machines than x86-64: only x86 addressing modes make the pass unnecessary.
+        """
         return self._without_pass("lsr", disabled=disabled and self.machine.arch == "x86_64")
 
     @contextmanager

@@ -85,8 +85,8 @@ class Worker:
     """
 
     def __init__(self) -> None:
-        """Begin without an open context manager."""
-        self._open: Any = None  # the context manager that is open
+        """Begin before the first "open" request."""
+        self._open: Any = None  # the context manager between an "open" request and the "close" request
         self._object: Any = None  # the value of its `with` statement, whose methods are called
 
     def answer(self, request: Any) -> tuple[object, ...]:

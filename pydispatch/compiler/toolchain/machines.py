@@ -68,7 +68,7 @@ class Effort:
 
 
 FULL = Effort(level=3, code_level=3, unrolls=True)
-"""Effort of kernels that need no other: the default."""
+"""Default effort. `BLOCKS` and `LESS` save compilation time, for register blocks and for fallback variants."""
 
 BLOCKS = Effort(level=2, code_level=3, unrolls=True)
 """For kernels of register blocks, which the emitter has unrolled and vectorized. Level 3 would copy the loops that pack

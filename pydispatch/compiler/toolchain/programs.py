@@ -22,7 +22,7 @@ from pydispatch.errors import Error
 from pydispatch.formats.storage.cache import first_writable
 
 MIN_CLANG = 17
-"""Oldest major version of clang that is used."""
+"""Oldest major version of clang that is used; an older one on PATH is skipped."""
 MIN_LLD = 15  # the first that relaxes calls of RISC-V
 MAX_BITCODE_LLVM = 22  # major version of llvmlite's LLVM, which cannot parse newer bitcode
 INSTALL = "install the bundled one: pip install 'pydispatch[c]'"

@@ -15,9 +15,9 @@ from pydispatch.derivatives.rules.regions import repeated
 def _if(cotangents: Cotangents, op: Operation) -> None:
     """Add the cotangents of the values from outside of an `scf.if` that its regions use.
 
-    These cotangents are the results of a new `scf.if` on the same condition. Each of its regions repeats the operations
-    of the old one, whose values the derivative needs, and then computes the cotangents. Raise CompileError if one of
-    the values from outside is a number: only tensors have cotangents.
+    These cotangents are the results of a new `scf.if` on the same condition. The derivative needs the values that the
+    old regions compute: each new region first repeats the operations of the old one, and then computes the cotangents.
+    Raise CompileError if one of the values from outside is a number: only tensors have cotangents.
     """
     assert isinstance(op, scf.IfOp)
     used = dict.fromkeys(operand for inner in op.walk() for operand in inner.operands if operand in cotangents.active)

@@ -86,7 +86,7 @@ def _sizes(cotangents: Cotangents, static: Sequence[Any], dynamic: Sequence[SSAV
 
 
 def _splat(cotangents: Cotangents, op: tensor.SplatOp) -> None:
-    """Add to the cotangent of the number, which is every element of the result, the sum over the result's cotangent."""
+    """Add the sum over the result's cotangent to the cotangent of the number, which is every element of the result."""
     cotangents.add(op.input, reductions.reduce(cotangents.trace, "add", _of_result(cotangents, op)))
 
 
