@@ -26,7 +26,9 @@ Conversion = Callable[..., Any]
 """Function that emits one operator. It is passed a `NodeCall` and the operands, None for an omitted one, and returns
 one result or a sequence of results."""
 
-_MAX_FOLDED_ELEMENTS = 1024  # a tensor of at most so many elements is a constant that can be folded, not a weight
+_MAX_FOLDED_ELEMENTS = 1024
+"""Maximum number of elements of a tensor of the file that becomes a constant in the program, whose elements are known
+at compile time. Larger tensors are weights."""
 _MIN_OPSET, _MAX_OPSET = 1, 26
 _VARIADIC = 1 << 30  # the maximum number of operands of a variadic operator
 _TESTED_OPSETS = range(11, 24)

@@ -25,9 +25,10 @@ class PythonFunction(Frontend):
         return type(source).__module__.startswith("pydispatch.") and callable(getattr(source, "mlir", None))
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
-        """Return the program of a function, or of a list of functions together.
+        """Return the program of an object with a method `mlir`, or one program with the functions of a list of them.
 
-        Options other than `weights` and `state_names` have no effect.
+        A program of `@pydispatch.program` (ProgramSource) gets the options `weights` and `state_names`. The MLIR text
+        of other objects, such as kernels, is parsed. Other options have no effect.
         """
         if isinstance(source, (list, tuple)):
             # `combine` adds a key to the names of a program's functions; None leaves them unchanged.

@@ -52,7 +52,7 @@ class StablehloTracer(trace.MlirTracer):
         self, builder: Builder, module: ModuleOp, options: ReadOptions, table: Mapping[str, Convert],
         scalars: Mapping[str, Callable[..., Scalar]],
     ) -> None:  # fmt: skip
-        """Begin with no value traced."""
+        """Create a tracer that has converted no operation yet; `table` and `scalars` are described at the class."""
         super().__init__(builder, module, table)
         self.options = options
         self._scalar_table = scalars

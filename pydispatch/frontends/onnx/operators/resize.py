@@ -150,7 +150,8 @@ def _target_sizes(
 def _resize_axes(call: NodeCall, x: Tensor, axes: Sequence[ResizedAxis], how: Filter, beyond: float) -> Tensor:
     """Resize axes one after the other, and return the result in the type of x.
 
-    `beyond` is the value of new elements outside of the old axes, which only tf_crop_and_resize has.
+    `beyond` is the value of new elements whose positions are outside of an old axis; only with the transformation
+    tf_crop_and_resize are there such elements.
     """
     b, dtype = call.b, x.dtype
     if how.mode != "nearest":

@@ -104,7 +104,8 @@ def _clamped(call: NodeCall, position: Integer, size: Size, least: int, most: Si
     """Return a position on an axis of `size` elements, clamped to the range from `least` to `most`.
 
     A negative position counts from the end. `most`, which takes precedence over `least`, is the size of the axis, or 1
-    less. A position that the host computes in each call (HostInteger) is clamped there.
+    less. A position that the host computes in each call (HostInteger) is clamped there. A number beyond `_LIMIT`, by
+    which files write "to the end", is beyond any size, also a symbolic one.
     """
     if isinstance(position, HostInteger):
         return _from_end(call, position, size).max(least).min(most).size()

@@ -59,10 +59,10 @@ def _while(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results
 def _counted(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor]) -> list[Tensor] | None:
     """Convert a loop with the condition `counter < bound` whose counter increases by a constant; None for other loops.
 
-    operands: initial values of the loop variables. A loop over `count` iterations makes the counter a size, so that
-    slices at it have known bounds. Every scalar integer that advances by a constant is computed from the iteration like
-    the counter: loop variable n is starts[n] + iteration * steps[n]. The loop variables with the indices `others` are
-    carried from iteration to iteration.
+    operands: initial values of the loop variables. The counter is not carried as a tensor, but is an expression of the
+    iteration's index, so that slices that begin at it have known bounds. The same holds for every scalar integer that
+    increases by a constant: loop variable n is starts[n] + iteration * steps[n]. The loop variables with the indices
+    `others` are carried from iteration to iteration.
     """
     cond, body = op.regions
     condition = _condition(cond)
@@ -192,7 +192,11 @@ def _added(tracer: StablehloTracer, value: SSAValue, argument: SSAValue, frame: 
 
 
 def _source(value: SSAValue, frame: Frame) -> SSAValue:
-    """Return the value that a value is a copy of, through conversions to its own type and arguments of calls."""
+    """Return the value that a value is a copy of.
+
+    Operations of _PASSED_ON that do not change the type are replaced by their operand, and arguments of called
+    functions by the operands of the call, which `frame` has.
+    """
     while True:
         if value in frame:
             value = frame[value]

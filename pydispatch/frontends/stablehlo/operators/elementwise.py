@@ -78,8 +78,10 @@ def _compare(scalars: Scalars, op: Operation, lhs: Scalar, rhs: Scalar) -> Scala
 
 
 def comparison(op: Operation) -> tuple[str, SortKey | None]:
-    """Return the relation of a comparison, such as "lt", and the function that maps floats to integers to compare
-    instead, as for the total order; None to compare the floats.
+    """Return the relation of a comparison, such as "lt", and its sort key.
+
+    For the total and the weak order the key maps a float to an integer, and these integers are compared. None stands
+    for a comparison of the floats themselves.
     """
     direction: Any = op.properties["comparison_direction"]
     kind: Any = op.properties.get("compare_type")
@@ -270,8 +272,8 @@ def _map(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Tensor:
 
 
 def _broadcast(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Tensor:
-    """Convert a CHLO operation that broadcasts as NumPy does, by the function on elements of the operation without
-    `broadcast_` in its name.
+    """Convert a CHLO operation that broadcasts as NumPy does: chlo.broadcast_add applies the scalar function of
+    stablehlo.add to the broadcast operands. The function of an operation that StableHLO lacks is that of chlo.
     """
     name = op.name.removeprefix("chlo.broadcast_")
     rank = max(x.rank for x in operands)  # rank of the result

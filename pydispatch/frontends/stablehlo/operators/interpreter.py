@@ -59,7 +59,7 @@ def _serialized_equal(tracer: StablehloTracer, op: Operation, expected: Tensor) 
 
 
 def probes_of_loop(loop: Operation) -> list[Operation]:
-    """Return the probes in the body of a loop whose values checks after the loop read."""
+    """Return the probes in the body of a loop that record values for checks after the loop."""
     checked = {_name(other) for other in _checks_after_loop(loop)}
     body = loop.regions[1].blocks.first
     inner_ops = [] if body is None else body.ops

@@ -225,7 +225,8 @@ _LAPACK: dict[str, Convert] = {
 }  # fmt: skip
 """Conversions of LAPACK's functions for all four element types, by their names without the letter of the type."""
 _REFUSED = ("gesvd", "sytrd", "hetrd", "geqp3")
-"""Functions of LAPACK that are not supported, without the letter of the element type."""
+"""Functions of LAPACK, without the letter of the element type, whose custom calls raise the error of `refused`. Other
+unknown targets are treated as kernels of the user."""
 TARGETS: dict[str, Callable[..., Results]] = {
     **{f"lapack_{kind}{name}_ffi": function for kind in "sdcz" for name, function in _LAPACK.items()},
     **{f"lapack_{kind}_ffi": orgqr for kind in ("sorgqr", "dorgqr", "cungqr", "zungqr")},
