@@ -9,7 +9,8 @@ from hashlib import blake2b
 import numpy as np
 
 SCRAP_PAGE = 0
-"""Page that no sequence owns; unused entries of page tables refer to it."""
+"""Page that no sequence owns. A call of the program writes keys and values of padding tokens there, and unused entries
+of page tables refer to it."""
 
 _KEY_BYTES = 16
 """Size of a page's key. A collision would show one request the tokens of another, so a shorter key is no option."""
@@ -49,7 +50,7 @@ class PagePool:
 
     @property
     def available(self) -> int:
-        """Number of pages that can be allocated."""
+        """Number of pages that can be allocated: free pages, and retained ones, which `allocate` evicts."""
         return len(self._free) + len(self._retained)
 
     @property

@@ -167,7 +167,7 @@ class Builder(OperationWriter):
         return value
 
     def _tensor_of_sizes(self, of: Tensor) -> SSAValue:
-        """Emit a tensor whose elements are symbolic sizes."""
+        """Emit the constant `of`, whose elements are sizes, some of them symbolic, and return its SSA value."""
         elements = []
         for n in of.known_integers() or ():
             value = self.index(n)

@@ -19,7 +19,9 @@ from pydispatch.graph.values import Tensor
 
 IGNORED = frozenset({"layout", "device", "pin_memory", "memory_format", "non_blocking", "copy", "implicit",
                      "cudnn_enable", "cudnn_enabled", "generator", "requires_grad"})  # fmt: skip
-"""Arguments that do not affect the values of the result, only where and how they are computed. They are dropped."""
+"""Arguments of PyTorch's operators that are dropped, unless the conversion has a parameter of that name. They state
+where and how a result is stored and computed, not its values. `generator` is among them because random numbers are
+those of `operations/random.py`, not PyTorch's."""
 
 
 class ArgumentError(Exception):

@@ -71,7 +71,10 @@ class Tracer:
         return [self._value(output, values, graph) for output in graph.outputs]
 
     def tensors(self, graph: ExportedGraph, inputs: Sequence[Any]) -> list[Tensor]:
-        """Emit a graph whose outputs must all be tensors, and return them. Raise CompileError for other outputs."""
+        """Emit a graph whose outputs must all be tensors, and return them. Raise CompileError for other outputs.
+
+        Of an output that is a TensorMemory, its tensor after the last write is returned.
+        """
         outputs = [
             output.tensor if isinstance(output, TensorMemory) else output for output in self.graph(graph, inputs)
         ]

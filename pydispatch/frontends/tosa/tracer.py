@@ -93,8 +93,9 @@ class TosaTracer(trace.MlirTracer):
         """Return a zero point, the integer that stands for 0, as a tensor of one element: operand `index` if present,
         else an attribute of older releases.
 
-        That is the attribute `name`, or the entry `of` ("": `name`) of the attribute `quantization_info`; 0 without
-        both. dtype: the type of a zero point from an attribute.
+        If the attribute `quantization_info` is present, it has the zero point under the name `of`, or under `name` if
+        `of` is empty. Else the zero point is the attribute `name`. One that is missing is 0. dtype: the type of a zero
+        point from an attribute.
         """
         if index < len(inputs):
             if any(isinstance(n, Expr) or n != 1 for n in inputs[index].shape):

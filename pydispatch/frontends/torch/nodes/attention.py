@@ -89,8 +89,9 @@ _SOURCE_MASK, _PADDING_MASK = 0, 1
 def _attention_mask(builder: Builder, mask: Tensor | None, mask_type: int | None) -> Tensor | None:
     """Return a mask whose true elements are the keys that a query sees, broadcastable to [batch, heads, queries, keys].
 
-    Bool masks of these operators have the opposite meaning, so they are negated. A matrix gets new axes as `mask_type`
-    states; None if its last axes are queries and keys. Float masks are added to the scores and returned unchanged.
+    In a bool mask of PyTorch's multi-head attention and encoder layer, true elements are the keys that a query does not
+    see, so it is negated. A bool mask of rank 2 gets the two axes that it lacks: `mask_type` states which axes it has;
+    if `mask_type` is None it is [queries, keys]. Float masks, which are added to the scores, are returned unchanged.
     """
     if mask is None or not mask.dtype.is_bool:
         return mask

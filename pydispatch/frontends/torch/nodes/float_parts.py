@@ -45,9 +45,10 @@ def frexp(builder: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
     if not self.dtype.is_float:
         raise builder.fail(f"fractions and exponents of {self}; expected floats")
     inner = wide(self.dtype)
-    # Subnormal numbers have no exact quotient by 2^exponent: numbers below least_unscaled, which is twice the smallest
-    # normal number, are multiplied by 2^lift first. The logarithm may be rounded to the next integer, so the
-    # exponent is corrected by one where needed.
+    # The fraction is the number divided by 2^exponent. So that the quotient is exact for subnormal numbers too, numbers
+    # below least_unscaled (twice the smallest normal number) are multiplied by 2^lift first, and lift is subtracted
+    # from the exponent. The logarithm may be rounded to the next integer, so the exponent is corrected by one where
+    # needed.
     least_unscaled, lift = {"f64": (2.0**-1021, 54)}.get(inner.name, (2.0**-125, 24))
 
     def fraction_and_exponent(e: Element) -> list[Element]:

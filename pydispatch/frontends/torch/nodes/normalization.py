@@ -20,7 +20,10 @@ Normalized = tuple[Tensor, Saved, Saved]
 
 
 def _with_saved_statistics(normalized: Tensor, mean: Tensor, inverse_deviation: Tensor) -> Normalized:
-    """Mark the mean and the inverse deviation as results that PyTorch saves for gradients."""
+    """Mark the mean and the inverse deviation as results that PyTorch saves for gradients.
+
+    Their element type depends on the device of the model, so the tracer converts them to the type in the file.
+    """
     return normalized, Saved(mean), Saved(inverse_deviation)
 
 

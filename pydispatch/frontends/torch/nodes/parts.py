@@ -86,10 +86,11 @@ def _insert_slice(builder: Builder, x: Tensor, part: Tensor, axis: int, start: S
 def _written_by(
     scatter: Conversion, builder: Builder, base: Tensor, new_part: Tensor, output_index: int, *args: Any, **kwargs: Any
 ) -> Tensor:
-    """Return `base` with the part that a view shows replaced by `new_part`, the view's new contents, by `scatter`.
+    """Return `base` after a write to a view of it: `scatter` replaces the part that the view shows by `new_part`.
 
-    args, kwargs: the view's arguments after the base. With `scatter` bound, this has the signature of
-    `registry.Inverse`; `output_index` is 0, as these views have one output.
+    scatter: conversion of the view operator's scatter variant, such as `slice_scatter` for `aten.slice`. args, kwargs:
+    arguments of the view operator after the base. With `scatter` bound, this has the signature of `registry.Inverse`;
+    `output_index` is 0, as these views have one output.
     """
     return scatter(builder, base, new_part, *args, **kwargs)
 
