@@ -107,7 +107,8 @@ class SubgroupBallotOp(IRDLOperation):
     """Conditions of the subgroup as bits, `%word = pyd.subgroup_ballot %conditions[%own] : memref<Nxi1, 3> -> i32`.
 
     Bit k of the i32, counted from the lowest, is the condition of invocation k of the subgroup, or 0 if there is none.
-    `own` is the index of this invocation in its workgroup.
+    `values` is a row in workgroup memory (memory space 3), the conditions of the N invocations of the workgroup. `own`
+    is the index of this invocation in it.
     """
 
     name = "pyd.subgroup_ballot"

@@ -34,7 +34,8 @@ BINARY = (
 )  # fmt: skip
 """Operations on two operands, element by element; `table` looks up elements of the first operand in the second."""
 REDUCTIONS = ("reduce_all", "reduce_any", "reduce_prod", "reduce_product", "reduce_sum")
-"""Reductions of one axis whose only property is that axis."""
+"""Reductions of one axis whose only property is that axis; those by max and min also have a NaN mode. The product has
+two names, `reduce_prod` and `reduce_product`."""
 ON_SIZES = ("add", "sub", "mul", "div_ceil", "div_floor", "mod", "max", "min")
 """Operations on two lists of sizes, element by element: `tosa.add_shape` and so on."""
 

@@ -56,7 +56,8 @@ class MatchParamCmpIOp(TransformOp):
 class MatchStructuredOp(RegionOp):
     """Matcher that runs its body on a structured operation: `failures(suppress) %op : (T) -> U {...}`.
 
-    The values that the body yields are its results.
+    The values that the body yields are its results. `failures` has no effect: a mismatch in the body is one of this
+    matcher.
     """
 
     name = "transform.match.structured"
@@ -194,7 +195,10 @@ class MatchDimIsMultipleOfOp(TransformOp):
 
 @directive
 class Bound(CustomDirective):
-    """Directive for an optional bound: `, umin = 1`, or `, none`. The name is that of the property `value`."""
+    """Directive for an optional bound: `, umin = 1`, or `, none` without one.
+
+    `value` is the property that stores the bound; its name, here `umin`, is the keyword.
+    """
 
     value: AttributeVariable
 

@@ -49,7 +49,7 @@ class HandleTypes(CustomDirective):
     results: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse `: (types) -> results`, or one `: type` for all handles; nothing without handles and `:`."""
+        """Parse `: (types) -> results`, or one `: type` for all handles. An operation without handles may omit it."""
         names = state.operands[self.handles.index] or ()
         types: Sequence[Attribute] = ()
         results: Sequence[Attribute] = ()
@@ -137,7 +137,7 @@ class TransformOp(IRDLOperation):
     assembly_format = f"custom<OneOperand>($handles) {ATTRIBUTES_AND_TYPES}"
 
     def positions(self, count: int) -> list[int] | None:
-        """Return the indices that the positions select in a list of `count` items; None if one is out of range."""
+        """Return the indices that a `PositionOp` selects in a list of `count` items; None if one is out of range."""
         listed = self.properties["positions"]
         assert isinstance(listed, DenseArrayBase)
         if "is_all" in self.properties:

@@ -216,7 +216,7 @@ def _parse_results(parser: Parser, arguments: _HostArguments) -> _TiedResults:
     in_list = parser._current_token.text == "("
 
     def parse_result() -> None:
-        """Parse one result."""
+        """Parse a type, or `%arg` or `%arg as type` for a result tied to an argument; in a list also attributes."""
         name = parser.parse_optional_unresolved_operand()
         if name is None:
             results.types.append(parser.parse_type())
