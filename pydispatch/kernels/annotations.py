@@ -85,7 +85,7 @@ def type_of(annotation: object) -> TensorType | type[Static] | None:
 
 
 def is_partial(annotation: object) -> bool:
-    """Return whether an annotation has the mark `Partial`."""
+    """Return whether the annotation of a view has the mark `Partial`: the kernel writes only a part of its elements."""
     return any(detail is Partial for detail in get_args(annotation)[1:])
 
 

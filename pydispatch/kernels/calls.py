@@ -69,7 +69,11 @@ class CallContext(Protocol):
         """Record that the kernel writes a memory, if it is a view."""
 
     def position(self, node: ast.AST, kind: str, axis: int) -> Entity:
-        """Return an id or size along an axis. kind: "global", "local", "group", "size" or "grid"."""
+        """Return an id or size along an axis.
+
+        kind: "global" or "local" (index of the invocation in the whole grid or in its workgroup), "group" (index of the
+        workgroup), "size" (invocations of a workgroup) or "grid" (number of workgroups).
+        """
 
 
 T = TypeVar("T")

@@ -99,9 +99,10 @@ class Tile:
         shape: Number of elements along each axis.
         dtype: Element type.
         element: Emits the computation of the element at the given indices, one for each axis of `shape`.
-        reads: SSA name of each memory that the tile reads → the start indices of the slice of which an element of the
-            tile reads the element at its own index. For a buffer it is SAME_INDEX of `tiles.values`, and OTHER_INDEX if
-            an element reads at other indices.
+        reads: SSA name of each memory that the tile reads → where its elements read. If each reads only the element at
+            its own index in a slice of the memory, this is the start indices of the slice (for a buffer, SAME_INDEX of
+            `tiles.values`); otherwise it is OTHER_INDEX. A statement that overwrites the memory first stores the tiles
+            that read it and have no buffer.
         buffer: Name of the workgroup memory that stores the tile; "" if elements are computed at each use.
         is_variable: Whether assignments to the variable of this tile are written into its buffer.
         product: Matrix product that the tile is, which can only be computed as a whole; None for other tiles.

@@ -284,9 +284,10 @@ class Expressions(Subscripts):
         return rebuilt(first, results)
 
     def unified(self, node: ast.AST, writers: Sequence[Writer], values: Sequence[Entity]) -> list[Entity]:
-        """Convert the two values to the same structure and types, each by lines of its own writer, and return them.
+        """Convert the values of two branches to the same structure and types, and return them.
 
-        A number without a type gets that of the other value. Raise CompileError if structures or types differ.
+        `writers` are those of the branches: each value is converted by lines of its own branch. A number without a type
+        gets that of the other value. Raise CompileError if structures or types differ.
         """
         a, b = values
         if isinstance(a, TupleValue) and isinstance(b, TupleValue) and len(a.items) == len(b.items):
@@ -392,7 +393,7 @@ class Expressions(Subscripts):
 
 
 def _may_be_key(value: object) -> bool:
-    """Return whether a called object may be a key of a table of functions: it is hashable, and no module."""
+    """Return whether a called object may be in a table of functions; unhashable objects and modules are in none."""
     try:
         hash(value)
     except TypeError:

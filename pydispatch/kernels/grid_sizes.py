@@ -46,9 +46,10 @@ class GridCall:
     compared: int = 0
 
     def compare(self, predicate: str, lhs: Size, rhs: Size) -> bool:
-        """Return the assumed result of a comparison. Raise _Undecided, after emitting it, if no result is assumed yet.
+        """Return the result that this call of the grid function assumes of a comparison.
 
-        predicate: the predicate of arith.cmpi, such as "slt" (signed less than).
+        If it assumes none yet, emit the comparison and raise _Undecided: the function is then called again for each of
+        the two results. predicate: the predicate of arith.cmpi, such as "slt" (signed less than).
         """
         self.compared += 1
         if self.compared > len(self.decided):

@@ -212,6 +212,9 @@ class Phases(LoopBounds):
     def _check_exits(self, nodes: Sequence[ast.stmt], exits_without_flag: frozenset[str]) -> None:
         """Raise CompileError if a phase returns before the end of the kernel: other invocations would wait for this
         one at the next barrier.
+
+        nodes: statements of the phase. exits_without_flag: as in `_phase`; with RETURN, no control statement is around
+        them.
         """
         is_last = nodes[-1] is self.source.body[-1]
         exit_statement = next((statement for statement in nodes if exits_of(statement)), None)

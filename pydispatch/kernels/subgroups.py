@@ -123,7 +123,8 @@ class Subgroups(Coverage):
         invocation.
 
         node: the call of the shuffle, whose second argument is the lane. memory: the values that all invocations have
-        stored. A lane that depends on memory was stored like a value, before the invocations met (`publish`).
+        stored. If the lane depends on memory, `publish` has stored it, too, and it is loaded here: other invocations
+        may have written that memory since.
         """
         linear, lanes = self._linear_id(), self._published.get(node.args[1])
         lane = cast(self.writer, self._lane(node) if lanes is None else self._loaded(lanes, linear), "index")

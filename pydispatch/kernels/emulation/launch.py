@@ -31,8 +31,10 @@ def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[int] | None
 
     Args:
         kernel: The kernel.
-        args: Arrays of NumPy and numbers, one for each item of `kernel.passed`: views of tuples are items of their own.
-        grid: Numbers of workgroups along the three axes, axis 0 first; None for those of the kernel itself.
+        args: Arrays of NumPy and numbers, one for each item of `kernel.passed`. A parameter that is a tuple of views
+            has an item for each of its views.
+        grid: Numbers of workgroups along the three axes, axis 0 first; None for the grid that the kernel declares, or
+            that is inferred from its code.
 
     Raises as `Kernel.python`.
     """

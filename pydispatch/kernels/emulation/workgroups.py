@@ -195,8 +195,9 @@ def run_workgroup(
         is_whole: Whether one invocation, without a local index, computes the whole workgroup: the kernel has tiles.
         has_collectives: Whether statements of the kernel call collectives, so that each invocation needs a thread.
     """
-    memory: list[ArrayView] = []
+    memory: list[ArrayView] = []  # workgroup memory, in the order of its allocation by the invocations
     turns = _Turns()
+    # Without threads, invocations cannot wait for each other: a collective in a called function is an error.
     meet = turns.meet if has_collectives else _refuse_nested
     # Indices in the workgroup, axis 0 changing fastest, so that neighbours are in the same subgroup.
     indices = [index[::-1] for index in itertools.product(*map(range, reversed(extents)))]

@@ -159,7 +159,7 @@ def _reduction(context: Slices, node: ast.Call, arguments: list[Entity], name: s
 
 
 def _axis(context: Slices, node: ast.Call, named: dict[str, Any], tile: Tile) -> int | None:
-    """Return the axis that a call states, from 0 on also if that is negative; None if it states none, or None.
+    """Return the argument `axis` of a call, with a negative axis counted from the end; None if it is omitted or None.
 
     named: the result of `_arguments`.
     """
@@ -280,7 +280,8 @@ TILE_HANDLERS: dict[Any, Handler] = {
     **{getattr(tile_functions, name): _tile_handler(_reduction, name) for name in SYMBOLS},
     **dict.fromkeys((*COLLECTIVES, functions.private), _refuse_invocation_function),
 }
-"""Functions that take tiles as a whole → their handlers. Other functions are applied to each element of tiles."""
+"""Functions that take tiles as a whole → their handlers. Other functions are applied to each element of tiles. The
+handler of collectives and `private`, which are for single invocations, raises CompileError."""
 
 FUNCTIONS = frozenset(function for function in TILE_HANDLERS if function.__module__ == tile_functions.__name__)
 """Functions of tiles only: a kernel that calls one of them is in the tile style."""

@@ -130,7 +130,10 @@ class TileKernel(TileVariables):
         self._in_nested_region(lambda: super(TileKernel, self)._branches(node, then, other, exits_without_flag))
 
     def _in_nested_region(self, write: Callable[[], None]) -> None:
-        """Emit a loop or a condition by calling `write`, during which `_depth` is one greater."""
+        """Emit a loop or a condition by calling `write`, during which `_depth`, the nesting depth, is one greater.
+
+        A write to memory at depth 0 is unconditional. A variable may change its shape at the depth of its first value.
+        """
         self._depth += 1
         write()
         self._depth -= 1
