@@ -47,7 +47,8 @@ def file_location(file: str, line: int, column: int, length: int) -> Location:
 _INSTRUCTION_BYTES = 2
 """Bytes of an instruction of CPython."""
 _MAX_DECORATOR_LINES = 100
-"""Lines of decorators after which `def` is no longer searched for, so that a lambda does not get a later function's."""
+"""Number of lines, from the first line of a function or its decorators, that are searched for its `def`. A lambda has
+none: the limit keeps it from getting the `def` of a function far below."""
 
 
 def code_location(code: CodeType, instruction: int, line: int) -> Location:

@@ -237,9 +237,11 @@ class _SpirvLinker:
         return callee
 
     def _constant_function(self, function: SpirvFunction, value: int, name: str) -> int:
-        """Add a function that implements the import `function`, ignores its arguments and returns a constant.
+        """Add a function that returns a constant, for calls of the import `function`; return its id.
 
-        value: id of the constant; 0 for a void function. name: name for debuggers. Returns the id of the new function.
+        It replaces a presence test, or an import that no library defines. It lacks the import's buffer parameters,
+        since redirected calls pass no buffers. value: id of the constant; 0 for a void function. name: name for
+        debuggers.
         """
         out, new_id = self.out, self.out.id()
         parameter_types = [p.type_id for p in function.parameters if not self.kernel.is_buffer(p.type_id)]

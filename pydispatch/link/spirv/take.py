@@ -15,7 +15,9 @@ from pydispatch.formats.spirv.names import BuiltIn, Decoration, Op, Storage
 from pydispatch.link.spirv.library import SpirvLibrary, reached
 from pydispatch.link.spirv.output import SpirvOutput
 
-MAX_COPIES = 4096  # of a library's functions beyond one each: sets of buffers may multiply along calls
+MAX_COPIES = 4096
+"""Maximum number of copies of a library's functions, beyond one of each. A function has a copy for each set of buffers
+that calls pass to it, and such sets may multiply along a chain of calls."""
 _SPEC = (Op.SPEC_CONSTANT_TRUE, Op.SPEC_CONSTANT_FALSE, Op.SPEC_CONSTANT)  # constants that a pipeline may set
 _REFUSED: dict[int, str] = {
     Storage.PUSH_CONSTANT: "push constants",
