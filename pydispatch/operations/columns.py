@@ -79,7 +79,9 @@ class _Columns:
         return coords.select(Scalar(BOOL, (exists,)), Scalar(self.dtype, (taken,)), coords.const(0, self.dtype))
 
     def _column(self, coords: CoordinateBuilder, k: SSAValue) -> tuple[SSAValue, SSAValue]:
-        """Return the row-major index of the window whose element k is at this position.
+        """Return the row-major index of the window whose element k is at the current position of the image.
+
+        Loop 2 + d counts the positions along spatial axis d.
 
         The second result is an i1: whether there is such a window. There is none if it would begin between strides or
         outside of the padding. The index is then that of another window, since the element is read even if it is not

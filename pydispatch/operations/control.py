@@ -269,7 +269,10 @@ def _have_equal_types_and_ranks(these: Tensors, those: Tensors) -> bool:
 
 
 def _joined(forms: Sequence[Form], tensors: Tensors) -> list[Form]:
-    """Return the types with each size that differs from the tensor's made dynamic: [2, 3] and [2, 4] give [2, None]."""
+    """Return types that fit both `forms` and `tensors`, the results of another branch or of a loop's iteration.
+
+    A size in which the two differ becomes dynamic: [2, 3] and [2, 4] give [2, None].
+    """
     return [(dtype, tuple(n if n is not None and n == m else None for n, m in zip(shape, x.shape, strict=True)))
             for (dtype, shape), x in zip(forms, tensors, strict=True)]  # fmt: skip
 

@@ -117,8 +117,8 @@ def _unit_columns(builder: Builder, matrices_: Tensor) -> Tensor:
 def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tensor]:
     """Return the eigenvalues of symmetric or Hermitian matrices in ascending order, and the eigenvectors as columns.
 
-    x is [..., n, n]. Only its lower or upper triangle is read, and only the real parts of the diagonal. Real matrices
-    of static sizes are reduced by Jacobi rotations, others by QR iterations.
+    x is [..., n, n]. Only its lower or upper triangle is read, and only the real parts of the diagonal. Jacobi
+    rotations reduce real matrices of static sizes. QR iterations reduce all others, which `jacobi.eigh` rejects.
     """
     if not x.dtype.is_complex and all(isinstance(n, int) for n in x.shape[-2:]):
         return jacobi.eigh(builder, x, lower)

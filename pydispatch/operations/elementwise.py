@@ -194,7 +194,8 @@ def _fold_table() -> dict[str, Callable[..., Any]]:
 
 
 _ON_SIZES = frozenset({"add", "sub", "mul", "div", "neg", "lt", "le", "gt", "ge", "eq", "ne", "max", "min", "rem"})
-"""Functions that are evaluated at compile time on constants that contain sizes."""
+"""Functions that `_folded` evaluates at compile time if elements of their operands are symbolic sizes,
+such as the elements of a tensor's shape."""
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 """Comparisons among the functions of `_ON_SIZES`."""
 

@@ -223,9 +223,10 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
     reflected = _reflected(builder, a, vector, formula(builder, lambda f: f.conj(), factor))
 
     def element(value: Element, new: Element, v: Element, beta: Element) -> Element:
-        """Return the reflected element right of column j; in column j, beta in the row and the vector below it.
+        """Return one element of the first result of `_column_reduced`.
 
-        Elements above the row in column j, and all left of the column, are unchanged.
+        Right of column j it is `new`, the product of the reflection and `a`. In column j it is beta in row `row`, and
+        an element v of the reflection's vector below that row. Other elements are unchanged.
         """
         k, own_column = value.position(axis=2, dtype=I64), value.element_of(column_index)
         is_below, is_in_or_below = _is_below(value, row_index, "gt"), _is_below(value, row_index, "ge")

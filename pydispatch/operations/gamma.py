@@ -191,7 +191,10 @@ def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:
         """Return the n-th derivative of digamma at x."""
 
         def sum_from(q: Element) -> Element:
-            """Return n! times the sum for a positive q, by the Euler-Maclaurin formula."""
+            """Return n! times the sum of (q + k)^-(n + 1) over k >= 0 for a positive q, by the Euler-Maclaurin formula.
+
+            `power` and `integral` contain the factor n!, as scale^(n + 1).
+            """
             order = x.const(n + 1.0)
             return _euler_maclaurin(
                 order, q, power=lambda a: power(a, n + 1), integral=lambda a, _power_of_a: power(a, n) * (scale / n)

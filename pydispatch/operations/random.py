@@ -268,7 +268,7 @@ def _state_of_program(builder: Builder) -> Tensor:
 def key_of_call(builder: Builder, seed: int | None = None) -> Tensor:
     """Return a u64 key, of rank 0, that differs for each drawing operation and each call.
 
-    `seed` replaces that of the program's state; None keeps it.
+    seed: used in place of the seed in the program's random state, if it is not None.
     """
     state = _state_of_program(builder)
     site = builder.random_sites
@@ -295,7 +295,10 @@ def key_of_call(builder: Builder, seed: int | None = None) -> Tensor:
 
 
 def draw(builder: Builder, shape: Sequence[Size], seed: int | None = None) -> tuple[Tensor, Tensor]:
-    """Return two tensors of independent random u32. `seed` replaces that of the program's state; None keeps it."""
+    """Return two tensors of independent random u32 that differ in each call of the program.
+
+    seed: used in place of the seed in the program's random state, if it is not None.
+    """
     if any(n == 0 for n in shape):
         return (shapes.full(builder, 0, shape, U32),) * 2
 

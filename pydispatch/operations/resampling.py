@@ -49,14 +49,15 @@ CUBIC: Taps = ((-1, lambda part: cubic_outer(part + 1)), (0, cubic_inner), (1, l
 """Taps of cubic interpolation: four elements around a position."""
 
 LINEAR_SLOPES: Taps = ((0, lambda part: part.const(-1.0)), (1, lambda part: part.const(1.0)))
-"""Derivatives of the weights of linear interpolation by the position."""
+"""Taps of `LINEAR` with the derivative of the weight by the position in place of the weight: (offset, derivative)."""
 CUBIC_SLOPES: Taps = (
     (-1, lambda part: cubic_outer_slope(part + 1)),
     (0, cubic_inner_slope),
     (1, lambda part: -cubic_inner_slope(1 - part)),
     (2, lambda part: -cubic_outer_slope(2 - part)),
 )
-"""Derivatives of the weights of cubic interpolation by the position."""
+"""Taps of `CUBIC` with the derivative of the weight by the position in place of the weight: (offset, derivative).
+`part` is the distance of the position from the element before it, from 0 to 1."""
 
 
 def sum_of_products(*factors: Element) -> Element:

@@ -123,7 +123,9 @@ class GridSampler:
     def position(self, value: Element, n: Element) -> Element:
         """Return the position, in elements, of a normalized coordinate along an axis of n elements; n is an integer.
 
-        It is rounded for "nearest". It is also moved into the image by `inside`, except for "cubic".
+        For "nearest" it is rounded: with `rounds_first` (as in ONNX) before `inside` clamps or reflects it, otherwise
+        (as in PyTorch) afterwards. A position for "cubic" is not clamped or reflected; the indices of its neighbouring
+        elements are.
         """
         value = self._scaled(value, n)
         if self.mode == "nearest" and self.rounds_first:

@@ -184,7 +184,10 @@ def real_schur_kernel(dtype: DType) -> KernelSource:
     eps = float(np.finfo(f"float{dtype.name[1:]}").eps)
 
     def real_schur(h: Annotated[View, dtype["batch", "n", "n"]], q: Annotated[View, dtype["batch", "n", "n"]]) -> None:
-        """Reduce h[i], a matrix of the workgroup's own index i, block by block from its last row on."""
+        """Reduce h[i] to Schur form block by block, from its last row up, and multiply q[i] by the orthogonal factor.
+
+        Workgroup i reduces matrix i of the batch. Both matrices become NaN if an eigenvalue does not converge.
+        """
         i = group_id(0)
         last = h.shape[2] - 1
         iterations = 0
