@@ -66,7 +66,10 @@ class Option:
 
     @property
     def help(self) -> str:
-        """The help of the flag: clauses, with values as a shell takes them."""
+        """The help of the flag: clauses separated by semicolons.
+
+        Quotes and backquotes are removed, as a value is written without them on the command line: "cpu" becomes cpu.
+        """
         summary = self.summary.removesuffix(".")
         if summary[1].islower():  # a summary that begins with an acronym keeps its capitals
             summary = summary[0].lower() + summary[1:]

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from pydispatch.errors import Error, OutOfMemoryError
 
-# In errors of the system and its loader about missing memory; without first letters, whose case differs.
+# If the message of a failed import contains one of these, the error advises more memory instead of a new installation.
+# First letters are left out, as their case differs between messages of the system and of its loader.
 _OUT_OF_MEMORY_TEXTS = ("annot allocate memory", "failed to map segment", "ut of memory")
 
 

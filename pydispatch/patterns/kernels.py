@@ -258,10 +258,10 @@ class CustomOperation:
     Args:
         kernel: a CFunction, a WholeKernel, or a function to trace.
         results: the type of each result, or a function of the operands, which have `dtype` and `shape`, that returns
-            this list. A type is an operand, whose type it is; the name of an operand; `pydispatch.f32["n", 3]`;
-            `"f32[n, 3]"`; or `(dtype, shape)` with a dtype of NumPy or ml_dtypes, its name, or `pydispatch.f32`.
-            Sizes are numbers, names of sizes of the operands (`"n"`, `"in0_size1"`), or computed from those of the
-            operands (`x.shape[0] // 2`).
+            this list. A type is stated as an operand or its name (`"in0"`), for the type of this operand; as
+            `pydispatch.f32["n", 3]`; as `"f32[n, 3]"`; or as `(dtype, shape)` with a dtype of NumPy or ml_dtypes, its
+            name, or `pydispatch.f32`. Sizes are numbers, names of sizes of the operands (`"n"`, `"in0_size1"`), or
+            computed from those of the operands (`x.shape[0] // 2`).
 
     Raises:
         InvalidArgumentError: results is neither a function nor a list.

@@ -214,7 +214,10 @@ class Trace(Builder):
 
     @property
     def scope(self) -> Any:
-        """Scope of the block that is being written: the scope of the program, or of a branch or loop in it."""
+        """Scope of the block that operations are added to, of the program or of a branch or loop; None without a block.
+
+        A new array belongs to this scope, and can be assigned to only in it.
+        """
         return self._scopes[-1] if self._scopes else None
 
     @property

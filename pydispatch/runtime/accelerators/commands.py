@@ -92,7 +92,10 @@ class CommandExecutor:
         self.calls.call(record.data.function, command, blocks, constants, surroundings)
 
     def _splits_plan(self, command: Any) -> bool:
-        """Return whether a command splits the plan: a host command that the device's own run does not call."""
+        """Return whether a command splits the plan: a host command that must be called between two runs of the device.
+
+        A device may be able to call host commands within a run, such as those that only record into its command buffer.
+        """
         if not isinstance(command, Custom):
             return False
         return self.inner.cuts_at(self.calls.commands[command.command].synchronous)

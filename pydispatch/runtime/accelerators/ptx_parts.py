@@ -124,9 +124,16 @@ class PtxParts:
     """
 
     def __init__(self, code: bytes | memoryview, notes: object, where: str) -> None:
-        """Read the notes, the key "ptx".
+        """Read the description of a variant's modules.
 
-        Raise ArtifactError, which begins with `where`, if they do not fit the code.
+        Args:
+            code: PTX or cubin modules, one after the other.
+            notes: Value of the key "ptx" of the variant in manifest.json. None if it is missing: the code is then one
+                module without metadata.
+            where: Begin of error messages.
+
+        Raises:
+            ArtifactError: The notes do not fit the code.
         """
         self.where = where
         self.modules = [ModuleRange(0, len(code), kind_of(code))]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.program.imports import Provider, Registry
 
 MAX_WORKERS = 1024
-"""Largest number of threads of a scheduler."""
+"""Largest value of the device option `workers`, as many threads as a scheduler of the C core supports."""
 RETAIN_BYTES = 256 << 20
 """Bytes of released memory that a pool retains for later calls."""
 CACHE_BYTES = 1 << 20

@@ -120,7 +120,7 @@ class Graph:
         self._build()  # the driver does not take this change
 
     def launch(self) -> None:
-        """Launch the graph on the stream."""
+        """Launch the graph on the stream; once more if the driver reports that another context was current."""
         context = self.context
         if context.is_shut:
             context.require_usable()
