@@ -114,12 +114,16 @@ class Buffer:
         return target
 
     def numpy(self) -> NDArray[Any]:
-        """Return a view where the CPU can access the memory and elements are whole bytes, else a copy."""
+        """Return the content as a NumPy array: a view of memory that the CPU can access, else a copy.
+
+        Elements that are not whole bytes are always copied.
+        """
         view = None if self.element.packed else self.memory.view()
         if view is None:
             return self.download()
         if self.nbytes == 0:
             return np.empty(self.shape, self.dtype)
+        # The array keeps the `_ArrayInterface`, and so this buffer, alive.
         return np.asarray(_ArrayInterface(self, view)).view(self.dtype).reshape(self.shape)
 
     @contextmanager

@@ -160,7 +160,10 @@ class CpuDevice(MakesBuffers, Device):
         self._pool.trim()
 
     def describe(self) -> Mapping[str, Any]:
-        """Return the workers, instruction set and level, features and cache sizes (bytes) of the CPU."""
+        """Return the properties of the CPU: workers, executable format, features, cache sizes in bytes, model.
+
+        "level" is the highest x86-64 psABI level whose features it has, or "generic".
+        """
         l1, l2 = _cache_sizes()
         return {
             "name": self.name,

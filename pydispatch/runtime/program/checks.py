@@ -41,7 +41,10 @@ class Check:
 
     @property
     def ulp_limits(self) -> tuple[float, float]:
-        """Smallest and largest allowed distance of `expect_close`, in units of the last place."""
+        """Smallest and largest distance that `expect_close` allows, in units of the last place.
+
+        Such a check has no tolerances: the fields `rtol` and `atol` store these limits.
+        """
         return self.rtol, self.atol
 
 

@@ -174,7 +174,7 @@ class Context(Closing, base.Context):
         self.loss_reason, self.is_shut = reason, True
         dispatches = list(dict.fromkeys(name for _, names in recent for name in names))
         if not dispatches:
-            self.require_usable()
+            self.require_usable()  # raises DeviceLostError: there is no dispatch to name
         # Name what may have caused it: the recent dispatches, and other libraries that share the device.
         functions = list(dict.fromkeys(f"@{function}" for function, _ in recent if function))
         executable = export = None  # of the only dispatch that can have failed

@@ -211,7 +211,7 @@ class CudaExecutor(Executor):
         return addresses if scratch is None else [*addresses, scratch.block.address]
 
     def fix(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Fixed:
-        """Return a run with a graph of its own, which only has to be launched."""
+        """Return a run of a plan over fixed memory, which has a graph of its own: repeating it only launches that."""
         return Fixed(self, record, blocks, constants, fill_patterns)
 
     def _run_checked(

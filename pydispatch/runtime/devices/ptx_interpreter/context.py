@@ -91,7 +91,7 @@ class Context(base.Context):
         """Free the blocks and modules that were queued for release."""
         while self.released_blocks:
             block = self.released_blocks.popleft()
-            self.memory.free(block.address)
+            self.memory.free(block.address)  # of a borrowed block only the addresses: the array remains its owner's
             if not block.is_borrowed:
                 self.live_bytes -= block.size
                 self.live_blocks -= 1

@@ -255,11 +255,12 @@ def memory_types(properties: Any, force_staging: bool) -> MemoryTypes:
     """Choose the memory types of a device.
 
     Buffers use device memory that the CPU can access too if its heap has at least half the size of the largest
-    device-local heap; copies then need no staging. A smaller one is a window on a part of the memory.
+    device-local heap; copies then need no staging. A smaller heap lets the CPU access only a part of the memory.
+    On a device without device-local memory, buffers use the staging type.
 
     Args:
         properties: VkPhysicalDeviceMemoryProperties.
-        force_staging: Whether buffers use device memory that is not mapped even if it can be.
+        force_staging: Whether the CPU does not access buffers even if it could, as on a discrete GPU (`?staging=1`).
     """
     sizes = [properties.memoryHeaps[i].size for i in range(properties.memoryHeapCount)]
     types = [

@@ -172,7 +172,7 @@ class CommandBufferRecorder:
                 self.barrier()
                 region = command.region
             if isinstance(command, Dispatch):
-                moved = bindings.moved.get(index, ())
+                moved = bindings.moved.get(index, ())  # operands at offsets that the device cannot bind
                 self._dispatch(command, executables.kernel_of(command), words, bindings.sets[index], moved)
             elif isinstance(command, Fill):
                 target = command.target

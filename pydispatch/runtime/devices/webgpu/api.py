@@ -221,4 +221,4 @@ def without_frame(message: str) -> str:
 _LOST = "device is lost"
 """Part of the error message of any call on a lost device."""
 _FRAME = ("Validation Error", "Caused by:")
-"""Lines of an error message of wgpu that enclose the reason."""
+"""Lines of an error message of wgpu that only introduce the reason; `without_frame` leaves them out."""

@@ -384,9 +384,10 @@ class WgslParts:
     def module_of(self, export: Export, modules: Sequence[WgslModule], where: str) -> int:
         """Return the index of the module that has the entry point of an export.
 
-        Raise ArtifactError, which begins with `where`, if the manifest lists no entry point for it.
+        If the manifest lists no entry points, that is the first module with an entry point of the export's name. Raise
+        ArtifactError, which begins with `where`, if the manifest's list does not have the export.
         """
-        if self.entries is None:
+        if self.entries is None:  # the manifest lists no entry points, or the code is supplied at load time
             # If no module has it, the caller finds that out for the first module, and reports it.
             return next((i for i, module in enumerate(modules) if module.entry(export.name) is not None), 0)
         if export.ordinal >= len(self.entries):
