@@ -45,7 +45,7 @@ class FallbackTunable(DispatchTunable):
 
     def prepare(self, executable: Operation, config: str) -> None:
         """Make the calls of the function `subject` use generated fallbacks instead of imports, unless `config` is the
-        default.
+        default. Erase the declarations of imports that nothing calls any more.
         """
         if config == self.default:
             return

@@ -139,7 +139,8 @@ def _global_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
             addresses = np.broadcast_to(addresses, frame.n).astype(np.uint64)
         if previous is not None and previous.live and previous_memory is frame.batch.memory:
             offsets = addresses - base_of_first_byte  # unsigned: an address below the allocation wraps to a huge offset
-            all_bits = np.bitwise_or.reduce(offsets)  # at least the largest offset, and with every low bit of one
+            # Aligned only if every offset is, and at least as large as each of them.
+            all_bits = np.bitwise_or.reduce(offsets)
             if not all_bits & alignment_mask and (all_bits <= largest_offset or offsets.max() <= largest_offset):
                 # The positions None stand for all threads of the frame.
                 access: MemoryAccess = new_access(MemoryAccess, (None, previous, offsets.view(np.int64)))

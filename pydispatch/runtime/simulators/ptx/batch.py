@@ -55,14 +55,15 @@ class Batch(ThreadBatch):
     def __init__(self, launch: Running, first: int, count: int) -> None:
         """Create the batch of `count` thread blocks of a launch, from block `first` on. No thread runs yet."""
         super().__init__(launch, first, count)
-        # The base class has this object as `self.launch`, of the type Launched, which has no count of instructions.
+        # The base class has this object as `self.launch`, but of the type Launched, without the members of Running.
         self._launch = launch
         self.barriers = Barriers(self, self.make_ready)
         self._ready: dict[GroupKey, ThreadGroup] = {}  # groups that can run
         self._parked: dict[GroupKey, ThreadGroup] = {}  # groups that wait for other threads of their warps
         self._activations: list[Activation] = []  # function calls that have not ended, callers before callees
         self._serial = 0  # number of activations so far, by which activations of one call depth are ordered
-        self._blocks_before_yield = _BLOCKS_BEFORE_YIELD  # blocks of code until another group gets its turn; falls
+        # Blocks of code that a group runs until another gets its turn; fewer each time that a group seems to spin.
+        self._blocks_before_yield = _BLOCKS_BEFORE_YIELD
         self._is_round_robin_next = False  # whether the next group is the one that has not run for longest
 
     # -- Scheduling ----------------------------------------------------------------------------------------------

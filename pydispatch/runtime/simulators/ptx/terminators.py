@@ -227,8 +227,9 @@ def _barrier_end(operands: _BarrierOperands, after: int) -> End:
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         """Return the next block of code of the group, or -1 if its threads wait.
 
-        A group of all living threads does not wait. bar.arrive counts its threads and goes on. All others leave their
-        frame until as many threads have arrived as the barrier needs.
+        A group of all living threads does not wait, unless the instruction states a thread count or a reduction.
+        bar.arrive counts its threads and goes on. All others leave their frame until as many threads have arrived as
+        the barrier needs.
         """
         barriers = batch.barriers
         # A barrier of all threads that no other thread has arrived at opens at once. This starts a new epoch, by

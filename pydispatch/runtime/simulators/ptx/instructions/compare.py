@@ -231,7 +231,9 @@ _TRUE_HALVES = {"f16x2": 0x3C00, "bf16x2": 0x3F80, "u32": 0xFFFF, "s32": 0xFFFF}
 
 
 def _chosen_halves(condition: _Condition, type_: str, true_bits: np.uint16) -> Callable[..., Any]:
-    """Return the function of set on packed registers; its arguments are those of the function of `_chosen_number`.
+    """Return the function of set on packed registers.
+
+    Its arguments are the two operands, and the predicate if the condition has one.
 
     Args:
         condition: The condition.

@@ -97,7 +97,7 @@ def narrow(x: Any, dtype: Any, mode: str) -> Any:
 
 
 def round_to_odd_f32(x: Any) -> Any:
-    """Round f64 to f32 with rounding to odd, so that a second rounding to 16 bits is exact."""
+    """Round f64 to f32 with rounding to odd, so that rounding the f32 to 16 bits gives the same as rounding the f64."""
     truncated = narrow(x, np.dtype("f4"), "rz")
     inexact = (truncated.astype(np.float64) != x) & ~np.isnan(x)
     return (truncated.view(np.uint32) | inexact).view(np.float32)

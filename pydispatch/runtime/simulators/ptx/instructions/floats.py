@@ -96,7 +96,8 @@ def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def add_or_subtract(x: Any, y: Any) -> Any:
         """Return x + y or x - y of f32, rounded in `mode`.
 
-        The sum in f64 is rounded to odd (the last bit is set if it is inexact), so that rounding it again is exact.
+        The sum in f64 is rounded to odd (the last bit is set if it is inexact), so that rounding it to f32 gives the
+        same as rounding the exact sum.
         """
         x, y = x.astype(np.float64), y.astype(np.float64)
         y = -y if minus else y
