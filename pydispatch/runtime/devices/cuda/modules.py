@@ -120,9 +120,9 @@ class Modules:
         A cached cubin that the driver rejects is compiled again.
 
         Args:
-            data: The module.
-            kind: PTX or CUBIN (ptx_parts).
-            where: Begin of error messages.
+            data: Code of the module.
+            kind: Format of the code, PTX or CUBIN (constants of `ptx_parts`).
+            where: Beginning of error messages, which names the executable.
         """
         context = self.context
         code, is_cached = (data, False) if kind == CUBIN else compile_ptx(context, data, where)
@@ -154,7 +154,7 @@ class Modules:
             loaded: CUmodule of each module of the executable.
             entry: Kernel and launch metadata of the export.
             name: Name of the executable.
-            where: Begin of error messages.
+            where: Beginning of error messages, which names the executable.
         """
         context, driver = self.context, self.context.driver
         label = f"@{name}::@{entry.name}"
@@ -187,7 +187,7 @@ class Modules:
             loaded: CUmodule of each module of the executable.
             variable: Name of the variable that receives the constant.
             word: Value of up to 64 bits, of which a smaller variable receives the low bytes.
-            where: Begin of error messages.
+            where: Beginning of error messages, which names the executable.
         """
         context, driver, is_set = self.context, self.context.driver, False
         for module in loaded:
@@ -204,7 +204,10 @@ class Modules:
         return is_set
 
     def _require_mention(self, codes: Sequence[bytes], variable: str, where: str) -> None:
-        """Raise ArtifactError unless a module mentions the variable. A compiler may have removed an unused one."""
+        """Raise ArtifactError unless the code of a module contains the name of a variable that no loaded module has.
+
+        The driver's compiler removes a variable that the code declares and does not use: that is no error.
+        """
         if not any(variable.encode() in code for code in codes):
             raise ArtifactError(
                 f"{where}: no module has a variable '{variable}' for the executable constant of that name; declare it "

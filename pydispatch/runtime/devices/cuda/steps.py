@@ -224,8 +224,9 @@ class Fill(Step):
             target: (buffer index, byte offset) of the command's memory.
             element_bytes: Bytes of an element: 1, 2 or 4.
             count: Number of elements.
-            pattern_byte: Index of the pattern's byte, lowest first, with which an element begins.
-            pitch: Bytes from one element to the next; 0 if they are adjacent.
+            pattern_byte: Index of the first byte of the pattern that elements have; 0 is the lowest byte.
+            pitch: Bytes from one element to the next: the size of the pattern if an element is only a part of it, and
+                other fills write the rest; 0 if the elements are adjacent.
         """
         driver = self.driver = context.driver
         self.context, self.region, self.command_index, self.target = context, region, command_index, target

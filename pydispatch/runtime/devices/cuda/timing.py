@@ -15,7 +15,7 @@ class Stopwatch:
     """
 
     def __init__(self, context: Context, count: int) -> None:
-        """count: number of calls of `mark`, at most."""
+        """Create the events for at most `count` calls of `mark`."""
         self.context = context
         self.marks: list[Any] = []
         self.free: list[Any] = []

@@ -38,7 +38,7 @@ class PipelineCache:
         )
         self.entry = "vulkan", f"{properties.vendorID:04x}-{properties.deviceID:04x}-{self.uuid.hex()}.bin"
         data = self._load()
-        self.stored = len(data)
+        self.stored = len(data)  # bytes in the file: save() writes only a cache that is larger
         ffi, arena = context.ffi, api.Arena()
         create = arena.new("VkPipelineCacheCreateInfo")
         if data:

@@ -274,7 +274,7 @@ class Context(Closing, base.Context):
         api.check(result, f"vulkan:{self.index}: {what}")
 
     def require_usable(self) -> None:
-        """Raise DeviceUnavailableError if the device was closed or lost."""
+        """Raise DeviceUnavailableError if the device was closed or lost, or belongs to the parent process of a fork."""
         self.require_own_process()
         if self.lost:
             raise api.DeviceLostError(f"vulkan:{self.index} was lost; open it again with pydispatch.device()")
@@ -351,7 +351,8 @@ class Context(Closing, base.Context):
     def copy(self, source: Block, target: Block, size: int, at: int = 0, to: int = 0) -> None:
         """Copy `size` bytes between blocks, from byte `at` of the source to byte `to` of the target.
 
-        The copy is complete on return. The host copies a few bytes between mapped blocks.
+        The copy is complete on return. The host copies a few bytes between mapped blocks. A closed device copies too,
+        because its live buffers can still be read.
         """
         if size == 0:
             return

@@ -31,7 +31,7 @@ def open_device(index: int, staging: bool) -> VulkanDevice:
 
     Devices that one process opens with equal arguments share memory and queue, until one was closed or lost.
 
-    staging: whether buffers are never mapped, even if the CPU could access them.
+    staging: whether to treat device memory as not accessible to the CPU, as on a discrete GPU, even if it is.
     """
     with _opening:
         key = (os.getpid(), index, staging)

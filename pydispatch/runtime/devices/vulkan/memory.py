@@ -11,7 +11,9 @@ from pydispatch.runtime.accelerators.pool import BlockPool
 from pydispatch.runtime.devices.vulkan import api
 
 GRANULE = 256
-"""Bytes that blocks start and end at: the most that a device may ask of the offset of a storage buffer."""
+"""Alignment of the starts and ends of blocks, in bytes: the largest that a Vulkan device may require of the offset at
+which a storage buffer is bound (minStorageBufferOffsetAlignment).
+"""
 CHUNK_BYTES = 32 << 20
 """Minimum size of a chunk, one allocation of the driver that blocks are cut from. Smaller ones are more allocations,
 larger ones take memory that small programs do not use."""

@@ -387,7 +387,10 @@ def _rounded_to_words(size: int) -> int:
 
 
 def _guaranteed_limits(supported: Any) -> Any:
-    """Return a copy of an adapter's WGPULimits, `supported`, in which the standard limits are the guaranteed ones."""
+    """Return a copy of an adapter's WGPULimits, `supported`, with the standard limits lowered to those of every device.
+
+    The option `standard=1` requests these: a program that runs with them runs on every WebGPU device.
+    """
     ffi, _ = api.binding()
     limits = ffi.new("WGPULimits*", supported[0])
     for name, guaranteed in GUARANTEED_LIMITS.items():

@@ -31,7 +31,10 @@ class Plan(Record):
         super().__init__(data)
 
     def _move_transients_to_arena(self) -> None:
-        """Move transients to the arena, except operands of host commands, which get buffers of their own."""
+        """Move transients to the arena, except operands of host commands, which get buffers of their own.
+
+        WebGPU cannot copy within one buffer, so host commands could not use operands in the arena.
+        """
         operands = {slot.buffer for c in self.commands if isinstance(c, Custom) for slot in c.slots}
         self.transient_sizes = [(index, self.sizes[index]) for index, _ in self.transients if index in operands]
         self.transients = [(index, offset) for index, offset in self.transients if index not in operands]

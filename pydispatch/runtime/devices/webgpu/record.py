@@ -93,6 +93,8 @@ class PassRecorder:
     def fill(self, target: Block, at: int, size: int, pattern: int, pattern_bytes: int) -> None:
         """Record a fill of `size` bytes from byte `at` of a block.
 
+        WebGPU has a command only to clear whole words of 4 bytes to 0. A shader of `moves` does all other fills.
+
         pattern: bits of a pattern of `pattern_bytes` (1, 2, 4 or 8) bytes, little-endian. `size` is a multiple of
         `pattern_bytes`.
         """
@@ -219,11 +221,12 @@ class PassRecorder:
                 self.recording.marks.append(len(self.recording.pieces))
 
     def _dispatch(self, command: Dispatch, blocks: Sequence[Block | None], constants: bytes, kernels: Kernels) -> None:
-        """Record a dispatch: bind its buffers and constants, and copy back the operands that were bound as copies.
+        """Record a dispatch: bind its buffers and constants, and copy back written operands that were bound as copies.
 
-        A kernel that has more buffers than the device can bind has merged ones: several operands are ranges of one
-        bound buffer, and a uniform buffer has their offsets. A grid beyond the device's limits is folded: it is
-        launched in another shape, and the kernel computes the workgroup ids of the program's grid.
+        A copy is bound in place of an operand that the device cannot bind where it is, such as one at an unaligned
+        offset. A kernel that has more buffers than the device can bind has merged ones: several operands are copied
+        into one bound buffer, and a uniform buffer has their offsets. A grid beyond the device's limits is folded: it
+        is launched in another shape, and the kernel computes the workgroup ids of the program's grid.
 
         Args:
             command: The dispatch.
