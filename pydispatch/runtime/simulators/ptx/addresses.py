@@ -99,7 +99,7 @@ def _window_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
     shared = resolver.space == "shared"  # else local
 
     def resolve(regs: list[Any]) -> list[MemoryAccess]:
-        """Resolve register plus offset. plus_offset() is repeated here: this is a step of every load and store."""
+        """Resolve register plus offset. Loads and stores call this, so plus_offset() is inlined to save a call."""
         frame = regs[FRAME_SLOT]
         bases = regs[base]
         addresses = bases.astype(np.int64)

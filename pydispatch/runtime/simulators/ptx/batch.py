@@ -142,7 +142,11 @@ class Batch(ThreadBatch):
             self.make_ready(part)
 
     def run(self) -> None:
-        """Run the groups of the batch until all threads have exited."""
+        """Run the groups of the batch until all threads have exited.
+
+        The next group is that of the deepest call at the lowest program counter. After a group that may be spinning on
+        another one (see `_detect_spinning`), it is the group that has not run for longest.
+        """
         while True:
             if self._ready:
                 if self._is_round_robin_next:
@@ -156,7 +160,11 @@ class Batch(ThreadBatch):
             activation.frame.return_stores_to_pool()
 
     def _advance(self, group: ThreadGroup) -> None:
-        """Run a group until it diverges, waits or ends, or until another has a lower program counter."""
+        """Run a group until it diverges, waits or ends, or until another should run.
+
+        That is so if the other one is in a deeper call or at a lower program counter, or if this group may be spinning
+        on it. A group that runs because another one was spinning (`is_round_robin`) ignores calls and program counters.
+        """
         activation, launch, ready = group.activation, self._launch, self._ready
         blocks = activation.frame.code.blocks
         frame, block_index, blocks_run = group.acquire_frame(), group.block, 0

@@ -18,7 +18,7 @@ class Activation:
     """A call of a function by some threads, or the kernel itself, which no function calls.
 
     Attributes:
-        frame: The registers of all threads of the call, which are in place from its start to its end.
+        frame: The registers of all threads of the call.
         caller: The activation that called; None for the kernel.
         caller_positions: Positions of the threads in the caller's frame, int64 [n]; None for the kernel.
         return_block: The caller's block of code where the threads continue.

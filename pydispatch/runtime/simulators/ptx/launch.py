@@ -135,5 +135,8 @@ class Launch:
         self.check_at = min(self.steps + _CHECK_EVERY, self.max_steps)
 
     def _endless(self, batch: ThreadBatch, block: CodeBlock, frame: Frame) -> NoReturn:
-        """Raise KernelError with the line and one thread that runs after `max_steps`. Arguments: as for `check`."""
+        """Raise KernelError for a kernel that still runs after `max_steps`, with the line and one of the threads there.
+
+        The arguments are those of `check`.
+        """
         raise KernelError(report.endless(batch, frame.code, block.line, int(frame.threads[0]), self.max_steps))

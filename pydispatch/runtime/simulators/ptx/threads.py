@@ -41,7 +41,11 @@ class RaceObserver(Protocol):
     def access(
         self, frame: Any, instruction: Instruction, access: MemoryAccess, size: int, write: bool, strong: bool
     ) -> None:
-        """Check and record that threads of a frame read or write `size` bytes each."""
+        """Record that threads of a frame read or write `size` bytes each, and check for races with earlier accesses.
+
+        strong: whether the access is strong in PTX's memory model (atomic or volatile, for example): it does not race
+        with another strong one.
+        """
 
     def fence(self, frame: Any) -> None:
         """Record that the writes of a frame's blocks are visible to the other blocks."""

@@ -125,7 +125,7 @@ class _PartialRead(NamedTuple):
 
     @classmethod
     def of(cls, builder: FunctionBuilder, instruction: Instruction, source: Address) -> _PartialRead:
-        """Return the read of the operand `source` of a copy."""
+        """Return the read of the operand `source` of a copy, which resolves the address of each byte separately."""
         is_absolute = source.base is None
         base = builder.constant(np.uint64(0)) if is_absolute else builder.source(instruction, source.base, "u64")
         access = _access_of(instruction, "global")

@@ -169,16 +169,18 @@ def _rsqrt(x: Any) -> Any:
 
 
 def _approx(function: Callable[[Any], Any]) -> Callable[[FunctionBuilder, Instruction], Step]:
-    """Return the handler of a function of f32 that GPUs approximate.
+    """Return the handler of an instruction that GPUs approximate, such as sin.approx.f32.
 
-    It is computed in f64 and rounded, which is within the tolerance that PTX states for each. function: of f64.
+    It is computed in f64 and rounded, which is within the tolerance that PTX states for each.
+
+    function: computes the instruction on arrays of f64.
     """
 
     def make(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Build the closure of an approximation: computed in f64 and rounded.
 
-        Of f64, only rsqrt has one: rsqrt.approx.f64 is not approximated here, and of the result of
-        rsqrt.approx.ftz.f64 the lower 32 bits are 0.
+        The only one with operands of f64 is rsqrt: rsqrt.approx.f64 returns all bits of the f64 computation, and
+        rsqrt.approx.ftz.f64 returns it with the lower 32 bits set to 0.
         """
         _, words, type_ = float_modifiers(builder, instruction)
         if type_ == "f64":

@@ -45,7 +45,10 @@ def _arrive(old: Any, operands: list[Any]) -> Any:
 
 
 def _leave(old: Any, operands: list[Any]) -> Any:
-    """Return the words after arrivals that also lower the expected arrivals of later phases. See `_arrive`."""
+    """Return the words after arrivals of arrive_drop, which also lower the expected arrivals of later phases.
+
+    The arguments are those of `_arrive`.
+    """
     return _arrive(old - (operands[0] << _EXPECTED), operands)
 
 

@@ -314,7 +314,7 @@ def _check_register_counts(
 _INTEGERS = ("s8", "u8")
 """Integer types of A and B."""
 _ACCUMULATORS = [("f32", "f32"), ("f16", "f16"), ("f32", "f16"), ("f16", "f32")]
-"""Types (D, C) that products of types other than integers and f64 may have."""
+"""Types of (result D, accumulator C) that are legal if A and B have neither an integer type nor f64."""
 
 
 def _packed(type_: str) -> int:

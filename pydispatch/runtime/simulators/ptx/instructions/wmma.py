@@ -164,7 +164,7 @@ def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
                 values = access.memory.views[dtype][access.offsets >> log2_size]
                 access.assign_threads(fragments[:, element], values)
         words = fragments.view(register)
-        for k, slot in enumerate(slots):
+        for k, slot in enumerate(slots):  # of twice as many slots, the second half repeats the first
             regs[slot][...] = words[:, k % register_count]
 
     return step
