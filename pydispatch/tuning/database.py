@@ -51,7 +51,10 @@ class Database:
     """
 
     def __init__(self, machine: str, note: Callable[[str], object]) -> None:
-        """Create the database of a machine; entries are read from the cache when they are looked up."""
+        """Create the database of a machine; entries are read from the cache when they are looked up.
+
+        note: receives sentences about entries that cannot be used.
+        """
         self.machine, self._note = machine, note
 
     def load(self, key: str) -> Measurement | None:

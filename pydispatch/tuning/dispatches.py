@@ -33,7 +33,8 @@ class DispatchTunable(Tunable):
     Attributes:
         subject: Name of the export.
         use: Dispatch of the export that is measured: its operands are those of the trial. See `fewest_constants`.
-        needed_imports: Symbols that the export's default configuration imports when a program is loaded.
+        needed_imports: Symbols that the export's default configuration imports when a program is loaded. Where they are
+            missing, that configuration cannot be measured.
     """
 
     needed_imports: Sequence[str] = ()

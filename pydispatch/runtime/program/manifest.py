@@ -12,7 +12,7 @@ from pydispatch.errors import ArtifactError
 if TYPE_CHECKING:
     from pydispatch._core.program import Details
 
-MANIFEST = "manifest.json"  # the descriptions, as JSON
+MANIFEST = "manifest.json"  # descriptions of the executables and functions, as JSON
 PROGRAM = "program.bin"  # the commands of functions, which the C core reads
 CONTRACTS = "contracts.bin"
 """Members of an artifact, which messages name too."""

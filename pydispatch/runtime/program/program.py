@@ -53,7 +53,7 @@ class Program:
         self._state = state
         self._name = name
         self._imports = tuple(imports)
-        self._origin: tuple[Any, ...] | None = None  # what loads it again: (function, its arguments); see remember()
+        self._origin: tuple[Any, ...] | None = None  # (function, arguments) that load it when unpickled; see remember()
         self._is_session = False  # until `session` sets it
         functions = self._make_functions(module)
         self._functions = functions

@@ -211,7 +211,9 @@ _LEVELS = (("avx512f", "x86-64-v4"), ("avx2", "x86-64-v3"))
 """(feature, level) of each level of x86-64 that widens vectors: the feature that it adds. The widest is first."""
 
 _advised: set[tuple[str, str]] = set()
-"""(artifact's file, level) of the advice that was logged, so that it is logged once in a process."""
+"""(artifact's file, level of `_LEVELS`) of each logged advice to recompile for that level, so that a process logs it
+once.
+"""
 
 
 def _log_faster(file: str, properties: DeviceProperties, variant: dict[str, Any]) -> None:
