@@ -184,7 +184,7 @@ def _distinct(groups: Iterable[list[OpResult]]) -> list[list[OpResult]]:
 def _derive(known: KnownConstants, values: list[OpResult], functions: DerivedFunctions) -> None:
     """Replace `values` by constants that one new function derives."""
     chain = list(dict.fromkeys(op for value in values for op in known.chain(value.op)))
-    # The kernel that transposes a matrix is shared by all; `_transposition` returns None for other values.
+    # All transposed matrices are derived by one shared kernel; for other values `_transposition` returns None.
     name = _transposition(values, functions) or functions.add(*_copied(chain, values))
     for index, value in enumerate(values):
         assert isinstance(value.type, TensorType)

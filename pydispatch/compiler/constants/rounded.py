@@ -118,7 +118,7 @@ def _round(
         narrow = arith.TruncFOp(wide, element)
         widened = arith.ExtFOp(narrow.result, f32)
         wide.replace_all_uses_with(widened.result)
-        narrow.operands[0] = wide
+        narrow.operands[0] = wide  # the replacement of the uses of `wide` changed this operand, too
         assert block.first_op is not None
         block.insert_ops_before([narrow, widened], block.first_op)
     if factors.constant is not None:

@@ -234,15 +234,15 @@ def _collapsed(insertion_point: Operation, collapse: tensor.CollapseShapeOp, ord
 
 
 def _expanded(insertion_point: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> SSAValue | None:
-    """Create the result of an expand_shape, permuted to `order`, from a permuted source.
+    """Create the result of an expand_shape, transposed, by an expand_shape of its transposed source.
 
-    Return None unless the expand_shape only adds dimensions of size 1. New operations are inserted before
-    `insertion_point`.
+    Dimension d of the new result is dimension `order[d]` of the old one. Return None unless the expand_shape only adds
+    dimensions of size 1. New operations are inserted before `insertion_point`.
     """
     shape, source_shape = shape_of(expand.result), shape_of(expand.src)
     if min(shape) < 0:
         return None
-    source_axis: dict[int, int] = {}  # axis of the result, unless it is an added one -> axis of the source
+    source_axis: dict[int, int] = {}  # axis of the result -> its axis of the source; without added axes
     for dim, group in enumerate(expand.reassociation.data):
         axes = [d.value.data for d in group.data]
         source_axis[next((a for a in axes if shape[a] != 1), axes[0])] = dim

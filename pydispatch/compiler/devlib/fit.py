@@ -226,7 +226,7 @@ def quarter_turns_of_doubles() -> list[list[float]]:
 
 
 def constants() -> list[str]:
-    """Return the macros of the constants, as sums of parts: NAME_1, NAME_2, ... with so many bits each.
+    """Return the macros of the constants, each as a sum of parts NAME_1, NAME_2, ... whose sizes in bits its row lists.
 
     Parts of 28 bits times a float of 24 bits, and parts of 32 or 33 bits times an integer of 20, are exact in the 53
     bits of a double. A part of 53 bits is the rounded rest.

@@ -44,7 +44,7 @@ def erfcx_scaled(u: Real) -> Real:
 
 
 class Spec(NamedTuple):
-    """Polynomial of a math function that the script fits: the function, the interval and the degree.
+    """Polynomial of a math function that `fit.py` fits: the function, the interval and the degree.
 
     Attributes:
         macro: Name of its macro in C; "" for one that only kernel IR has.
@@ -70,11 +70,12 @@ COS_REST = rest(lambda z: mp.cos(mp.sqrt(z)), [1, -mp.mpf(1) / 2], order=2)  # o
 HALF_LOG_2 = mp.log(2) / 2
 QUARTER_PI_SQUARED = mp.mpf("0.6169")  # (pi/4)^2, rounded up
 HALF_SQUARED = mp.mpf("0.2501")  # (1/2)^2, rounded up
-ERF_SQUARED = mp.mpf("0.7657")  # (7/8)^2, rounded up
+ERF_SQUARED = mp.mpf("0.7657")  # (7/8)^2, rounded up: erf(x) has another polynomial for x from 7/8 on
 
 DOUBLE = [
     Spec("PYD_EXP_P", "exp", EXP_REST, low=-HALF_LOG_2, high=HALF_LOG_2, degree=9),
     Spec("PYD_EXPF_P", "", EXP_REST, low=-HALF_LOG_2, high=HALF_LOG_2, degree=5),
+    # For log in f64, whose intermediate results are pairs: sums of two f64, which have more bits.
     Spec("PYD_LOG_P", "log of pairs", LOG_REST, low=-mp.mpf(1) / 120, high=mp.mpf(1) / 120, degree=6),
     # log m = 2 atanh(s), s = (m-1)/(m+1), m in [sqrt(1/2), sqrt(2)], so that s^2 is at most tan(pi/8)^4.
     Spec("PYD_LOGF_P", "log", odd(lambda s: 2 * mp.atanh(s), 2), low=0, high=mp.mpf("0.02945"), degree=7),
@@ -93,8 +94,9 @@ DOUBLE = [
     Spec("PYD_ERFF_P", "", odd(mp.erf, 1, 0), low=0, high=ERF_SQUARED, degree=7),
     Spec("PYD_ERFCXF_P", "", erfcx, low=mp.mpf("0.875"), high=4, degree=13),
     Spec("PYD_RCBRT_P", "", lambda z: 1 / mp.cbrt(z), low=1, high=2, degree=5),
-    # erfcx(x) (1 + 2x) of u = (x - 4)/(x + 4), for 0 <= x <= 12; from 0.4375 to 28, where erfc in double is 0; and
-    # from 0.8 to 6, where erf in double is 1.
+    # Three polynomials of erfcx(x) (1 + 2x) in u = (x - 4)/(x + 4). PYD_ERFCF_P is for erfc in float, x from 0 to 12.
+    # PYD_ERFC_P is for erfc in double, from 0.4375 to 28, where it is 0. PYD_ERFCD_P is for erf in double, from 0.8 to
+    # 6, where it is 1.
     Spec("PYD_ERFCF_P", "", erfcx_scaled, low=-1, high=mp.mpf("0.5"), degree=16),
     Spec(
         "PYD_ERFC_P",
@@ -105,7 +107,7 @@ DOUBLE = [
         degree=20,
     ),
     Spec("PYD_ERFCD_P", "erfcx", erfcx_scaled, low=mp.mpf(-2) / 3, high=mp.mpf("0.2"), degree=17),
-    # And for x from 6 to 28: x erfcx(x) as a function of 1/x^2.
+    # For erfc in f64 kernels, x from 6 to 28: x erfcx(x) as a function of 1/x^2.
     Spec(
         "",
         "erfc far",

@@ -47,8 +47,9 @@ LEVELS: dict[str, tuple[str, tuple[str, ...]]] = {
     "riscv64": ("riscv64", ()),
     "nvptx64": ("nvptx64", ("+ptx60",)),
 }
-"""Name -> architecture and features to compile for. The sources distinguish no more (`#if`), and attributes of machines
-are removed: bitcode of the first level of a machine equals bitcode compiled for that machine."""
+"""Name -> architecture and features to compile for. The sources test no other features (`#if`), and `join.py` removes
+attributes that name a machine. Bitcode of the first level whose features a machine has thus equals bitcode compiled for
+that machine."""
 
 
 def level_of(arch: str, cpu: str, features: Iterable[str]) -> str | None:

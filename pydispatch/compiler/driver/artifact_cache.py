@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from pydispatch.formats.artifact.artifact import Artifact
 
 LARGEST = 64 << 20
-"""Maximum size in bytes of a source, and of an artifact, that is cached; weights in hexadecimal digits do not count."""
+"""Maximum size in bytes of a source, and of an artifact, that is cached. Long hexadecimal literals do not count, since
+the cache's entries do not repeat them."""
 
 USES = ("llvmlite", "ml_dtypes", "numpy", "xdsl", "ziglang")
 """Packages whose versions may change an artifact."""
@@ -109,7 +110,8 @@ class _Entry:
         data = cache.load(self.key, cache.PROGRAMS)
         if data is None:
             return None
-        # The first line is JSON: member of the artifact -> index in `blobs` of the elements that its file lacks.
+        # store() leaves out elements of constants that are literals of the source. The first line is JSON: name of the
+        # constant's member -> index in `blobs` of its elements.
         head, _, file = data.partition(b"\n")
         with suppress(ArtifactError, ValueError, TypeError, AttributeError, IndexError):
             blocks = {member: self.blobs[index] for member, index in json.loads(head).items()}

@@ -280,7 +280,7 @@ class Pipeline:
             return None
         with suppress(CompileError):  # a target that is not supported is reported later, by _expand()
             backends = {target: require_backend(target) for target in self.targets()}
-            # A GPU distributes over invocations; a CPU has a machine for whose registers products are cut into blocks.
+            # Only GPUs (`has_invocations`) and CPUs (`cpu_machine`) have such kernels; another backend may be neither.
             if not all(b.has_invocations or b.cpu_machine(target) for target, b in backends.items()):
                 return None
             if not any(backend.has_invocations for backend in backends.values()):
