@@ -86,7 +86,7 @@ class AliasScopes:
                 self._module.set_metadata(nodes.others_and_block, "!{" + ", ".join(with_block) + "}")
 
     def _new_scope(self) -> _Scope:
-        """Create the alias scope of a storage, and the nodes that list it and all other scopes."""
+        """Create the alias scope of a storage, the node that lists it alone, and an empty one that close() fills in."""
         module = self._module
         if self._domain < 0:
             self._domain = module.metadata()

@@ -183,7 +183,7 @@ def _node(emitter: FunctionEmitter, text: str) -> str:
 def unroll_disabled(emitter: FunctionEmitter) -> int:
     """Create the `!llvm.loop` node of one loop that LLVM must not unroll, and return its number.
 
-    Unrolling would spill the registers of a block.
+    Unrolling would spill the registers of a register block of a matrix product.
     """
     rolled_node, node = unrolling_forbidden(emitter), emitter.module.metadata()
     emitter.module.set_metadata(node, f"distinct !{{!{node}, !{rolled_node}}}")

@@ -58,7 +58,10 @@ def int_constant(value: int, type_: Attribute) -> str:
 
 
 def float_constant(value: float, type_: Attribute) -> str:
-    """Return the LLVM text of a float constant as hexadecimal bits, which are exact for infinities and NaN too."""
+    """Return the LLVM text of a float constant as hexadecimal bits, which are exact for infinities and NaN too.
+
+    Floats of 8 bits or less are integers in LLVM IR.
+    """
     if isinstance(type_, Float64Type):
         return f"0x{_bits64(value):016X}"
     if isinstance(type_, Float32Type):

@@ -218,13 +218,14 @@ def loop_over_k(
 
     Args:
         emitter: The function's emitter.
-        lhs, rhs: A of shape [M, K..., (group)] and B of shape [K..., N, (group)], which have the sizes of K.
-        accumulator: C. Operands of another element type have the dimension of the group.
+        lhs, rhs: A of shape [M, K...] and B of shape [K..., N]. If A has another element type than C, both have one
+            more dimension: a group of adjacent steps of K that are multiplied together.
+        accumulator: C of shape [M, N].
         types: LLVM types of the carried values.
         initial: The values before the first step.
         step: Emits one step of K, from its index along each dimension of K and the carried values.
     """
-    # The number of dimensions of K. B also has a dimension of columns, and one of groups if operands have groups.
+    # The number of dimensions of K. B also has the dimension N, and that of the group if there is one.
     dims = len(rhs.sizes) - (2 if lhs.element != accumulator.element else 1)
     # A size may be static in one operand only.
     sizes = [x if isinstance(x, int) else y for x, y in zip(lhs.sizes[1 : dims + 1], rhs.sizes[:dims], strict=True)]

@@ -138,7 +138,7 @@ def _is_zero(value: Attribute) -> bool:
 
 
 def _widened(emitter: FunctionEmitter, memref: MemRef, piece: Piece, *indices: Index) -> str:
-    """Emit the load of the vector `piece.lanes` long at `indices` of an operand, and return its name.
+    """Emit the load of `piece.lanes` adjacent elements of an operand, from `indices` on; return the vector's name.
 
     Elements that are shorter floats than `piece.element`, the type of the sums, are extended to it.
     """

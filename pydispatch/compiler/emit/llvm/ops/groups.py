@@ -246,7 +246,10 @@ class _MatrixProduct:
         return [new_sums[tile] for tile in self.tiles]
 
     def _load_rows(self, k: tuple[Index, ...], row: int) -> str:
-        """Emit the loads of the bytes of group `k` of rows `row` and `row + 1` of A; return the vector with both."""
+        """Emit the loads of the bytes of group `k` of rows `row` and `row + 1` of A; return the vector with both.
+
+        The last row of an odd number is loaded twice, since the instruction takes two.
+        """
         first, second = (
             load(self.emitter, self.lhs, GROUP_TYPE, index, *k, 0) for index in (row, min(row + 1, self.rows - 1))
         )

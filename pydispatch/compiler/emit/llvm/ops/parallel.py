@@ -99,6 +99,7 @@ def _reduce(emitter: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range])
         combined = len(reduce_op.regions) if reduce_op else 0
         raise emitter.error(f"scf.reduce combines {combined} values, the loop carries {len(loop.initVals)}")
     is_long = is_vectorised(emitter, bounds[-1])
+    # A result with an order is a float maximum or minimum, which a long loop carries as an integer, since it is faster.
     orders = [reduction_order(emitter, region) if is_long else None for region in reduce_op.regions]
     types = [scalar(value.type) if order is None else order.integer
              for value, order in zip(loop.initVals, orders, strict=True)]  # fmt: skip

@@ -60,7 +60,10 @@ def tile_shape(emitter: FunctionEmitter, op: Operation) -> Shape | None:
 
 
 def holds_block(emitter: FunctionEmitter, shape: Shape, lhs: MemRef, rhs: MemRef, accumulator: MemRef) -> bool:
-    """Return whether a product of groups fits the configured registers: its element type, shape and layout."""
+    """Return whether a product fits the registers configured for `shape`: its element type, its sizes and its layout.
+
+    The last dimension of A and B must be a contiguous group of `GROUP_BYTES` bytes along K.
+    """
     group = GROUP_BYTES * 8 // bit_width(rhs.element)  # elements of a group
     rows, columns, _ = shape
     has_instruction = FEATURES.get(str(rhs.element), "") in emitter.platform.features
@@ -165,7 +168,7 @@ def multiply_tiles(
     unsigned: tuple[bool, bool],
     steps: int,
 ) -> tuple[MemRef, MemRef] | None:
-    """Emit c = a @ b or c += a @ b in matrix registers, over all groups of K but the last size % steps.
+    """Emit c = a @ b or c += a @ b in matrix registers, but for the last groups of K that are fewer than `steps`.
 
     Args:
         emitter: The function's emitter.
@@ -229,7 +232,7 @@ def _configure(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `pyd.configure_tiles` to a load of the tile configuration."""
     if "amx-tile" not in emitter.platform.features:
         return  # products are computed in vector registers
-    if not emitter.exported:
+    if not emitter.exported:  # it would change the configuration of its callers
         raise emitter.error(
             "pyd.configure_tiles is in a function that another function calls", "move it into the dispatched function"
         )

@@ -217,7 +217,10 @@ def _floats_of_group(emitter: FunctionEmitter, words: MemRef, target: MemRef, te
     vectors = [[load(emitter, terms, piece.type, term, piece.first) for term in range(count)] for piece in pieces]
 
     def step(group: Index, values: list[str]) -> list[str]:
-        """Emit the rows of a group, one for each of its steps of K."""
+        """Emit the rows of a group, one for each weight in a word: of the low halves of the bytes, then the high ones.
+
+        Weights of 8 bits are whole bytes, in one pass.
+        """
         for piece, (zero, scale, *offset) in zip(pieces, vectors, strict=True):
             loaded = load(emitter, words, f"<{piece.lanes} x i32>", group, piece.first, 0)
             for half in range(halves):
