@@ -183,7 +183,8 @@ def _node(emitter: FunctionEmitter, text: str) -> str:
 def unroll_disabled(emitter: FunctionEmitter) -> int:
     """Create the `!llvm.loop` node of one loop that LLVM must not unroll, and return its number.
 
-    Unrolling would spill the registers of a register block of a matrix product.
+    In a loop over the steps of a register block, more copies of a step would spill the block's registers. In a loop
+    around a vectorized loop, copies would only slow LLVM down.
     """
     rolled_node, node = unrolling_forbidden(emitter), emitter.module.metadata()
     emitter.module.set_metadata(node, f"distinct !{{!{node}, !{rolled_node}}}")
