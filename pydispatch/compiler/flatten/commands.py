@@ -146,6 +146,7 @@ def command_call(
         argument_dims: Sizes of the dynamic dimensions of all arguments that are tensors, in order.
         result_dims: Sizes of the dynamic dimensions of all results, in order.
         types: Types of the results.
-        properties: `callee`, `declared`, and `tied_operands` if results share memory with operands.
+        properties: `callee`, `declared` (the function type of the callee's declaration), and `tied_operands` if results
+            share memory with operands.
     """
     return CallOp(operands=[arguments, argument_dims, result_dims], result_types=[types], properties=dict(properties))

@@ -18,7 +18,10 @@ from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
 from pydispatch.ir.dialects.util import dialect as util
 
 PARAMETER = "flow.parameter.named"
-"""Name of the initial values whose bytes are not in the program: they are passed by scope and key."""
+"""Name of the attribute that is the initial value of a global whose bytes are not in the program.
+
+The attribute has a scope and a key, by which the bytes are passed.
+"""
 
 
 def globals_of(module: ModuleOp) -> dict[str, util.GlobalOp]:

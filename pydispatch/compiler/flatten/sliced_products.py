@@ -31,7 +31,10 @@ MOST_ELEMENTS = 16 << 20
 
 
 def hoist_sliced_products(loop: scf.ForOp) -> None:
-    """Move the products of slices out of a loop in place, where that pays. Sums are the same, in the same order."""
+    """Replace products of one slice in each iteration by slices of one product before the loop, where that pays.
+
+    The loop is changed in place. Each element of a product is the same sum, added in the same order.
+    """
     for op in list(loop.body.block.ops):
         product = _sliced_product(op, loop) if isinstance(op, GenericOp) else None
         if product is not None and product.pays:

@@ -45,7 +45,10 @@ class MemRef:
         return replace(self, offset=offset, sizes=sizes, strides=strides)
 
     def rooted(self, root: str | None, read_only: bool = False) -> MemRef:
-        """Return the memref with `root` as its storage for alias scopes."""
+        """Return the memref with `root` as its storage for alias scopes; None: an unknown storage.
+
+        read_only: whether the storage is only read.
+        """
         return replace(self, root=root, read_only=read_only)
 
 

@@ -100,6 +100,7 @@ class Casts(Registers[E, V]):
             emitter.define(result, signed(constant, bits_of(emitter, result.type)))
             return
         value = self.resized(emitter, self.operands(emitter, [operand])[0], emitter.width(operand.type), width)
+        # Registers hold integers sign-extended: the bits above those of the result become copies of its sign.
         emitter.define(result, self.wrap(emitter, value, bits=bits_of(emitter, result.type), width=width))
 
     def index_cast(self, is_signed: bool) -> Callable[[E, Operation], None]:

@@ -37,6 +37,7 @@ def _if(emitter: Emitter, op: Operation) -> None:
 def _index_switch(emitter: Emitter, op: Operation) -> None:
     """Lower an `scf.index_switch` to a sequence of conditions, which suits few cases and 64-bit selectors."""
     cases, (operand,) = integers(op, "cases"), operands_of(op)
+    # If a case contains a barrier, WGSL demands a selector that it knows to be equal in all invocations.
     selector = emitter.as_uniform(op, emitter.get(operand), operand)
     # Storage of each yielded memref, None for scalars: the first region fills the list, the others must agree.
     results, roots = list(op.results), list[Root | None]()

@@ -80,10 +80,10 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         """Begin the function of `kernel`, an entry point or a helper, which the lowerings in `table` emit."""
         self.table, self.ops, self.size, self.invocations = table, kernel.ops, kernel.size, prod(kernel.size)
         self.values: dict[SSAValue, Any] = {}  # kernel IR value -> its operand in the shader language
-        self.op: Operation = kernel.function
+        self.op: Operation = kernel.function  # until `region` sets it to each operation that it lowers
         self.bindings = bindings_of(kernel.ops)
         self.declared_size, self.layout = (1, 1, 1), Layout(0, ())  # of a helper; an entry point gets its export's
-        self.iterations = Iterations()
+        self.iterations = Iterations()  # counts the loop iterations of an invocation
         self.function = kernel.function
         self.marks_lines = MARKS_LINES in kernel.function.attributes
         width = attribute(kernel.function, "pyd.index_width")  # stated by generated kernels, not by those of programs
@@ -216,6 +216,8 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
 
     def storage(self, type_: Attribute) -> tuple[MemRefType, int]:
         """Return the memref type and the number of elements of an allocation or table.
+
+        The number is at least 1, since arrays of shaders have at least one element.
 
         Raises:
             CompileError: A size is dynamic.

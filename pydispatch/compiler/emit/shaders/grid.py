@@ -36,7 +36,10 @@ def _workgroup_size(emitter: Emitter, op: Operation) -> None:
 
 
 def _thread(emitter: Emitter, op: Operation) -> None:
-    """Lower `gpu.thread_id`. In a workgroup of one dimension, the x id is the linear invocation index."""
+    """Lower `gpu.thread_id`.
+
+    In a workgroup of one dimension, the compiler queries the x id only, which is the linear invocation index there.
+    """
     is_line = emitter.size[1:] == (1, 1)
     thread_id = emitter.invocation() if is_line else emitter.component("LocalInvocationId", gpu_dimension(op))
     emitter.define(op.results[0], thread_id)

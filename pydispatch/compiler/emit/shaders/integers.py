@@ -123,9 +123,10 @@ class Integers(Registers[E, V]):
             raise emitter.error(f"a constant of type {type_} cannot be compiled into a kernel")
 
     def of_indices(self, kind: str) -> Callable[[E, Operation], None]:
-        """Return the lowering of a sum, difference or product, a key of INDEX_ARITHMETIC.
+        """Return the lowering of a sum, difference or product; `kind` is a key of INDEX_ARITHMETIC.
 
-        On indices it is folded, and an equal one that the current block has already is reused.
+        For indices, constants are folded, and if the current block has already computed an equal sum, difference or
+        product, its value is reused.
         """
         on_indices, on_numbers = INDEX_ARITHMETIC[kind], self.binary(kind)
 

@@ -25,7 +25,10 @@ from pydispatch.compiler.kernel_ir.types import bit_width, storage_bits
 
 
 def element_index(emitter: ShaderFunction[Any], memref: MemRef, indices: Sequence[Index]) -> Index:
-    """Return the linear index of the element at `indices` in the storage of a memref."""
+    """Return the linear index of the element at `indices` in the storage of a memref.
+
+    `memref.base` is the index of the element from which `memref.offset`, the offset of a view, counts.
+    """
     strides = memref.strides
     if len(indices) != len(strides):
         raise emitter.error(f"a memref of rank {len(strides)} is indexed with {len(indices)} values")

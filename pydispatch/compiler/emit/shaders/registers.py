@@ -61,11 +61,11 @@ class Registers(ABC, Generic[E, V]):
 
     @abstractmethod
     def wrap(self, emitter: E, value: V, *, bits: int, width: int) -> V:
-        """Extend the low `bits` bits of a register with their sign, and return the register."""
+        """Extend the low `bits` bits of a register of `width` bits with their sign, and return the register."""
 
     @abstractmethod
     def zero_extended(self, emitter: E, value: V, bits: int, width: int) -> V:
-        """Extend the low `bits` bits of a register with zeros, and return the register."""
+        """Extend the low `bits` bits of a register of `width` bits with zeros, and return the register."""
 
     @abstractmethod
     def resized(self, emitter: E, value: V, from_width: int, to_width: int) -> V:

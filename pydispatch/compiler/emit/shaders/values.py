@@ -137,7 +137,10 @@ def passed_index_count(type_: MemRefType) -> int:
 
 
 def flatten(value: MemRef, type_: MemRefType) -> list[Index]:
-    """Return the indices that a memref is passed as: its base, and the dynamic ones of offset, sizes and strides."""
+    """Return the indices that a memref is passed as: its base, and the dynamic ones of offset, sizes and strides.
+
+    The base is the index of the element of the storage from which the offset counts. The type states all other numbers.
+    """
     offset, sizes, strides = layout_of(type_)
     parts = zip((value.offset, *value.sizes, *value.strides), (offset, *sizes, *strides), strict=True)
     return [value.base, *(part for part, size in parts if size is None)]

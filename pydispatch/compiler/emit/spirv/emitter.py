@@ -42,7 +42,7 @@ SUBJECTS = (arith, floats, casts, math, memory, views, control_flow, scf, grid, 
 
 @functools.cache
 def lowerings() -> dict[str, Lowering]:
-    """Return the lowerings of all subjects, by operation."""
+    """Return the lowerings of all modules of SUBJECTS, by operation name."""
     return lowerings_of(SUBJECTS)
 
 

@@ -27,7 +27,10 @@ Lowering = Callable[["FunctionEmitter", Operation], None]
 
 
 def _exchanged_floats(ops: Ops) -> frozenset[object]:
-    """Return the allocations (operations) of f32 and f64 that are updated atomically, by exchanges of integer words."""
+    """Return the allocations (operations) of f32 and f64 that are updated atomically.
+
+    SPIR-V's compare-exchange is on integers only, so that the elements of these allocations are declared as integers.
+    """
     targets = (op.operands[1] for op in ops.get("memref.atomic_rmw", ()))
     floats = (memref for memref in targets if is_native_float(checked_memref(memref.type).element_type))
     # The key of an allocation is its operation; bindings and arguments have tuples as keys.
@@ -50,9 +53,12 @@ class FunctionEmitter(BlockArithmetic):
     """
 
     def __init__(self, module: Kernels, kernel: Kernel) -> None:
-        """Begin the entry point of `kernel` in the SPIR-V module `module`, without instructions."""
+        """Begin the entry point of `kernel` in the SPIR-V module `module`, without instructions.
+
+        The class documents the attributes.
+        """
         super().__init__(Code(module.m), module.table, kernel)
-        self.module = self.definitions = module  # all emitters have `definitions`; here it is the whole module
+        self.module = self.definitions = module  # emitters of all languages find functions and tables in `definitions`
         self.constants = module.constants
         self.entry: list[int] = []
         self.interface: dict[str, Id] = {}

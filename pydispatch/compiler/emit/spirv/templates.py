@@ -213,11 +213,11 @@ class _Declarations:
         return self._add(id, lambda m, parts: m.type(name, *parts), operands)
 
     def _record_table(self, id: int, key: Any, variable: Sequence[int]) -> bool:
-        """Record a constant table, and return True, the result of `record`.
+        """Record a constant table. Return True, which `record` returns: the id is declared outside functions.
 
         Args:
-            id: Id of the variable that holds it.
-            key: Key of its declaration.
+            id: Id of the variable that holds the table.
+            key: Key by which a module finds the table if it has declared it already.
             variable: Words of the variable: after the first, its type, id, storage class and initializer.
         """
         composite = self._globals[variable[4]]  # the words of a ConstantComposite

@@ -18,7 +18,7 @@ def watch(emitter: FunctionEmitter) -> None:
     binding = watching_binding(emitter.layout.constants, len(emitter.layout.bindings))
 
     def make() -> int:
-        """Declare the buffer of two words."""
+        """Declare the buffer of two words: the report (1 if a loop was cut short), and the iteration count."""
         variable = module.variable("StorageBuffer", module.block("loops", module.array(word, 2, 4)))
         module.decorate(variable, "DescriptorSet", 0)
         module.decorate(variable, "Binding", binding)

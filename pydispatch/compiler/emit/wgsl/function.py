@@ -207,6 +207,7 @@ class FunctionEmitter(StatementEmitter):
         """
         count = iteration_count(bounds)
         most_iterations = most_iterations if count is None else count
+        # `_unrolled_loop` needs a step known while compiling, and an i32 counter that is compared with its sign.
         if known(bounds[2]) and not is_unsigned and width == 32:
             copies = self.iterations.unroll_factor(bounds, bool(carried), most_iterations)
             if copies > 1:

@@ -44,7 +44,10 @@ class StatementEmitter(ShaderFunction[Name]):
     def __init__(
         self, module: Module, definitions: Definitions, table: Table, kernel: Kernel, constants: Sequence[str] = ()
     ) -> None:
-        """Begin the function of `kernel` without statements; the lowerings in `table` emit them."""
+        """Begin the function of `kernel` without statements; the lowerings in `table` emit them.
+
+        The class documents the attributes.
+        """
         super().__init__(table, kernel)
         self.module, self.definitions = module, definitions
         self.constants = tuple(constants)
@@ -135,7 +138,10 @@ class StatementEmitter(ShaderFunction[Name]):
         return operands
 
     def held(self, value: Name) -> Name:
-        """Bind a literal to a name at the entry of the function, and return the name."""
+        """Bind a literal to a name at the entry of the function, and return the name.
+
+        An operation on literals alone needs it: WGSL evaluates it at compile time, and refuses it if it overflows.
+        """
         return self.at_entry(("literal", value), lambda: self.let(value, "k"))
 
     # Types and constants

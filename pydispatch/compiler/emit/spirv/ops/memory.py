@@ -152,7 +152,8 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
     def _load_from_binding(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Id:
         """Load an element of a binding, and return its register; see `load_element`."""
         element, module, let = memref.element, emitter.m, emitter.code.let
-        if (plain := _plain_access(emitter, memref)) is not None:  # the frequent case: AccessChain and Load, as words
+        if (plain := _plain_access(emitter, memref)) is not None:
+            # The frequent case: the words of AccessChain and Load are appended without a call; see `_ACCESS`.
             type_, pointer, variable, zero = plain
             offset, at, loaded = emitter.index_value(index), module.id(), module.id()
             emitter.code.lines += (_ACCESS, pointer, at, variable, zero, offset, _LOAD, type_, loaded, at)
@@ -181,7 +182,8 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
     def _store_to_binding(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Id) -> None:
         """Store a register as an element of a binding; see `load_element`."""
         element, module, let = memref.element, emitter.m, emitter.code.let
-        if (plain := _plain_access(emitter, memref)) is not None:  # AccessChain and Store, as words
+        if (plain := _plain_access(emitter, memref)) is not None:
+            # The frequent case: the words of AccessChain and Store are appended without a call; see `_ACCESS`.
             _, pointer, variable, zero = plain
             offset, at = emitter.index_value(index), module.id()
             emitter.code.lines += (_ACCESS, pointer, at, variable, zero, offset, _STORE, at, value)

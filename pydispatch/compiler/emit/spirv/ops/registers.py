@@ -58,8 +58,8 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
     def resized(self, emitter: FunctionEmitter, value: Id, from_width: int, to_width: int) -> Id:
         """Convert a register between 1 (bool), 32 and 64 bits.
 
-        A bool becomes 0 or -1, and is the lowest bit of an integer that becomes one. Other integers are extended with
-        their sign, or lose their high bits.
+        A bool becomes 0 or -1. An integer that is converted to a bool becomes its lowest bit; to other widths, it is
+        extended with its sign, or loses its high bits.
         """
         module, let = emitter.m, emitter.code.let
         if from_width == to_width:
@@ -119,8 +119,8 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
         return emitter.code.let("Bitcast", emitter.type(type_), value) if is_native_float(type_) else value
 
     def to_bits(self, emitter: FunctionEmitter, value: Id, type_: Attribute) -> Id:
-        """Return an integer register with the bits of a scalar from the register of its type."""
-        if not is_native_float(type_):  # registers of other types hold their bits already
+        """Convert the register of a scalar to an integer register that holds the scalar's bits."""
+        if not is_native_float(type_):  # only f32 and f64 have float registers: this one holds the bits already
             return value
         return emitter.code.let("Bitcast", emitter.m.int(bit_width(type_)), value)
 

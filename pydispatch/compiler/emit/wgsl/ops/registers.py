@@ -132,16 +132,19 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         return two_words(bits) if is_native_float(type_) else integer(signed(bits, bit_width(type_)))
 
     def from_bits(self, emitter: FunctionEmitter, value: Name, type_: Attribute) -> Name:
-        """Return an integer register with the bits of a scalar as the register of its type.
+        """Convert an integer register, which holds the bits of a scalar, to the register of the scalar's type.
 
-        f32 is reinterpreted, and f16 where WGSL has it. Registers of other types hold the bits: `value` is returned.
+        Only f32, and f16 where WGSL has it, have float registers. Other registers hold the bits: `value` is returned.
         """
         if type(type_) is Float32Type:
             return emitter.let(f"bitcast<f32>({value})")
         return emitter.from_bits(value, type_)
 
     def to_bits(self, emitter: FunctionEmitter, value: Name, type_: Attribute) -> Name:
-        """Return an integer register with the bits of a scalar; registers of other types than f32 and f16 hold them."""
+        """Convert the register of a scalar to an integer register that holds the scalar's bits.
+
+        Only f32, and f16 where WGSL has it, have float registers. Other registers hold the bits: `value` is returned.
+        """
         if type(type_) is Float32Type:
             return emitter.let(f"bitcast<i32>({value})")
         return emitter.to_bits(value, type_)
