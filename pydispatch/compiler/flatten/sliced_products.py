@@ -133,12 +133,17 @@ class _SlicedProduct:
 
 
 def _sliced_product(op: Operation, loop: scf.ForOp) -> _SlicedProduct | None:
-    """Return the product of a slice that `op` is; None for an operation of another form."""
+    """Return a contraction in a loop as a product of a slice; None if it has another form than `_SlicedProduct`.
+
+    Exactly one input is computed in the loop. It is `source[i]`, a slice of a loop-invariant tensor without the first
+    dimension. The initial values are a splat of a loop-invariant number, and all sizes are static.
+    """
     generic = structured(op)
     steps = [n for n, value in enumerate(generic.inputs) if _is_inside(value, loop)]
     shapes = [shape_of(value) for value in generic.operands]
     if not generic.contracts or len(op.results) != 1 or len(steps) != 1 or any(-1 in shape for shape in shapes):
         return None
+    # Its body is cloned before the loop, where values that other operations of the loop compute do not exist.
     own = set(walk(op))
     captured = [v for inner in own if inner is not op for v in inner.operands if _is_inside(v, loop)]
     if any((v.op if isinstance(v, OpResult) else v.owner.parent_op()) not in own for v in captured):

@@ -146,7 +146,7 @@ class CommandList:
     commands: list[ScheduledCommand] = field(default_factory=list)
 
     def range_of(self, tensor: HostTensor) -> Range:
-        """Return the byte range of a tensor, as far as it is static."""
+        """Return the byte range of a tensor: an unknown range of its storage if offset or length is a runtime value."""
         if not tensor.is_part:
             return Range(tensor.storage)
         first, count = (self.function.constant_value(r) for r in (tensor.offset, tensor.length))

@@ -192,7 +192,7 @@ class ProcedureLowering:
 
     def _stop(self, op: Operation) -> PendingStep:
         """Return the step of a stop, an operation that the interpreter of procedures executes: it accesses a global,
-        saves rows, reads an element back, or is a check.
+        saves rows that an update in place will overwrite, reads an element back, or is a check.
         """
         uses: Sequence[SSAValue] = op.operands
         emit: Callable[[Collection[int]], None]

@@ -19,7 +19,7 @@ from pydispatch.compiler.flatten.globals import name_of
 from pydispatch.ir.op_info import Effects, info_of
 
 EFFECTS = ("cf.assert",)
-"""Operations without results but with effects."""
+"""Operations without results but with effects: a segment that has one runs even without outputs."""
 
 LOAD, STORE, READ, SAVE = "util.global.load", "util.global.store", "tensor.extract", "pyd.save_rows"
 """Operations that cut a block, beside checks: accesses to globals, the read-back of an element to the host, and the
@@ -27,8 +27,9 @@ copy of rows that an update in place will overwrite."""
 
 
 def is_stop(op: Operation) -> bool:
-    """Return whether an operation is a stop, which cuts its block: an access to a global, saved rows, a read-back of an
-    element, or a check. The host executes it between straight-line functions.
+    """Return whether an operation is a stop, which cuts its block: an access to a global, a copy of rows that an update
+    in place will overwrite, a read-back of an element, or a check. The host executes it between straight-line
+    functions.
     """
     return op.name in (LOAD, STORE, READ, SAVE) or op.name.startswith("check.")
 
@@ -193,7 +194,10 @@ class Segmentation:
         return partition
 
     def _level_of_operands(self, op: Operation, block: Block) -> int:
-        """Return the earliest level at which the operands of an operation are available."""
+        """Return the earliest level at which the operands of an operation are available.
+
+        A level is at most one segment, and the stops that run after it. Level -1 has only stops, which run before segment 0.
+        """
         stop = is_stop(op)
         level = -1 if stop else 0
         for value in op.operands:
