@@ -265,6 +265,9 @@ class _Product:
     def _reshaped(self, panels: SSAValue, first: int, columns: int) -> list[Operation]:
         """Build the reshapes of a result in panels, [..., panel, column of the panel, ...], to the product's own shape.
 
+        A collapse_shape joins the two dimensions of panels to one dimension of columns. If the product has several
+        dimensions of columns, an expand_shape divides this one into them.
+
         Args:
             panels: The result in panels.
             first: Its dimension that counts panels.

@@ -130,7 +130,12 @@ class Loops:
 
 
 def loops_of(contraction: Contraction, weights: Factor) -> Loops | None:
-    """Return the loops of a product by their roles for the factor `weights`; None if one of its loops is dynamic."""
+    """Return the loops of a product by their roles for the factor `weights`; None if a loop other than rows is dynamic.
+
+    All reduction loops together count the steps of K (K_LOOP), all loops over columns the columns (N_LOOP). The
+    position of one of these loops is its digit of that count: for reduction loops of 4 and 8 iterations, the outer one
+    has `k // 8 % 4`.
+    """
     generic = contraction.generic
     other = contraction.a if weights is contraction.b else contraction.b
     parallel = [d for d in range(len(generic.iterators)) if d not in generic.reduced_loops]
@@ -330,7 +335,8 @@ class _BodyAt:
     def _element_read(self, argument: BlockArgument) -> tuple[SSAValue, Positions] | None:
         """Return the tensor that an argument of the body is an element of, and the index of the element.
 
-        Return None if the index is no sum of digits.
+        The index is returned as sums of digits of the loops of the product (`Position`). Return None for other
+        arguments, and if a coordinate of the index is no sum of loops times positive constants.
         """
         generic = self.generic
         if argument.owner is not generic.block or argument.index >= len(generic.inputs):

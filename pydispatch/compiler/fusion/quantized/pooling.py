@@ -43,7 +43,7 @@ class Stored:
     """Quantized f32 tensor `scale * (tensor - zero)`, with one scale and one zero point for all elements.
 
     Attributes:
-        tensor: The stored integers.
+        tensor: The stored integers, of BYTE_BITS bits.
         signed: Whether they are signed.
         scale: The scale.
         zero: The zero point.
@@ -56,7 +56,7 @@ class Stored:
 
     @property
     def lowest(self) -> int:
-        """The least stored integer."""
+        """The least value of the stored integers' type: maxima start with it, and padding with -inf becomes it."""
         return integer_range(BYTE_BITS, self.signed)[0]
 
 

@@ -233,10 +233,11 @@ class ScalarRecognizer:
         return AffineMap(index_map.num_dims, 0, tuple(results))
 
     def _widened(self, op: Operation) -> Dequantized | None:
-        """Return the result of a widening or integer-to-float conversion as a dequantized element of known sign.
+        """Return the result of a widening or integer-to-float conversion as a dequantized element.
 
-        Return None if the operand is not recognized, or if it is an i32 that the operation takes for unsigned: its
-        negative values would change. A signed conversion of an i32 keeps every value.
+        `signed` of the element states whether the conversion is signed. Return None if the operand is not recognized as
+        an element without scales, or if it is an i32 that the operation takes for unsigned: its negative values would
+        change. A signed conversion of an i32 keeps every value.
         """
         inner = self.of(op.operands[0])
         signed = isinstance(op, arith.SIToFPOp | arith.ExtSIOp)

@@ -40,7 +40,10 @@ def product_of(lhs: Real | Constant, rhs: Real | Constant) -> Real | Constant:
 
 
 def fits(value: Value, width: int, signed: bool) -> bool:
-    """Return whether an integer type has all values of a number. False for an i32 or a constant."""
+    """Return whether an integer type has all values of a number.
+
+    Only the range of a `Real` is known. An i32 or a constant counts as unbounded, and the result is False.
+    """
     low, high = value.range if isinstance(value, Real) else (-float("inf"), float("inf"))
     least, most = integer_range(width, signed)
     return least <= low <= high <= most

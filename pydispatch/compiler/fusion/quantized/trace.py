@@ -82,6 +82,8 @@ class Tracer:
     def _yielded(self, generic: Structured, index: AffineMap) -> Value | None:
         """Recognize the element at `index` of the result of an elementwise generic; raises Unrecognized.
 
+        Return None if it is a stored narrow integer that the body only forwards (see `element`).
+
         index: map from the dimensions of the traced result to those of the generic's result.
         """
         result_map, terminator = generic.maps[-1], generic.block.last_op
@@ -230,7 +232,7 @@ class _Body:
         return self.g.inputs[value.index], self.g.maps[value.index].compose(self.index)
 
     def _argument(self, value: BlockArgument) -> Value | None:
-        """Recognize an argument of the body: an element of an input of the generic."""
+        """Recognize an argument of the body, an element of an input; None for a stored narrow integer (`element`)."""
         operand, index = self.argument(value)
         if not isinstance(operand.type, TensorType):
             raise Unrecognized
@@ -309,8 +311,8 @@ def _rounded(body: _Body, op: Operation) -> Real:
 def _truncated(body: _Body, op: Operation) -> Real:
     """Recognize the conversion of a rounded number to an integer, which leaves its value unchanged.
 
-    Raises Unrecognized unless the integer type has all values of the number, as a signed or (up to 16 bits) an unsigned
-    integer: otherwise the conversion would saturate or drop bits.
+    Raises Unrecognized unless the integer type has all values of the number: otherwise the conversion would saturate or
+    drop bits. A type of up to EXACT_WIDTH bits may be signed or unsigned; wider ones, such as i32, count as signed.
     """
     value, width = body.value(op.operands[0]), cast(IntegerType, op.results[0].type).width.data
     if not isinstance(value, Real) or not value.rounded:
