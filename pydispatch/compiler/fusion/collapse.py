@@ -137,7 +137,7 @@ def collapsed(op: Operation, value: SSAValue, groups: DimGroups, shape: list[int
     Args:
         op: The operation before which new ones are inserted.
         value: The tensor.
-        groups: For each dimension of the result, the dimensions of the tensor; an empty group adds one of size 1.
+        groups: For each dimension of the result, the adjacent dimensions of the tensor that it combines, at least one.
         shape: The sizes of the result, in order; DYNAMIC_INDEX for a dynamic one.
     """
     assert isinstance(value.type, TensorType)

@@ -96,10 +96,11 @@ def computed_in(op: Operation, order: Sequence[int]) -> SSAValue | None:
 
 
 def _order_computed(generic: Structured) -> list[int] | None:
-    """Return the order of loops in which all computed operands are stored; None for a contraction, or without one.
+    """Return the order of loops in which all computed operands are stored.
 
     The order has, for each dimension of these operands, the loop that indexes it. Three kinds of operands do not count:
-    arguments and fills, those that are not read by a permutation, and those that `write_as_read` can adapt.
+    arguments and fills, those that are not read by a permutation, and those that `write_as_read` can adapt. Return None
+    for a contraction, if no operand counts, or if the orders of two operands differ.
     """
     if generic.contracts:
         return None
@@ -181,6 +182,7 @@ def elementwise_of_copy(op: Operation) -> SSAValue | None:
 def pad_before_copy(op: Operation) -> SSAValue | None:
     """Pad the source of a transposition instead of its result, and return the transposed padded tensor.
 
+    A generic that reads the returned tensor can then read the tensor before its transposition (`read_through_copies`).
     Return None if the padding is dynamic or of several values, or if the tensor is no transposition.
     """
     pad = cast(tensor.PadOp, op)

@@ -39,6 +39,7 @@ def merge_equal_operations(block: Block, op_by_key: dict[object, Operation]) -> 
                     merge_equal_operations(inner, op_by_key)
         if not is_pure(op) or op.regions or not op.results:
             continue
+        # Comparing large constants costs more than merging them saves.
         if op.name in _UNMERGED and isinstance(op.results[0].type, TensorType):
             continue
         key = (

@@ -239,6 +239,8 @@ def _is_plain_factor(contraction: Contraction, factor: Factor) -> bool:
 def _rewrite_to_product(convolution: Convolution) -> None:
     """Replace a convolution by an im2col copy of the image, a product, and a reshape to the old dimensions.
 
+    A row stands for one output channel, a step for one input channel at one position in the window.
+
     Channels last: patches [batch, pixel, step] times filter [step, row] is [batch, pixel, row]. Channels first: filter
     [row, step] times patches [batch, step, pixel] is [batch, row, pixel].
     """
@@ -296,7 +298,10 @@ def _patches(
 
 
 def _product_maps(batches: int, channels_last: bool) -> tuple[AffineMap, AffineMap, AffineMap]:
-    """Return the maps from the loops [*batches, row, pixel, step] to the indices of filter, columns and result."""
+    """Return the maps from the loops of an im2col product to the indices of filter, im2col matrix and result.
+
+    The loops are [*batches, row, pixel, step]: output channels, output pixels, and the elements of a window.
+    """
     dims = [AffineExpr.dimension(i) for i in range(batches + 3)]
     outer, row, pixel, step = dims[:batches], dims[batches], dims[batches + 1], dims[batches + 2]
     if channels_last:

@@ -67,6 +67,7 @@ def contraction_word(op: Operation) -> str:
 def _is_window(position: AffineExpr, iterators: Sequence[str]) -> bool:
     """Return whether a sliding window reads a dimension of an operand, as with the index d0 + d1 of a convolution.
 
+    An index of one loop that is not the loop itself, such as 2 * d0, is a window, too, and so is a constant index.
     Several loops that are all parallel, or all reductions, are no window: together they count along the dimension, as
     the panels and the columns of a panel of a packed factor do.
 

@@ -37,7 +37,8 @@ passed as constants, and are not checked."""
 def narrow_operations(function: Operation, most_tensors: int) -> None:
     """Split the operations of a host function that read and write more than `most_tensors` tensors, in place.
 
-    A warning names each operation that cannot be split.
+    Operations with up to FEW_OPERANDS operands are not checked: they fit one dispatch on every target. A warning names
+    each operation that cannot be split.
     """
     for op in list(walk(function)):  # operations without a parent were erased with an earlier one
         if op.parent is None or len(op.operands) <= FEW_OPERANDS or not needs_dispatch(op) or _fits(op, most_tensors):

@@ -69,7 +69,7 @@ def _is_known_before_calls(value: SSAValue) -> bool:
 
 
 def _transpose_columns(op: GenericOp, contraction: Contraction) -> None:
-    """Make a contraction read a copy of B whose columns (dimension N) are contiguous."""
+    """Make a contraction read a copy of B whose last dimension is N: adjacent columns are then adjacent in memory."""
     value = contraction.tensor_of(contraction.b)
     type_ = cast("TensorType[Attribute]", value.type)
     rank, element = type_.get_num_dims(), type_.element_type

@@ -34,8 +34,8 @@ columns of each row, which is slower: split, the sum of the columns of 4096x1024
 FEWEST_IN_COLUMNS = 1 << 20
 """Minimum number of elements that a reduction of columns must read to be split."""
 PARTS = range(64, 15, -1)
-"""Possible numbers of parts of reductions with few results and of columns, best first: the first that divides the
-number of steps is used. If none does, the largest is used, and the remaining steps are reduced first."""
+"""Possible numbers of parts of reductions with few results and of reductions of columns, best first: the first that
+divides the number of steps is used. If none does, the largest is used, and the remaining steps are reduced first."""
 
 # Products with few results and many steps along K.
 MOST_PRODUCTS = 4096
@@ -57,11 +57,12 @@ results would take longer than reading the matrix."""
 
 
 Shares = Callable[[int], bool]
-"""Function that returns whether workers share the reading of a matrix of so many bytes."""
+"""Function that returns whether a product of one or two rows by a matrix of so many bytes is split, so that workers
+share the reading of the matrix: each reads a part of it."""
 
 
 def never(matrix_bytes: int) -> bool:
-    """Return that workers do not share the reading of a matrix, which is the default."""
+    """Return False, the default of `Shares`: no product is split in order to share the reading of its matrix."""
     return False
 
 
