@@ -219,9 +219,10 @@ class Straight:
         return tuple(dims)
 
     def size_register(self, stated: Stated | None, op: Operation) -> int:
-        """Return the register of a size that the rule of `op` states as a function of the operands of `op`.
+        """Return the register of a size of a result of `op`, which the rule of `op` (`Rule.size`) states as a term.
 
-        Raises CompileError if `stated` is None: the rule states none.
+        Raises CompileError if host code cannot compute it: for None, a size that the rule does not state, and for an
+        `Entry`, an element of a tensor of sizes.
         """
         if isinstance(stated, int):
             return self.function.constant(stated)
@@ -299,8 +300,9 @@ class Straight:
     def _result_storage(self, tensor: HostTensor, index: int) -> Storage:
         """Return the storage of result `index`, the tensor `tensor`.
 
-        A tensor that is the whole of a transient storage makes that the storage of the result. Any other tensor is
-        copied into a new one.
+        If the tensor is a whole transient storage, that becomes the storage of the result. Any other tensor is copied
+        into a new storage. A copy of a whole argument is recorded in `copied_from`: the result may then share the
+        memory of the argument (`_reuse_arguments`).
         """
         storage, size = tensor.storage, self.size(tensor)
         if storage.kind is BufferKind.TRANSIENT and not tensor.is_part:

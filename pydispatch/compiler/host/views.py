@@ -384,4 +384,6 @@ ROWS: dict[str, Callable[[Straight, Operation], None]] = {
     "tensor.insert_slice": insert_slice,
     **dict.fromkeys(listed(lambda info: info.forwards), forward),
 }
-"""Name of an operation → function that lowers it; other operations whose rule is a `View` are lowered by `view`."""
+"""Name of an operation → function that lowers it. The last entries, for `forward`, return their operands unchanged.
+
+`view` lowers the bitcasts and reshapes that are not listed: all other operations whose tensor rule is a `View`."""

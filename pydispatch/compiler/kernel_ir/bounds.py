@@ -57,7 +57,7 @@ def is_plain(op: Operation) -> bool:
 def hoist_invariants(entry: Entry, loop: scf.ParallelOp) -> None:
     """Move integer arithmetic and comparisons whose operands are defined before a loop to before it.
 
-    The counters of axes with one invocation are 0.
+    The loop must have one invocation along each axis but the last: the counters of these axes are replaced by 0.
     """
     block = loop.body.block
     for counter in block.args[:-1]:

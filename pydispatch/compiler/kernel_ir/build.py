@@ -68,9 +68,10 @@ def create(
         types: Types of its results.
         properties: Its properties. The operation owns the dictionary from then on; default values are not added.
     """
-    if not _HAS_KNOWN_LAYOUT:
+    if not _HAS_KNOWN_LAYOUT:  # this version of xDSL has other private fields than those that are set below
         return kind.create(operands=operands, result_types=types, properties=properties or {}, location=location)
-    # The same as `Operation.create` in two fifths of its time: it also handles regions, successors and attributes.
+    # Sets the fields as `Operation.create` does, in two fifths of its time: that also handles regions, successors and
+    # attributes.
     op = kind.__new__(kind)
     op._operands = SSAValues(operands)
     op._operand_uses = uses = tuple([Use(op, index) for index in range(len(operands))])

@@ -45,7 +45,12 @@ KERNEL = "pyd.invocations"
 
 
 def separate_edge_vectors(function: FuncOp) -> None:
-    """Replace the parallel loops of a kernel that compare counters with bounds by loops over vectors, in place."""
+    """Replace the parallel loops of a kernel that compare counters with bounds by loops over vectors, in place.
+
+    A vector of invocations for which all comparisons hold is computed without them, a vector at an edge with them.
+    Loops stay as they are if they have no branches, few invocations (`FEWEST_INVOCATIONS`), many operations
+    (`MOST_OPERATIONS`), or operations that may not be copied (`is_plain`).
+    """
     if KERNEL not in function.attributes:
         return
     entry = Entry(function)

@@ -29,7 +29,8 @@ completely; versions of longer loops would lengthen the code without being unrol
 def separate_full_loops(function: FuncOp) -> None:
     """Add to each loop from `begin` to `min(begin + constant, n)` a version for `begin + constant <= n`, in place.
 
-    Only innermost loops with few operations are versioned.
+    The version has a constant trip count, so that LLVM unrolls it. Only innermost loops with few operations are
+    versioned.
     """
     entry = Entry(function)
     for loop in [op for op in walk(function) if isinstance(op, scf.ForOp)]:

@@ -40,7 +40,11 @@ which counts from 0 to steps - 1."""
 
 
 def separate_full_tiles(function: FuncOp) -> None:
-    """Add to each parallel loop with comparisons of counters a version in which all of them hold, in place."""
+    """Add to each parallel loop with comparisons of counters a version in which all of them hold, in place.
+
+    Loops with few or unknown columns (`FEWEST_COLUMNS`) or many operations (`MOST_OPERATIONS`) get no version, nor do
+    loops that only copy gathered rows: these are faster with masks.
+    """
     entry = Entry(function)
     for loop in [op for op in walk(function) if isinstance(op, scf.ParallelOp)]:
         columns = known(loop.upperBound[-1])

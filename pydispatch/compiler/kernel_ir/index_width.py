@@ -62,7 +62,10 @@ def _is_large_constant(op: Operation) -> bool:
 
 
 def _compares_wide(comparison: Operation) -> bool:
-    """Return whether both operands of a comparison are indices made of integers of more than 32 bits."""
+    """Return whether both operands of a comparison are indices that were converted from integers of more than 32 bits.
+
+    The result may then depend on their upper 32 bits.
+    """
     return all(map(_is_cast_from_wide, comparison.operands))
 
 

@@ -198,7 +198,11 @@ def _toward_zero(kind: type[Operation], is_signed: bool, is_quotient: bool) -> R
 
 
 def _rounded(up: bool, is_signed: bool) -> Rule:
-    """Return the rule of a quotient that rounds up, or else down; x / 0 = 0."""
+    """Return the rule of a quotient that rounds up, or else down.
+
+    The rule defines the cases that machines leave undefined as `_toward_zero` does: x / 0 = 0 and, for signed numbers,
+    x / -1 = -x, where the negation of the smallest number wraps to that number.
+    """
 
     def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
         """Expand a division that rounds up or down."""
