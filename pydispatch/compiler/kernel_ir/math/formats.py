@@ -203,6 +203,7 @@ F32 = Format(
     large_angle=2.0**13,
     cube_root=CubeRoot(guess_bits=0x2A514067, steps=1, largest_exponent=100, scale_exponent=60),
 )
+"""Format of f32, with the constants of its math functions; `Format` explains each."""
 
 F64 = Format(
     width=64,
@@ -226,6 +227,7 @@ F64 = Format(
     large_angle=2.0**20,
     cube_root=CubeRoot(guess_bits=0x2A9F789300000000, steps=2, largest_exponent=700, scale_exponent=300),
 )
+"""Format of f64, with the constants of its math functions; `Format` explains each."""
 
 
 def format_of(x: Number | Word) -> Format:

@@ -73,7 +73,8 @@ def _parts(x: Number) -> Parts:
     """Return the parts of the logarithm of a positive finite x."""
     format = format_of(x)
     bits, scale_exponent = _normal(x, scale_exponent=format.fraction)
-    k, exponent_bits = _split_exponent(bits, least_mantissa=format.root_half)  # near sqrt(1/2)
+    # The mantissa 1 + f is from sqrt(1/2) to sqrt(2) for f64, and from 2/3 to 4/3 for f32.
+    k, exponent_bits = _split_exponent(bits, least_mantissa=format.root_half)
     mantissa = (bits - exponent_bits).as_float()
     return _parts_of(k.to_float() - scale_exponent, mantissa - 1.0)
 
@@ -178,8 +179,8 @@ def _polynomial_pair(x: Number) -> Pair:
 def _table_pair(x: Number) -> Pair:
     """Return log x of a positive finite f64 as a pair, from a table of 128 numbers c.
 
-    With x = 2^k z it is k log 2 - log c + log1p(z c - 1), where c is near 1/z and has so few digits that z c - 1 is
-    exact.
+    With x = 2^k z it is k log 2 - log c + log1p(z c - 1), where c is near 1/z and has so few digits that a sum of two
+    numbers is exactly z c - 1.
     """
     format = format_of(x)
     bits, scale_exponent = _normal(x, scale_exponent=54)  # any exponent that makes all subnormal numbers normal

@@ -107,7 +107,10 @@ def widened(body: Body, value: SSAValue) -> Number:
 
 
 def narrowed(x: Number, type_: Attribute) -> SSAValue:
-    """Return the float of 16 bits or less that is nearest to an f32."""
+    """Return the float of 16 bits or less that is nearest to an f32.
+
+    f8E8M0FNU has neither sign nor fraction: it takes the exponent of the f32, without rounding.
+    """
     bits, width = x.bits(), bit_width(type_)
     if isinstance(type_, BFloat16Type):
         # Half of the last place less one, and one more if the last place is odd.

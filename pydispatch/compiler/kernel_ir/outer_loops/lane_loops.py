@@ -71,7 +71,7 @@ class LaneLoops:
             return
 
         def body(inner: Build, lane: SSAValue, copies: Copies) -> None:
-            """Execute the operations in one lane, and store the values that are read elsewhere."""
+            """Emit the operations for one lane, and the stores of the values that are read elsewhere."""
             self.clone(inner, operations, lane, copies)
             values = [
                 (self.resolve(inner, value, lane, copies), memory) for value, memory in (*stores_of_results, *stores)
@@ -145,8 +145,8 @@ class LaneLoops:
     ) -> SSAValue:
         """Return the copy of a value in the iteration of a lane: computed, loaded from memory, or rematerialized.
 
-        `user` is the operation whose operand it is, if that is cloned with its regions: a value that these define is
-        returned as it is.
+        `user` is the operation that reads the value, if the caller clones it with its regions. A value that is defined
+        in these regions is returned unchanged: the clone of `user` contains its copy.
         """
         if value in copies:
             return copies[value]

@@ -29,7 +29,8 @@ MOST_STRIPS = 2
 LLVM would run most of its iterations in the scalar rest of a vector loop. See `_ends_at_small_minimum`."""
 
 MOST_UNROLLED = 4
-"""Maximum iterations of a sequential loop that is unrolled if its first index differs from lane to lane."""
+"""Maximum iterations of a sequential loop whose first index is the number of the lane. It is unrolled, and each
+iteration has its own number of lanes: in `for j = lane to 10 step 8`, only lanes 0 and 1 have a second iteration."""
 
 INTERLEAVED = (2, 3, 4)
 """Strides of loads that LLVM vectorizes as interleaved groups."""
@@ -109,7 +110,10 @@ class Lanes:
         return lanes
 
     def _has_stack_for(self, width: int) -> bool:
-        """Return whether the stack has room for the values of strips with `width` lanes."""
+        """Return whether the stack has room for the values of strips with `width` lanes.
+
+        Lane integers take none: they are computed at each use.
+        """
         variables = self.varying - self.lane_integers
         return len(variables) * MOST_BYTES_OF_VALUE * width <= MOST_BYTES
 
@@ -361,7 +365,7 @@ class Lanes:
 
 
 def _split_offset(index: SSAValue) -> tuple[SSAValue, int]:
-    """Return an index as (value, constant) whose sum it is; the constant is 0 if no addition of one computes it."""
+    """Return (value, constant) whose sum is an index: the operands of an addition of a constant, else (index, 0)."""
     if isinstance(index, OpResult) and isinstance(index.op, arith.AddiOp):
         for value, other in (index.op.operands, reversed(index.op.operands)):
             if isinstance(offset := known(other), int):

@@ -125,7 +125,10 @@ class Strip(LaneLoops):
         self.width = self.lanes.width
 
     def _hoist(self, build: Build, loads: Sequence[memref.LoadOp]) -> None:
-        """Emit strided loads lane by lane, without a loop: LLVM does not vectorize a loop over gaps."""
+        """Emit strided loads of the body of a sequential loop before that loop, and store their results for each lane.
+
+        Each lane has its own copy of the loads, since LLVM does not vectorize a loop over lanes with strided loads.
+        """
         for op in loads:
             self.memory_of[op.res] = self.memory(build, op.res.type)
         assert isinstance(self.width, int), "streamed loops hoist no loads"

@@ -105,7 +105,7 @@ def _strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) ->
         Strip(lanes, first, dict(copies)).emit_block(inner, loop.body.block, stores=())
 
     def strip_of_known_end(inner: Build, first: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
-        """Emit a strip as an iteration of a loop without carried values."""
+        """Emit a strip as the body of a `Build.loop` that carries no values, so that the last argument is empty."""
         strip(inner, first)
         return ()
 
