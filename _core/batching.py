@@ -303,7 +303,7 @@ class _Collector:
 
 
 _collectors: weakref.WeakSet[_Collector] = weakref.WeakSet()
-"""All collectors, for the child of a fork."""
+"""All collectors, whose requests `_after_fork` cancels in the child of a fork."""
 
 
 def _after_fork() -> None:

@@ -109,7 +109,7 @@ class Countdown:
     """
 
     def __init__(self, count: int, finish: Callable[[], None]) -> None:
-        """Count down from `count`, the number of futures that get this callback."""
+        """Count down from `count`, the number of futures that get this callback, and call `finish` at 0."""
         self._left, self._finish = count, finish
         self._lock = threading.Lock()  # held while `_left` changes
 

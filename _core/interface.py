@@ -154,13 +154,13 @@ class _Shapes:
     """Source of names for dynamic sizes: the manifest's entry of the function, or d0, d1 and so on without one."""
 
     def __init__(self, function: str, entry: Mapping[str, Any] | None) -> None:
-        """Begin before the first value.
+        """Create the source of names for one function, whose `shape` is then called for each value in order.
 
         function: its name, for messages. entry: what the manifest states about it; ignored without inputs and outputs.
         """
         self._function = function
         self._entry = entry if entry and ("inputs" in entry or "outputs" in entry) else None
-        self._count = 0  # sizes, static ones included, of the values before; only counted without an entry
+        self._count = 0  # without an entry: axes of the values so far, static ones included; d{_count} is next
 
     def shape(self, side: str, index: int, dims: tuple[int, ...] | None) -> Shape | None:
         """Return the shape of argument or result `index`, with names for dynamic sizes; None for a number.

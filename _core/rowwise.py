@@ -232,7 +232,7 @@ class Stacking:
         return self._checked.get(key) is True
 
     def rows_of(self, row: Row) -> int:
-        """Return the number of rows of a request."""
+        """Return the number of rows of a request: the length of an array among its values; numbers have no `tail`."""
         return next(len(value) for value, a in zip(row, self.arguments, strict=True) if a.tail is not None)
 
     def _split_rows(self, rows: Sequence[Row]) -> list[Row]:

@@ -93,7 +93,10 @@ def _measured_on(args: argparse.Namespace) -> Device | None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    """Compile and write the artifact; return 0. `run` has prepared the process."""
+    """Compile and write the artifact; return 0.
+
+    `run` calls it with rare garbage collection, the bytecode cache, and CompileError for missing packages.
+    """
     from pydispatch.tuning.compile import compile as compile_
 
     source, options = source_of(args.source), options_of(args)

@@ -131,7 +131,7 @@ def _load_patterns_of(path: str) -> list[object]:
 
     from pydispatch.patterns import Pattern
 
-    open_mapped(path).close()  # a pipe or device would be waited for, or read without end
+    open_mapped(path).close()  # raises for a pipe or device, which run_path would wait for, or read without end
     try:
         names = runpy.run_path(path)
     except Exception as error:

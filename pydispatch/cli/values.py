@@ -48,7 +48,9 @@ _SMALL = {kind.name.replace("F", "f", 1): kind for kind in Numerical if kind.nam
 _ABSENT = ("(null)", "(ignored)")
 """Texts that stand for no value."""
 _MISSPELLED_TENSOR = "*8x"
-"""Beginning of `*8xf32=1`, which is read as a tensor, so that the error names the wrong size instead of a file."""
+"""Beginning of a misspelled tensor, such as `*8xf32=1`, which also has the form `*file`.
+
+It is parsed as a tensor, so that the error names the wrong size `*8` and not a missing file."""
 _SEPARATORS = re.compile(r"[\s,\[\]]+")
 """Text between the elements of a tensor; brackets show rows and have no meaning."""
 

@@ -29,7 +29,7 @@ def _package(name: str) -> Any:
 
 
 def by_numpy(folder: Path) -> tuple[Any, Any]:
-    """Return (None, Direct call of numpy.multiply); there is no device, and no file in the folder."""
+    """Return (None, Direct call of numpy.multiply); None stands for the device. `folder` is not used."""
     return None, Direct(lambda lhs, rhs, out: partial(np.multiply, lhs, rhs, out))
 
 
