@@ -159,8 +159,10 @@ def stays_on_host(op: Operation) -> bool:
 
 
 def is_scalar_code(op: Operation) -> bool:
-    """Return whether an operation is pure arithmetic on scalars, or reads an element of a tensor at constant indices
-    that are in bounds.
+    """Return whether an operation computes a scalar and may be moved from the host into a dispatch.
+
+    It is pure arithmetic on scalars, or reads an element of a tensor at constant indices that are in bounds. Constants
+    do not count, because a dispatch never takes them as arguments.
     """
     if len(op.results) != 1 or isinstance(op.results[0].type, TensorType) or op.name == "arith.constant":
         return False
@@ -206,7 +208,8 @@ def has_effects(op: Operation) -> bool:
 
 
 def is_pure(op: Operation) -> bool:
-    """Return whether an operation may be dropped if unused, repeated, and merged with equal ones: it has no effects, or
-    has a tensor rule and so only computes its results.
+    """Return whether an operation has no effects: it may be dropped if unused, repeated, and merged with equal ones.
+
+    An operation with a tensor rule has none, even if `info_of` states ORDERED, its default for unlisted operations.
     """
     return info_of(op).is_pure or (info_of(op).effects is Effects.ORDERED and rule_of(op) is not None)

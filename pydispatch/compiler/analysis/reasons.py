@@ -73,7 +73,10 @@ def different_rows(spaces: str) -> str:
 
 
 def other_rows(rows: str, space: str) -> str:
-    """Explain that the outer dimensions of `space`, the loops of an operation, are not those of the tensor `rows`."""
+    """Explain that a result of the dispatch does not have one row for each element that a reduction computes.
+
+    rows: shape of the reduction's result, such as "4x?". space: shape of the other result, not beginning with it.
+    """
     return f"rows of {rows} are not the outer dimensions of {space}; a transpose would have to make them so"
 
 
@@ -120,7 +123,11 @@ REORDERED_FOR_TILES = "columns that a contraction reads would be brought into th
 REDUCED_BESIDE = (
     "a reduction that is read with a contraction's result would be computed for each tile; it has to be stored"
 )
+"""Reason for a reduction beside the contraction, that is, one that neither depends on it nor computes its factors. An
+operation after the contraction reads both results."""
 EXPENSIVE_BESIDE = (
     "elements that are read with a contraction's result are computed for each of its elements, and are expensive; "
     "they would have to be cheap, or of the columns"
 )
+"""Reason for an expensive operation beside the contraction. It could join if it had as many elements as the result of
+the contraction, or if operations after the contraction read one of its elements for each column."""

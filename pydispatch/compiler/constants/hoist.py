@@ -32,7 +32,8 @@ LEAST_BYTES = 4 << 10
 """Minimum bytes of a hoisted result of inexpensive operations; kernels recompute smaller ones faster than load them."""
 
 REDUCED = 16
-"""Factor by which a reduction must shrink its constant operands to be hoisted at any size."""
+"""Factor by which an inexpensive result of fewer than LEAST_BYTES, such as that of a reduction, must be smaller than
+the constants that it is computed from; otherwise kernels recompute it."""
 
 TABLE_BYTES = 1 << 20
 """Largest result of expensive operations (divisions, functions) that is stored although it is larger than its operands,

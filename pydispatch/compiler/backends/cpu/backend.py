@@ -44,7 +44,7 @@ def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
 
 
 def _compile(variant: Variant, dump: Dump | None) -> Binary:
-    """Compile a variant for a CPU without locating its errors; `dump` receives intermediate files."""
+    """Compile a variant for a CPU; `dump` receives intermediate files. The caller adds missing locations to errors."""
     machine = machine_of(variant.target)
     check_features(machine.arch, (feature for feature in variant.target.features if feature[0] == "+"))
     _check_exports(variant)

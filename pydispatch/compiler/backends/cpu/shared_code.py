@@ -15,7 +15,9 @@ _INSTRUCTION = re.compile(
     r'|getelementptr (?:inbounds )?\w+, |call i64 @"llvm\.[su](?:min|max)\.i64"\().*',
     re.MULTILINE,
 )
-"""Instructions in whose operands any i64 may stand for an integer. Other integers are of types, counts or flags."""
+"""Instructions whose integer operands may be replaced by i64 values, such as `%integer0`.
+
+Integer literals elsewhere are parts of types, counts or flags, and have to stay literals."""
 _OPERAND = re.compile(r"(?<=i64 )-?\d+\b|(?<=, )-?\d+(?=,|$)|(?<=\[ )-?\d+(?=,)")
 """Integer operand of an instruction that `_INSTRUCTION` matches: `i64 7`, `i64 %a, 7`, `phi i64 [ 7, %b ]`."""
 _DEFINITION = re.compile(
@@ -35,7 +37,7 @@ class Template:
     Attributes:
         head: The text before the definition: declarations.
         parameters: Parameters of the definition.
-        body: The text from the first instruction on, with holes.
+        body: The text from the first instruction on, with `_HOLE` in place of each of these integers.
     """
 
     head: str

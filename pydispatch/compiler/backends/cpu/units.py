@@ -166,6 +166,7 @@ class Units:
         exports = self.variant.exports
         if is_whole_library:
             return Unit(self.variant, "", frozenset([QUERY_SYMBOL]))
+        # 0 pages: the tables reserve only the local memory that the exports declare.
         return self._library([export.name for export in exports], pages=[0] * len(exports))
 
     def _library(self, functions: Sequence[str], pages: Sequence[int]) -> Unit:
@@ -222,7 +223,8 @@ class UnitContext:
     def _object(self, unit: Unit) -> bytes:
         """Return the object code of a unit, from the cache if possible.
 
-        Units with bitcode or objects of the user are not cached, because they are checked together.
+        Units with bitcode or objects of the user are not cached: `_link` checks undefined symbols against the objects,
+        and the key has neither the bitcode nor the objects.
         """
         is_cached = self.dump is None and not self.user_bitcode and not self.user_objects
         inputs = (

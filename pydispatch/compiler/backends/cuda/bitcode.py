@@ -23,7 +23,7 @@ SHIM = Path(__file__).parent / "cuda_shim.h"
 """Replacement for the parts of CUDA's headers that sources need, for a clang without CUDA."""
 
 _CALLED = ("llrint", "llround", "lrint", "lround", "modf", "sincos")
-"""C functions that clang would turn into intrinsics which LLVM cannot lower for CUDA."""
+"""C functions whose calls are kept: clang would turn them into intrinsics that LLVM cannot lower for CUDA."""
 # Loops are not vectorized: GPU threads compute scalars, and vector intrinsics could not be replaced by calls.
 # -fno-builtin-NAME keeps calls of the functions in _CALLED, instead of intrinsics.
 _FLAGS = (

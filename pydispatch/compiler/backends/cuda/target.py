@@ -56,9 +56,10 @@ def stated(configuration: DictionaryAttr) -> str:
 
 
 def _opaque(value: Attribute | None) -> str:
-    """Return a text with the `arch = "sm_80"` of an attribute of another dialect; "" if the attribute cannot have one.
+    """Return a text in which `_QUOTED` finds the architecture that an attribute of another dialect states.
 
-    It is the text of the parameters of `#iree_gpu.target`. For a dictionary with an `arch` it has this entry.
+    For `#iree_gpu.target<arch = "sm_80", ...>` it is the text of the parameters, between the angle brackets. For a
+    dictionary it is `arch = "sm_80"` alone. It is "" for an attribute that cannot state an architecture.
     """
     if isinstance(value, UnregisteredAttr):
         return value.value.data

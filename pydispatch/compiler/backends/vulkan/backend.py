@@ -30,9 +30,9 @@ FORMAT = "vulkan-spirv-fb"
 SPIRV = (".spv",)
 """Suffixes of the users' objects that are SPIR-V."""
 SOURCES = (".glsl", ".comp")
-"""Suffixes of objects: SPIR-V, and GLSL that is compiled here."""
+"""Suffixes of the users' objects that are GLSL, which is compiled to SPIR-V here."""
 ALIGNMENT = 4
-"""Alignment in bytes that host code guarantees for bindings. Devices that need more copy less aligned bindings."""
+"""Alignment in bytes that host code guarantees for bindings. If a device requires more, it copies less aligned ones."""
 
 
 @dataclass
@@ -236,9 +236,9 @@ def _check_export(export: Export, module: SpirvModule, entry: EntryPoint, genera
 def _specialization(variant: Variant, modules: Sequence[SpirvModule]) -> list[list[int]]:
     """Return, for each word of the executable constants, the SpecIds that receive the word.
 
-    A one-word constant sets the SpecIds that have its name, or else the SpecId equal to the word's number. For each
-    word of a two-word constant, the SpecId equal to the word's number has precedence if it has that name; otherwise the
-    low and high words set the first and second SpecId of that name.
+    The SpecIds of a constant are those that have its name; if there are none, the SpecId equal to the word's number. A
+    one-word constant sets all of them. Each word of a two-word constant sets one: the SpecId equal to the word's number
+    if it is among them, else the low word sets the first and the high word the second.
     """
     known = {(c.id, c.name) for m in modules for c in m.reflection.spec_constants}
     spec_ids = []

@@ -25,7 +25,7 @@ from pydispatch.link.wgsl.link import WgslLibrary
 FORMAT = "webgpu-wgsl-fb"
 """IREE's name of the format of WebGPU executables, as in target attributes."""
 ALIGNMENT = 4
-"""Alignment in bytes that host code guarantees for bindings. Devices that need more copy less aligned bindings."""
+"""Alignment in bytes that host code guarantees for bindings. If a device requires more, it copies less aligned ones."""
 
 
 def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:

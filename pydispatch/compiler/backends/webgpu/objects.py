@@ -24,7 +24,7 @@ from pydispatch.formats.wgsl.read import read
 from pydispatch.suggestions import did_you_mean
 
 ALIGNMENT = 4
-"""Alignment in bytes that host code guarantees for bindings. Devices that need more copy less aligned bindings."""
+"""Alignment in bytes that host code guarantees for bindings. If a device requires more, it copies less aligned ones."""
 
 
 @dataclass(frozen=True)
