@@ -72,12 +72,12 @@ def take_steps_together(function: FuncOp, has_masks: bool = False, most_vectors:
     Args:
         function: The function.
         has_masks: Whether vector instructions of the CPU access memory with masks.
-        most_vectors: Most vectors of invocations that a parallel loop may compute together; a power of 2. More save
-            compilation time, but their values need as many registers.
+        most_vectors: Maximum number of vectors of invocations that a parallel loop computes together; a power of 2. A
+            larger number shortens compilation, but the values of each vector need registers of their own.
     """
     pending = [op for op in walk(function) if isinstance(op, scf.ParallelOp)]
     entry, read_only = Entry(function), read_only_memrefs(function)
-    after_vectors = set[scf.ParallelOp]()  # loops with the code after strided loops whose steps are all vectors
+    after_vectors = set[scf.ParallelOp]()  # loops whose strided loop was replaced by vectors in all steps
     stack_bytes = 0
     while pending:
         loop = pending.pop()
@@ -88,7 +88,7 @@ def take_steps_together(function: FuncOp, has_masks: bool = False, most_vectors:
             if _interchange(entry, loop, strided, uses_masks, most_vectors):
                 after_vectors.add(loop)
                 stack_bytes += own_bytes
-            pending.append(loop)  # it has the code after the strided loop, with the next strided loop perhaps
+            pending.append(loop)  # the code after the strided loop remains in it, and may have another strided loop
         elif loop in after_vectors:
             _divide_into_vectors(entry, loop, most_vectors)
 
@@ -317,9 +317,10 @@ class _Interchange:
         return ()
 
     def _emit_scalar_step(self, build: Build, first: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
-        """Emit a step of the invocations that have an element from `first` on, which are not vectorized.
+        """Emit a step, not divided into vectors, of the invocations that have an element from `first` on.
 
-        It is one parallel loop of unknown length, which LLVM unrolls by a small factor. `carried` is empty.
+        It is one parallel loop of unknown length, which LLVM unrolls by a small factor. The loop over steps carries no
+        values, so that `carried` is empty.
         """
         remaining = build.minus(known(self.strided.loop.ub), first)
         self._emit_step(build, first, build.least(remaining, self.invocations))

@@ -27,7 +27,7 @@ INVOCATIONS = 64
 """Invocations of a workgroup with parallel loops, if neither the export nor the function states their number."""
 
 Rule = Callable[[Workgroup, Operation], None]
-"""Distributes an operation over the invocations of a workgroup, in place."""
+"""Function that distributes an operation over the invocations of a workgroup, in place."""
 
 RULES: dict[str, Rule] = {
     "memref.load": Workgroup.load,

@@ -242,7 +242,10 @@ def _store_partial(build: Build, value: SSAValue, array: SSAValue, position: SSA
 
 
 def _load_partial(build: Build, array: SSAValue, position: Index, type_: Attribute) -> SSAValue:
-    """Insert the load of the partial result at `position` of an array, and return it as `type_`."""
+    """Insert the load of the partial result at `position` of an array, and return it as `type_`.
+
+    An integer of odd width, such as an i1, is stored as an i32 (`_scratch`), and truncated to its type.
+    """
     assert isinstance(array.type, MemRefType)
     value = build.make(memref.LoadOp, (array, build.value(position)), array.type.element_type)
     return build.make(arith.TruncIOp, (value,), type_) if _has_odd_width(type_) else value

@@ -129,7 +129,7 @@ SMALL = 32
 
 
 def unroll_factor(workgroup: Workgroup, block: Block) -> int:
-    """Return the unroll factor for the loop body `block`: more than 1 only for a small body without regions."""
+    """Return the unroll factor for the loop body `block`: 1 for a large body, or one with regions or copies."""
     if not workgroup.machine.unrolls:
         return 1
     ops = list(block.ops)
@@ -137,7 +137,7 @@ def unroll_factor(workgroup: Workgroup, block: Block) -> int:
         return 1
     types = [value.type for op in ops for value in op.operands if isinstance(value.type, MemRefType)]
     has_wide_elements = any(bit_width(type_.element_type) > 16 for type_ in types)
-    return AT_ONCE if has_wide_elements else 2 * AT_ONCE  # as many bytes are read at once
+    return AT_ONCE if has_wide_elements else 2 * AT_ONCE  # twice as many loads of half the bytes
 
 
 def distribute(

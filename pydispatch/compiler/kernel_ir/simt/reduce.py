@@ -50,7 +50,7 @@ def distribute_reduction(workgroup: Workgroup, loop: scf.ParallelOp, bounds: lis
     The caller has already recorded the memory accesses of the loop. `bounds` has (lower bound, upper bound, step) of
     each dimension.
     """
-    # No combiner is None, as the test is for types: the caller has checked `can_distribute`, which refuses None.
+    # No combiner is None, since the caller has checked `can_distribute`: the filter only narrows the static type.
     build, ops = workgroup.build(loop), [op for op in combiners(loop) if op is not None]
     starts = [_initial_value(workgroup, build, op, value) for op, value in zip(ops, loop.initVals, strict=True)]
     block = loop.body.blocks[0]
