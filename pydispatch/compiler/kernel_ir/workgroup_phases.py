@@ -83,7 +83,7 @@ class LinearIndex(NamedTuple):
 
 
 def linear_of(value: SSAValue, lane: SSAValue) -> LinearIndex | None:
-    """Return a value as a linear function of `lane`, the number of the invocation; None if it is none."""
+    """Return a value as a linear function of the invocation number `lane`; None if it is not known to be one."""
     if value is lane:
         return LinearIndex(slope=1, start=0)
     constant = known(value)
@@ -100,6 +100,7 @@ def linear_of(value: SSAValue, lane: SSAValue) -> LinearIndex | None:
         return None
     sign = 1 if isinstance(op, arith.AddiOp) else -1
     slope, start = left.slope + sign * right.slope, left.start + sign * right.start
+    # Sums with large constants may wrap around, and for some invocations also integers of other types than index.
     wraps = abs(start) >= _LARGEST or (slope != 0 and not isinstance(value.type, IndexType))
     return None if wraps else LinearIndex(slope, start)
 

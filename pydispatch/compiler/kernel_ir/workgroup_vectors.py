@@ -239,8 +239,9 @@ class _PhaseEmitter:
         Args:
             build: Inserts before the loop over the vector's lanes.
             first: First invocation.
-            truths: Values that are true -> the constant.
-            high: The number of invocations, if lanes from it on take no part; None if all take part.
+            truths: Conditions that hold in all lanes -> the constant true.
+            high: The number of invocations, if some lanes may be from it on and do not execute the body; None if all
+                lanes execute it.
         """
         body = Block(arg_types=[INDEX])
         lanes = build.inside(body)
@@ -248,7 +249,8 @@ class _PhaseEmitter:
         vector = _Vector(first, body.args[0], truths, {**truths, self._lane: invocation})
         operations = list(executed(self.phase.loop.body.block, self._lane, first, set(truths)))
         guarded = operations
-        if high is not None:  # all lanes load lines, so that these loads have no masks; there are no stores
+        # All lanes load lines, so that these loads need no masks. `_fits` allows no stores to lines in such loops.
+        if high is not None:
             is_line_load = [isinstance(op, memref.LoadOp) and op.memref in self.arrays for op in operations]
             for op, is_first in zip(operations, is_line_load, strict=True):
                 if is_first:
@@ -263,7 +265,9 @@ class _PhaseEmitter:
         emit_lanes(build, LANES, body)
 
     def _emit_operation(self, build: Build, inner: Build, op: Operation, vector: _Vector) -> None:
-        """Emit an operation in the loop over a vector's lanes, with lines instead of the arrays.
+        """Emit an operation in the loop over a vector's lanes. An access of an array becomes an access of its line.
+
+        A line is the stack array of the `LANES` elements that the vector accesses.
 
         Args:
             build: Inserts before that loop.
@@ -278,7 +282,7 @@ class _PhaseEmitter:
                 inner.op(memref.StoreOp.get(values.get(op.value, op.value), line, [vector.lane]))
             else:
                 values[op.res] = inner.let(memref.LoadOp.get(line, [vector.lane]))
-        elif isinstance(op, scf.YieldOp):  # the end of a branch that is taken
+        elif isinstance(op, scf.YieldOp):  # of an `scf.if` that `executed` replaced by the region that all lanes take
             branch = op.parent_op()
             assert branch is not None
             for result, value in zip(branch.results, op.operands, strict=True):

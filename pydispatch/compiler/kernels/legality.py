@@ -46,7 +46,7 @@ def why_not(group: Sequence[Operation], has_chain_kernel: Callable[[Chain], bool
     """
     if has_chain_kernel is not None and (chain := chain_of(group)) is not None and has_chain_kernel(chain):
         # The parts are three dispatches that compute the same, each of which is judged. Operations that gather a factor
-        # are left out: they are read where the factor is packed, which the rules of fusion do not concern.
+        # are left out: the kernel reads their source while it packs the factor, and rules of fusion do not apply.
         parts = ([op for op in part if op not in chain.gathers] for part in chain.parts)
         return next((reason for part in parts if (reason := why_not(part)) is not None), None)
     try:
@@ -125,9 +125,9 @@ def _reason_against_updates(group: Sequence[Operation]) -> str | None:
 def _is_read_beside(update: Operation, group: Sequence[Operation]) -> bool:
     """Return whether another operation of the group reads the memory that an update overwrites.
 
-    Only memory behind an optimization barrier is looked at: the destination is the result of the barrier, the memory
-    its operand. The barrier is a copy only where the memory is still needed. Readers of the destination itself are
-    checked elsewhere.
+    Only a destination that is the result of a `util.optimization_barrier` is checked, for readers of the barrier's
+    operand. The barrier shares the memory of its operand, except where the operand is still needed: there it copies.
+    Readers of the destination itself are checked elsewhere.
     """
     behind_barrier = [value for value in overwritten_values(update) if value not in update.operands]
     return any(value in inputs_of(op) for value in behind_barrier for op in group if op is not update)
@@ -243,7 +243,8 @@ def _reason_not_one_value_per_row(
     if generic.reduced_loops and any(d in generic.reduced_loops for d in row_dims):
         return reasons.REDUCED_AGAIN
     parallel_dims = [d for d in range(len(generic.iterators)) if d not in generic.reduced_loops]
-    if not row_dims:  # there is a single row, whose value all elements of `op` read
+    # All elements of `op` read a single value. If they are in several workgroups, each would compute it.
+    if not row_dims:
         has_rows = any(d not in extents or extents[d] != 1 for d in parallel_dims)
         sizes = [-1 if n is None else n for n in generic.extents if n != 1]
         return reasons.ONE_ROW if has_rows and not _fits_one_workgroup(value, sizes) else None
@@ -253,7 +254,7 @@ def _reason_not_one_value_per_row(
 def _rows_are_outermost(row_dims: Sequence[int], parallel_dims: Sequence[int], extents: Mapping[int, int]) -> bool:
     """Return whether the dimensions of rows are the first parallel ones, in order: a workgroup computes whole rows.
 
-    Dimensions that index an axis of size 1 of the operand, which `extents` has, may be in between.
+    Dimensions that index an axis of size 1 of the operand may be in between; `extents` has them, too.
 
     Args:
         row_dims: Dimensions that index the operand, in the order of its axes.
