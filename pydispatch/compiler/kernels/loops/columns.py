@@ -221,7 +221,8 @@ class _StageEmitter:
     def _pays_jamming(self, op: Operation) -> bool:
         """Return whether passes of several steps are faster: for inexpensive sums of floats over enough columns.
 
-        The steps of a column in one pass depend on each other: of maxima, each would wait for the one before it.
+        The steps of a column in one pass form a chain of dependent operations. Additions of floats are short; a chain
+        of maxima would wait for the results of longer instructions.
         """
         # A range of unknown size is assumed to have enough columns.
         count = self.high - self.low if isinstance(self.high, int) and isinstance(self.low, int) else FEWEST_JAMMED

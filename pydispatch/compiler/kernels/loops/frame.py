@@ -27,7 +27,7 @@ Grid = Callable[[Elements, Builder], Index]
 
 @dataclass(frozen=True)
 class Kernel:
-    """Generated kernel with all that its executable states about it.
+    """Generated kernel, with the interface, grid, constants and tiles that its executable declares.
 
     Attributes:
         function: Its function in kernel IR.
@@ -41,8 +41,8 @@ class Kernel:
     count: Region
     globals: tuple[Operation, ...] = field(default=())
     tiles: tuple[int, ...] = ()
-    """For each binding, the size of blocks in bytes of which workgroup i accesses the i-th one only; 0 for a binding of
-    which a workgroup may access any byte. Empty if unknown."""
+    """For each binding, the size of a tile in bytes: workgroup i accesses only tile i. 0 for a binding of which a
+    workgroup may access any byte. Empty if unknown."""
 
 
 def sizes_of(source: func.FuncOp) -> list[BlockArgument]:

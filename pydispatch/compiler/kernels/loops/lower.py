@@ -106,7 +106,10 @@ def _guarded(frame: Frame, nest: LoopNest, partition: Partition, group: Index, b
 
 
 def _grid(backend: Backend, nests: Sequence[LoopNest], elements: Elements, build: Builder) -> Index:
-    """Return the number of workgroups of the nest that has the most; `elements` are those of the block of `build`."""
+    """Return the number of workgroups of the nest that has the most.
+
+    `elements` has the tensors, with sizes that are values in the block of `build`.
+    """
     workgroups: Index = 0
     for nest in nests:
         workgroups = build.most(workgroups, _partition_nest(backend, nest, elements, build).workgroups)

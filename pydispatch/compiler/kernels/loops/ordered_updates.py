@@ -26,7 +26,8 @@ MOST_PARTS, WIDE_SLICE = 8, 32
 """Parts on a CPU at most; elements of a slice from which on several parts pay, as each part visits every slice."""
 
 MOST_SLICE_ELEMENTS = 1024
-"""Elements of a slice per workgroup of a CPU, at most."""
+"""Maximum number of elements of a slice that a workgroup of a CPU writes: longer slices are cut along their last
+dimension. With a smaller one more workgroups visit all slices, with a larger one fewer workgroups are parallel."""
 
 SLICES_OF_A_PART = 4096
 """Number of slices of an ordered update for each part of its destination. Every part visits all slices, which takes

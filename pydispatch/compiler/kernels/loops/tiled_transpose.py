@@ -249,7 +249,10 @@ class _TiledTranspose:
         )
 
     def _joined_indices(self, build: Builder, block: _Block, *, row: Index, column: Index) -> list[Index]:
-        """Return the indices of the dimensions after joining, at a row and column relative to those of the block."""
+        """Return the indices in the dimensions `dims`, at a row and column relative to those of the block.
+
+        One of `dims` may stand for two adjacent dimensions of the nest that were joined (`Transposition.first_joined`).
+        """
         result_row = _assume_below(build, build.plus(block.top, row), self.dims[self.along])
         result_column = _assume_below(build, build.plus(block.left, column), self.dims[-1])
         return [*block.outer[: self.along], result_row, *block.outer[self.along + 1 :], result_column]
@@ -258,8 +261,9 @@ class _TiledTranspose:
         """Emit the computation of a block into the buffers, column by column.
 
         Columns are whole vectors of rows. If their number does not divide the rows, the last vector begins early, and
-        computes some rows a second time: single rows would take longer. The vectors of a column are a loop: if LLVM
-        knew the first row of a vector, it would unroll the rows of one whose last rows are padding.
+        computes some rows a second time: single rows would take longer. The vectors of a column are a loop, so that
+        LLVM does not know their first rows. If it did, it would see that the last rows of a padded operand are padding,
+        and unroll the rows of their vector.
         """
 
         def column(builder: Builder, j: Index, unused: list[SSAValue]) -> list[SSAValue]:

@@ -77,7 +77,7 @@ class _Scan:
     """
 
     def __init__(self, elements: Elements, op: TopKOp, heap: _Heap, row: Sequence[Index]) -> None:
-        """Prepare the pass over `row`, whose number of elements is size 1 of the operation's first input."""
+        """Prepare the pass over `row`, which has as many elements as dimension 1 of the operation's first input."""
         self.elements, self.op, self.heap, self.row = elements, op, heap, row
         self.size = elements.dims(op.inputs[0])[1]
 
@@ -95,7 +95,10 @@ class _Scan:
         self._visit_blocks(build, count, self.size, WIDTHS)
 
     def _read(self, build: Builder, column: Index) -> list[SSAValue]:
-        """Emit the loads of the element in a column: a value of each operand, and the column itself."""
+        """Emit the loads of the element in a column: a value of each operand, and the column itself.
+
+        A column that is not known to be in the row is clamped, so that the loads read no other memory.
+        """
         in_row = build.clamp(column, self.size)
         values = [self.elements.at(build, x, [*self.row, in_row]) for x in self.op.inputs]
         return [*values, build.value(column)]

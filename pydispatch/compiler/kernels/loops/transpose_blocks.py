@@ -54,8 +54,8 @@ def transpose_block(
 ) -> None:
     """Emit the transposition of a block in memory: target[j, i] = source[i, j].
 
-    `rows` and `columns` are those of the source. `stored` has the numbers of its leading rows and columns that are
-    stored, if the target has fewer; None for all.
+    `rows` and `columns` are those of the source, which may end with padding. `stored` is the number of its leading
+    (rows, columns) without padding, which alone are stored to the target; None for all.
     """
     stored_rows, stored_columns = stored or (rows, columns)
     shapes = ([rows, columns], [stored_columns, stored_rows])

@@ -78,7 +78,7 @@ class UpdateStep:
         build.when(self.is_written(elements, build, indices), store)
 
     def element(self, elements: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue:
-        """Return the element that this update writes at `indices`, whatever other updates write there."""
+        """Return the element that this update writes at `indices`, even if a later one of the chain overwrites it."""
         return self.rule.written_element(elements, build, self.op, indices)
 
 

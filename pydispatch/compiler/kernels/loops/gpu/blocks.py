@@ -116,7 +116,9 @@ def _only_reduction(trial: Trial) -> EmittedElement | None:
 def _loops_of_dims(
     reduction: Structured, result: int, indices: Sequence[Index], nest_indices: Sequence[Index]
 ) -> tuple[int, ...] | None:
-    """Return, for each dimension of the nest, the loop of the reduction that it counts; None for another access.
+    """Return, for each dimension of the nest, the loop of the reduction that has the same index.
+
+    Return None if an axis of the result is not indexed by a single loop of the reduction.
 
     Args:
         reduction: The reduction.

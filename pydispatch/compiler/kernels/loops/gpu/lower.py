@@ -161,7 +161,10 @@ def _needs_wide_indices(frame: Frame) -> bool:
 
 
 def _grid(frame: Frame, plans: Sequence[GpuLoopPlan], elements: Elements, build: Builder) -> Index:
-    """Return the number of workgroups of the nest that has the most; `elements` are those of the block of `build`."""
+    """Return the number of workgroups of the nest that has the most.
+
+    `elements` has the tensors, with sizes that are values in the block of `build`.
+    """
     workgroups: Index = 0
     for plan in plans:
         workgroups = build.most(workgroups, partition_nest(frame, plan, elements, build).workgroups)

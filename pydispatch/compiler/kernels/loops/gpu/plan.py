@@ -44,7 +44,8 @@ MOST_INVOCATIONS = 8192
 """Number of invocations that occupy a device. For an ordered update, it bounds the number of parts of the destination
 times the elements of a slice, as each part has an invocation for each of these elements."""
 MOST_PARTS = 256
-"""Parts of the destination of an ordered update, at most."""
+"""Maximum number of parts of the destination of an ordered update, which are written in parallel. Each part visits all
+slices: more parts repeat more of this work, fewer may not occupy the device."""
 FEW_PARTS = 16
 """Parts of the destination of an ordered update whose slices have dynamic sizes: an invocation has an element of a
 slice in one part, so that the number of parts that would occupy the device depends on these sizes."""

@@ -320,7 +320,10 @@ class _Pairs:
     def __init__(
         self, elements: Elements, build: Builder, generic: Structured, paired: PairedInput, first_pair: SSAValue
     ) -> None:
-        """View the input `paired` of `generic` as pairs; none is loaded yet."""
+        """View the input `paired` of `generic` as pairs; none is loaded yet.
+
+        `first_pair` is the index of the pair that the corner of the block reads.
+        """
         self.build, self.first_pair = build, first_pair
         self.buffer = _pairs_of(elements, generic.inputs[paired.ordinal])
         self.element = generic.block.args[paired.ordinal].type
