@@ -114,7 +114,7 @@ class BlockQuantized:
 
     @property
     def groups(self) -> int:
-        """Number of groups of steps in a block: 4 bytes of each column each."""
+        """Number of groups in a block. A group is 4 bytes of each column: 4 steps of K with 8 bits, 8 with 4 bits."""
         return self._shape[2]
 
     @property
@@ -200,7 +200,7 @@ def _match(contraction: Contraction, weights: Factor, row_factor: Factor) -> Blo
     if contraction.element_of(weights).type != (i4 if has_halves else i8):
         return None
     panel, block, _, column, *_ = dims
-    # Each of these operations may be missing; the next one is then at the same value.
+    # Each of these operations may be missing: `_split_last` then returns `value` as it is, and None.
     value, offset = _split_last(body, weights.value, arith.AddfOp, (panel, block, column))
     value, scale = _split_last(body, value, arith.MulfOp, (panel, block, column))
     value, zero = _split_last(body, value, arith.SubfOp, (panel, block, column))

@@ -253,7 +253,8 @@ def _has_kernel(chain: Chain) -> bool:
 def _have_equal_rows(chain: Chain) -> bool:
     """Return whether both products have the same rows (M) and outer dimensions.
 
-    The columns of the rows are N of the first product and K of the second; each other dimension is one loop of both.
+    The last dimension of `Chain.rows` must be N of the first product and K of the second; each other dimension must be
+    M of both products, or an outer dimension of both.
     """
     first, second = chain.first, chain.second
     first_loops, second_loops = chain.first_loops, chain.second_loops  # for each dimension of the rows

@@ -56,7 +56,8 @@ HIGHEST_FILL = -4096.0
 visible score exceeds half of the fill (see `Limits.floor`): the exponential of this half is 0, in f64 too."""
 
 HIGHEST_ADDEND = -1e30
-"""Highest number that hides a column where a mask adds it: scores do not come near its half."""
+"""Highest number that hides a column where a mask adds it to the score. Hidden columns have the weight 0 if the largest
+visible score exceeds half of the number (see `Limits.floor`); scores do not come near -5e29."""
 
 HIGHEST_F16_ADDEND = -60000.0
 """`HIGHEST_ADDEND` for masks of f16, whose lowest number is -65504: scores of f16 models do not come near its half."""
@@ -102,7 +103,10 @@ class Stored:
     is_shown: bool | None
 
     def emit(self, elements: Elements, build: Builder, point: Sequence[Index]) -> SSAValue:
-        """Emit whether the mask shows the column at a point, an i1. An added number shows it unless it is very low."""
+        """Emit whether the mask shows the column at a point, an i1.
+
+        A mask of numbers that are added (`is_shown` is None) shows the column unless its number is low enough to hide.
+        """
         value = self.element.emit(elements, build, point)
         if self.is_shown is None:
             assert isinstance(value.type, AnyFloat)
@@ -172,7 +176,7 @@ class Limits:
 def column_limits(chain: Chain) -> Limits:
     """Return the limits of the visible columns of each row of a chain; no limits if rows depend on hidden columns."""
     column = len(shape_of(chain.scores)) - 1
-    own_indices = tuple(range(column + 1))  # a point has the indices of the scores
+    own_indices = tuple(range(column + 1))  # axis i of the scores is indexed by number i of a point
     score = Expression(chain.scores, own_indices).expanded()  # through the operations that compute it
     limits = _limits_of_score(score, column)
     have_no_weight = bool(limits) and ignores_hidden_columns(chain, is_infinite=limits.fill == -inf)
