@@ -78,10 +78,10 @@ SIGN_CHOICES = {
     "equal signs": [(False, False), (True, True)],
     "all signs": [(False, False), (True, True), (True, False), (False, True)],
 }
-"""`Level.byte_products` -> the products of bytes that a machine has, best first: (whether the bytes of A are unsigned,
-whether the bytes of B are unsigned).
+"""Signs of the bytes that a CPU's dot-product instructions take (`Level.byte_products`) -> the factors that they can
+multiply, best first: (whether the bytes of A are unsigned, whether the bytes of B are unsigned).
 
-Products in matrix registers take "all signs".
+Instructions on matrix registers exist for "all signs".
 """
 
 

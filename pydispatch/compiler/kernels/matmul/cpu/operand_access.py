@@ -193,7 +193,10 @@ def _operand_a(contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic) -
 
 
 def _operand_b(contraction: Contraction, arithmetic: Arithmetic, panels: Panels | None) -> Operand:
-    """Return the layout of B, and whether register blocks can read it in place; `panels` are those it is stored in."""
+    """Return the layout of B, and whether register blocks can read it in place; `panels` are those it is stored in.
+
+    Outside of panels, elements that are read in place have the type of the sums.
+    """
     has_type_in_place = arithmetic.reads_in_place(contraction.acc)
     is_element_in_place = has_type_in_place and is_argument_element(contraction.b, contraction, arithmetic.compute)
     return operand_of(

@@ -95,7 +95,7 @@ class StepGroup(Position):
     def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
         """Return the offset of a step in the packed copy, in elements.
 
-        The steps of a group are side by side. In a copy in rows, whose `stride` is 1, the next group follows them. In a
-        panel, whose `stride` is its number of columns, groups of the same steps in all columns are between the two.
+        A copy in rows is [row][group][step of the group], and `stride` is 1. A panel is [group][column][step of the
+        group], and `stride` is its number of columns.
         """
         return build.plus(build.times(self.index, stride), step)

@@ -144,7 +144,10 @@ def _register_sizes(match: BlockQuantized, level: Level, total_rows: int, byte_d
 
 
 def _panels_of_converted_rows(match: BlockQuantized, row_groups: int) -> int:
-    """Return the number of panels of a workgroup that converts its rows of A to digits."""
+    """Return the number of panels of a workgroup that converts its rows of A to digits once for all of them.
+
+    It has as many as leave about `ENOUGH_WORKGROUPS` workgroups, and at most `MOST_PANELS`.
+    """
     return min(MOST_PANELS, ceil_quotient(match.panels * row_groups, ENOUGH_WORKGROUPS))
 
 
@@ -153,7 +156,7 @@ def _unpacked_sizes(match: BlockQuantized, level: Level, total_rows: int) -> Blo
     lanes = level.vector // F32_BYTES
     vectors = max(v for v in range(1, level.block_vectors + 1) if match.width % (v * lanes) == 0 or v == 1)
     columns = min(match.width, vectors * lanes)
-    row_groups = ceil_quotient(total_rows, 2 * level.tile_rows)  # twice, as for other weights that are packed
+    row_groups = ceil_quotient(total_rows, 2 * level.tile_rows)  # twice the usual, see `TileRequest.growth`
     rows = ceil_quotient(total_rows, row_groups)
     row_block = block_rows(level, vectors, rows, minimizes_passes=False)
     if row_groups > 1:

@@ -53,7 +53,8 @@ COMPUTED_COLUMNS = 64
 """Approximate width of a tile if vectors are along K and elements of A are computed: once for all of its columns."""
 
 PAIRED_STEPS = 8
-"""Steps of K in a group of the instruction that multiplies two rows by two columns (i8mm): rows are then in pairs."""
+"""Steps of K in a group of the instruction that multiplies two rows by two columns (i8mm). An odd last row then takes
+as many registers as two rows."""
 
 MAX_OPERAND_BYTES = 16 << 20
 """Maximum size of a packed operand, and of the sums of a tile, in a schedule that a program states."""
@@ -203,9 +204,10 @@ def _request(problem: Problem) -> TileRequest:
 def _tiles_of_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> Tiles | None:
     """Return tiles whose register blocks have all columns, and so few rows that A is read in place.
 
-    Each element of A is then read once, so that packing would not pay. Return None if the blocks of `tiles` are low
-    enough for reading A in place, if there are no such tiles, or if they are slower. 64x16384x64, with rows of A that
-    are 64 KiB apart, takes 1,169 us in blocks of 5x64, 1,291 us in blocks of 13x32 with A packed (AMD EPYC Zen 4).
+    The cache lines of so few rows stay in the first-level cache (`pays_in_place_a`), and each element of A is read by
+    one block, so that packing would not pay. Return None if the blocks of `tiles` are low enough for reading A in
+    place, if there are no such tiles, or if they are slower. 64x16384x64, with rows of A that are 64 KiB apart, takes
+    1,169 us in blocks of 5x64, 1,291 us in blocks of 13x32 with A packed (AMD EPYC Zen 4).
     """
     n, m, size = problem.n, problem.m, problem.sum_bytes
     if not problem.can_read_a_in_place or problem.panel_width or not n or not m or n * size % level.vector:

@@ -16,7 +16,8 @@ from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, Tiles, ceil_quot
 
 MAX_STREAMING_ROWS = 64
 """Rows of A up to which B is streamed: the sums, which pass through the second-level cache, then cost less than packing
-B. Twice as many where a unit takes two cycles for a vector: Zen 4, 128x3072x768 in 5.8 ms, packed 6.8."""
+B. Twice as many where a multiplication of vectors takes two cycles, which leaves the cache time for the sums of twice
+as many rows: Zen 4, 128x3072x768 in 5.8 ms, packed 6.8."""
 
 NARROW_TILE_ROWS, TILE_ROWS, TILE_COLUMNS = 8, 32, 256
 """Where there are few workgroups, tiles of products with more than NARROW_TILE_ROWS rows are cut down to TILE_ROWS rows
@@ -27,12 +28,15 @@ MIN_STREAMING_STEPS = 64
 """Steps of K below which there is nothing to stream."""
 
 WIDE_BLOCK_BYTES = 1024
-"""Bytes of the columns of a block for a single row of A, whose sums stay in registers over all of K: where half of the
-registers hold them, and rows of B are no further apart than the CPU prefetches. Zen 5, us against tiles of 2048 bytes
-that are streamed: 1x512x512 6.7, not 9.6; 1x768x768 20 and 28; 1x2048x1000 75 and 114; 1x3072x768 87 and 127;
-1x1024x1024 40 and 42. CPUs that prefetch shorter strides stream better: Zen 4 1x3072x768 124, not 163, 1x2048x1000 109
-and 154, 1x4096x4096 2,610 and 5,170; an Intel Xeon with 2 MiB of L2 1x4096x4096 2,740 and 3,260, 1x4096x11008 9,400 and
-19,400."""
+"""Width in bytes of a wide register block: its sums of a single row of A stay in registers over all of K, instead of
+passing through the cache for each chunk of a streamed B. It is used if half of the registers hold these sums, and rows
+of B are no further apart than the CPU prefetches.
+
+Zen 5, us in wide blocks, and streamed in tiles of 2048 bytes: 1x512x512 6.7 and 9.6; 1x768x768 20 and 28; 1x2048x1000
+75 and 114; 1x3072x768 87 and 127; 1x1024x1024 40 and 42. CPUs that prefetch only shorter strides stream better, us
+streamed, and in wide blocks: Zen 4 1x3072x768 124 and 163, 1x2048x1000 109 and 154, 1x4096x4096 2,610 and 5,170; an
+Intel Xeon with 2 MiB of L2 1x4096x4096 2,740 and 3,260, 1x4096x11008 9,400 and 19,400.
+"""
 
 STREAMING_STEPS = (8, 4, 5, 7, 6, 3)
 """Possible lengths of a short chunk. A chunk is the whole rows of B that one pass over the columns reads; each row is a
@@ -48,8 +52,8 @@ LONG_CHUNK_ROWS = 8
 their lines share few sets of the first-level cache: more rows would not fit into these sets."""
 
 MAX_SINGLE_PASS_ROWS = 32
-"""Rows of A up to which a B between half of the second-level cache and twice its size is streamed, see 16x536x544 in
-docs/contractions.md."""
+"""Rows of A up to which a B between half of the second-level cache and twice its size is streamed. More rows read B in
+more passes without streaming, and the later passes find it in the cache. See 16x536x544 in docs/contractions.md."""
 
 
 def streams_b(level: Level, problem: Problem) -> bool:
