@@ -121,7 +121,9 @@ def _reason_against_producer(op: Operation, contraction: Contraction) -> str | N
     Packing computes an element once per tile that reads it, so producers must be inexpensive.
     """
     if op.name == "linalg.generic":
-        has_chosen_order = KEPT_ORDER in contraction.op.attributes  # an earlier pass chose the order of its factors
+        # The conversion to channels-last has rewritten a convolution to read a transposed image. The transposition is a
+        # dispatch of its own: packing would copy the image for each tile of channels.
+        has_chosen_order = KEPT_ORDER in contraction.op.attributes
         if has_chosen_order and _only_copies(op):
             return reasons.TRANSPOSED_FOR_TILES
         # B is packed again for each index of an outer dimension that it does not depend on; A is packed once per tile.

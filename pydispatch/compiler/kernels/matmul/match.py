@@ -391,7 +391,7 @@ def _choose_m(generic: Structured, a: Factor, b: Factor) -> int | None:
     innermost = max(rows, key=order_in_c.index, default=None)
 
     def preference(dim: int) -> tuple[int, bool, int]:
-        """Order M by: rows that count, contiguous in A; of equal ones, by its number."""
+        """Order M by: size, as far as `most_rows`, since a longer one is no better; contiguous in A; its number."""
         most_rows = MAX_INNER_ROWS if dim == innermost else MAX_STRIDED_ROWS
         return min(_static_size(generic, dim), most_rows), a.is_last(dim), dim
 

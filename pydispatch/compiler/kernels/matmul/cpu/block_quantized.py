@@ -144,7 +144,11 @@ class _BlockProducts(PanelWorkgroup):
 
     @property
     def _sum_columns(self) -> int:
-        """Columns of `_sums`. Matrix registers compute the next product while vectors add the one before."""
+        """Columns of `_sums`: those of a register block, or of the whole panel with matrix registers.
+
+        Matrix registers compute the products of all columns before vectors add them to the totals, and can compute the
+        next product while vectors add the one before.
+        """
         return self.match.width if self.sizes.matrix_steps else self.sizes.columns
 
     @cached_property
@@ -256,10 +260,11 @@ class _BlockProducts(PanelWorkgroup):
         index = build.plus(position.block_of_chunk, build.times(row_of_a, self.sizes.blocks))
         unit = None if rows.units is None else load(build, rows.units, index)
         total = load(build, rows.sums, index)
-        if unit is not None:
+        if unit is not None:  # then `rows.sums` counts in units
             total = build.add(arith.MulfOp(total, unit))
         zero_terms: list[SSAValue] = []
         if rows.low is not None and rows.high is not None and isinstance(self.match.zero, float):
+            # `low` and `high`: sums over the block of the lowest digits, and of the integers of the higher digits.
             zero = i32_constant(build, int(self.match.zero))
             zero_terms = [build.add(arith.MuliOp(load(build, v, index), zero)) for v in (rows.low, rows.high)]
         return _BlockOfRow(row_of_a, unit, total, tuple(zero_terms))

@@ -90,7 +90,7 @@ def _emit(
     emitter = _ChainEmitter(frame=frame, chain=chain, rows=rows, buffer=buffer, column_end=end)
     if end is None or limits.floor is None:  # no columns are hidden, or all hidden ones have the weight 0
         emitter.emit_first_product(build, first)
-    else:
+    else:  # only a row with a score above the floor is sure to give hidden columns the weight 0: else compute them, too
         emitter = emitter.emit_checked_product(build, first, limits.floor)
     emitter.emit_operations(build)
     emitter.emit_second_product(build, second, result_dims)
@@ -163,8 +163,9 @@ class _ChainEmitter:
         def attempt(inner: Builder, _: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Compute the columns before `end` unless it is 0, and check that each row has a score above `floor`.
 
-            `carried` is (end of the columns computed before, `end`). Return both for the next attempt: its `end` is 0
-            if the check holds or no columns were computed, else the number of all columns.
+            If so, all other columns have the weight 0. `carried` is (end of the columns computed before, `end`). Return
+            both for the next attempt: its `end` is 0 if the check holds or no columns were computed, else the number of
+            all columns.
             """
             computed_end, end = carried
             next_end = inner.choose(
@@ -222,7 +223,10 @@ class _ChainEmitter:
             return inner.add(arith.CmpfOp(score, limit, "ogt"))
 
         def unit(inner: Builder, first: Index, earlier: Sequence[SSAValue]) -> list[SSAValue]:
-            """Search the unit of columns from `first` on, unless an earlier one has such a score, and return an i1."""
+            """Return whether the columns up to the end of the unit from `first` on have a score above the floor, an i1.
+
+            `earlier` has this result for the columns before `first`; if it is true, the unit is not searched.
+            """
             stop = inner.least(inner.plus(first, COLUMN_UNIT), end.index)
             return [inner.choose(earlier[0], lambda _: earlier[0], lambda b: is_any_column(b, first, stop, is_above))]
 

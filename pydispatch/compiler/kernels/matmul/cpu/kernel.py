@@ -92,7 +92,8 @@ def _lower(
 
 def _plans(frame: Frame, contraction: Contraction, level: Level, schedule: Schedule | None = None) -> list[Plan]:
     """Return the plans of a contraction, several for a dynamic number of rows, of which the kernel chooses one at run
-    time; an empty list for a function that updates an argument in place.
+    time; an empty list for a function that updates an argument in place. Plain loops compute it: they write only
+    the elements that change.
     """
     return [] if frame.updates_arguments else variants(contraction, frame.elements, level, schedule)
 

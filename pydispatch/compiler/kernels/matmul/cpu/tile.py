@@ -237,7 +237,7 @@ class _Tile:
 
         def one_block(inner: Builder, i: Index) -> None:
             """Emit the block in row `i` of this column of blocks."""
-            pinned = inner.without_load_motion()  # its epilogue loads after its product
+            pinned = inner.without_load_motion()  # loads of its epilogue are not hoisted before its product
             block = nest.block(pinned, region, i, j, is_tail)
             self._block(pinned, blocks.steps, region, block, factor_sums)
 

@@ -191,7 +191,8 @@ class _Multiplication(NamedTuple):
         form: Form of `pyd.mma`: "tensor" for tensor cores, or "fma".
         element: Type of the elements of both factors in workgroup memory.
         sum_type: Type of the accumulators.
-        a, b: The values that are multiplied: those of the factors, or before their extension to a wider type.
+        a, b: The values that are multiplied: those of the factors, or for tensor cores the f16 or bf16 values that are
+            extended to these.
     """
 
     form: str
