@@ -162,7 +162,10 @@ def _select_disjoint(keyed: list[tuple[tuple[int, int, int], _Selection]]) -> li
 
 
 def _choose(compiled: Compiled, match: Match, targets: tuple[str, ...], report: Report) -> Replacement | None:
-    """Return the first replacement whose predicate holds, or None; report each predicate that does not hold."""
+    """Return the first replacement whose predicate holds, or None; report each predicate that does not hold.
+
+    A predicate that does not hold may return a string, its reason.
+    """
     info: Any = MatchInfo(compiled, match, targets)
     for replacement in compiled.pattern.replacements:
         if replacement.when is None:

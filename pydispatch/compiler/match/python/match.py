@@ -47,7 +47,10 @@ class Compiled:
         self.compare = axes_to_compare(pattern, None if dag is None else dag.block)
 
     def match(self, op: Operation, view: GraphView) -> Match | Mismatch:
-        """Match the pattern with its root at `op`; return the match or the reason for the mismatch."""
+        """Match the pattern with its root at `op`; return the match or the reason for the mismatch.
+
+        A pattern without a DAG is a matcher function of the user, which is called.
+        """
         if self.dag is None:
             return self._call_matcher(op)
         match = self.dag.match(op, view)
@@ -131,7 +134,10 @@ def compile_pattern(pattern: Pattern, order: int) -> Compiled:
 
 
 def _compile_traced(pattern: Pattern, order: int) -> Compiled:
-    """Compile a pattern whose function was traced: its operations become the text of a function, which is parsed."""
+    """Compile a pattern whose function was traced: print the trace as an MLIR function, and parse it to operations.
+
+    order: position of the pattern in the compilation.
+    """
     from pydispatch import ir
 
     lowering = Lowering(pattern.inputs)

@@ -110,6 +110,7 @@ class Replacer:
         """Generate the text of the functions that implement a kernel. Return the text, and the name of the function to
         call.
         """
+        # Other kernels query sizes by name; a traced function takes no sizes.
         signature = signature_of(pattern, inputs, outputs, match, names_static_sizes=not isinstance(kernel, Traced))
         if isinstance(kernel, Traced):
             return self._traced(pattern, kernel, signature), pattern.name

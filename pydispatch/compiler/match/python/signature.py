@@ -16,7 +16,7 @@ from pydispatch.patterns import Pattern
 from pydispatch.patterns.types import Size, TensorType
 
 OWN_ARGUMENT = -1
-"""Axis of a size that is itself an input, not read from a tensor."""
+"""Value in place of the axis in `MatchSignature.sizes` for a size that is itself an input, not read from a tensor."""
 
 
 @dataclass
@@ -104,7 +104,11 @@ def signature_of(
 
 
 def _custom_signature(op: CustomOp, names_static_sizes: bool) -> MatchSignature:
-    """Return the signature that a custom operation declares. names_static_sizes: see `signature_of`."""
+    """Return the signature that a custom operation declares.
+
+    names_static_sizes: whether a static size of an input gets a name, such as x_size1 for axis 1 of x, in place of its
+    number.
+    """
     names = [name.data for name in op.operand_names.data]
     signature = MatchSignature(inputs=[], outputs=[])
     for index, (name, value) in enumerate(zip(names, op.arguments, strict=True)):

@@ -22,7 +22,7 @@ from pydispatch.patterns import Pattern
 from pydispatch.patterns.trace import Value
 
 CompareAxis = tuple["int | OpResult", int]
-"""(index of an input, or value that the pattern computes, axis)."""
+"""Pair (tensor, axis). The tensor is the index of an input, or a result of an operation of the pattern."""
 
 
 def axes_to_compare(pattern: Pattern, block: Block | None) -> list[tuple[str, list[CompareAxis]]]:
@@ -53,9 +53,9 @@ def axes_to_compare(pattern: Pattern, block: Block | None) -> list[tuple[str, li
 
 
 def _repeated_axes(pattern: Pattern, sizes: ProgramSizes) -> dict[str, list[CompareAxis]]:
-    """Return, by size name n, the axes along which a pattern that is a program repeats elements n times.
+    """Return, by size name n, the axes along which a broadcast in a pattern that is a program repeats elements n times.
 
-    Raises CompileError if n is not the size of a parameter.
+    The matcher must compare their sizes with n. Raises CompileError if n is not the size of a parameter.
     """
     repeated: dict[str, list[CompareAxis]] = {}
     for value, axis, argument in sizes.repeated():

@@ -124,8 +124,10 @@ class MatcherIndex:
             self.of_any_root.append(ordinal)
 
     def candidates(self, op: Operation) -> list[int]:
-        """Return the indices of the matchers to try, in order, without local ones that rejected an operation of the
-        same kind.
+        """Return the indices of the matchers to try, in order, without those that rejected an operation of the same
+        kind.
+
+        Only rejections by local matchers, which inspect the root alone, hold for all operations of a kind.
         """
         if not self.local:
             return self._candidates(op)

@@ -195,7 +195,10 @@ def _regions(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _regions_of(op: Operation) -> list[Any]:
-    """Return the keys of an operation's regions; values that they capture from outside are not compared."""
+    """Return the keys of an operation's regions, which are equal for regions with the same computation.
+
+    Values that the regions capture from outside are not compared.
+    """
     return expressions.region_key(op)
 
 
