@@ -193,6 +193,7 @@ def _global(op: Operation, build: Build) -> None:
 
 
 ROWS: dict[str, Row] = {
+    # Pure operations of the table in op_info.py whose result is their operand.
     **dict.fromkeys(listed(lambda info: info.forwards and info.is_pure), _forward),
     "flow.tensor.trace": _drop,
     "flow.tensor.splat": _splat,

@@ -41,9 +41,7 @@ def _reduce(op: Operation, build: Build) -> None:
 
 
 def moved(build: Build, source: SSAValue, target: SSAValue, map: AffineMap) -> list[SSAValue]:
-    """Emit a copy to each element of `target` of the element of `source` that `map` gives for it, and return the
-    result.
-    """
+    """Emit a copy, target[i] = source[map(i)] for each index i of `target`, and return the result."""
     types = [element_type(source.type), element_type(target.type)]
     rank = len(shape_of(target.type))
     structure = Structure((map, AffineMap.identity(rank)), parallel=(True,) * rank)

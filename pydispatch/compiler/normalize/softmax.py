@@ -123,7 +123,7 @@ def _at_least(body: BodyBuilder, x: SSAValue, bound: SSAValue | None) -> SSAValu
 
 
 def _softmax(op: Operation, build: Build) -> None:
-    """Replace `linalg.softmax`, whose rows have one dimension."""
+    """Replace `linalg.softmax`, which normalizes along one dimension."""
     assert isinstance(op, SoftmaxOp)
     build.replace(softmax(build, op.input, op.output, [op.dimension.value.data]))
 

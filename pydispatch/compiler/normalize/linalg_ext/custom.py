@@ -11,7 +11,10 @@ from pydispatch.ir.dialects.iree_linalg_ext.custom import CustomOp
 
 
 def _cast(build: Build, value: SSAValue, type: Attribute) -> SSAValue:
-    """Return a tensor as one of a type with other static sizes."""
+    """Cast a tensor to a type that has static sizes where its own has dynamic ones, or the reverse.
+
+    Return other values, and a tensor that has this type, unchanged.
+    """
     if value.type == type or not isinstance(type, TensorType):
         return value
     return build.add(tensor.CastOp(value, type)).dest

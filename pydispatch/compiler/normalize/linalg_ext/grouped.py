@@ -22,12 +22,12 @@ def _map(loops: int, *dims: int) -> AffineMap:
 
 
 def _groups(build: Build, rows: SSAValue, ends: SSAValue, first: SSAValue) -> SSAValue:
-    """Return the group of each row: how many ends are not beyond its number.
+    """Return the index of the group of each row: the number of groups whose last row is before it.
 
     Args:
         build: Emits the operations.
         rows: The rows, of which only the count is used.
-        ends: For each group, the number of the row after its last.
+        ends: For each group, the number of the row after its last row.
         first: Number of the first row.
     """
     count = shape_of(rows.type)[0]

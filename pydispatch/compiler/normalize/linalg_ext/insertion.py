@@ -30,8 +30,8 @@ shorter segment, a larger share of the elements is inserted: the first ones are,
 def selected_rows(build: Build, tensors: Sequence[SSAValue], size: int, before: Before, count: int) -> list[SSAValue]:
     """Return the first `count` elements in order of each row.
 
-    A long row is divided into segments, from which elements are selected in parallel; then from the selected elements
-    of all segments.
+    A long row is divided into segments. The first `count` elements of each segment are selected in parallel, and the
+    function then calls itself to select from the elements of all segments.
 
     Args:
         build: Builder of the code.
@@ -116,7 +116,10 @@ class _Selection:
     def take_first(
         self, code: LoopBody, at: list[SSAValue], carried: list[SSAValue]
     ) -> tuple[list[SSAValue], list[SSAValue]]:
-        """Return the slots rotated by one, and the next selected element, the first slot."""
+        """Return the carried slots and the next selected element, which is the first slot.
+
+        The slots are rotated by one, so that the next step finds its element in the first slot, too.
+        """
         first_slot, others = carried[: len(self.tensors)], carried[len(self.tensors) :]
         return others + first_slot, first_slot
 

@@ -183,7 +183,8 @@ def _passes(build: Build, size: Mixed, most: int | None) -> Mixed:
     if isinstance(size, int):
         needed = (size - 1).bit_length()
         return needed if most is None else min(needed, most)
-    some = build.add(arith.MaxSIOp(size, build.index(2))).result  # the result is the bit length of its last index
+    # The result is the bit length of size - 1: 64 - leading zeros. With a size of at least 2 it is at least 1.
+    some = build.add(arith.MaxSIOp(size, build.index(2))).result
     last = build.add(arith.IndexCastOp(build.add(arith.SubiOp(some, build.index(1))).result, i64)).result
     zeros = build.add(arith.IndexCastOp(build.add(math.CountLeadingZerosOp(last)).result, IndexType())).result
     passes = build.add(arith.SubiOp(build.index(64), zeros)).result

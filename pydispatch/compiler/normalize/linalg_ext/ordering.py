@@ -105,7 +105,10 @@ def _first_of_flat_rows(
 
 
 def _contiguous(build: Build, value: SSAValue) -> SSAValue:
-    """Return a transposed tensor as memory of its own, whose rows are read as vectors."""
+    """Return a transposed tensor behind an optimization barrier: dispatch formation does not fuse it with its readers.
+
+    It is therefore written to memory, and its rows can be read as vectors.
+    """
     return build.add(OptimizationBarrierOp(operands=[[value]], result_types=[[value.type]])).results[0]
 
 

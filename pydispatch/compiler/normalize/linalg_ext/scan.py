@@ -35,8 +35,8 @@ from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
 from pydispatch.ir.op_info import Grouping, identity_of, info_of
 
 BLOCK = 512
-"""Elements of a block. Blocks run side by side. The values that they begin with are a scan of the blocks' totals, of
-which there are `BLOCK` times fewer than elements."""
+"""Number of elements of a block. Blocks are scanned in parallel. Their initial values are a sequential scan of one
+total per block: larger blocks make it shorter, but fewer of them run in parallel."""
 
 LONG_ROW = 4 * BLOCK
 """Elements of a row up to which blocks are too few to pay for combining them."""
@@ -180,7 +180,10 @@ class _BlockScan:
         op = self.op
 
         def first(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
-            """Emit the value that the first block of a row begins with."""
+            """Emit the value that the first block of a row begins with.
+
+            An inclusive scan does not combine its initial value: it begins with the identity of the operation.
+            """
             if op.is_inclusive:
                 return [code.add(arith.ConstantOp(self.neutral))]
             (row_number,) = row  # the outer dimensions are collapsed here, but not those of the initial values
@@ -227,8 +230,9 @@ class _BlockScan:
 
 
 def _split(code: LoopBody, row: SSAValue, shape: Sequence[int]) -> list[SSAValue]:
-    """Emit the index of a tensor of this static shape whose elements are rows, from the number of a row: 7 in (2, 4)
-    -> (1, 3).
+    """Emit the indices, one per outer dimension, of the row with the collapsed number `row`: 7 in (2, 4) -> (1, 3).
+
+    shape: the outer sizes, of which the first is not read.
     """
     index: list[SSAValue] = []
     for size in reversed(shape[1:]):

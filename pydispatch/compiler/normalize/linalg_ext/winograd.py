@@ -200,7 +200,9 @@ def _lower_input_transform(op: Operation, build: Build) -> None:
 def _pad_to_whole_tiles(op: InputTransformOp, build: Build, sizes: Mapping[str, Size]) -> SSAValue:
     """Return the image, padded with zeros at the end of H and W to whole tiles.
 
-    Tiles overlap by kernel - 1 pixels. sizes: the numbers of tiles, by the letters h and w.
+    Tiles overlap by kernel - 1 pixels.
+
+    sizes: sizes of the transformed image, by letter; those of h and w are the numbers of tiles.
     """
     image = op.inputs[0]
     shape, element = list(shape_of(image.type)), element_type(image.type)
