@@ -180,9 +180,15 @@ class Bounds:
         return self._minimum(start // -stride + 1, self._elements_down_from(start, elements_from_start))
 
     def _most_of_computed_stride(self, offset: int | None, stride: SSAValue, elements_from_start: Number) -> Number:
-        """Return the result of `_most_elements` for a stride that is known at run time only.
+        """Return the maximum number of elements of a slice that stays in bounds, for a stride known at run time only.
 
-        `elements_from_start` is the number of elements of the axis from the first element of the slice on.
+        The host selects the number for a forward or for a backward slice by the sign of the stride.
+
+        Args:
+            offset: First element of the slice; None for a computed one, which kernels clamp, so that it may use the
+                whole axis in either direction.
+            stride: Distance between two elements; 0 counts as 1.
+            elements_from_start: Number of elements of the axis from `offset` to its end.
         """
         start = 0 if offset is None else offset
         negated = self._binary(arith.SubiOp, lambda x, y: x - y, 0, stride)

@@ -33,7 +33,8 @@ WORKGROUP_QUERIES = {
     for dialect in ("flow", "stream")
     for what, op in (("id", hal.InterfaceWorkgroupIDOp), ("count", hal.InterfaceWorkgroupCountOp))
 }
-# Operations on tensors that regions.py translates.
+# Operations that read, write or view slices of tensors. regions.py translates a body whose only tensor operations are
+# these, see `is_computed`.
 _VIEWS = (*LAZY, *ALIASES, *STORES, "tensor.insert_slice", "tensor.dim", "tensor.extract")
 
 

@@ -118,7 +118,9 @@ def _unique(name: str, taken: Iterable[str]) -> str:
 def _expand_for_targets(
     op: Operation, targets: Sequence[hal.ExecutableTargetAttr], selection: Selection
 ) -> list[Operation]:
-    """Return a variant of an executable for each of `targets`, as `chosen_targets` adapts them to its objects.
+    """Return a variant of an executable for each of `targets`.
+
+    `chosen_targets` first adapts the architectures of the targets to those that the executable has objects for.
 
     selection: states which bindings the dispatches of hand-written kernels write.
     """
@@ -150,8 +152,8 @@ def _variant(
 def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[Attribute]:
     """Return the objects that an executable states for a target, in order.
 
-    Raises CompileError if there are none and the executable needs objects: it calls functions without a fallback, or
-    has no kernels of its own.
+    If a target with `cpu = "native"` has none, those for any CPU are returned. Raises CompileError if there are none
+    either and the executable needs objects: it calls functions without a fallback, or has no kernels of its own.
     """
     attribute = objects_attribute(op)
     if isinstance(attribute, ArrayAttr):  # a list without keys is for every target

@@ -66,7 +66,7 @@ class FusionReport:
     def finish(self, function: Operation) -> None:
         """Record for each dispatch why the dispatches that read its results were not fused with it."""
         numbers = {op: n for n, op in enumerate(self._formed)}  # indices of formed dispatches; others have none
-        apart: dict[int, dict[Boundary, None]] = {}  # index of a dispatch → why its readers are others
+        apart: dict[int, dict[Boundary, None]] = {}  # index of a dispatch → why its readers were not fused with it
         jumps = jumps_of(function)  # block -> the branches to it, which pass results to their readers
         for consumer in walk(function):
             if not isinstance(consumer, flow.DispatchOp):
