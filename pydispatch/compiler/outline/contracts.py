@@ -185,8 +185,8 @@ class _Contract:
                 if end is not None:  # None: the kernel computes sizes of the view, so that nothing can be required
                     needed[binding] = end if other_end is None else self._value(arith.MaxUIOp(other_end, end))
         sizes = [self._number(0) if n is None else n for n in needed]
-        # An overflow in a size of the contract fails the call (docs/program.md). So a size that is at least 0 in i64 did
-        # not wrap, and is below 2^63.
+        # An overflow in a size of the contract fails the call (docs/program.md). So a size that is at least 0 in i64
+        # did not wrap, and is below 2^63.
         for binding, value in enumerate(sizes):
             if not isinstance(value.owner, arith.ConstantOp):
                 holds = self._value(arith.CmpiOp(value, self._number(0), "sge"))
