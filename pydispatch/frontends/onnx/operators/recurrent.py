@@ -273,6 +273,9 @@ def _gru(
 ) -> list[Tensor]:  # fmt: skip
     """Lower GRU. The gates are in the order update, reset, new state. The operands are those of `_recurrent`; h is the
     initial state.
+
+    With the attribute `linear_before_reset`, the reset gate scales the product of the old state with the weights of the
+    new state. Without it, the reset gate scales the old state before that product.
     """
     functions = _activations(call, ["Sigmoid", "Tanh"], _direction_count(call))
     resets_product = call.flag("linear_before_reset")

@@ -92,7 +92,9 @@ def _squeeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
 
 @ONNX.converts("Unsqueeze")
 def _unsqueeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
-    """Add axes of size 1 at positions in the result; before version 13 they are an attribute."""
+    """Add axes of size 1, whose positions in the result are the operand `axes`, or before version 13 the attribute
+    `axes`.
+    """
     if call.version < 13:
         return shapes.expand_dims(call.b, x, _added_axes(call, x, call.integers("axes")))
     if axes is None:

@@ -66,7 +66,7 @@ def _slice_by_computed_step(
     """Slice along an axis by a step that the host computes in each call, so that its sign is unknown."""
     size, is_forward = HostInteger.of(call.b, x.shape[axis]), step > 0
     (is_forward | (step < 0)).require("Slice: a step is 0")
-    # Bounds of both positions: 0 to size for a slice that goes forwards, else -1 to size - 1.
+    # Forwards, both positions are from 0 to size. Backwards, the start is from 0, the end from -1, to size - 1.
     first, last = is_forward.where(0, -1), is_forward.where(size, size - 1)
     low, high = (_from_end(call, position, size) for position in (start, end))
     low, high = low.max(0).min(last), high.max(first).min(last)

@@ -14,7 +14,7 @@ from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise, products, reductions, shapes, slicing
 from pydispatch.operations.formulas import Element, formula
 
-_MAX_SKIPS = 64  # each skip distance adds operations to the program
+_MAX_SKIPS = 64  # largest attribute max_skip_count; each number of skipped words adds operations to the program
 _MAX_COLUMN_MATRIX = 1 << 26  # elements of the 0-1 matrix that moves the counts of n-grams to their columns
 
 

@@ -120,7 +120,8 @@ def _kernel(
 
 
 def _size_of_same_axis(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor], axis: int) -> Size:
-    """Return the size of the first operand along an axis, for a dynamic size of a result, which is assumed to equal it.
+    """Return the size of the first operand along an axis, used as the size of a kernel's result along the same axis
+    where the type of the result has a dynamic size.
 
     Raise CompileError if there is no such axis.
     """

@@ -61,7 +61,7 @@ def gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor, s
         message = f"slices of {list(map(str, sizes))} lack axis {d} of {x}, so their size along it is 1"
         if isinstance(sizes[d], Expr):
             tracer.b.require_equal(sizes[d], 1, f"{message}, not {{a}}")  # a call writes sizes[d] in place of {a}
-        elif sizes[d] not in (0, 1):  # StableHLO requires at most 1
+        elif sizes[d] not in (0, 1):  # StableHLO allows 0 too: slices without elements
             raise tracer.b.fail(message)
     return gathers.gather(tracer.b, x, indices, axes, sizes)
 

@@ -87,10 +87,11 @@ def _values_needed(tracer: StablehloTracer, loop: Operation, name: str) -> int:
 
 
 def _slots(tracer: StablehloTracer, op: Operation, probes: Sequence[Operation]) -> list[tuple[Operation, int]]:
-    """Return the slots of a loop `op`, the values of its probes that checks after it need, in the order of execution.
+    """Return the slots of a loop `op`: (probe, iteration) for each value that the loop has to record for checks after
+    it, in the order of execution.
 
-    A slot is a probe and an iteration from 0. Checks number the values of all probes of one name: the first 3 values of
-    two such probes a and b are (a, 0), (b, 0), (a, 1).
+    Iterations count from 0. Checks number the values of all probes of one name: the first 3 values of two such probes a
+    and b are (a, 0), (b, 0), (a, 1).
     """
     needed = {name: _values_needed(tracer, op, name) for name in map(_name, probes)}
     slots: list[tuple[Operation, int]] = []
