@@ -93,7 +93,7 @@ class _Archive:
         return self.members[name]
 
     def text(self, name: str) -> str:
-        """Return a member of one word as text. Only its first bytes are read, as errors show it."""
+        """Return the text of a member that is one word, cut to 40 bytes, since error messages show it."""
         return bytes(self.member(name)[:40]).decode("ascii", "replace").strip()
 
     def json(self, name: str) -> JsonValue:

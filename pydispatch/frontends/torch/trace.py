@@ -278,7 +278,9 @@ class Tracer:
                 self._define_name(graph, target, result, values)
 
     def _saved(self, graph: ExportedGraph, target: Argument, tensor: Tensor) -> Tensor | None:
-        """Return a saved result, converted to the element type in the file; None if the file has another shape."""
+        """Return the tensor of a `Saved` result, which only a backward pass reads, converted to the element type in the
+        file; None if the file has another shape.
+        """
         meta = graph.tensors.get(target.name) if isinstance(target, ValueName) else None
         converted = tensor if meta is None else elementwise.convert(self.b, tensor, meta.dtype)
         return converted if meta is None or _agrees(converted, meta) else None

@@ -167,7 +167,7 @@ def triangle(builder: Builder, x: Tensor, order: str, diagonal: int) -> Tensor:
 
 
 def _triangle(order: str, builder: Builder, self: Tensor, diagonal: int = 0) -> Tensor:
-    """Convert tril (order "le") or triu ("ge"): keep the elements below or above a diagonal, and on it.
+    """Convert tril (order "le") or triu ("ge"): keep the elements on a diagonal and below or above it; zero the others.
 
     diagonal: column minus row of its elements.
     """

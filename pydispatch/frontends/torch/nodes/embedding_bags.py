@@ -16,7 +16,8 @@ from pydispatch.operations.formulas import formula
 _SUM, _MEAN, _MAX = range(3)
 """PyTorch's codes of the ways to combine the rows of a bag."""
 _TYPES_WITHOUT_BAG_INDICES = ("f32", "f16")
-"""Element types of the tables for which PyTorch's CPU kernel of sums returns an empty vector of bag indices."""
+"""Element types of tables. For their sums, the returned bag of each index is an empty vector, as PyTorch's CPU kernel
+returns it."""
 
 
 @converts("aten.embedding_bag", "aten._embedding_bag", "aten._embedding_bag_forward_only")

@@ -30,7 +30,7 @@ def ldexp(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
     """
 
     def times_power(e: Element, n: Element) -> Element:
-        """Return e * 2^n of one pair of elements, in two factors."""
+        """Return e * 2^n of one pair of elements, by two factors, since 2^n itself may be infinite or 0."""
         half = (n * 0.5).unary("floor")
         return e * half.unary("exp2") * (n - half).unary("exp2")
 

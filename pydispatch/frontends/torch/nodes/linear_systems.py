@@ -214,7 +214,8 @@ def _solve(builder: Builder, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, 
     """Solve A X = B (or X A = B, if not `left`). Return X, and the position of the first zero pivot of A, from 1 (0 for
     none).
 
-    B has vectors if it is one vector, or has the shape of A without the last axis; else it has matrices.
+    B is a vector if it has one axis, and a batch of vectors if it has the shape of A without the last axis. Else it is
+    a matrix or a batch of matrices.
     """
     is_vector = B.rank == 1 or (A.rank - 1 == B.rank and all(
         n == m for n, m in zip(A.shape[:-1], B.shape, strict=True)))  # fmt: skip

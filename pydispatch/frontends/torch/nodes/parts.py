@@ -250,9 +250,9 @@ def _narrow_scatter(builder: Builder, base: Tensor, new_part: Tensor, dim: int, 
 
 @converts("aten.unfold")
 def unfold(builder: Builder, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """Return the sliding windows of `size` elements, `step` apart, along an axis, which becomes their index.
+    """Return the sliding windows of `size` elements, `step` apart, along an axis.
 
-    The elements of each window are a new last axis.
+    In the result, that axis counts the windows, and a new last axis has the elements of each window.
     """
     if self.rank == 0:  # as a vector of one element
         return slicing.slice_axis(builder, shapes.reshape(builder, self, [1]), axis=0, start=0, limit=size)

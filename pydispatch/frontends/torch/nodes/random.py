@@ -164,8 +164,8 @@ def bernoulli_like(builder: Builder, self: Tensor, p: Tensor) -> Tensor:
 def _exponential(builder: Builder, shape: Sizes) -> Tensor:
     """Return exponentially distributed f32 numbers of rate 1, all larger than 0.
 
-    They are -log(1 - u) for uniform u, of which 0 is replaced by 2^-24: for u = 2^-25, 1 - u would round to 1, whose
-    logarithm is 0.
+    They are -log(1 - u) for uniform u, of which 0 is replaced by 2^-24. That is the least power of two for which 1 - u
+    is not rounded to 1, whose logarithm is 0.
     """
     return formula(
         builder,

@@ -147,7 +147,7 @@ def as_strided(
         for d, step in enumerate(static_terms[1:]):
             position = position + AffineExpr.dimension(d) * step
         return shapes.rearranged(tracer.b, flat, shape, AffineMap(len(shape), 0, (position,)))
-    factors = [tracer.b.index(n) for n in (first, *stride)]
+    factors = [tracer.b.index(n) for n in (first, *stride)]  # the first position, then the stride of each axis
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
         """Return the position of an element in the vector: the first position plus the sum of index * stride."""

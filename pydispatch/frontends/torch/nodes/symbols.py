@@ -33,12 +33,11 @@ def sym_size(builder: Builder, self: Tensor, dim: int) -> Size:
 def _arithmetic(
     on_numbers: Callable[[Any, Any], Any], on_tensors: OfTensors, builder: Builder, lhs: Operand, rhs: Operand
 ) -> Operand:
-    """Compute a function of two numbers: with `on_numbers` at compile time if it can, else with `on_tensors` in the
-    program.
+    """Compute a function of two numbers: with `on_numbers` at compile time, or with `on_tensors` in the program.
 
-    At compile time it computes with numbers and sizes, where the result is a number or a size. Other operands, and
-    results that are no size such as a fraction of one, are computed as tensors of rank 0. A size is an Expr, an
-    expression over dynamic sizes.
+    `on_numbers` computes with numbers and sizes; a size is an Expr, an expression over dynamic sizes. `on_tensors`
+    computes with tensors of rank 0, in four cases: an operand is a tensor, a size is combined with a float, a
+    comparison depends on the sizes of a call, or Expr does not have the function.
     """
     if isinstance(lhs, Tensor) or isinstance(rhs, Tensor):
         return _on_tensors(builder, on_tensors, lhs, rhs)
@@ -162,13 +161,14 @@ def with_effects(builder: Builder, token: Tensor, op: Any, *args: Any, **keyword
 
 
 _BINARY = ("add", "sub", "mul", "pow", "and_", "or_")
-"""Functions of the module operator that are elementwise functions of the same name without the underscore."""
+"""Functions of Python's module `operator` that tensors compute by the elementwise function of the same name, without
+the underscore."""
 _FUNCTIONS: dict[str, tuple[Any, OfTensors]] = {
     **{name: (getattr(operator, name), partial(_binary, name.rstrip("_"))) for name in _BINARY},
     **{name: (getattr(operator, name), partial(_comparison, name)) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
     "floordiv": (operator.floordiv, floor_divide), "mod": (operator.mod, remainder),
 }  # fmt: skip
-"""Functions of the module operator: how they are computed on numbers, and on tensors."""
+"""Name of a function of Python's module `operator` -> the function on numbers, and the function on tensors."""
 _ASSERTIONS = ("aten._assert_scalar", "aten._assert_async", "aten._assert_tensor_metadata", "aten.sym_constrain_range",
                "aten.sym_constrain_range_for_size", "aten._assert_async.msg", "aten._linalg_check_errors")  # fmt: skip
 """Assertions, which are dropped."""
