@@ -61,7 +61,7 @@ class Location:
     layer: str = ""
 
     def __str__(self) -> str:
-        """Return `file:line:column`, or `file` without lines, with the layer if there is one."""
+        """Return `file:line:column`, or `file` without lines, with the layer of the model if it is known."""
         if not self.line:
             return f"{self.file}: {self.layer}" if self.layer else self.file
         layer = f" ({self.layer})" if self.layer else ""

@@ -195,7 +195,10 @@ _recorders: list[Reads] = []  # the records of the `recording()` blocks that are
 
 @contextmanager
 def recording() -> Iterator[Reads]:
-    """Yield a record of the paths that any thread reads within the `with` block, or passes to `record_accesses`."""
+    """Yield a record of the paths that any thread reads within the `with` block, or passes to `record_accesses`.
+
+    The cache of compiled programs thus knows the files on which an artifact depends.
+    """
     reads = Reads()
     _recorders.append(reads)
     try:

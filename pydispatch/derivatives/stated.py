@@ -33,7 +33,8 @@ class StatedCall:
 
     Attributes:
         program: The program.
-        names: Names of its arguments that are arrays or numbers, in the order of the marker's operands.
+        names: Names of its arguments that are arrays or numbers. They are the first operands, in this order, of the
+            marker: the operation that stands for the call in the differentiated function.
         statics: Values of its static parameters.
     """
 

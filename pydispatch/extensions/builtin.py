@@ -99,7 +99,7 @@ SUBCOMMANDS = (
     "bench", "check", "compile", "completion", "devices", "export", "fatelf", "inspect", "match", "plugin", "run",
     "stubgen",
 )  # fmt: skip
-"""Files of `cli`."""
+"""Subcommands of the `pydispatch` command; each is the module of this name in `cli`."""
 
 
 def register(extensions: Extensions) -> None:

@@ -62,9 +62,10 @@ def _log_determinant(cotangents: Cotangents, op: Operation) -> None:
 
 
 def _add_scaled_inverse(cotangents: Cotangents, op: Operation, factors: Tensor) -> None:
-    """Add to the cotangent of operand 0, a stack of matrices: the transpose of each inverse, times its factor.
+    """Add to the cotangent of operand 0, a stack of matrices, the transposed inverse of each matrix times its factor.
 
-    factors: one for each matrix, so that the shape is that of operand 0 without the last two axes.
+    Determinants and their logarithms have such derivatives. factors: one for each matrix, so that the shape is that of
+    operand 0 without the last two axes.
     """
     trace, a = cotangents.trace, cotangents.program_tensor(op.operands[0])
     transposed = matrices.adjoint(trace, inverse(trace, a))
@@ -89,7 +90,10 @@ def _cholesky(cotangents: Cotangents, op: Operation) -> None:
 
 
 def _half_of_diagonal(trace: Trace, x: Tensor) -> Tensor:
-    """Return matrices with their elements below the diagonal, half of their diagonal, and 0 above it."""
+    """Return matrices with their elements below the diagonal, half of their diagonal, and 0 above it.
+
+    The derivative of a Cholesky decomposition contains this term.
+    """
 
     def element(value: Element) -> Element:
         """Return an element below the diagonal, half of one on the diagonal, and 0 above it."""

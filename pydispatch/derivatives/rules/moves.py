@@ -16,7 +16,7 @@ from pydispatch.operations import reductions, shapes, slicing
 
 
 def _reshaped(cotangents: Cotangents, op: Operation) -> None:
-    """Add the cotangent of operand 0, whose elements the result has in another shape."""
+    """Add the cotangent of operand 0 of a reshape: the cotangent of the result, in the shape of the operand."""
     source = op.operands[0]
     of_result = _of_result(cotangents, op)
     cotangents.add(source, shapes.reshape(cotangents.trace, of_result, cotangents.program_tensor(source).shape))

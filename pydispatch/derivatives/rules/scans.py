@@ -37,7 +37,8 @@ def _of_products(trace: Trace, x: Tensor, cotangent: Tensor, axis: int, is_exclu
 
     The cotangent of factor i is (product of the factors before i) * sum_i. The sum is over the products j that have
     factor i: cotangent of product j * (product of the factors after i in it). Each sum is computed from that of the
-    next factor: sum_i = cotangent of product i + x_(i+1) * sum_(i+1), for inclusive products.
+    next factor: sum_i = cotangent of product k + x_(i+1) * sum_(i+1). Product k is the first one that has factor i:
+    k is i for inclusive products, i + 1 for exclusive ones.
 
     Args:
         trace: Builder of the program.
@@ -52,8 +53,8 @@ def _of_products(trace: Trace, x: Tensor, cotangent: Tensor, axis: int, is_exclu
     def step(s: Scalars, elements: list[Scalar], carried: list[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
         """Return the sum of a factor, and the carried value for the factor before it.
 
-        elements: the factor, and the cotangent of the product at its position. carried: the term by which the sum
-        depends on later products; 0 for the last factor.
+        elements: factor i, and the cotangent of product i. carried: x_(i+1) * sum_(i+1) for inclusive products, sum_i
+        for exclusive ones; 0 for the last factor.
         """
         factor, of_product = elements
         (later,) = carried

@@ -35,7 +35,7 @@ def _of_reduction(nest: LoopNest, index: int, cotangent: Tensor) -> Seed:
 
     The seed is the cotangent of each element that is reduced. `cotangent` is that of the result, and is also added to
     that of the initial value of a sum. Raise CompileError for another reduction, and for a product or an extreme whose
-    initial value depends on an input.
+    initial value depends on an input: the cotangent of such a value is implemented for sums only.
     """
     combiner, running = nest.yielded[index].owner, nest.arguments[len(nest.inputs) + index]
     operands = combiner.operands if isinstance(combiner, Operation) and combiner.name in _REDUCTIONS else ()
@@ -100,7 +100,7 @@ def _of_product(nest: LoopNest, element: SSAValue, cotangent: Operand, result: O
 
     zero_count = nest.combined_over_loops(operands=[], map=map, dtype=dtype, compute=is_zero)
     product = nest.combined_over_loops(operands=[], map=map, dtype=dtype, compute=without_zeros, combine="mul", start=1)
-    assert zero_count is not None
+    assert zero_count is not None  # it is None only where `compute` returns None, as is the product
     assert product is not None
     scaled = formula(nest.cotangents.trace, lambda d, p: d * p, cotangent.tensor, product)
 

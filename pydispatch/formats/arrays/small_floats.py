@@ -52,7 +52,7 @@ _EXPONENT_ONLY_BIAS, _EXPONENT_ONLY_NAN = 127, 255
 
 
 def width(name: str) -> int:
-    """Return the bits of a code of the format `name`, a key of FORMATS or EXPONENT_ONLY."""
+    """Return how many bits a number has in the format `name`, a key of FORMATS or EXPONENT_ONLY."""
     return 8 if name == EXPONENT_ONLY else 1 + FORMATS[name].exponent + FORMATS[name].fraction
 
 

@@ -225,7 +225,10 @@ class Artifact:
         return Artifact(self.manifest, content), indices
 
     def with_blocks(self, blocks: Mapping[str, bytes]) -> Artifact:
-        """Return a copy with `blocks`, elements by member name, appended to members that `without_blocks` shortened."""
+        """Return a copy with the elements of constants that `without_blocks` removed.
+
+        blocks: name of a member, of which only the .npy header remains → bytes of its elements.
+        """
         content = {member: self._content_of(member) for member in self.members}
         for member, block in blocks.items():
             content[member] = (*content[member], memoryview(block))

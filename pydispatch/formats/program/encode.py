@@ -74,7 +74,7 @@ class Encoder:
     """
 
     def __init__(self, program: ProgramTables) -> None:
-        """Begin with a header of zeros, in which `records` stores the offsets of the tables."""
+        """Begin with a header of zeros, where `records` stores the offsets of tables, and number the functions."""
         self.program = program
         self.words: list[int] = [0] * HEADER_WORDS
         self.functions = {id(f): i for i, f in enumerate(program.functions)}

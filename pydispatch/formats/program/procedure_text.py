@@ -96,7 +96,10 @@ class ProcedureText:
         return texts[step] if step in texts else self.step_with_list(step, a, b, c, d)
 
     def step_with_list(self, step: Step, a: int, b: int, c: int, d: int) -> str:
-        """Return the text of a step that has operands in the pool, by its operands a to d; see `step`."""
+        """Return the text of a step that has operands in the pool, such as `s3 = read s1[s2]`, for `step`.
+
+        Of a to d, some are indices in the pool; the others are slots, or the number of a check.
+        """
         if step is Step.MOVE:
             pairs = self.counted_words(a, width=2)  # target, source
             moves = [f"s{pairs[i]} = {slot(pairs[i + 1])}" for i in range(0, len(pairs), 2)]
