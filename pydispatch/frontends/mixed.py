@@ -60,9 +60,10 @@ class _Lowering:
             for dialect in frontend.dialects
         }
         self.values: dict[SSAValue, Tensor] = {}  # converted result, or argument of a traced region → its tensor
-        for tracer in self.tracers.values():
+        for tracer in self.tracers.values():  # tracers call `enclosing` for operations and values of other dialects
             tracer.values, tracer.enclosing = self.values, self
         # Value of an operation of another dialect → its tensors, each with the scope in which its sizes were computed.
+        # An entry here or in `materialized` is reused only while its scope is open.
         self.received: dict[SSAValue, list[tuple[Scope, Tensor]]] = {}
         # Converted result → values of its original type, each with the scope in which it was computed.
         self.materialized: dict[SSAValue, list[tuple[Scope, SSAValue]]] = {}

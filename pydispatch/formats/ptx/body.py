@@ -155,8 +155,8 @@ class FunctionReader(Operands):
     def _parse_variables(self, space: str, linkage: str, start: int) -> None:
         """Parse the variables after a state space such as `.shared`, and give each a unique name.
 
-        The names of static variables stay reserved, so that no function that follows has a variable of that name.
-        `start` is the token index of the declaration.
+        The module allocates static variables, so their names must be unique in it: they stay reserved in the functions
+        that follow. `start` is the token index of the declaration.
         """
         for variable, at in self.cursor.parse_variables(space, linkage, start, self.address_of):
             unique_name = self.declare(variable.name, at, PtxSymbol)

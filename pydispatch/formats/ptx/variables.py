@@ -29,7 +29,7 @@ class DeclarationCursor(Cursor):
     def __init__(self, source: Words) -> None:
         """Create a cursor at the first token of `source`."""
         super().__init__(source)
-        self.filled = 0
+        self.filled = 0  # number of zeros for values that initializers leave out, which is limited
 
     def parse_type(self, what: str) -> str:
         """Parse a fundamental type and return it without the dot. `what` is what has the type, for error messages."""

@@ -21,7 +21,8 @@ CORE_EXTENSIONS = frozenset((
     "SPV_KHR_integer_dot_product", "SPV_EXT_physical_storage_buffer", "SPV_KHR_expect_assume",
     "SPV_KHR_bit_instructions",
 ))  # fmt: skip
-"""Extensions that are part of Vulkan 1.2, imply no device feature, or whose capabilities are required by name."""
+"""Extensions that are not required of a device by name: they are part of Vulkan 1.2, imply no device feature, or have
+capabilities, which are required instead."""
 
 GUARANTEED_LIMITS = {
     "maxComputeWorkGroupInvocations": 128,

@@ -276,7 +276,7 @@ class _Walk:
             raise self.fail(self.first, f"image operands 0x{mask:X}, which the linker does not know")
 
     def _consume_loop_control(self) -> None:
-        """Consume loop control, whose parameters are all literals."""
+        """Consume loop control, the last operand: a mask, then parameters up to the end, which are all literals."""
         self.word()
         self.at = self.end
 

@@ -211,8 +211,9 @@ def _kernel(
         function: The kernel in it.
         entry: Resources of the kernel.
         index: Index of the module that the page loads for the kernel.
-        merged: That module if it is one with merged buffers, else None.
-        overrides: Names of the words of the executable constants.
+        merged: The module that the page loads, if it is a rewritten one in which several storage buffers are one; None
+            if the page loads the compiled module.
+        overrides: Name of the override that takes each word of the executable constants, in order of the words.
     """
     bindings = range(_binding_count(entry))
     written_bindings = access.written(module, function)  # some that are declared read_write are only read

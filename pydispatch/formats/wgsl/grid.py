@@ -107,6 +107,9 @@ class _Names:
 def _prologue(entry: Declaration, names: _Names, built_ins: Mapping[str, str]) -> list[str]:
     """Return the statements that define the built-in values of the requested grid, as variables.
 
+    The device runs another grid, with at least as many workgroups. A workgroup runs as that with the same linear index
+    in the requested grid, and returns if the index is not below grid.w, the number of requested workgroups.
+
     Args:
         entry: The original entry point.
         names: Names of the rewritten module.

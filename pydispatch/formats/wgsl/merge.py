@@ -81,9 +81,13 @@ def _buffers(module: WgslModule, entry: Declaration) -> dict[int, Declaration]:
 
 
 def _element(buffer: Declaration) -> str:
-    """Return the element type of a runtime-sized array; "", or a text that is no type, for other buffers."""
+    """Return the element type T of a buffer of type `array<T>`.
+
+    For other buffers return "", or, for an array of known length whose elements are of a template type, a text that
+    `layout` does not know as a type.
+    """
     inner = buffer.type.removeprefix("array<")
-    # A comma without a template is that before the length of an array.
+    # If no `<` remains, a comma precedes the length of the array: `array<f32, 4>`.
     return inner[:-1] if inner != buffer.type and (inner.count("<") or "," not in inner) else ""
 
 

@@ -240,9 +240,9 @@ class NodeCall:
         return [n.size() if isinstance(n, HostInteger) else n for n in integers]
 
     def axes_of(self, of: Tensor, rank: int, what: str = "axes") -> list[int] | ChosenAxes:
-        """Return the distinct axes that an operand lists, not negative, of a tensor of rank `rank`.
+        """Return the axes that the operand `of` lists, as non-negative indices of the axes of a tensor of rank `rank`.
 
-        Elements that are computed at run time become ChosenAxes.
+        An operand that is computed at run time becomes ChosenAxes. An axis that is listed twice is an error.
         """
         integers = self.integers_of(of, what)
         computed = [n for n in integers if isinstance(n, HostInteger)]

@@ -115,7 +115,10 @@ def _is_float(shape: Shape | None) -> bool:
 
 
 def _fits_length(result: Shape | None, shapes: Sequence[Shape | None], count: int) -> bool:
-    """Return whether a result is a scalar of the element type of `count` equal float operands."""
+    """Return whether the types of a Length (`count` is 1 operand) or a Distance (2 operands) are valid.
+
+    The operands are floats or float vectors of one type, and the result is a scalar of their element type.
+    """
     operand = shapes[0] if shapes else None
     fits = len(shapes) == count and _is_float(operand) and len(set(shapes)) == 1
     return fits and operand is not None and result == Shape("f", operand.width, count=1)

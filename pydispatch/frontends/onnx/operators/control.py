@@ -225,7 +225,8 @@ def _conditional_loop(
         new, added = run(tensors)
         iteration, stacked = tensors[0], tensors[len(start) :]
         if stacked:
-            # A size is at least 1, so the index of the row is computed from the number of iterations so far.
+            # The compiler assumes that a symbolic size is at least 1, and the first row has the index 0. So the size is
+            # the number of iterations with this one, and the index is one less.
             runs_so_far = b.size_of(b.scalar(elementwise.binary(b, "add", iteration, b.constant(1, I64))), hint="i")
             stacked = [control.with_row(b, t, runs_so_far - 1, row) for t, row in zip(stacked, added, strict=True)]
         return [*new, *stacked]
