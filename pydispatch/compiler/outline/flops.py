@@ -102,7 +102,7 @@ class _FlopCounter:
     types: set[Attribute] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Find what is known of the sizes of tensors, and the word of each scalar argument.
+        """Record the known sizes of tensors, and the first word of each scalar argument among the dispatch's constants.
 
         Sizes that an operation makes equal are recorded, so that the polynomial has one variable for them.
         """
@@ -133,7 +133,10 @@ class _FlopCounter:
                 self._add_times(flops, self.sizes.of(value), types=[element])
 
     def _add_body(self, op: Operation) -> None:
-        """Add the arithmetic of an operation with a body: operations of the body, times the iterations of its loops."""
+        """Add the arithmetic of an operation with a body: operations of the body, times the iterations of its loops.
+
+        If there is any, the types of the elements that the body reads and computes are added to `types`.
+        """
         block = op.regions[0].block
         flops = sum(_per_point(inner) for inner in block.ops)
         if flops:

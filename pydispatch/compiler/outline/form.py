@@ -46,7 +46,7 @@ def host_functions(module: ModuleOp) -> list[Operation]:
 
 
 GENERATED = Legality(why_not, space_of)
-"""The rules of code generation that hold for every target."""
+"""Rules for which operations code generation can put into one dispatch, on every target."""
 
 
 def form_dispatches(
@@ -187,6 +187,8 @@ class Former:
 
     def _outline_group(self, group: list[Operation], sizes: Sizes, grid: Grid | None = None) -> flow.DispatchOp:
         """Replace a group by a dispatch, return it, and add its executable to `executables` unless an equal one exists.
+
+        A dispatch whose grid the program states always gets an executable of its own.
 
         Args:
             group: The operations, in order.

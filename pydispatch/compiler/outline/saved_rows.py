@@ -95,11 +95,15 @@ def _rows_of(update: Operation) -> _Rows | None:
 
 
 def _rows_of_scatter(update: ScatterOp) -> _Rows | None:
-    """Return the rows that a scatter writes; None if it does not write whole rows."""
+    """Return the rows that a scatter writes; None if it does not write whole rows.
+
+    A row is all elements of the output with the same indices in the leading dimensions, which the positions state.
+    """
     slices, indices = update.inputs
     windows, shape, whole = update.windows(), shape_of(slices.type), shape_of(update.outputs[0].type)
     depth = len(update.indexed)
-    # The dimensions of the output that a slice has. The first `windows.batch` dimensions of `slices` count slices.
+    # Dimension of the output for each dimension of one slice. The first `windows.batch` dimensions of `slices` count
+    # slices.
     retained = windows.retained(slice_rank=len(shape) - windows.batch, rank=len(whole), indexed=update.indexed)
     size_of_rows = [1 if d < depth else whole[d] for d in retained]  # one element along each indexed dimension
     # Whole rows: positions state the leading dimensions, in order, and slices have the full size in all others.
@@ -186,9 +190,10 @@ def _is_read(use: Use) -> bool:
 
 
 def _hoist_positions(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequence[Operation]) -> Operation | None:
-    """Move the operations that compute the positions of rows directly after a load.
+    """Move the operations that compute the positions of rows directly after a load, where the rows are to be saved.
 
-    Return the operation after them. Return None, and move nothing, if they have effects or depend on the load.
+    Return the operation after them. Return None, and move nothing, if they have effects, or depend on the load or on an
+    update.
 
     Args:
         load: The load of the global.

@@ -236,7 +236,8 @@ class KernelBody(ABC):
     def to_write(self, value: SSAValue) -> SSAValue:
         """Return the memref that an operation overwrites if the tensor is its destination.
 
-        Raises CompileError for tensors that other operations than slices and empty tensors compute.
+        Raises CompileError unless the tensor is from outside, an extracted or loaded slice, a tensor.empty, or the
+        result of an insertion or microkernel.
         """
         if self.is_outer(value):
             return self.binding_to_write(value)

@@ -174,7 +174,10 @@ LEVELS: dict[str, tuple[str, ...]] = {
     "x86-64": _V3 + _V4, "x86-64-v2": _V3 + _V4, "x86-64-v3": _V3 + _V4, "x86-64-v4": _V4,
     "aarch64": _ARM, "riscv64": ("sifive-u74", "sifive-x280"),
 }  # fmt: skip
-"""A level, or an architecture for its generic CPU -> the CPUs that its model is the worst of."""
+"""x86-64 level, or architecture for its generic CPU -> the CPUs that its code is for.
+
+Each field of its model is as bad as in the worst of these CPUs.
+"""
 
 
 def model_named(name: str, level: str) -> MachineModel:

@@ -127,7 +127,10 @@ class Update(TensorOp):
         return Dim(op.operands[self.destination], axis)
 
     def written_sizes(self, elements: Elements, op: Any) -> list[Index]:
-        """Return the sizes of the tensor of written elements, in which `indices` of other methods are."""
+        """Return the sizes of the tensor of written elements, by default operand 0.
+
+        `indices` in `written_element`, `position` and `is_written` are indices in this tensor.
+        """
         return elements.dims(op.operands[0])
 
     def written_element(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue:

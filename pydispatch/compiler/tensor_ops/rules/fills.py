@@ -60,10 +60,10 @@ class Constant(TensorOp):
         return prod(shape_of(op.results[0])) <= SMALL_CONSTANT or is_splat(value)
 
     def is_pointwise(self, op: Any) -> bool:
-        """Return whether kernels may read the constant at the linear index of a flattened loop, not only in its shape.
+        """Return whether a flattened loop, which has one linear index, may read the constant.
 
         True for splats, whose elements are all equal, and for constants in resources: those are operands of dispatches,
-        read as other tensors are.
+        read as other tensors are. `element` finds an element of other constants by one index for each dimension.
         """
         value = op.properties["value"]
         return not isinstance(value, DenseIntOrFPElementsAttr) or is_splat(value)

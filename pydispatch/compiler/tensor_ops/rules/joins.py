@@ -37,7 +37,8 @@ class Pad(TensorOp):
             """Compute the padding value at these indices."""
             block = op.regions[0].block
             mapping = {a: builder.value(i) for a, i in zip(block.args, indices, strict=True)}
-            # The region reads its indices as block arguments; it has no linalg.index, which would need a point.
+            # The region reads its indices as block arguments, not by linalg.index: `point`, which has the results of
+            # linalg.index, is empty.
             (value,) = clone_block(elements, builder, block, mapping, point=[])
             return value
 
