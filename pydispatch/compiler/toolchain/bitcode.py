@@ -24,7 +24,8 @@ _LITERAL, _FIXED, _VBR, _ARRAY, _CHARACTER = 0, 1, 2, 3, 4
 _MAX_WIDTH_BITS = 64
 """Maximum width of a number in bits: wider ones are errors."""
 
-_Operand = tuple[int, int]  # encoding, and the value of a literal or the width in bits of a number
+_Operand = tuple[int, int]
+"""Operand in the definition of an abbreviation: encoding, and value of a literal or width in bits of a number."""
 
 
 class BitcodeError(ValueError):
@@ -140,9 +141,9 @@ def _abbreviation(bits: _Bits) -> list[_Operand]:
 def _record(bits: _Bits, operands: list[_Operand]) -> list[int]:
     """Read a record that uses an abbreviation, and return its code and then its operands.
 
-    At most `_PREFIX` elements of an array are read, so that a broken length takes no time and memory. The position is
-    then inside of the array, and the records after it are misread: the result is an error, or no name. Names of
-    producers are shorter.
+    At most `_PREFIX` elements of an array are read, so that a broken length takes no time and memory. After a longer
+    array, the position is inside of it, and the records after it are misread: the result is an error, or no name. Valid
+    files are not affected: names of producers are shorter than `_PREFIX`.
 
     Args:
         bits: The file, positioned at the first operand.

@@ -32,8 +32,9 @@ _GENERIC_CPU = {
 }
 """Architecture → clang's flags for its generic CPU."""
 
-# The linux triple, not a bare one: a freestanding compile marks every function "no-builtins", and LLVM refuses to
-# inline such a function into ours. The price is that mem* and libm calls may appear; the device library provides them.
+# The triple is that of Linux (`_target_flags`), and -ffreestanding is missing: a freestanding compile marks every
+# function "no-builtins", and LLVM refuses to inline such a function into generated kernels. The price is that mem* and
+# libm calls may appear; the device library provides them.
 _CC_FLAGS = (
     "-g0", "-fPIC", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections",
     "-fno-stack-protector", "-fno-sanitize=all", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=on",

@@ -18,7 +18,8 @@ _GROUP = re.compile(r"^attributes #\d+ = \{.*\}$", re.MULTILINE)
 _FEATURES = re.compile(r'"target-features"="([^"]*)"')
 """Target features of a function or group, such as "+avx2,-fma"."""
 _TARGET_ATTRIBUTES = re.compile(r' "(?:target-cpu|target-features|tune-cpu|min-legal-vector-width)"(?:="[^"]*")?')
-"""Attributes of the CPU that a function was compiled for; they stay where the function needs more than the machine."""
+"""Attributes of the CPU that a function was compiled for. They are removed, so that the function is inlined into
+kernels; `adapted` keeps them if its features go beyond those of the machine."""
 _CODE_GENERATION_ATTRIBUTES = re.compile(
     r' "(?:no-builtins?[^"=]*|frame-pointer|no-trapping-math|stack-protector[^"=]*|stack-protector-buffer-size|'
     r'probe-stack|prefer-vector-width|uniform-work-group-size)"(?:="[^"]*")?'
@@ -33,7 +34,9 @@ _VARIABLE = re.compile(
 )
 """Definition of a variable: its name, its linkage and other properties, and whether it is a global or a constant."""
 _EXTENSIONS = ("avx", "amx", "sve", "sme", "aes", "pclmul", "sha", "gfni", "vaes", "vpclmul", "rdrnd", "sse4a", "xop")
-"""Prefixes of target features that add instructions, beside the features of the levels of an architecture."""
+"""Prefixes of target features that add instructions, in addition to the features of the levels of an architecture.
+
+Other features tune code: `missing_features` ignores them."""
 _PERSONALITY = re.compile(r"^define .* personality ", re.MULTILINE)
 """Definition of a function that handles exceptions."""
 

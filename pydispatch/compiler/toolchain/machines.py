@@ -71,14 +71,13 @@ FULL = Effort(level=3, code_level=3, unrolls=True)
 """Default effort. `BLOCKS` and `LESS` save compilation time, for register blocks and for fallback variants."""
 
 BLOCKS = Effort(level=2, code_level=3, unrolls=True)
-"""For kernels of register blocks, which the emitter has unrolled and vectorized. Level 3 would copy the loops that pack
-rows for each outcome of their conditions: LLVM takes 1.4 times as long for ResNet-50, whose calls are not faster (AMD
-EPYC Zen 4)."""
+"""For matrix products in register blocks, which the emitter has unrolled and vectorized. Level 3 would unswitch the
+loops that pack rows: LLVM takes 1.4 times as long for ResNet-50, whose calls are not faster (AMD EPYC Zen 4)."""
 
 LESS = Effort(level=1, code_level=1, unrolls=False)
-"""For fallback variants; loops are still vectorized. LLVM takes 0.24 to 0.6 of the time for products and layers of
-networks. The code for x86-64 is up to 1.12 times slower (AMD EPYC Zen 3: products, a BERT block 1.00 to 1.03, 3x3
-convolutions 1.12)."""
+"""For fallback variants, those for a generic CPU of executables that also have variants for specific CPUs. Loops are
+still vectorized. LLVM takes 0.24 to 0.6 of the time for products and layers of networks. The code for x86-64 is up to
+1.12 times slower (AMD EPYC Zen 3: products, a BERT block 1.00 to 1.03, 3x3 convolutions 1.12)."""
 
 
 def words(machine: MachineDescription) -> tuple[object, ...]:

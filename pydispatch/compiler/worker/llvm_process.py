@@ -221,7 +221,7 @@ def start() -> None:
 
 
 def version() -> tuple[int, ...]:
-    """Return the version of LLVM, such as (20, 1, 8)."""
+    """Return the version of LLVM, such as (20, 1, 8), in an LLVM process, or in this one if none can be started."""
     with POOL.process() as process:
         if process is not None:
             return tuple(process.info()["llvm"])

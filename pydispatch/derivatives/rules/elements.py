@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pydispatch.operations.elements import Element
 
 Partials = tuple[Element | None, ...]
-"""Cotangent of each operand of a function; None for an operand without one."""
+"""Result of a rule: cotangent of each operand; None for an operand by which the derivative is 0 everywhere."""
 ElementRule = Callable[..., Partials]
 """rule(operands..., result, cotangent of the result) -> cotangents of the operands. In the rules below, operands are a
 and b or x, the result is y, and its cotangent d."""

@@ -26,7 +26,7 @@ def generic(cotangents: Cotangents, op: Operation) -> None:
 
     Derivatives begin at seeds: the cotangents of elements that the body computes. An operand that is passed several
     times with one indexing map is handled once, for all of these arguments of the body. Raise CompileError for a body
-    with branches, and for a body that uses a number from outside of the loops that has a cotangent.
+    with branches, and for a body that uses a number from outside of the loops if the number depends on an input.
     """
     nest = LoopNest(cotangents, op)
     used = {operand for operation in nest.operations if not isinstance(operation, tensor.ExtractOp)
@@ -38,7 +38,8 @@ def generic(cotangents: Cotangents, op: Operation) -> None:
     seeds = seeds_of(nest)
     for value, map in dict.fromkeys(zip(nest.inputs, nest.input_maps, strict=True)):
         if value in cotangents.active:
-            # The lists of operands are shorter than that of the arguments, which also has the results so far.
+            # `nest.arguments` is longer than the lists of operands: after the elements of inputs, it
+            # has one element of each result.
             arguments = [
                 argument
                 for argument, other_value, other_map in zip(nest.arguments, nest.inputs, nest.input_maps, strict=False)

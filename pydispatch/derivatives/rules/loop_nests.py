@@ -159,9 +159,11 @@ class LoopNest:
         operands = [operand for seed in seeds for operand in seed.operands]
 
         def cotangent(elements: Elements, extra: Sequence[Element]) -> Element | None:
-            """Emit the derivatives, and return the sum of the cotangents of the targets; None if they have none.
+            """Emit the derivatives for one iteration, and return the sum of the cotangents of `targets`; None if they
+            have none.
 
-            elements: the repeated values of the body. extra: elements of the operands of all seeds, in order.
+            elements: copies of the values of the differentiated body. extra: elements of the operands of all seeds, in
+            order.
             """
             remaining = list(extra)
             by_value: dict[SSAValue, Element] = {}  # value of the body → the sum of its cotangents so far
