@@ -81,7 +81,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Panels:
-    """Tensor that a dispatch function computes from an argument by reordering: the argument has it in panels.
+    """Tensor that a dispatch function unpacks from an argument, which stores its elements in panels.
 
     Attributes:
         argument: The argument, of rank + 1 dimensions of the tensor, or + 2 with groups.
@@ -92,11 +92,11 @@ class Panels:
     layout: Layout
 
     def strides(self) -> list[int]:
-        """Return the stride along each dimension of the tensor within a panel, without the steps of a group.
+        """Return the stride along each dimension of the tensor within a panel; `layout.step_axis` counts groups.
 
-        The unit along the panels' dimension and along the dimension of groups is a group of steps: callers add the step
-        in the group. For [K, N] as [N / 16, K / 4, 16, 4], groups of K are 64 elements apart, and the stride of K is
-        16; columns are 4 elements apart, and have the stride 1. Other strides are in elements.
+        The strides along `layout.axis` and `layout.step_axis` are in units of a group (`layout.group` elements), other
+        strides in elements. For [K, N] stored as [N / 16, K / 4, 16, 4] they are [16, 1]: neighbouring groups of K are
+        64 elements apart, neighbouring columns 4. Callers add the index within the group.
         """
         layout = self.layout
         strides: list[int] = []

@@ -19,10 +19,10 @@ from pydispatch.ir.structured import GENERIC, structured
 from pydispatch.ir.values import shape_of
 
 DimCache = dict[SSAValue, "list[int] | bool | None"]
-"""Value -> the dimensions of one contraction's result along its axes.
+"""Value -> for each axis of the value, the dimension of one contraction's result that it runs along.
 
-False for a value that does not depend on the result. None for one whose elements depend on several elements of it, or
-on those at other indices.
+A transpose of a matrix has [1, 0]. A value that does not depend on the result has False. A value has None if one of its
+elements depends on several elements of the result, or on an element at other indices.
 """
 
 
@@ -90,8 +90,8 @@ def column_values(source: func.FuncOp, contraction: Contraction) -> list[SSAValu
 def _dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[int] | bool | None:
     """Return the entry of a value in the cache, computed on first use.
 
-    It is the dimension of `result` along each axis; False if the value does not depend on `result`; None if it depends
-    on it in another way.
+    It is, for each axis of `value`, the dimension of `result` that the axis runs along; False if the value does not
+    depend on `result`; None if it depends on it in another way.
     """
     if value not in cache:
         cache[value] = _computed_dims(value, result, cache)

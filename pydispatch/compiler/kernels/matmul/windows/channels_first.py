@@ -46,7 +46,7 @@ class PaddedSource:
 def lower_channels_first(source: func.FuncOp, backend: Backend) -> Kernel | None:
     """Return the kernel of a dispatch function that reduces sliding windows of images [..., row, column].
 
-    Return None for other functions.
+    Return None for other functions, and for a function that updates an argument in place.
     """
     generic = reduction_in(source)
     if generic is None:
@@ -200,7 +200,7 @@ class _Workgroup:
 
     @property
     def _input(self) -> SSAValue:
-        """The tensor that windows read, including the padding that an operation has added to it."""
+        """The operand of the reduction that windows read; where they read padding, the result of a `tensor.pad`."""
         return self.plan.generic.inputs[self.plan.input]
 
     def _source(self, build: Builder) -> PaddedSource:

@@ -148,7 +148,8 @@ class _Workgroup:
             self._tile(inner, _Tile(tuple(origin), first=first_position, count=extent))
             return []
 
-        # Divisions in `split` fold by the number of all tiles, but not by the end of this workgroup's tiles.
+        # `total` is the product of the sizes that `split` divides by: as the bound of the index it lets divisions fold.
+        # The end of the loop does not: it is the minimum of two values.
         build.loop(first, build.least(build.plus(first, count), total), [], body, index_below=total)
 
     def _tile(self, build: Builder, tile: _Tile) -> None:
@@ -233,7 +234,9 @@ class _Workgroup:
         build.parallel(first_channel, end_channel, body, index_below=self.sizes[self.plan.channels])
 
     def _block_in_memory(self, build: Builder, block: _Block, is_edge: bool) -> None:
-        """Emit a block whose sums are in memory, because loops over reduced dimensions enclose the loop over channels.
+        """Emit a block of a plan that has reductions which are too long to unroll, or of unknown size (`plan.loops`).
+
+        Their loops enclose the loop over channels, so that the sums of all channels are in memory between iterations.
 
         is_edge: whether the block may read padding.
         """

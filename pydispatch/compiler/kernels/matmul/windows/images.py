@@ -124,10 +124,10 @@ class ImagePlan:
 
 
 def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
-    """Return the plan of a reduction; None when it has no windows of images of known size.
+    """Return the plan of a reduction; None unless windows of one input slide over images of known size.
 
-    A plan has one input that windows read, at most `MAX_STEPS` steps, and as many rows of a tile as `PACKED_BYTES`
-    hold.
+    Return None, too, if a window has more than `MAX_STEPS` elements, an image fewer than `MIN_POSITIONS` positions, or
+    the initial value of the sums varies within an image (see `_initial_dims`).
     """
     sizes = loop_sizes(frame.elements, generic)
     dims = [r.position for r in generic.output_maps[0].results if isinstance(r, AffineDimExpr)]  # of the result

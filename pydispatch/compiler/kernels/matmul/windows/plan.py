@@ -143,15 +143,15 @@ def _unrolled(loops: Sequence[int], sizes: Sequence[int | None]) -> tuple[int, .
 
 
 def _has_windows_with_contiguous(generic: Structured, channels: int, sizes: Sequence[int | None]) -> bool:
-    """Return whether inputs are read by windows, and neighbours along `channels` are contiguous in all inputs that
-    depend on that loop.
+    """Return whether windows read inputs, and each input that depends on the loop `channels` has the elements of
+    adjacent channels next to each other in memory.
 
     All inputs with windows (an index that is a sum, as `i + k`) must depend on `channels`. Inputs that the body does
     not read do not matter.
 
     Args:
         generic: The reduction.
-        channels: Position of a loop.
+        channels: Position of the loop that vectors are to be along.
         sizes: Of each loop; None for an unknown size.
     """
     used_inputs = [i for i in range(len(generic.inputs)) if generic.block.args[i].uses]

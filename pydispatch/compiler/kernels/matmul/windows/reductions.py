@@ -84,8 +84,9 @@ def reduced(build: Builder, accumulators: Sequence[Sequence[SSAValue]]) -> list[
 
 
 def _extremum(after: SSAValue, before: SSAValue) -> str | None:
-    """Return the name of the operation (`arith.maximumf` or `arith.minimumf`) that computes `after` from `before` and
-    another value; None for other steps.
+    """Return the name of the operation that computes `after` from `before` and another value; None for other steps.
+
+    It is `arith.maximumf` or `arith.minimumf`, since `operand_of` returns None for the results of other operations.
     """
     has_operand = operand_of(after, before) is not None
     return after.owner.name if has_operand and isinstance(after.owner, Operation) else None
