@@ -65,11 +65,11 @@ def clone_op(
 ) -> None:
     """Clone one scalar operation of a body, and add its results to `mapping`; parameters are those of `clone_block`.
 
-    A clone that may be reassociated gets that flag, and is not shared with an equal operation elsewhere.
+    A clone of an operation in `reassociable` gets the flag, and stays in its block: it is neither hoisted nor shared.
     `linalg.index`, `tensor.dim` and `tensor.rank` become indices, `tensor.extract` the computation of the element.
 
     Raises:
-        CompileError: The operation computes tensors, or asks for the size of a dimension that is chosen at run time.
+        CompileError: The operation computes tensors, or is a `tensor.dim` whose dimension is no constant.
     """
 
     if op.name in _INDEX_AND_TENSOR_OPS:

@@ -32,7 +32,10 @@ class Builder(IndexBuilder):
     def __init__(
         self, block: Block, source: Operation, parent: Builder | None = None, pins_loads: bool = False
     ) -> None:
-        """Create the builder of `block`, which may use the values that `parent` and its parents have computed."""
+        """Create the builder of `block`, which may use the values that `parent` and its parents have computed.
+
+        The arguments are the attributes of these names.
+        """
         super().__init__(parent)
         self.block, self.source, self.parent, self.pins_loads = block, source, parent, pins_loads
         self.depth: int = parent.depth + 1 if parent else 0  # number of enclosing builders

@@ -8,7 +8,7 @@ from pydispatch.compiler.kernels.ops.generics import generic_of
 from pydispatch.ir.op_info import Cost, info_of
 
 EXPENSIVE_BODY = 12
-"""Operations of a body above which its elements are not computed twice."""
+"""Maximum number of operations of a body whose elements are rematerialized, rather than stored and loaded again."""
 
 
 def is_expensive(op: Operation) -> bool:

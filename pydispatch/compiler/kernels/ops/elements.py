@@ -346,7 +346,8 @@ class Elements:
     def _compute(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> SSAValue:
         """Emit the computation of an element by the rule of the operation that defines the value, and return it.
 
-        The element is recorded in `computed_elements`, and in `reduced_elements` if the operation emitted a reduction.
+        For `loops/analysis.py`, which inspects a trial emission, the element is recorded in `computed_elements`, and
+        in `reduced_elements` if the operation emitted a reduction.
         """
         if isinstance(value, BlockArgument):
             raise CompileError(f"argument {value.index} of a dispatch has no buffer", location_of(self.source))

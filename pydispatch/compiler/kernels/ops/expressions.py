@@ -152,11 +152,11 @@ class Expression:
         return None if scalar is None else scalar.value.data
 
     def depends_on(self, dim: int) -> bool:
-        """Return whether the expression may depend on dimension `dim` of the point; True if that is not known."""
+        """Return whether the scalar may depend on index `dim` of the point it is a function of; True if not known."""
         op = self.op
         if op is not None and info_of(op).elementwise:
             return any(operand.depends_on(dim) for operand in self.operands)
-        if self.generic is None:  # `dims` has an entry for each axis of a tensor
+        if self.generic is None:  # an element of a tensor depends on its indices, unless it is a splat constant
             return dim in self.dims and self.number() is None
         loops = loops_read(self.generic, self.value)
         return loops is None or any(self.dims[loop] == dim for loop in loops)

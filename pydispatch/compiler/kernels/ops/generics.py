@@ -299,7 +299,7 @@ class _ReductionLoops:
         """Return the index of each dimension of the generic in an iteration.
 
         Args:
-            build: Receives the division of a merged index.
+            build: Receives the division of the index of the loop that two dimensions share, if one is merged.
             origin: The index of each dimension that is not reduced; other entries are replaced.
             index_of_loop: Number of a loop, from the outermost on -> its index.
         """

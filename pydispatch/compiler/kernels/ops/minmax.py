@@ -24,7 +24,7 @@ SIMPLE_FLAGS = {"fast", "nnan", "nsz"}
 """Fast-math flags under which the operation itself is one instruction: NaN or the sign of zero does not matter."""
 
 MIN_VALUES = 4
-"""The number of values from which this is faster."""
+"""Minimum number of values for which `maximum_or_minimum` is faster than one operation after the other."""
 
 
 def operand_of(step: SSAValue, before: SSAValue) -> SSAValue | None:

@@ -20,11 +20,12 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 MAX_STEPS = 4096
 """Steps of an innermost accumulator, at most. Vectorization and unrolling divide them among 16 accumulators or more."""
 MAX_BLOCKS = 256
-"""Blocks that an outer accumulator adds up, at most."""
+"""Maximum number of blocks that an outer accumulator adds up: the rounding error grows with their number."""
 MIN_INNER_STEPS = 64
 """Steps of the inner loops below which a separate accumulator for them does not pay."""
 MAX_LEVELS = 3
-"""Levels of nested accumulators, at most."""
+"""Maximum number of levels of nested accumulators. The outermost one adds up all blocks, more than `MAX_BLOCKS` if a
+sum is that long."""
 
 Carried = list[SSAValue]
 """Loop-carried values."""

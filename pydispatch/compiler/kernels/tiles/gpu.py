@@ -42,7 +42,10 @@ def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:
     down, across = rows // height, columns // width  # of the grid of blocks
 
     def one(builder: Builder, block_index: Index) -> None:
-        """Emit the product of one block: height x width elements, `down` rows and `across` columns apart."""
+        """Emit the product of one block: height x width elements of C, `down` rows and `across` columns apart.
+
+        Blocks interleave, so that adjacent invocations, each with a block, access adjacent elements.
+        """
         top, left = builder.split(block_index, [down, across])
         positions = [  # of the sums, row by row
             (builder.plus(top, r * down), builder.plus(left, c * across)) for r in range(height) for c in range(width)

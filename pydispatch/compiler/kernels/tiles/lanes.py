@@ -118,7 +118,9 @@ class _ProductEmitter:
     """
 
     def __init__(self, op: MatmulOp, form: str, groups: tuple[int, int], invocations: int) -> None:
-        """Choose the layout of the lanes' sums, and allocate the sums at the beginning of the function."""
+        """Choose the layout of the lanes' sums, which depends on `form`, and allocate the sums at the beginning of the
+        function. See the class for the arguments.
+        """
         (rows, self.steps), columns = shape_of(op.a), shape_of(op.b)[1]
         self.op, self.form, self.invocations = op, form, invocations
         groups_down, self.groups_across = groups

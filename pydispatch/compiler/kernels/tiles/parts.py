@@ -113,7 +113,8 @@ class TileView:
         inside the memref. The end is exclusive; the range is empty if there are none.
         """
         start, extent = self._along(dimension)
-        start = build.most(start, -size)  # there are no elements before, and differences do not wrap around
+        # A start of -size or less leaves all of the matrix outside; with this limit, no difference below wraps around.
+        start = build.most(start, -size)
         low = build.least(build.most(build.minus(0, start), 0), size)
         return low, build.most(build.least(build.minus(extent, start), size), 0)
 
