@@ -51,8 +51,9 @@ class DagPattern:
         return self._path
 
     def _inputs_and_path(self) -> tuple[set[SSAValue], list[int | None]]:
-        """Return the inputs that the root depends on, and the first `_PATH_KEYS` keys of the nodes in pre-order.
+        """Return the inputs that the root depends on, and the pattern's `path`.
 
+        The path has the first `_PATH_KEYS` keys, in pre-order, of the nodes from the root's first result downwards.
         The key of an input, and of a node of which only the operation's name is compared, is None: any node matches it.
         """
         used: set[SSAValue] = set()
@@ -75,12 +76,12 @@ class DagPattern:
                 continue
             path.append(node.key)
             used.update(source_of(u) for u in node.unread)  # overwritten initial values may be inputs of the pattern
-            # The inputs of a node that was seen are known: it is walked again only for its keys.
+            # The inputs below a shared node are known after the first walk: another walk only adds keys to the path.
             if node in seen and len(path) > _PATH_KEYS:
                 continue
             seen.add(node)
             pending += reversed(node.children)
-        for node in self.nodes[1:]:
+        for node in self.nodes[1:]:  # of the other results of the root
             self._add_used_inputs(node, used, seen)
         return used, path[:_PATH_KEYS]
 
@@ -166,7 +167,8 @@ class _Search:
     def computed(self) -> dict[SSAValue, SSAValue]:
         """Return `Match.computed`: the value of the program for each value that the pattern computes.
 
-        A node inside of an elementwise generic has the shape of the generic's results, and is represented by one.
+        A scalar inside of an elementwise generic is no tensor of the program: a result of the generic stands for it.
+        That has the same shape, and callers compare only sizes (`python/sizes.py`).
         """
         values: dict[SSAValue, SSAValue] = {}
         for mine, theirs in self.pairs:

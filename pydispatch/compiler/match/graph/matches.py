@@ -34,12 +34,12 @@ class Match:
 
     Attributes:
         root: Operation that the root of the pattern matched.
-        inputs: Value of the program for each input of the pattern; None for an input that the pattern only overwrites,
-            if the program has none.
+        inputs: Value of the program for each input of the pattern; None for an input that the pattern only overwrites
+            (initial contents of a result), if the matched operation has no such operand.
         outputs: Value of the program for each output of the pattern.
         ops: The matched operations, without constants.
-        computed: Value of the program for each value that the pattern computes; without those that the program computes
-            inside of a named operation.
+        computed: Value of the program for each value that the pattern computes. Values that a single named operation
+            of the program computes on the way to its results have no entry.
     """
 
     root: Operation

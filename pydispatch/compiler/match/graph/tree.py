@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from pydispatch.compiler.match.graph.nodes import Node
 from pydispatch.compiler.match.graph.view import GraphView
 
-T = TypeVar("T")
+T = TypeVar("T")  # item of a tree, such as a pattern
 
 
 class _Branch(Generic[T]):
@@ -25,7 +25,7 @@ class _Branch(Generic[T]):
     __slots__ = ("any", "by_key", "here")
 
     def __init__(self) -> None:
-        """Begin as a leaf without items."""
+        """Begin without further branches (`by_key`, `any`) and without items that end here (`here`)."""
         self.by_key: dict[int, _Branch[T]] = {}
         self.any: _Branch[T] | None = None
         self.here: list[T] = []

@@ -174,7 +174,7 @@ def _nodes_of_named(op: Operation, view: GraphView) -> list[Node] | None:
     body = scratch.body.block
     last = body.last_op
     assert last is not None
-    if any(inner.name == op.name for inner in body.ops):  # only checked, or kept as it is
+    if any(inner.name == op.name for inner in body.ops):  # normalization has kept it
         return None
     inside = GraphView()
     nodes: list[Node] = []
@@ -182,7 +182,8 @@ def _nodes_of_named(op: Operation, view: GraphView) -> list[Node] | None:
         moved = _translated(inside.node(value), inside, back, op, done={})
         if not isinstance(moved, Node):  # the result is an operand itself
             return None
-        if moved.label == "splat" and view.node(moved.children[0]).is_constant:  # a constant of the program around op
+        # A splat of an operand of `op`, which is an argument in the scratch function, but a constant in the program.
+        if moved.label == "splat" and view.node(moved.children[0]).is_constant:
             _become_constant(moved, scalar=view.node(moved.children[0]))
         moved.value, moved.type = result, result.type
         moved.unread = [o for o in getattr(op, "outputs", ()) if not _reads(moved, o)]  # initial contents, overwritten

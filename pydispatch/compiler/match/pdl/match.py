@@ -138,7 +138,7 @@ class _Search:
     """
 
     def __init__(self) -> None:
-        """Begin with no value bound and no operation matched."""
+        """Begin with no value bound, no operation matched (`depth`), and no mismatch recorded (`best`)."""
         self.bound: Bound = {}
         self.depth = 0
         self.best: Mismatch | None = None

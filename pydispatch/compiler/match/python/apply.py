@@ -118,6 +118,7 @@ def _find(
 ) -> list[tuple[tuple[int, int, int], _Selection]]:
     """Return every match with its sort key (-benefit, order of the pattern, -position in the program).
 
+    In the order of the keys, a match precedes those of lower benefit, of later patterns, and at earlier operations.
     Mismatches are recorded in `report`.
 
     Args:
