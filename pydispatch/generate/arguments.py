@@ -20,7 +20,7 @@ _FLOAT32 = np.finfo(np.float32)
 Prompt = str | Sequence[int] | np.ndarray
 """Prompt of a request: text, or tokens."""
 Stop = int | str | Iterable[int | str]
-"""Argument for the ends of a completion: a token or a text, or several."""
+"""Argument `stop` of a request: a stop token or a stop string, which ends the completion, or several."""
 
 
 class Tokenizer(Protocol):

@@ -71,7 +71,7 @@ class GeneratingProgram:
         chunk: Tokens of a call of `prefill`, at most.
         rows: Sequences of a call of `decode`, at most.
         table_pages: Pages of one sequence, at most.
-        page_count: Pages of the cache, with the scrap page.
+        page_count: Pages of the cache, with the scrap page, to which keys and values of padding tokens are written.
         page_size: Tokens of a page.
     """
 

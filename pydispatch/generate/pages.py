@@ -78,7 +78,8 @@ class PagePool:
     def acquire(self, keys: Sequence[bytes]) -> list[int]:
         """Return the pages of the longest prefix of `keys` whose pages are all published, with one more reference each.
 
-        keys: those of a sequence's pages in order.
+        keys: those of a sequence's full pages in order. `page_key` hashes the tokens, so that sequences with the same
+            first tokens find the same pages.
         """
         pages = []
         for key in keys:

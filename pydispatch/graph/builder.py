@@ -306,8 +306,8 @@ class Builder(OperationWriter):
     def is_kept(self, value: BlockArgument) -> bool:
         """Return whether a block argument is a function's argument that the caller may still read: it is not donated.
 
-        Functions of a mixed module, which the user writes, have no donated arguments. Arguments of other blocks, such
-        as loop bodies, are none.
+        Its memory must not be updated in place. In a mixed module, whose functions the user writes, no argument is
+        donated. For arguments of other blocks, such as loop bodies, the result is False.
         """
         function = value.owner.parent_op()
         if function is not None and function.name in FUNCTIONS:  # a function of a mixed module
@@ -389,8 +389,9 @@ class Builder(OperationWriter):
 
 
 def _named(name: str, shape: Sequence[int | str]) -> DictionaryAttr:
-    """Return the attributes of an argument or result: its name, and its shape if a size of it is dynamic, that is a str
-    with its name or expression.
+    """Return the attributes of an argument or result: its name, and its shape if it has a dynamic size.
+
+    A dynamic size is a str, its name or expression: the shape `["n", 4]` becomes `pyd.shape = ["n", "4"]`.
     """
     attributes: dict[str, Attribute] = {"pyd.name": StringAttr(name)}
     if any(isinstance(n, str) for n in shape):

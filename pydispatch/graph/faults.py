@@ -17,7 +17,8 @@ from pydispatch.graph.sizes import UndecidedError
 
 _CONTRADICTIONS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NotImplementedError,
                    RecursionError, TypeError, ValueError, VerifyException)  # fmt: skip
-"""Exceptions that a conversion raises for operands which do not fit each other, where no check refuses them."""
+"""Exceptions that a conversion raises if its operands do not fit each other and no check has refused them. They are
+reported as a CompileError that lists the operands."""
 
 
 @contextmanager

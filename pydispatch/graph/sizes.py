@@ -130,15 +130,19 @@ class Expr(ComputedSize):
         return 0 if other == 0 else _term("%", other, self)
 
     def __lt__(self, other: Size) -> bool:
+        """Return whether self < other. Raise UndecidedError unless that is known to be the same in every call."""
         return not _at_least(self, other)
 
     def __le__(self, other: Size) -> bool:
+        """Return whether self <= other. Raise UndecidedError unless that is known to be the same in every call."""
         return _at_least(other, self)
 
     def __gt__(self, other: Size) -> bool:
+        """Return whether self > other. Raise UndecidedError unless that is known to be the same in every call."""
         return not _at_least(other, self)
 
     def __ge__(self, other: Size) -> bool:
+        """Return whether self >= other. Raise UndecidedError unless that is known to be the same in every call."""
         return _at_least(self, other)
 
     def __str__(self) -> str:
@@ -317,7 +321,8 @@ def divisor(of: Size) -> Size:
 def one_unless_empty(of: Size) -> Size:
     """Return min(of, 1) for the size `of` of a tensor: 0 in calls in which the tensor is empty, else 1.
 
-    `minimum` would return 1 for a symbol, as symbols are assumed to be at least 1.
+    `of - one_unless_empty(of)` is the number of elements without the last one, also if there is none. `minimum` would
+    return 1 for a symbol, as symbols are assumed to be at least 1.
     """
     return _term("min", of, rhs=1) if isinstance(of, Expr) else min(of, 1)
 

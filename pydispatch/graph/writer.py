@@ -324,7 +324,8 @@ class OperationWriter:
     def require_positive(self, count: Size, message: str, unless_zero: Size = 1) -> None:
         """Add a runtime check, with the error `message`, that `count` is at least 1 or `unless_zero` is 0.
 
-        No check is added if that is known while compiling; raise CompileError if it is known not to hold.
+        For example, an axis to read from must have an element unless the result, of size `unless_zero`, is empty. No
+        check is added if that is known while compiling; raise CompileError if it is known not to hold.
         """
         is_positive = not isinstance(count, Expr) and count > 0
         if is_positive or unless_zero == 0:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 _COMPOSED = re.compile(r".*_size\d+")
-"""Names that the frontend composes for sizes that are expressions."""
+"""Names that the frontend composes for sizes that are expressions: `x_size0` for axis 0 of the argument x. `size_names`
+leaves out sizes that the user named like that."""
 
 
 def size_names(

@@ -86,7 +86,7 @@ def _dtype(name: str) -> Any:
 
 
 def _unary(f: Any) -> Any:
-    """Return the kernel of an import `f` with one parameter."""
+    """Return the kernel that applies an import `f` with one parameter: out[i] = f(x0[i])."""
 
     def applied(x0: Any, out: Any) -> None:
         i = functions.global_id(0)
@@ -97,7 +97,7 @@ def _unary(f: Any) -> Any:
 
 
 def _binary(f: Any) -> Any:
-    """Return the kernel of an import `f` with two parameters."""
+    """Return the kernel that applies an import `f` with two parameters: out[i] = f(x0[i], x1[i])."""
 
     def applied(x0: Any, x1: Any, out: Any) -> None:
         i = functions.global_id(0)
@@ -108,7 +108,7 @@ def _binary(f: Any) -> Any:
 
 
 def _ternary(f: Any) -> Any:
-    """Return the kernel of an import `f` with three parameters."""
+    """Return the kernel that applies an import `f` with three parameters: out[i] = f(x0[i], x1[i], x2[i])."""
 
     def applied(x0: Any, x1: Any, x2: Any, out: Any) -> None:
         i = functions.global_id(0)

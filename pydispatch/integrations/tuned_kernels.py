@@ -83,9 +83,9 @@ class TunedKernel(Kernel):
     def for_shapes(self, shapes: Mapping[str, Sequence[Any]], measures: bool) -> Kernel:
         """Return the kernel with the fastest configuration on the CPU for arguments of these shapes, by name.
 
-        Shapes whose sizes are known, or are those of another view, may be omitted. With `measures` configurations are
-        measured; else the choice of the database, or the first one, is returned. Raise InvalidArgumentError for a size
-        that is not known.
+        The shape of a view may be omitted if its annotation has only numbers and names of sizes that other shapes
+        give. If the database does not have the fastest configuration, all are measured if `measures`, else the first
+        is returned. Raise InvalidArgumentError for a size that is not known.
         """
         sizes: dict[str, int] = {}  # name of a dynamic size → its value
         views = [parameter for parameter in self.kernels[0].passed if parameter.is_view]
@@ -112,8 +112,9 @@ class TunedKernel(Kernel):
         return np.ones(shape, dtype_from(DType(parameter.type.dtype)).numpy)
 
     def _locate_key(self, name: str) -> tuple[int, int | None]:
-        """Return the position of the argument that has a component of the key, and the axis if it is one of its
-        sizes.
+        """Return where calls find the value of an entry of `key`: the position of an argument, and an axis or None.
+
+        `name` is the argument's own name, for a number, or the name of its size along the axis.
         """
         for index, parameter in enumerate(self.kernels[0].passed):
             if parameter.type is None:
