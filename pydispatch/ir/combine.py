@@ -28,8 +28,8 @@ def combine(programs: Sequence[tuple[str | None, ModuleOp]]) -> ModuleOp:
     unless these are taken; a taken name gets a number ("table_1").
 
     What is equal is stored once: constant globals of one type and initial value, unless an initializer stores to them;
-    executables of one name; declarations of imports. A mutable global is one state with the globals of other programs
-    that have its name, type and initial value, also where those only read it.
+    executables of one name; declarations of imports. Globals of one name, type and initial value become one global if
+    they are mutable in any of the programs: all programs then share the state that one of them changes.
 
     Args:
         programs: Pairs of a key, or None, and a program.

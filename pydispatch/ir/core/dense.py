@@ -47,7 +47,7 @@ _BLOB = re.compile(r'\s*"0x')
 _LIST = re.compile(r"[\[\]0-9eE+\-.,\s]*")
 """Text of a list of decimal numbers, `[[1, 2.5e3], [-3, 4]]`, which NumPy reads; xDSL's parser reads any other."""
 _DELETE_NUMBERS = {ord(c): None for c in "0123456789eE+-. \t\r\n\v\f"}
-"""Table for `str.translate` that leaves the brackets and commas of a list."""
+"""Table for `str.translate` that leaves the brackets and commas of a list, to compare its nesting with a shape."""
 _DELETE_BRACKETS = {ord(c): None for c in "[]"}
 """Table for `str.translate` that leaves the numbers and commas of a list."""
 _FLOATS: dict[type, str] = {Float16Type: "<f2", Float32Type: "<f4", Float64Type: "<f8"}

@@ -43,7 +43,7 @@ class Source:
     """
 
     def __init__(self, text: str, filename: str) -> None:
-        """Store the text, and what an `ElidedText` or a `GeneratedText` states besides its characters."""
+        """Store the text, the bytes of the literals that an `ElidedText` lacks, and whether a frontend wrote it."""
         self.text = str(text)
         self.blobs = text.blobs if isinstance(text, ElidedText) else {}
         self.filename = filename
@@ -160,9 +160,9 @@ class SourceLoc(BuiltinAttribute):
     def resolve(self) -> Location | None:
         """Return the location for messages: in the user's file, never in text that a frontend wrote.
 
-        In the user's text, it is that of the operation. Its layer, the layer of the model, is the name that a
-        `loc("name"(...))` after the operation states. In generated text, which the user does not have, it is the
-        location that such a `loc(...)` states; None if it states none.
+        In the user's own text, return the location of the operation. If `loc("name"(...))` follows the operation, the
+        name is the layer of the model that messages show. In generated text, which the user does not have, return the
+        location in the `loc(...)` after the operation; None if there is none.
         """
         states_origin = self.origin_start >= 0
         if self.source.is_generated:

@@ -53,10 +53,15 @@ class ProgramParser(FastParser):
     """Parser of one program text, by `parse_program`. The other methods override those of xDSL's parser."""
 
     def __init__(self, ctx: Context, text: str, filename: str) -> None:
+        """Create a parser of a text from which the digits of long hexadecimal literals are removed; it has their bytes.
+
+        Raise CompileError if the first token is malformed.
+        """
         self.source = Source(elide_literals(text), filename)
         text, self._blobs = self.source.text, self.source.blobs
         try:
-            AttrParser.__init__(self, ParserState(FastLexer(Input(text, filename))), ctx)  # Parser's has its own lexer
+            # Not Parser.__init__, which creates an MLIRLexer.
+            AttrParser.__init__(self, ParserState(FastLexer(Input(text, filename))), ctx)
         except ParseError as e:
             self._raise(e)
         self._known_types = {}

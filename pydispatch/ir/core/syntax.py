@@ -389,7 +389,10 @@ def print_region_signature(printer: Printer, region: Region, results: Sequence[A
 
 
 def tied_list(tied: DenseArrayBase[Any] | None) -> tuple[int, ...] | None:
-    """Return the property that `tied_attr` builds as one integer per result; None if it is absent."""
+    """Return the property that `tied_attr` builds as a tuple: for each result the index of its tied operand, or -1.
+
+    Return None if the property is absent.
+    """
     return None if tied is None else tuple(int(v) for v in tied.get_values())
 
 

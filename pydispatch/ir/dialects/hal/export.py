@@ -43,7 +43,8 @@ from pydispatch.ir.dialects.hal.tiles import check_tiles
 class PropertyList(CustomDirective):
     """Directive for a list of properties `<name = value, ...>`.
 
-    It is only parsed: other directives print the properties that it sets. A subclass may override `print` for some.
+    This class only parses it: `hal.dispatch.extern` prints the properties in its attribute dictionary. The subclass
+    `Sizes` also prints it.
     """
 
     OPENS: ClassVar[str] = "<"  # the token by which `oilist` recognizes this clause
@@ -64,10 +65,10 @@ class PropertyList(CustomDirective):
         parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_entry)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print nothing: other directives print the properties."""
+        """Print nothing: the properties are printed in the attribute dictionary."""
 
     def is_present(self, op: IRDLOperation) -> bool:
-        """Return that nothing is to be printed."""
+        """Return False, so that the angle brackets are never printed."""
         return False
 
 

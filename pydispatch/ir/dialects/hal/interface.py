@@ -138,7 +138,9 @@ class InterfaceBindingSubspanOp(IRDLOperation):
 
 @directive
 class Ordinal(Index):
-    """Directive for the index in `layout(...) ordinal(0)`; it is absent without a layout: BareOrdinal prints `[0]`."""
+    """Directive for the index in `layout(...) ordinal(0)`. For an operation without a layout, `BareOrdinal` prints the
+    index as `[0]` instead.
+    """
 
     layout: AttributeVariable
 

@@ -42,8 +42,8 @@ class FftOp(OnTensorsOp):
         return None
 
     def verify_operands(self) -> None:
-        """Check the stage, and that real and imaginary parts have one float type, a power of two of elements in the
-        last dimension, and factors of the stage's length.
+        """Check the stage s, and that real and imaginary parts have one float type, a power of two of elements in the
+        last dimension, and 2^(s-1) factors if factors are passed.
         """
         check_count("input", len(self.inputs), 1, 3)
         check_count("output", len(self.outputs), 2)

@@ -375,7 +375,7 @@ class IndexOp(IRDLOperation):
         super().__init__(properties={"dim": IntegerAttr(dim, i64)}, result_types=[IndexType()])
 
     def verify_(self) -> None:
-        """Check that the generic around the operation, if it is in one, has the loop."""
+        """Check that the `linalg.generic` around the operation, if it is in one, has a loop with the number `dim`."""
         generic = self.parent_op()
         while generic is not None and not generic.name.startswith("linalg."):
             generic = generic.parent_op()
