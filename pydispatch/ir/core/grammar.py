@@ -51,7 +51,7 @@ _WANTED: dict[type[Attribute], str] = {
 }
 """Class of an attribute → what an error says that it expects."""
 _LITERALS = (KeywordDirective, PunctuationDirective, WhitespaceDirective)
-"""Directives that print fixed text and no value, so that they do not make a clause of `oilist` present."""
+"""Directives that print fixed text. A clause of `oilist` is printed only if another of its directives has a value."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class DialectAttribute(UniqueBaseAttributeVariable):
     name."""
 
     def parse_attr(self, parser: Parser) -> Attribute:
-        """Parse an attribute of the class that the definition requires, in any of the three forms."""
+        """Parse `#name<...>`, only `<...>`, or an alias; raise a parse error unless its class is the required one."""
         return parse_attr_of(parser, cast(Any, self.unique_base))
 
     def print_attr(self, printer: Printer, attr: Attribute) -> None:
@@ -244,12 +244,13 @@ class Grammar(FormatParser):
         self._unwritten: dict[str, None] = {}  # properties without other syntax, which `attr-dict` prints
 
     def parse_format_directive(self, inside_ref: bool) -> FormatDirective:
-        """Parse a directive, of which the base class lacks `oilist(…)`. `inside_ref`: whether it is inside `ref(…)`."""
+        """Parse a directive of xDSL, or `oilist(…)`, which xDSL lacks. `inside_ref`: whether it is inside `ref(…)`."""
         if self.parse_optional_keyword("oilist"):
             with self.in_parens():
                 clauses = [self._parse_clause(inside_ref)]
                 while self.parse_optional_punctuation("|"):
                     clauses.append(self._parse_clause(inside_ref))
+            # Older releases also write `attributes {...}` between the clauses.
             return AnyOrder(tuple(clauses), self.create_attr_dict_directive(with_keyword=True))
         return super().parse_format_directive(inside_ref)
 
@@ -304,8 +305,8 @@ class Grammar(FormatParser):
     def parse_optional_variable(self, inside_ref: bool, *, qualified: bool = False) -> FormatDirective | None:
         """Parse a variable such as `$x`; return None if there is none.
 
-        A variable for a property gets a class of this module if that of xDSL has another syntax, or errors that do not
-        say what is expected. `qualified`: whether the variable is in `qualified($x)`.
+        A variable for a property becomes an instance of a class of this module if xDSL's class parses another syntax or
+        raises errors that do not say what is expected. `qualified`: whether the variable is in `qualified($x)`.
         """
         variable = super().parse_optional_variable(inside_ref, qualified=qualified)
         if isinstance(variable, TypedAttributeVariable):  # a property such as `IntegerAttr[IndexType]`

@@ -53,7 +53,8 @@ r"""String literal in double quotes with the escapes that MLIR knows, `"a\n\22"`
 # Brackets may be nested once. Aliases, which may mean another type elsewhere in the text, do not match, nor do arrows,
 # strings and comments, which may contain a bracket.
 _TYPE_BODY = re.compile(r'<[^<>#!/"\-]*(?:<[^<>#!/"\-]*>[^<>#!/"\-]*)*>')
-# An affine map and its closing bracket, without what could mean something else elsewhere in the text.
+# An affine map up to the `>` that closes `affine_map<`, if equal texts denote the same map, which is then parsed once.
+# Text with aliases, which may mean another map elsewhere, does not match, nor does text with strings or comments.
 _AFFINE_MAP = re.compile(r'\([^()<>#!/"]*\)[^()<>#!/"]*->[^<>#!/"]*(?=>)')
 # Name of a group of `_TOKEN` → kind of its tokens. Each punctuation has a kind of its own.
 _KIND = {name: getattr(MLIRTokenKind, name) for name in _TOKEN.groupindex if name != "PUNCTUATION"}
@@ -88,7 +89,7 @@ class FastToken:
 
     @property
     def content(self) -> str:
-        """The characters of the token, under the name that a span has for them."""
+        """Characters of the token, by the name of this property in xDSL's `Token` and `Span`."""
         return self.text
 
 
@@ -281,7 +282,7 @@ class FastParser(Parser):
         return known
 
     def _parse_dense_literal_type(self) -> Any:
-        """Parse the type of a constant: static, and of numbers."""
+        """Parse the type of a dense constant: a tensor, vector or memref of numbers with a static shape."""
         start = self.pos
         type: Any = self.parse_type()
         element = type.element_type if isinstance(type, TensorType | VectorType | MemRefType) else None
@@ -292,8 +293,10 @@ class FastParser(Parser):
         return type
 
     def parse_dense_int_or_fp_elements_attr(self, type: Any) -> Any:
-        """Parse a constant: a dense list by `parse_dense`, a splat without a list of its elements, others by the base
-        class.
+        """Parse the value and the type of a dense constant, such as `<[1, 2]> : tensor<2xi32>`.
+
+        A splat, one number for all elements, is parsed without creating a list of them. The base class parses constants
+        that neither `parse_dense` nor the pattern of a splat matches.
         """
         attribute = parse_dense(self, type, self._blobs)
         if attribute is not None:

@@ -26,7 +26,8 @@ _ORIGIN = re.compile(r"(?P<alias>#loc\d*) = loc(?P<parenthesis>\()")
 """Start of the definition of a location alias, such as `#loc3 = loc("name"(#loc1))`. Its groups are the alias, #loc3,
 and the parenthesis after `loc`, at whose offset `_ORIGIN_NAME` matches the value."""
 _ORIGIN_NAME = re.compile(r'\((?:fused(?:<[^>]*>)?\[|callsite\()?(?:"(?P<name>[^"\\]*)"|(?P<alias>#loc\d*))')
-"""Begin of a location from its parenthesis on: the name in quotes, or an alias."""
+"""Start of a location after `loc`: its parenthesis, and the first name in quotes or alias, as in `("name"` or
+`(fused[#loc1`. A fused location or a call site has the name of its first location."""
 _LONGEST_CHAIN = 64
 """Maximum number of aliases that are followed: aliases may refer to themselves."""
 
@@ -85,7 +86,10 @@ class Source:
         return newline + 1 if newline >= 0 else -1
 
     def line_column(self, offset: int) -> tuple[int, int]:
-        """Return the line and the column of an offset, both counted from 1."""
+        """Return the line and the column of an offset, both counted from 1.
+
+        The column also counts the hexadecimal digits that `ElidedText` removed from the line before the offset.
+        """
         if self._starts is None:
             self._starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
         line = bisect.bisect_right(self._starts, offset)
@@ -121,7 +125,8 @@ class Source:
         stop = self.text.find("\n", start)
         stop = stop if stop >= 0 else len(self.text)
         line_start = self.text.rfind("\n", 0, start) + 1
-        # A line with the bytes of a constant: show little after the column, and nothing if they precede the column.
+        # A line that is too long, as with the digits removed from it: show at most 100 characters from `start` on, up to
+        # the next removed digits, and no text if the column is not below LONGEST_LINE.
         if stop - line_start + self._missing_digits(line_start, stop) > LONGEST_LINE:
             stop = min(stop, start + 100, *(at for at in self.blobs if at > start))
             line_start = line_start if column < LONGEST_LINE else stop
@@ -149,8 +154,9 @@ class SourceLoc(BuiltinAttribute):
     origin_start: int
 
     def __init__(self, source: Source, start: int, end: int, origin_start: int = -1) -> None:
-        """Set the fields, although attributes are frozen."""
-        # Attributes are frozen; this one is created for every operation, so it stays this small.
+        """Set the fields; for the arguments see the attributes of the class."""
+        # Attributes are frozen, so that assignments raise errors. No other work is done here, since each operation has a
+        # location.
         setter = object.__setattr__
         setter(self, "source", source)
         setter(self, "start", start)

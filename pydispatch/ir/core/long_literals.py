@@ -15,7 +15,8 @@ from pathlib import Path
 from pydispatch.files import pieces
 
 LEAST_DIGITS = 4096
-"""Digits from which a literal is stored as bytes. Errors show no line with more characters."""
+"""Minimum number of digits of a literal that is stored as bytes. Errors cut a line with such a
+literal, since it is longer than `locations.LONGEST_LINE`."""
 _PIECE_CHARACTERS = 1 << 20
 """Characters of a text that are encoded at a time."""
 _HEAD_BYTES = 64
@@ -28,7 +29,7 @@ _BEFORE = re.compile(rb"(?:dense<|(:))[ \t]*\Z")
 """Text that precedes a literal: the beginning of a `dense` attribute, or the colon after the key of a resource. It is
 in the line of the literal: at the end of another line it may be part of a comment."""
 _LONGEST_BEFORE = 64
-"""Maximum characters of `_BEFORE`, with white space."""
+"""Number of characters before a literal in which `_BEFORE` is searched. After more white space its digits remain."""
 ALIGNMENT_DIGITS = 8
 """Digits at the start of a resource that state its alignment; they remain in the text."""
 _PAIRS = re.compile(rb"(?:[0-9A-Fa-f]{2})*")
@@ -153,7 +154,7 @@ class _Reader:
         return ElidedText(text, self._blobs) if self._blobs else text
 
     def _advance(self, *, is_end: bool) -> bool:
-        """Read up to the digits of the next long literal, or, inside of them, to their end.
+        """Read text up to the digits of the next long literal, or, if they have begun, decode digits up to their end.
 
         Returns:
             Whether to call again. False: more bytes of the text are needed first, or its end is reached.

@@ -7,7 +7,7 @@ import re
 from pydispatch.suggestions import nearest
 
 _TYPE_MISMATCH = re.compile(r"operand is used with type (.*), but has been previously used or defined with type (.*)")
-"""xDSL's error message about a value whose uses have two types, stated as here and as before."""
+"""xDSL's error message about a value with two types: that of this use, and that of an earlier use or definition."""
 _TYPES = {
     "bool": "i1", "char": "i8", "int8": "i8", "uint8": "i8", "int16": "i16", "uint16": "i16", "int": "i32",
     "int32": "i32", "uint32": "i32", "int64": "i64", "uint64": "i64", "long": "i64", "size_t": "index",
@@ -153,7 +153,8 @@ def _explain_type(token: str, what: str) -> tuple[str, str | None]:
 def end_of_previous(text: str, start: int) -> int | None:
     """Return the offset after the token before `start` if that token is on an earlier line; else None.
 
-    Comments between that token and `start` are skipped.
+    Parse errors at the first token of a line are shown at this offset, since the missing text belongs there. Comments
+    between that token and `start` are skipped.
     """
     before = text[:start]
     if not before.rpartition("\n")[2].strip() and "\n" in before:

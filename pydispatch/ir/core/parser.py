@@ -32,7 +32,8 @@ _ALIAS = re.compile(r"^[ \t]*([#!][A-Za-z_][\w$]*)[ \t]*=", re.MULTILINE)  # def
 _UNKNOWN_LOC = UnknownLoc()  # location of an operation for which the text names none
 _NAMED = re.compile(r'\(\s*"([^"\\]*)"\s*\)')
 """A location that is a name."""
-_OPERATION_STARTS = (MLIRTokenKind.PERCENT_IDENT, MLIRTokenKind.BARE_IDENT, MLIRTokenKind.STRING_LIT)  # string: a name
+_OPERATION_STARTS = (MLIRTokenKind.PERCENT_IDENT, MLIRTokenKind.BARE_IDENT, MLIRTokenKind.STRING_LIT)
+"""Kinds of the first token of an operation: result `%x`, name, or name in quotes in the generic form."""
 TYPED = ("hal.device.target", "hal.device.select", "hal.device.alias")
 """Attributes after which older programs write their type."""
 _LINE_END = re.compile(r"\s*\n\s*")  # a line break with the indentation around it

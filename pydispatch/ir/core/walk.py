@@ -13,8 +13,8 @@ def walk(root: Operation | Region | Block) -> Iterator[Operation]:
 
     As in `Operation.walk()`, the visitor may change the regions of the operation that it gets, and erase the operation,
     but not its successor: regions are read after the operation was yielded, the successor before. One generator with a
-    stack handles all levels: most operations with regions have few inner operations, and a generator for each region
-    would take half of the time.
+    stack handles all levels. A generator for each region would cost half of the time of a walk, because most operations
+    with regions have few inner operations.
     """
     pending: list[Operation | Region | Block] = []  # stack: the last element is visited next
     op: Operation | None = None

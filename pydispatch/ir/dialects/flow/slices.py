@@ -31,7 +31,7 @@ class ElementResult(ElementOf):
     """Directive for an optional result type `-> T`; if it is omitted, the result has the tensor's element type."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Set the element type, or parse `-> T` if it is next."""
+        """Set the result type to the T of `-> T` if that is next, else to the element type of the tensor."""
         super().parse(parser, state)
         if parser.parse_optional_punctuation("->") is not None:
             self.type.set(state, (parser.parse_type(),))
