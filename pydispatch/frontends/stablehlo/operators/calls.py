@@ -39,8 +39,8 @@ from pydispatch.operations.slicing import slice_axis
 def _shape_assertion(tracer: StablehloTracer, op: Operation, holds: Tensor, *_: Tensor) -> Results:
     """Convert JAX's assertion `holds` on sizes. The other operands, numbers for the message, are not used.
 
-    A constant condition is checked at compile time, other conditions at run time. Equal sizes are already known from
-    the arguments' types.
+    A constant condition is checked at compile time, other conditions at run time. Argument sizes that an assertion
+    states to be equal have one symbol already (see `sizes.py`).
     """
     message = op.properties.get("error_message") or op.attributes.get("error_message")
     text = message.data if isinstance(message, StringAttr) else "an assertion on sizes does not hold"

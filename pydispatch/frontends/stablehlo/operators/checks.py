@@ -68,9 +68,9 @@ ROWS: dict[str, Convert] = {
 
 
 def _called(kind: type[check.CheckOp], tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
-    """Convert a custom call that is named like a check; integers and booleans are compared exactly.
+    """Convert a custom call that is a check: its target is, for example, `check.expect_eq`.
 
-    kind: class of the check of floats and complex numbers.
+    kind: class of the check for floats and complex numbers; integers and booleans are compared exactly.
     """
     if len(operands) != 2:
         raise tracer.b.fail(f"a check compares 2 tensors, got {len(operands)}")

@@ -91,7 +91,7 @@ def _counted(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor])
         ]
 
     def iteration(index: Size, carried: list[Tensor]) -> list[Tensor]:
-        """Run the body, and return the tensors that the next iteration gets."""
+        """Run the body, and return the loop variables that are carried as tensors, those with the indices `others`."""
         results = tracer.region(body, arguments(index, carried))
         return [results[n] for n in others]
 
@@ -147,7 +147,8 @@ def _bound(
     return numbers[0] if numbers is not None and len(numbers) == 1 else None
 
 
-_MAX_CALL_DEPTH = 8  # nested calls in which the step of a counter is searched
+# Levels of called functions in which the step of a loop's counter is looked up. A deeper step makes a general loop.
+_MAX_CALL_DEPTH = 8
 Frame = Mapping[SSAValue, SSAValue]
 """Arguments of the called functions that the analysis has entered -> the operands that they were called with."""
 

@@ -121,12 +121,12 @@ def _reduce_precision(scalars: Scalars, op: Operation, x: Scalar) -> Scalar:
 
 
 def _of_unary(name: str) -> ScalarFunction:
-    """Return the function on elements that applies the unary function of a name."""
+    """Return the function on elements that calls `Scalars.unary` with `name`, such as "sqrt"."""
     return lambda s, _, x: s.unary(name, x)
 
 
 def _of_binary(name: str) -> ScalarFunction:
-    """Return the function on elements that applies the binary function of a name."""
+    """Return the function on elements that calls `Scalars.binary` with `name`, such as "add"."""
     return lambda s, _, a, b: s.binary(name, a, b)
 
 

@@ -75,7 +75,8 @@ def _checks_after_loop(loop: Operation) -> list[Operation]:
 def _values_needed(tracer: StablehloTracer, loop: Operation, name: str) -> int:
     """Return how many values the checks after a loop need of the probes `name` in it: those of its first iterations.
 
-    Checks count the values that probes of this name recorded before the loop first, so these are subtracted.
+    The attribute `iteration` of a check is an index into all values under this name. Values that probes recorded before
+    the loop have the lowest indices, so their number is subtracted.
     """
     last = max(tracer.integer(other, "iteration") for other in _checks_after_loop(loop) if _name(other) == name)
     if last >= MAX_RECORDED_ITERATIONS:

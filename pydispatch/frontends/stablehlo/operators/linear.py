@@ -80,7 +80,7 @@ def potrf(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     row, column = x.rank - 2, x.rank - 1
 
     def packed(value: Element, other: Element) -> Element:
-        """Return the element of the factor in its triangle, else the element of x."""
+        """Return the element of the factor in its triangle, else that of x, which LAPACK leaves unchanged there."""
         i, j = value.position(row, I64), value.position(column, I64)
         return (i >= j if lower else i <= j).where(value, other)
 
@@ -181,6 +181,8 @@ def gehrd(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
 
 def gesdd(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     """Return the operand, its singular values, U, V^H, and LAPACK's status for each matrix.
+
+    The operand takes the place of the matrix that LAPACK overwrites.
 
     The mode A is for all columns of U and rows of V^H, S for min(m, n). In the mode N, for singular values only, both
     are zeros of the shapes that the call states.

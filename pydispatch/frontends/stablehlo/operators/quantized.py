@@ -78,9 +78,7 @@ def quantized(tracer: StablehloTracer, x: Tensor, quantization: Quantization, dt
 
 
 def _quantize(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
-    """Return the stored integers of the result's type for real numbers, or for those that a quantized operand
-    represents.
-    """
+    """Quantize the operand to the result's type. A quantized operand is dequantized first."""
     before = quantization_of(op.operands[0].type)
     if before is not None:
         x = dequantized(tracer, x, before)

@@ -52,8 +52,8 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor, si
         columns = shapes.transpose(tracer.b, x, [ragged, left])
         return grouped.by_groups_of_rows(tracer.b, columns, matrices, _ends(tracer, sizes), tracer.dtype(op))
 
-    # All other cases: products with all groups, of which those with other groups do not count.
-    # `sizes` may have these dimensions of x, then the groups.
+    # All other cases compute the product for every group, and replace the elements of other groups by 0.
+    # dims_of_sizes: the dimensions of x that `sizes` may have before its last dimension, that of the groups.
     dims_of_sizes = [*batch, *rows[: rows.index(ragged)]] if ragged in rows else [
         *batch, *contracted[: contracted.index(ragged)]
     ]  # fmt: skip

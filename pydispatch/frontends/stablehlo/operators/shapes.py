@@ -16,9 +16,9 @@ from pydispatch.operations.indexing import reverse as reversed_
 
 
 def declared(tracer: StablehloTracer, op: Operation, known: Sequence[Size | None] = ()) -> list[Size]:
-    """Return the shape of a result from its type. `known` has sizes by axis for its dynamic axes, else None.
+    """Return the shape of a result: the static sizes of its type, and the sizes `known` for its dynamic axes.
 
-    Raise CompileError for a dynamic axis without a known size.
+    known: a size or None for each axis, or empty. Raise CompileError for a dynamic axis without a known size.
     """
     shape: list[Size] = []
     for axis, n in enumerate(shape_of(op.results[0].type)):
