@@ -82,7 +82,10 @@ def _evaluated(node: ast.expr, symbols: Mapping[str, Size]) -> Size:
 
 
 def _integer(node: ast.expr) -> int:
-    """Return the value of n, the argument of `Integer(n)`. Raise KeyError if it is no integer of less than 62 bits."""
+    """Return the value of n, the argument of `Integer(n)`.
+
+    Raise KeyError if it is no integer of less than 62 bits; `evaluate` then returns None, as for all unsupported input.
+    """
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError):

@@ -30,7 +30,7 @@ _DTYPES = {
 """PyTorch's names of element types -> the names of DTYPES."""
 
 _CONSTANT_TYPES = (bool, int, float, complex, str)
-"""Types of Python whose values are arguments by themselves."""
+"""Python types whose values become arguments in the typed data unchanged."""
 
 
 def dtype_of(dtype: Any) -> DType:

@@ -44,7 +44,7 @@ class TensorMemory:
 
     @property
     def whole(self) -> TensorMemory:
-        """Return the memory that owns the elements: the base if this is certainly a view, else this memory."""
+        """Return the memory that owns the elements: this memory. `TensorView` overrides this for views."""
         return self
 
     def write(self, tensor: Tensor) -> None:

@@ -31,4 +31,4 @@ Sharing = Callable[..., "bool | None"]
 argument, result, arguments by name) -> True for a view, False for a copy, None if that is not known."""
 
 SHARING: dict[str, Sharing] = {}
-"""Decisions by the names of the operators in VIEWS that return views of some arguments and copies of others."""
+"""Operators in VIEWS that return a view or a copy, depending on their arguments -> function that decides which."""

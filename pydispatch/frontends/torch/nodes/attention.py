@@ -164,7 +164,9 @@ def native_multi_head_attention(
     qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None = None, need_weights: bool = True,
     average_attn_weights: bool = True, mask_type: int | None = None,
 ) -> tuple[Tensor, None]:  # fmt: skip
-    """Convert multi-head attention. The second result, the attention weights, is not computed."""
+    """Convert multi-head attention. The second result is None instead of the attention weights, whatever `need_weights`
+    is: they are not computed.
+    """
     scores_mask = _attention_mask(builder, mask, mask_type)
     layer = _MultiHeadAttention(embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, scores_mask)
     return layer.attend(builder, query, key, value), None

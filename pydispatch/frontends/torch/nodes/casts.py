@@ -13,7 +13,9 @@ from pydispatch.operations import elementwise as ew
 
 @converts("aten._to_copy", "aten.to.dtype_layout")
 def to_copy(builder: Builder, self: Tensor, *, dtype: DType | None = None) -> Tensor:
-    """Convert elements to `dtype`; None keeps their type. A device or a layout, which is not passed, has no effect."""
+    """Convert elements to `dtype`; None keeps their type. Operands for a device or a layout are dropped before
+    (`arguments.IGNORED`).
+    """
     return ew.convert(builder, self, dtype or self.dtype)
 
 

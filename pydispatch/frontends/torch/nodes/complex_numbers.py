@@ -12,7 +12,7 @@ from pydispatch.operations import slicing
 
 @converts("aten.real")
 def real(builder: Builder, self: Tensor) -> Tensor:
-    """Return the real parts; a tensor of real numbers itself."""
+    """Return the real parts; a real tensor is returned unchanged."""
     return ew.apply(builder, lambda s, u: s.real(u), self) if self.dtype.is_complex else self
 
 

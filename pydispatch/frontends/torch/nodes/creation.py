@@ -188,7 +188,7 @@ def _triangle_indices(
 
 
 _VALUES = {"zeros": 0, "ones": 1, "empty": 0}
-"""Operators by the value of all elements. PyTorch does not define the elements of `empty`."""
+"""Operator -> value of all elements of its result. PyTorch does not define the elements of `empty`."""
 _OF_SIZE = ("empty.memory_format", "_efficientzerotensor", "empty_strided", "empty_permuted")
 """Other operators that create a tensor of zeros, or of elements that PyTorch does not define."""
 

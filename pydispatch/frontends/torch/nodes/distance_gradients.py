@@ -24,9 +24,9 @@ def cdist_backward(builder: Builder, grad: Tensor, x1: Tensor, x2: Tensor, p: fl
     inner = normalization.wide(x1.dtype)
 
     def share(g: Element, d: Element, a: Element, c: Element) -> Element:
-        """Return what component c of a row of x2 contributes to the gradient of component a of a row of x1.
+        """Return what a row of x2 contributes to the gradient of one component of a row of x1.
 
-        g, d: the gradient of the distance of these rows, and the distance.
+        a, c: this component of the row of x1, and of the row of x2. g: the gradient of the distance d of the rows.
         """
         return g.to(inner) * _slope(a.to(inner) - c.to(inner), d.to(inner), p)
 

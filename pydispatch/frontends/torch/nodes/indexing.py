@@ -114,7 +114,7 @@ def index_select(builder: Builder, self: Tensor, dim: int, index: Tensor) -> Ten
 
 @converts("aten.gather")
 def gather(builder: Builder, self: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
-    """Return, for each position of `index`, the element at this position, but along `dim` at the index there.
+    """Return a tensor of the shape of `index`: for `dim` 0 and rank 2, result[i, j] = self[index[i, j], j].
 
     The element of a tensor of rank 0 is repeated.
     """
@@ -331,7 +331,7 @@ def index_put(
     set.
     """
     mask = indices[0] if len(indices) == 1 else None
-    # One value at the true elements of a mask needs no positions, whose number only the call would know.
+    # A single value needs no tensor of the positions that the mask selects, whose size is dynamic.
     if mask is not None and mask.dtype.is_bool and all(n == 1 for n in values.shape):
         return _masked_put(builder, self, mask, values, accumulate)
     indices = _positions(builder, self, indices)

@@ -61,7 +61,9 @@ def cholesky_inverse(builder: Builder, self: Tensor, upper: bool = False) -> Ten
 
 @converts("aten.linalg_qr")
 def qr(builder: Builder, A: Tensor, mode: str = "reduced") -> Pair:  # noqa: N803
-    """Return Q and R, of which one size is the smaller of m and n; in the mode "r", an empty Q."""
+    """Return Q [..., m, k] and R [..., k, n] of A [..., m, n], where k is the smaller of m and n; in the mode "r", an
+    empty Q.
+    """
     if mode not in ("reduced", "r"):
         raise builder.fail(f"QR in the mode '{mode}'; supported are 'reduced' and 'r'")
     q, r = systems.qr(builder, A)
