@@ -246,7 +246,10 @@ def solve_ex(builder: Builder, A: Tensor, B: Tensor, *, left: bool = True, check
 def solve_with_factors(
     builder: Builder, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False  # noqa: N803
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Return the solution X of A X = B (X A = B if not `left`), then the three results of `lu_factor_ex` for A."""
+    """Return the solution X of A X = B (X A = B if not `left`), then the three results of `lu_factor_ex` for A.
+
+    `check_errors` has no effect: a zero pivot raises no error at run time.
+    """
     LU, pivots, failed = factors.lu(builder, A)  # noqa: N806
     return _solve(builder, A, B, left)[0], LU, pivots, failed
 

@@ -100,7 +100,10 @@ def mode(builder: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -
     previous = slicing.concat(builder, [first, all_but_last], axis)
 
     def run_start(value: Element, w: Element) -> Element:
-        """Return the index of an element that differs from the previous one, w, and 0 for others, as for the first."""
+        """Return the index of `value` if it begins a sequence of equal elements, else 0. w: the previous element.
+
+        The 0 does not change the cumulative maximum, which is the index at which the sequence of each element begins.
+        """
         index = value.position(axis, I64)
         return value.is_equal(w).where(0, index)
 

@@ -122,7 +122,7 @@ def searchsorted(
     x, rows = promoted(builder, as_tensor(builder, self), sorted_sequence)
     if sorter is not None:
         rows = gathers.take_along(builder, rows, sorter, rows.rank - 1)
-    if rows.rank > 1:  # a row for each row of x: broadcast along the elements of that
+    if rows.rank > 1:  # a row for each row of x: each element of this row of x is compared to the whole sorted row
         rows = shapes.expand_dims(builder, rows, [rows.rank - 1])
     order = "gt" if right or side == "right" else "ge"
     below = ew.unary(builder, "not", ew.compare(builder, order, rows, shapes.expand_dims(builder, x, [x.rank])))

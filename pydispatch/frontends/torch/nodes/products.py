@@ -152,7 +152,9 @@ def distances(builder: Builder, x1: Tensor, x2: Tensor, p: float = 2.0, compute_
     return normalization.lp_norm(builder, ew.binary(builder, "sub", rows, columns), p, [-1])
 
 
-_MAX_PAIRED_ROWS = 2048  # the index tables of pairs have n * n / 2 elements of 8 bytes: 16 MiB
+# Largest number of rows, n, whose pairs are compared; more are refused. The pairs are constants of the program: two
+# index tables of n * n / 2 elements of 8 bytes, 16 MiB each.
+_MAX_PAIRED_ROWS = 2048
 
 
 @converts("aten.pdist", "aten._pdist_forward")
@@ -243,7 +245,7 @@ def conv(
     padding: Sizes | str = (0,), dilation: Sizes = (1,), groups: int = 1,
 ) -> Tensor:  # fmt: skip
     """Return a convolution, whose padding may be "same" (the result has the size of the input) or "valid" (none)."""
-    if padding == "same":  # the input is padded first: an odd number of elements has one more after an axis than before
+    if padding == "same":  # the input is padded first: of an odd number of zeros, one more is after an axis than before
         spatial = weight.rank - 2
         dilations = _static_per_axis(builder, "dilations", dilation, spatial)
         total = [step * (k - 1) for step, k in zip(dilations, weight.shape[2:], strict=True)]

@@ -209,7 +209,7 @@ def choose_qparams_symmetric(
     half = (quant_max - quant_min) / 2
 
     def scale_of(low: Element, high: Element) -> Element:
-        """Return the scale for the extremes of the elements, at least eps."""
+        """Return the largest magnitude, from the extremes of the elements, divided by `half`, and at least eps."""
         return ((-low).max(high) / half).max(eps)
 
     scale = formula(builder, scale_of, *_extremes_around_zero(builder, input, range(input.rank), keep=False))

@@ -43,15 +43,17 @@ def rand(builder: Builder, size: Sizes, *, dtype: DType | None = None) -> Tensor
 
 
 def _floats_of(builder: Builder, like: Tensor, written: Callable[[Element], Element], samples: Tensor) -> Tensor:
-    """Apply a formula to each of `samples`, and convert the results to the type of `like`. Raise CompileError if that
-    is no float.
+    """Apply the formula `written`, which gives samples another distribution, and convert to the type of `like`.
+
+    Raise CompileError if that is no float.
     """
     return ew.convert(builder, formula(builder, written, samples), _require_float(builder, like.dtype))
 
 
 def _normal_for(builder: Builder, like: Tensor) -> Tensor:
-    """Return standard normal samples of the shape of `like`: as f64 if it is f64, else as f32, from which formulas are
-    rounded to its type once.
+    """Return standard normal samples of the shape of `like`: as f64 if it is f64, else as f32.
+
+    Samples of a narrower type would be rounded before the caller's formula, and its result a second time.
     """
     return random.normal(builder, *random.draw(builder, like.shape), F64 if like.dtype == F64 else F32)
 

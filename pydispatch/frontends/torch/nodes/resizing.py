@@ -59,9 +59,7 @@ class Interpolation:
 
     @property
     def is_nearest(self) -> bool:
-        """Return whether each element is a copy of one source element. Positions are then computed in f32, not in the
-        type of the image.
-        """
+        """Return whether each element is a copy of one source element."""
         return len(self.taps) == 1
 
     def known_taps(self, n: int, out: int, scale: float | None, corners: bool, dtype: DType) -> tuple[Array, Array]:
@@ -130,9 +128,9 @@ NEAREST = Interpolation(lambda o, step, corners: o * step, _SINGLE_TAP)
 _NEAREST_EXACT = Interpolation(lambda o, step, corners: (o + 0.5) * step, _SINGLE_TAP)
 """The method "nearest-exact", which takes the position of the centre of the new element."""
 _LINEAR = Interpolation(lambda o, step, corners: _not_negative(_half_pixel_position(o, step, corners)), LINEAR)
-"""The method "linear": positions are positions of centers, and not before the first element."""
+"""The method "linear": the source position of an element's center, which is clamped to be at or after the first one."""
 _CUBIC = Interpolation(_half_pixel_position, CUBIC)
-"""The method "bicubic"."""
+"""The method "bicubic": the source position of an element's center, which may be before the first element."""
 
 
 # -- antialiasing

@@ -177,7 +177,7 @@ def movedim(builder: Builder, self: Tensor, source: int | Ints, destination: int
 
 @converts("aten.expand", "aten.broadcast_to")
 def expand(builder: Builder, self: Tensor, size: Sizes, *, implicit: bool = False) -> Tensor:
-    """Broadcast to a shape, whose last sizes are those of the tensor's axes; -1 keeps the size of an axis."""
+    """Broadcast to a shape, whose last entries are the new sizes of the tensor's axes; -1 keeps the size of an axis."""
     first = len(size) - self.rank
     sizes = [self.shape[d - first] if n == -1 and d >= first else n for d, n in enumerate(size)]
     return shapes.broadcast_to(builder, self, sizes)

@@ -166,7 +166,7 @@ def as_strided_scatter(
     """Return the tensor with the elements that `as_strided` would read replaced by the elements of `src`.
 
     The elements are written into the vector of the tensor's storage, at the positions that the strides give, and the
-    vector is shaped back to the tensor. Raise CompileError for a view.
+    vector is shaped back to the tensor. Raise CompileError for a view, since the vector has all elements of its base.
     """
     builder, whole = tracer.b, self.whole
     flat, order, offset = _storage_vector(tracer, self)  # order: axes by stride, the largest first

@@ -138,7 +138,7 @@ def item(builder: Builder, self: Tensor) -> Operand:
 
 
 def no_operation(builder: Builder, *_: Any, **__: Any) -> None:
-    """Drop an assertion about sizes or values, which was established when the model was exported."""
+    """Drop an assertion about sizes or values: a call that violates it does not fail."""
 
 
 @converts("aten._functional_assert_async", "aten._functional_assert_async.msg")

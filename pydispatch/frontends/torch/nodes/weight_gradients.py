@@ -31,7 +31,10 @@ def weight_norm_backward(
     total = reductions.reduce(builder, "add", products, norm_axes, keep=True)
 
     def of_v(w: Element, value: Element, g: Element, norm: Element, n: Element) -> Element:
-        """Return the gradient of one element of v. w: its element of grad_w. value: its element of v. n: see above."""
+        """Return the gradient of one element of v, `value`.
+
+        w: its element of grad_w. g, norm: its elements of saved_g and saved_norms. n: its sum of grad_w * v.
+        """
         norm = norm.to(inner)
         return (g.to(inner) / norm * (w.to(inner) - value.to(inner) * n / (norm * norm))).to(saved_v.dtype)
 
