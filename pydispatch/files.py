@@ -61,8 +61,11 @@ def path_of(what: str, source: Any, expected: str) -> str:
 def check_path(what: str, source: Any, kind: str) -> None:
     """Raise InvalidArgumentError unless a source is a path.
 
-    what: name of the parameter, with which messages begin. kind: description of the content of the file, of which
-    callers also take the bytes.
+    Args:
+        what: Name of the parameter, with which messages begin.
+        source: The argument.
+        kind: Description of the content, such as "a plugin" for a message that expects "the path or the bytes of a
+            plugin".
     """
     path_of(what, source, f"the path or the bytes of {kind}")
 

@@ -44,15 +44,22 @@ class StatedCall:
 
 
 def recorded(trace: Trace, program: ProgramSource, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """Record a call of a program, and return its results, with a marker if it has a stated derivative and a function
-    that contains the call is differentiated."""
+    """Record a call of a program and return its results.
+
+    If the program has a stated derivative and a function that contains the call is differentiated, add a marker after
+    the call: an operation for which reverse mode calls the stated derivative.
+    """
     if trace.differentiations and program.stated_derivative is not None:
         return _marked(trace, program, args, named)
     return program.traced(*args, **named)
 
 
 def _marked(trace: Trace, program: ProgramSource, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """Record a call of a program with a stated derivative and its marker, and return the results of the marker.
+    """Record a call of a program with a stated derivative, add a marker, and return the results of the marker.
+
+    The marker is an operation that stands for the call: reverse mode calls the stated derivative for it. Its results
+    replace those of the call, so that gradients pass through it. Raise CompileError for complex arguments or results:
+    a stated derivative takes and returns real arrays only.
 
     Args:
         trace: Builder of the calling program.

@@ -49,7 +49,8 @@ LIBRARY_DIALECTS = {
 `xdsl.dialects`, and the object in it."""
 
 _EXT = ("iree_linalg_ext", "tm_tensor")
-"""Dialects with operations that MLIR does not have for tensors, such as sorts and scatters."""
+"""Dialects whose operations `linalg_ext.*` in CONVERSIONS replace: sorts, scatters and others that MLIR does not have
+for tensors."""
 
 CONVERSIONS = {
     "boundary": ("builtin",),
@@ -83,7 +84,7 @@ TARGETS = {
 TENSOR_OPERATIONS = (
     "elementwise", "fills", "gathers", "generic", "joins", "recurrences", "scatters", "slices", "views",
 )  # fmt: skip
-"""Files of `compiler/tensor_ops/rules`."""
+"""Modules of `compiler/tensor_ops/rules`, each with rules for one group of tensor operations."""
 
 DEVICES = {
     "cpu": "cpu", "local": "cpu", "local-sync": "cpu", "local-task": "cpu", "cuda": "cuda",

@@ -51,7 +51,7 @@ class DispatchEntry:
 
 
 Listing = Sequence[tuple[str, Sequence[DispatchEntry]]]
-"""(function, its dispatches) in the order of the program."""
+"""Dispatches of a program for display: pairs of a function's name and its dispatches, in the order of the program."""
 
 
 def encode(listing: Listing) -> str:
@@ -102,7 +102,11 @@ def _boundary(first: str, second: str, third: str | None = None) -> Boundary:
 
 
 def render(listing: Listing, choices: Sequence[Choice] = ()) -> str:
-    """Format a listing for people. Choices are shown with the dispatch whose export they name, others at the end."""
+    """Format a listing for people.
+
+    `choices` are the tuning results. One whose subject is the export of a dispatch is shown with the dispatch. The
+    others, whose subjects are source locations of operations, are shown at the end.
+    """
     lines: list[str] = []
     unshown = {choice.subject: choice for choice in choices}
     for function, dispatches in listing:

@@ -56,7 +56,10 @@ def json_object(value: object) -> Extra:
 
 
 def take_text(rest: Extra, key: str) -> str:
-    """Remove the field `key` from the object `rest` and return it, a non-empty string; raise a fault for others."""
+    """Return the field `key` of the object `rest`, a non-empty string; raise ManifestFault for any other value.
+
+    The field is removed, so that in the end `rest` has only the fields that this version does not know.
+    """
     value = rest.pop(key, MISSING)
     if type(value) is not str or not value:
         raise ManifestFault(key, "a non-empty string", value)

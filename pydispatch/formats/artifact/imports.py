@@ -57,7 +57,7 @@ class ParamsLayout:
     """Layout of the structure that `params` points at.
 
     Attributes:
-        members: Members for results, arguments and fields, in this order.
+        members: Members for results, arguments and fields (data that the runtime adds, see FIELDS), in this order.
         result_count: Number of members that are results.
         size: Size in bytes; 0 for an empty structure, for which `params` is not a valid pointer.
         align: Alignment in bytes.

@@ -123,12 +123,12 @@ def _read_entry(elf: ElfFile, name: str) -> CubinEntry:
         form, attribute, size = struct.unpack_from("<BBH", data, at)
         at += 4
         if form != _SIZED:
-            continue  # `size` is the value itself
+            continue  # no value follows this header: in other formats, the last two bytes are the value
         if size > len(data) - at:
             raise ElfError(f"an attribute of '{name}' is cut off")
         value, at = data[at : at + size], at + size
         if attribute == _PARAMETER and size == 12:
-            _, ordinal, _, packed = struct.unpack("<IHHI", value)  # skipped: a number, the offset in the parameters
+            _, ordinal, _, packed = struct.unpack("<IHHI", value)  # not read: the first word, and the offset
             sizes[ordinal] = packed >> _SIZE_SHIFT
         elif attribute in (_MAX_THREADS, _REQUIRED_THREADS) and size == 12:
             x, y, z = struct.unpack("<III", value)

@@ -18,11 +18,11 @@ _COMPRESSED = 1 << 11  # SHF_COMPRESSED
 # Tags of entries (DW_TAG_*), then attributes (DW_AT_*), encodings of base types (DW_ATE_*) and forms (DW_FORM_*).
 _SUBPROGRAM, _PARAMETER, _VARIADIC = 0x2E, 0x05, 0x18
 _BASE, _ENUMERATION, _TYPEDEF, _CONST, _VOLATILE, _RESTRICT = 0x24, 0x04, 0x16, 0x26, 0x35, 0x37
-_POINTERS = frozenset([0x0F, 0x10, 0x42])  # pointer, reference, rvalue reference
+_POINTERS = frozenset([0x0F, 0x10, 0x42])  # DW_TAG_pointer_type, DW_TAG_reference_type, DW_TAG_rvalue_reference_type
 _NAME, _BYTES, _ORIGIN, _DECLARATION, _ENCODING, _TYPE = 0x03, 0x0B, 0x31, 0x3C, 0x3E, 0x49
 _LINKAGE_NAME, _STRINGS_BASE = 0x6E, 0x72
 _BOOLEAN, _FLOAT = 2, 4
-_INTEGERS = frozenset([5, 6, 7, 8])  # signed, signed char, unsigned, unsigned char
+_INTEGERS = frozenset([5, 6, 7, 8])  # DW_ATE_signed, signed_char, unsigned, unsigned_char
 _ADDRESS, _IMPLICIT = 0x01, 0x21
 _STRING, _STRING_OFFSET, _LINE_STRING_OFFSET = 0x08, 0x0E, 0x1F  # DW_FORM_string, DW_FORM_strp, DW_FORM_line_strp
 _FIXED = {
@@ -30,7 +30,8 @@ _FIXED = {
     0x13: 4, 0x14: 8, 0x17: 4, 0x19: 0, 0x1C: 4, 0x1D: 4, 0x1E: 16, 0x1F: 4, 0x20: 8, 0x24: 8, 0x25: 1, 0x26: 2,
     0x27: 3, 0x28: 4, 0x29: 1, 0x2A: 2, 0x2B: 3, 0x2C: 4,
 }  # fmt: skip
-"""Form (DW_FORM_*) -> bytes of the value; negative: the value is a block after its length, of that many bytes."""
+"""Form (DW_FORM_*) -> size of the value in bytes. For a form with -n, the value is a block of bytes; a length field
+of n bytes precedes it."""
 _VARIABLE = frozenset([0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23])
 """Forms whose value is a LEB128 number."""
 _BLOCKS = frozenset([0x09, 0x18])
@@ -226,7 +227,8 @@ class _DwarfReader:
     def _relocate(self, content: bytearray, relocations: ElfSection) -> None:
         """Apply the absolute relocations of a debug section.
 
-        Only addends are stored: they are offsets into other debug sections, whose addresses are 0.
+        The stored value is the addend alone: an offset into another debug section, whose address is 0. It has 4 bytes,
+        as in 32-bit DWARF; of a 64-bit address only the lower half is stored, because this reader uses no addresses.
         """
         table = bytes(self._file.content(relocations))
         whole = len(table) // RELOCATION.size * RELOCATION.size  # without an incomplete record at the end
