@@ -44,7 +44,7 @@ class Command(Protocol):
         """The opcode."""
 
     def words(self) -> list[int]:
-        """Return the record."""
+        """Return the 32-bit words of the record. The opcode is not among them: the instruction has it."""
 
     def buffers(self) -> list[int]:
         """Return the numbers of the buffers that the command accesses."""
@@ -77,8 +77,11 @@ class Dispatch:
         return [b.buffer for b in self.bindings]
 
     def __str__(self) -> str:
-        """Return the command as text, such as `dispatch export r1 [r2, r3, r3](r4, r5.high) over (...)`; rN are
-        registers."""
+        """Return the command as text, such as `dispatch export r1 [r2, r3, r3](r4, r5.high) over (...)`.
+
+        rN are registers: of the export, the grid in brackets, and the 32-bit constants in parentheses. A constant `rN`
+        is the low half of the 64-bit register, `rN.high` the upper one.
+        """
         x, y, z = self.grid
         constants = ", ".join(f"r{k & ~HIGH_WORD}{'.high' if k & HIGH_WORD else ''}" for k in self.constants)
         bindings = ", ".join(map(str, self.bindings))
@@ -162,7 +165,11 @@ class Custom:
     op = Opcode.CUSTOM
 
     def words(self) -> list[int]:
-        """Return the record: command, count and sizes, count and constants, count and bindings of three words each."""
+        """Return the record: the number of the host command, and three lists, each after its count.
+
+        The lists are the registers of the tensors' dynamic sizes, the registers of the scalar arguments (two words for
+        each), and the tensors (three words for each: buffer, offset and length).
+        """
         bindings = [word for b in self.bindings for word in (b.buffer, b.offset, b.length)]
         lists = [len(self.sizes), *self.sizes, len(self.constants), *self.constants, len(self.bindings), *bindings]
         return [self.command, *lists]
@@ -172,8 +179,12 @@ class Custom:
         return [b.buffer for b in self.bindings]
 
     def __str__(self) -> str:
-        """Return text such as `host command 0(r4) over (buffer 0, buffer 1) of sizes [r2]`; rN are registers."""
-        scalars = ", ".join(f"r{k}" for k in self.constants[::2])  # the low words, whose entries are plain registers
+        """Return text such as `host command 0(r4) over (buffer 0, buffer 1) of sizes [r2]`.
+
+        rN are registers: of scalar arguments in parentheses, of the tensors' dynamic sizes in brackets.
+        """
+        # A scalar has two entries, low and high word; the low one is the number of its register, without HIGH_WORD.
+        scalars = ", ".join(f"r{k}" for k in self.constants[::2])
         sizes = f" of sizes [{', '.join(f'r{k}' for k in self.sizes)}]" if self.sizes else ""
         return f"host command {self.command}({scalars}) over ({', '.join(map(str, self.bindings))}){sizes}"
 
@@ -218,8 +229,9 @@ def _read_copy(pool: Sequence[int], at: int) -> Command:
 def _read_custom(pool: Sequence[int], at: int) -> Command:
     """Decode the record of a host command's call at an index of the pool.
 
-    Its words are the command, the number of sizes, the sizes, the number of constants, the constants, the number of
-    operands, and three words for each operand: buffer, offset and length.
+    Its words are the number of the host command, and three lists, each after its count: the registers of the tensors'
+    dynamic sizes, the registers of the scalar arguments (two words for each), and the tensors (three words for each:
+    buffer, offset and length).
     """
     command, size_count = words_of(pool, at, count=2)
     sizes = words_of(pool, at + 2, size_count)

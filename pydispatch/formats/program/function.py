@@ -43,7 +43,8 @@ class Result:
         buffer: Number of the buffer of a tensor; NONE for a scalar.
         register: Register of a scalar; NONE for a tensor.
         name: Name; "" for none.
-        tied: Index of the argument whose memory the result may reuse if a procedure calls the function; NONE for none.
+        tied: Index of the argument whose memory the result may reuse; NONE for none. Memory is only reused in calls by
+            a procedure, and only if the argument's value is not needed otherwise.
     """
 
     dtype: int

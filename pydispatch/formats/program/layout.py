@@ -285,7 +285,11 @@ class DerivationRecord(NamedTuple):
 
 
 class CommandRecord(NamedTuple):
-    """Host command. `name` is (offset, length) in the string table, `operands` the word offset of `OperandRecord`s."""
+    """Record of a host command: code in Python or C, which the host runs between dispatches.
+
+    `name` and `name_length` locate its name in the string table. `operands` is the offset, in words, of its
+    `operand_count` records of operands (`OperandRecord`).
+    """
 
     name: int
     name_length: int

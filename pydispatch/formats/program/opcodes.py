@@ -198,9 +198,10 @@ def dtype_name(word: int) -> str:
 
 
 def element_bits(word: int) -> int:
-    """Return the storage size of an element in bits: a multiple of 8, or 2 or 4 for packed elements.
+    """Return the storage size of an element in bits.
 
-    `word` encodes the element type.
+    A type of fewer than 8 bits, such as i4, has its own size: its elements are packed. Other sizes are rounded up to a
+    multiple of 8. `word` encodes the element type.
     """
     bits = dtype_bits(word)
     return bits if bits < 8 else -(-bits // 8) * 8

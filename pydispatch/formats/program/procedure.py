@@ -86,8 +86,8 @@ class Parameter:
     """Constant that is supplied when the program is loaded, not stored in the artifact.
 
     Attributes:
-        scope: Name under which the file that has it is stated when the program is loaded; "" for none.
-        key: Name of the parameter in that file.
+        scope: Namespace of its name, "" for the unnamed one; whoever loads the program supplies files by scope.
+        key: Name of the parameter in the scope.
         dtype: Word that encodes the element type.
         shape: Sizes, all static.
     """
@@ -243,7 +243,7 @@ class Procedure:
         """Append a step that assigns a view of the bytes of `source`, with another shape, to the slot `target`.
 
         `dims` and `offset` are scalar slots; the offset is in bytes, NONE for 0. `last_uses` lists `source` if no later
-        step reads it.
+        step reads it: then the step empties the slot.
         """
         self._step(Step.VIEW, target, *self._with_last_use([source], last_uses), self._push([offset, *dims]))
 

@@ -131,7 +131,7 @@ class Program(ProgramTables):
         return len(self.checks) - 1
 
     def add_command(self, command: HostCommand) -> int:
-        """Return the number of a host command that functions call; add it on first use."""
+        """Return the number of a host command (code that the host runs between dispatches); add it on first use."""
         if command not in self.commands:
             self.commands.append(command)
         return self.commands.index(command)

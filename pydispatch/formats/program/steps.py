@@ -17,7 +17,7 @@ class Step(IntEnum):
     BRANCH = 4
     READ = 5  # scalar slot = element of a tensor
     LOAD = 6  # slot = global
-    STORE = 7  # global = slot, when the call succeeds
+    STORE = 7  # global = slot; the store becomes visible when the whole call succeeds
     OBSERVE = 8  # record one or two values for a check
     DROP = 9  # release the value of a slot
     RETURN = 10
@@ -25,7 +25,7 @@ class Step(IntEnum):
     SCALAR = 12  # scalar slot = immediate value
     DIM = 13  # scalar slot = size of a tensor along an axis
     VIEW = 14  # tensor slot = bytes of another in another shape
-    SAVE = 15  # tensor slot = another, with its rows saved that are updated in place
+    SAVE = 15  # tensor slot = another, in the same memory; rows that later steps overwrite are saved first
 
 
 class CheckKind(IntEnum):

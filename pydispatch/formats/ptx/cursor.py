@@ -269,9 +269,10 @@ class Cursor:
         raise self.fail(f"'{sign}' of {left} and {right} has no value", at)
 
     def _integer_value(self, sign: str, left: int, right: int, at: int) -> int:
-        """Return the value of a binary operation on integers, as C defines it for 64 bits; raise an error for none.
+        """Return the value of a binary operation on integers, as C defines it for 64 bits.
 
-        Comparisons are not among the operators.
+        Comparisons are not among the operators. Raise ArtifactError for an operation without a value: division by 0,
+        and a shift by less than 0 or more than 63 bits.
         """
         if sign in ("/", "%") and right:
             quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)  # towards zero, as C has it

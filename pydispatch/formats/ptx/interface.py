@@ -24,7 +24,7 @@ NAMES = tuple(f"sm_{version}" for version in ARCHITECTURES)
 MAX_THREADS, MAX_BLOCK = 1024, (1024, 1024, 64)
 """Threads of a block that every device can have: in all, and in x, y and z."""
 MAX_SHARED = 232448
-"""Bytes of workgroup memory that a block can have on any device (227 KiB)."""
+"""Largest workgroup memory per block of all devices, in bytes: 227 KiB. Many devices have less: see shared_limit()."""
 
 _SHARED_KIB = {70: 96, 75: 64, 80: 163, 86: 99, 87: 163, 88: 99, 90: 227, 120: 99}
 """Compute capability → KiB of workgroup memory per block, also for newer ones up to the next entry."""

@@ -22,7 +22,8 @@ _SPECIAL = re.compile(
 _LANES = {"x": 0, "y": 1, "z": 2, "w": 3, "r": 0, "g": 1, "b": 2, "a": 3}
 """Component of a vector register → its index."""
 _MAX_REGISTER_DIGITS = 9
-"""Digits of a number in a range of registers: more would be above the limit of registers."""
+"""Maximum digits of a number at the end of a register's name, such as 12 in `%r12`. Ranges have fewer registers than
+a number with more digits could index."""
 
 
 class RegisterRange(NamedTuple):
@@ -94,7 +95,8 @@ class NameScopes:
             known: Returns whether a name is declared in the module.
             pending: List to which undeclared names are appended, with their token index.
             types: Variable of the module → its PTX type.
-            reserved: Names of static variables of all functions, to which those of this function are added.
+            reserved: Names of static variables of all functions, which must be unique in the module; those of this
+                function are added.
         """
         self.cursor, self.words, self.function, self.known = cursor, cursor.words, function, known
         self.pending, self.types, self.reserved = pending, types, reserved

@@ -203,7 +203,7 @@ class DeclarationCursor(Cursor):
     def _parse_row(
         self, sizes: list[int], level: int, values: list[Value], name: str, resolve: Callable[[str, int], PtxSymbol]
     ) -> None:
-        """Parse a row in braces as `_parse_braces` does, and append zeros for its missing values, up to the next row.
+        """Parse a row in braces as `_parse_braces` does; append zeros for values that it lacks up to its size.
 
         `level` is the dimension of the row's elements; the other arguments are those of `_parse_braces`.
         """

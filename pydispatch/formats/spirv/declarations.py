@@ -30,7 +30,12 @@ def check_type(declared: SpirvDeclarations, inst: SpirvInstruction, forward: Con
 def _check_type_operand(
     declared: SpirvDeclarations, inst: SpirvInstruction, position: int, forward: Container[int]
 ) -> None:
-    """Check the operand of a type declaration at a word that is an id: a type, or the length of an array."""
+    """Check one id among the operands of a type declaration: the id of a type, or of the length of an array.
+
+    Raise ArtifactError for an id that is none of these, and for a type without values (void or a function type) except
+    as the pointee of a pointer, the result of a function or the sampled type of an image. `position` is the index of
+    the id's word in the instruction, `forward` as in `check_type`.
+    """
     op, id = inst.op, inst.words[position]
     # The result type of a function and the sampled type of an image may be void; each is the first id.
     may_be_void = op in (Op.TYPE_FUNCTION, _TYPE_IMAGE) and position == inst.id_positions[0]

@@ -65,6 +65,7 @@ class SpirvDeclarations:
 
     Attributes:
         tables: Declarations of the module as they were read.
+        fail: Function that returns the error to raise, from the index of a word in the module and a message.
         types: Id of a type → (opcode, operands after the id).
         values: Id of a constant or variable → the id of its type.
         constants: Id of a constant → its instruction.
@@ -75,7 +76,7 @@ class SpirvDeclarations:
     """
 
     def __init__(self, tables: SpirvTables) -> None:
-        """Begin without declarations. `fail(index of a word, message)` returns the error to raise."""
+        """Create the object without checked declarations; the checker of the module adds them."""
         self.tables, self.fail = tables, tables.fail
         self.types: dict[int, tuple[int, list[int]]] = {}
         self.values: dict[int, int] = {}

@@ -83,8 +83,10 @@ def requirements(reflection: Reflection, entry: EntryPoint) -> list[str]:
 
 
 def limits(entry: EntryPoint) -> dict[str, int]:
-    """Return how much an entry point needs of each Vulkan limit, by name. Specialized sizes count with their
-    defaults."""
+    """Return how much an entry point needs of each Vulkan limit, by name.
+
+    A size that is a specialization constant counts with its default value.
+    """
     x, y, z = entry.workgroup_size or (1, 1, 1)
     return {
         "maxComputeWorkGroupInvocations": x * y * z,

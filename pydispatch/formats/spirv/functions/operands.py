@@ -18,6 +18,7 @@ class FunctionChecker:
     Attributes:
         declared: Declarations of the module.
         function: The function.
+        fail: Function that returns the error to raise, from the index of a word in the module and a message.
         has_unknown_instructions: Whether the module has instructions of unknown extensions, whose results may have any
             type.
         values: Id of each value of the function defined so far → the id of its type.
@@ -28,7 +29,7 @@ class FunctionChecker:
     """
 
     def __init__(self, declared: SpirvDeclarations, function: SpirvFunction, has_unknown_instructions: bool) -> None:
-        """Begin a function without values. `fail(index of a word, message)` returns the error to raise."""
+        """Create a checker before the first instruction of the function. For the arguments see the class."""
         self.declared, self.function, self.has_unknown_instructions = declared, function, has_unknown_instructions
         self.fail = declared.fail
         self.values: dict[int, int] = {}
@@ -109,9 +110,9 @@ class FunctionChecker:
 
         Args:
             inst: The instruction.
-            kinds: Kind of the result, a space, and one letter per operand. i, f, b: same kind and component
-                count; operands with the same letter have the same width. =: the type of the result. s, S: an
-                integer scalar of any width; two letters, as the widths of two such operands may differ.
+            kinds: Kind of the result, a space, and one letter per operand, such as "b ii" for IEqual. i, f, b: an
+                operand of this kind with as many components as the result; operands with the same letter have the
+                same width. =: an operand of the result's type. s, S: an integer scalar of any width.
             positions: Positions of the operands in the instruction.
         """
         result = self.declared.shape(inst.type_id)
