@@ -47,10 +47,10 @@ class QuickExit:
     """Exit of this process that leaves its memory to the operating system instead of freeing each object.
 
     Freeing the objects of the compiler's modules takes 2 to 4 % of the time of a small compilation. Create this before
-    other exit handlers are registered: Python joins threads first, and calls handlers in reverse order, so that the
-    processes of LLVM have ended. It also raises the thresholds of the garbage collector, so it is only for processes
-    that pydispatch owns. It skips the exit handlers and buffers of C, so set `status` only where no library of users
-    was loaded.
+    other exit handlers are registered. Python joins threads and then calls the handlers in reverse order, so this one
+    runs last, after the handler that ends the child processes in which LLVM runs. It also raises the thresholds of the
+    garbage collector, so it is only for processes that pydispatch owns. It skips the exit handlers and buffers of C, so
+    set `status` only where no library of users was loaded.
 
     Attributes:
         status: Exit status of the quick exit; None, the default, lets Python exit as usual.
@@ -59,7 +59,8 @@ class QuickExit:
     def __init__(self) -> None:
         """Raise the thresholds of the garbage collector, and register the exit as an exit handler."""
         self.status: int | None = None
-        # The end of a `rarely_collected` block thus restores high thresholds: what it leaves is not traversed either.
+        # A `rarely_collected` block restores the thresholds from before it. These are high now, so the collector does
+        # not traverse the objects of a compilation after the block either.
         gc.set_threshold(*map(max, gc.get_threshold(), _RARE))
         atexit.register(self._exit)
 

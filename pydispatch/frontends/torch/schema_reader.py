@@ -31,7 +31,7 @@ _SCALAR_TYPES = {
 }  # fmt: skip
 """Names of the element types by their codes in a file."""
 
-_STRIDED = 7  # the layout of ordinary tensors
+_STRIDED = 7  # code of the layout of dense tensors (torch.strided) in a file
 
 
 def read_program(json: JsonValue) -> ExportedProgram:
@@ -207,7 +207,7 @@ def _symbol(value: JsonValue) -> Argument:
 
 
 def _unknown(value: JsonValue) -> Argument:
-    """Raise ProgramFault for a constant whose tag is unknown: the reader of such constants."""
+    """Raise ProgramFault: the tag of `value` is unknown. It is called in place of a reader of such constants."""
     raise value.fault("the value is tagged with a kind that is not known")
 
 

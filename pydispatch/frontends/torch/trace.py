@@ -291,7 +291,7 @@ class Tracer:
         Raise ArgumentError if the name is bound already or the type contradicts the file.
         """
         if not isinstance(name, ValueName):
-            return  # a constant number of the export has no name
+            return  # the file has a constant, or None, instead of a name: the result is dropped
         if name.name in values:
             raise ArgumentError(f"'{name.name:.120}' is computed twice")
         meta = graph.tensors.get(name.name)

@@ -19,7 +19,10 @@ _PAIRS = GatherAxes(
     offset_dims=(2,), collapsed_dims=(0, 1), batching_dims=(), indices_batching_dims=(), start_index_map=(0, 1),
     index_vector_dim=2,
 )  # fmt: skip
-"""Axes of a scatter by indices [n, w, 2], each a pair (index of a table, index of a row in it)."""
+"""Axes of a scatter into tables [n, k, c] by indices [n, w, 2], each a pair (index of a table, index of a row in it).
+
+They are those of a gather, with the new rows in place of its result.
+"""
 
 
 def _checked(tracer: TosaTracer, table: Tensor, indices: Tensor) -> None:

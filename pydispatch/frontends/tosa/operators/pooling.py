@@ -66,7 +66,11 @@ def _pooled(
 
 
 def _max_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Return the maximum of each window. Floats of fewer than 16 bits are compared as f32."""
+    """Return the maximum of each window.
+
+    Floats of fewer than 16 bits are compared as f32: some types, such as f8E4M3FN, cannot represent -inf, the initial
+    value of the maximum.
+    """
     kernel, window = _attributes(tracer, op, inputs, first_operand=1)
     values = (
         ew.convert(tracer.b, inputs[0], F32) if inputs[0].dtype.is_float and inputs[0].dtype.bits < 16 else inputs[0]

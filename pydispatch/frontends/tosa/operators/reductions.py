@@ -50,7 +50,8 @@ def _start(name: str, dtype: DType) -> float:
 def _argmax(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
     """Return the index of the maximum along an axis. If NaN is ignored, it counts as the least number."""
     axis = tracer.axis(op, x)
-    # Floats of fewer than 16 bits are compared as f32.
+    # Floats of fewer than 16 bits are compared as f32: some types, such as f8E4M3FN, cannot represent -inf, which
+    # replaces an ignored NaN.
     values = ew.convert(tracer.b, x, F32) if x.dtype.is_float and x.dtype.bits < 16 else x
     if ignores_nan(tracer, op) and values.dtype.is_float:
         low = reductions.least(values.dtype)
