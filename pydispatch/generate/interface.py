@@ -44,7 +44,7 @@ class StepArgument(Protocol):
 
     @property
     def shape(self) -> tuple[int | str, ...] | None:
-        """Sizes, of which a dynamic one is its name; None for a scalar."""
+        """Size of each axis: an int, or the name of a dynamic size, such as ("rows", 1). None for a scalar."""
 
 
 class StepFunction(Protocol):

@@ -270,12 +270,15 @@ class Scheduler:
     # ---- tokens
 
     def _start_decoding(self, sequence: TokenSequence) -> None:
-        """Write a sequence whose prompt is computed, with its first token that is not, into its row of the batch."""
+        """Move a sequence whose prompt is computed to the decoding ones, and fill its row of the arguments of `decode`.
+
+        Its token there is the first generated token whose keys and values are not computed yet.
+        """
         batch, row = self._decode, sequence.row
         self._prefilling.remove(sequence)
         insort(self._decoding, sequence, key=_ORDER)
         sequence.is_decoding = True
-        self._may_start = True  # the pages of its prompt are published
+        self._may_start = True  # a waiting sequence with the same prompt can share the pages just published
         batch.set_sampling(row, sequence.sampling)
         batch.tokens[row, 0] = sequence.generated[sequence.computed - len(sequence.prompt)]
         batch.starts[row], batch.counts[row] = sequence.computed, 1
@@ -284,12 +287,14 @@ class Scheduler:
     def _compute_tokens(self) -> None:
         """Call `decode` for all decoding sequences: each computes keys and values of one token, and samples the next.
 
-        A sequence whose pages are full gets one more page first; the youngest sequences may be preempted for it. After
-        a preemption a sequence recomputes its generated tokens: the sampled token is replaced by the one that it has.
+        A sequence whose pages are full gets one more page first; the youngest sequences may be preempted for it. A
+        preempted sequence has lost the keys and values of the tokens that it has generated, and recomputes them: until
+        it has reached the last of these tokens, each sampled token is replaced by the generated one.
         A page that becomes full is published, so that other sequences with the same tokens can use it.
         """
         size, batch = self._page_size, self._decode
-        for sequence in list(self._decoding):  # with the row WAITING if it was preempted for one before it in the loop
+        for sequence in list(self._decoding):
+            # The row is WAITING if an earlier iteration has preempted this sequence.
             if sequence.row != WAITING and sequence.computed == len(sequence.pages) * size:
                 self._reserve(sequence, sequence.computed + 1)
         if not self._decoding:

@@ -115,7 +115,11 @@ class TokenSequence:
         return self.page_keys[: (self.length - 1) // self._page_size]
 
     def extend_page_keys(self, count: int) -> None:
-        """Extend `page_keys` to the first `count` pages, whose tokens are all known."""
+        """Extend `page_keys` to the first `count` pages, whose tokens are all known.
+
+        A key also depends on how many tokens of the page belong to the prompt: `prefill` computes these, `decode` the
+        generated ones, and the two may round differently.
+        """
         size, prompt_length = self._page_size, len(self.prompt)
         while len(self.page_keys) < count:
             start = len(self.page_keys) * size

@@ -195,11 +195,12 @@ class Worker:
     def _leave_queue(self, sequence: TokenSequence) -> None:
         """Decrease the length of the queue for a sequence that has started, or that ended without having started.
 
-        Accept the oldest sequence beyond `max_queue` in its place.
+        The length includes the sequences beyond `max_queue`, whose submitters wait. Accept the oldest of these in its
+        place; a sequence that is one of them itself is accepted instead, which ends the waiting of its submitter.
         """
         with self._lock:
             self._queued -= 1
-            if sequence in self._overflow:  # it frees no room for others, and its submitter must stop waiting
+            if sequence in self._overflow:  # it had no room in the queue that another sequence could get
                 self._overflow.remove(sequence)
                 accepted: TokenSequence | None = sequence
             else:
@@ -245,7 +246,7 @@ _owned_lock = threading.Lock()
 """Lock of changes of `_owned`."""
 
 _workers: weakref.WeakSet[Worker] = weakref.WeakSet()
-"""All workers, for the child of a fork."""
+"""All workers. They are closed when Python exits, and abandoned in the child of a fork, which lacks their threads."""
 
 
 @atexit.register
