@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 MOST_INLINED_CALLS = 1 << 13
-"""Inlined calls of one program or kernel. More of them compile for minutes; fewer would refuse models whose layers
-are functions of functions."""
+"""Largest number of inlined calls of one program or kernel. More of them compile for minutes; a smaller limit would
+refuse models whose layers are functions that call further functions."""
 
 
 class InlinedCalls:

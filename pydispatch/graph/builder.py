@@ -267,11 +267,12 @@ class Builder(OperationWriter):
     def store_at_end(self) -> None:
         """Emit the stores that operations postponed to the end of their function, and clear `at_end`.
 
-        `finish` does so for its function; this is for functions of a mixed module.
+        `finish` does so for the function that it ends. This is for a mixed module (`frontends/mixed.py`), in which
+        converted operations are added to functions that the builder did not begin and does not finish.
         """
         for store in self.at_end:
             store()
-        self.at_end, self.is_call_counted = [], False  # the next function counts its own calls
+        self.at_end, self.is_call_counted = [], False  # `at_end` no longer counts the call
 
     def begin(self, inputs: Sequence[Input]) -> list[Tensor]:
         """Begin a public function, to which operations are then added until `finish`, and return its arguments.
@@ -380,7 +381,10 @@ class Builder(OperationWriter):
         self._scopes = []
 
     def to_boundary(self, of: Tensor) -> SSAValue:
-        """Return the SSA value of a tensor in its boundary type, the reverse of `from_boundary`."""
+        """Return the SSA value of a tensor with its boundary type, that of an argument or result of a function.
+
+        Unlike types within the program, this type has unsigned and complex elements. The reverse of `from_boundary`.
+        """
         type = boundary_type(of.dtype, [DYNAMIC if isinstance(n, Expr) else n for n in of.shape])
         if of.dtype.is_complex:
             return self._cast_at_boundary(self._interleaved(of), type)

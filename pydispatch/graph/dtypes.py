@@ -164,9 +164,9 @@ def dtype_named(spelling: object) -> DType:
         raise UnknownTypeError(f"{spelling!r} is no element type; there are {known}, and dtypes of NumPy") from None
 
 
+# Names of types in the package ml_dtypes → names of element types here.
 _ML_DTYPES = {row.name: row.mlir for row in EXTENDED_TYPES}
 _ML_DTYPES |= {"int4": "i4", "uint4": "u4", "int2": "i2", "uint2": "u2"}
-"""Names of types in the package ml_dtypes to names of element types here."""
 
 _SPELLINGS = {**DTYPES, **{name: DTYPES[own] for name, own in _ML_DTYPES.items()}, "i1": BOOL, "index": I64}
 """Element types by their names here, in ml_dtypes, and in MLIR where these differ."""

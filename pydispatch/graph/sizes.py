@@ -124,6 +124,7 @@ class Expr(ComputedSize):
         return self // other
 
     def __mod__(self, other: Size) -> Size:
+        """Return the remainder: 0 if the division is exact for all values of the symbols, else a term `%`."""
         return _term("%", self, other) if _quotient(self, other) is None else 0
 
     def __rmod__(self, other: Size) -> Size:

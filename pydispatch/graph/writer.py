@@ -150,9 +150,9 @@ class OperationWriter:
 
     @contextmanager
     def inside(self, block: Block) -> Iterator[None]:
-        """Add operations in this context to a block, which is a region of an operation that the caller adds afterwards.
+        """Add operations in this context to `block`, whose operation the caller creates and adds afterwards.
 
-        Values of the enclosing blocks can be used.
+        The block is the body of a region of that operation, so values of the enclosing blocks can be used.
         """
         self._scopes.append(Scope(block))
         try:

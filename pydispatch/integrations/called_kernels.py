@@ -162,9 +162,10 @@ class Kernel(KernelCall, KernelSource):
     def call_unbound(self, args: tuple[Any, ...]) -> None:
         """Run the kernel over its own grid on arguments of any kind.
 
-        `KernelCall` uses this for the first call, and for later ones with anything else than arrays in host memory.
-        Arguments of a program that is being traced record a launch in it. With arrays on a device whose kernels are
-        checked, the checked kernel is called instead.
+        `KernelCall` uses this for calls before `bind`, which binds the compiled CPU function, and for later ones with
+        anything else than arrays in host memory. Arguments of a program that is being traced record a launch in it.
+        With arrays on a device whose kernels are checked, the checked kernel is called instead. A checked kernel with
+        breakpoints runs under plain Python.
         """
         args = self.flat(args)
         if are_traced(args):

@@ -231,7 +231,7 @@ class _Search:
 
     def _search_object(self, value: Any, path: str) -> None:
         """Search the attributes of an instance whose names occur in visited code, its classes, and the function that it
-        wraps.
+        wraps. Instances of types of NumPy, pydispatch and Python itself are not searched.
         """
         if type(value).__module__.partition(".")[0] in ("numpy", "pydispatch", "builtins"):
             return

@@ -36,6 +36,9 @@ class CompleteViews:
     def __call__(self, *args: Any, out: Any) -> None:
         """Call the function. Raise KernelError if it has left elements of a view unwritten that the kernel must fill.
 
+        The function has further results for this: the race stamps of these views. The first stamp of an element is that
+        of its last write, 0 if it was not written.
+
         args: arguments of the kernel. out: arrays for its results, those of the views that it writes: one array, or a
         tuple.
         """

@@ -32,7 +32,7 @@ _LIBRARY = {"darwin": "libtorch_cpu.dylib", "win32": "torch_cpu.dll"}.get(sys.pl
 
 _lock = threading.Lock()  # guards `_functions` and the registration of operators
 _functions: dict[str, TorchFunction] = {}  # those that are not closed, by the names of their operators
-_operators: dict[str, _Operator] = {}  # they are never taken back: compiled graphs go on to refer to them
+_operators: dict[str, _Operator] = {}  # never unregistered: compiled graphs go on to refer to them
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class _Operator:
 
     Attributes:
         schema: Declaration of the operator, its name with the types of arguments and results.
-        target_number: Number of the Target that the operator's kernel calls.
+        target_number: Number by which the operator's kernel finds the function to call, its current `Target`.
         library: Object of PyTorch that keeps the operator registered.
     """
 

@@ -45,8 +45,9 @@ def is_identity(map: AffineMap) -> bool:
 def with_unit_loops(map: AffineMap, loop_sizes: Sequence[int]) -> AffineMap:
     """Return the indexing map of an operand with each result 0 replaced by its own loop, if that loop has size 1.
 
-    Each axis of the operand has one loop of its own: both are aligned at their ends, as NumPy broadcasts. A map that
-    indexes an axis by anything else than 0 or its own loop is returned unchanged.
+    Such a loop is always 0, so the map reads the same elements, and `is_identity` also recognizes a map that has 0 for
+    axes of size 1. Each axis of the operand has one loop of its own: both are aligned at their ends, as NumPy
+    broadcasts. A map that indexes an axis by anything else than 0 or its own loop is returned unchanged.
 
     Args:
         map: Loops → index of the operand at each of its axes.

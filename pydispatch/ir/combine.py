@@ -61,7 +61,7 @@ class _Combined:
     """
 
     def __init__(self, states: Set[object]) -> None:
-        """Begin with an empty module."""
+        """Begin with an empty module. states: see the class."""
         self.module = ModuleOp([])
         self.taken: set[str] = set()
         self.symbols: dict[str, Operation] = {}
@@ -138,6 +138,9 @@ class _Combined:
     def _name_of_equal(self, name: str, op: Operation, is_stored: bool) -> str | None:
         """Return the name of the symbol of the combined program that can replace `op`; None if there is none.
 
+        A constant global can be replaced by any equal constant. A global that some program changes, which makes it one
+        of the states of all programs, can be replaced by the global of the same name and contents.
+
         Args:
             name: Name of `op` in its own program.
             op: The operation of the program that is being added.
@@ -211,7 +214,9 @@ def _states(programs: Iterable[ModuleOp]) -> Set[object]:
 
 
 def _state_of(op: GlobalOp) -> object:
-    """Return name and contents of a global. Mutable globals of several programs with equal ones are one state."""
+    """Return the name and contents of a global. Globals of several programs become one state, which the programs share,
+    if these are equal and one of the globals is mutable.
+    """
     return op.sym_name, _contents(op)
 
 

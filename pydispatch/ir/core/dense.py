@@ -214,7 +214,8 @@ def _all_equal(data: bytes, size: int) -> bool:
     """Return whether all elements of `size` bytes are equal; False if there is none."""
     if len(data) <= size:
         return len(data) > 0
-    # Compare blocks of many elements, and with the begin of a block what remains after the last whole one.
+    # `block` repeats the first element. All blocks of the data must equal it, and the remainder after the last whole
+    # block must equal its first bytes.
     block = data[:size] * max(1, min(len(data), _COMPARED_BYTES) // size)
     end = len(data) - len(data) % len(block)
     return all(data.startswith(block, at) for at in range(0, end, len(block))) and block.startswith(data[end:])
