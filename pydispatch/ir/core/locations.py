@@ -125,8 +125,8 @@ class Source:
         stop = self.text.find("\n", start)
         stop = stop if stop >= 0 else len(self.text)
         line_start = self.text.rfind("\n", 0, start) + 1
-        # A line that is too long, as with the digits removed from it: show at most 100 characters from `start` on, up to
-        # the next removed digits, and no text if the column is not below LONGEST_LINE.
+        # A line that is too long, as with the digits removed from it: show at most 100 characters from `start` on, up
+        # to the next removed digits, and no text if the column is not below LONGEST_LINE.
         if stop - line_start + self._missing_digits(line_start, stop) > LONGEST_LINE:
             stop = min(stop, start + 100, *(at for at in self.blobs if at > start))
             line_start = line_start if column < LONGEST_LINE else stop
@@ -155,8 +155,8 @@ class SourceLoc(BuiltinAttribute):
 
     def __init__(self, source: Source, start: int, end: int, origin_start: int = -1) -> None:
         """Set the fields; for the arguments see the attributes of the class."""
-        # Attributes are frozen, so that assignments raise errors. No other work is done here, since each operation has a
-        # location.
+        # Attributes are frozen, so that assignments raise errors. No other work is done here, since each operation has
+        # a location.
         setter = object.__setattr__
         setter(self, "source", source)
         setter(self, "start", start)

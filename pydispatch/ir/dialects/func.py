@@ -34,7 +34,8 @@ def _parse(cls: type[func.FuncOp], parser: Parser) -> func.FuncOp:
         if len(arguments.named) != len(arguments.types):
             parser.raise_error("the arguments of a function with a body have names", start, start + 1)
         body = parser.parse_region(arguments.named)
-        if visibility is None or visibility.data != "private":  # callers outside see the names of these arguments
+        if visibility is None or visibility.data != "private":  # callers may pass arguments by name
+            # A name that xDSL shortens, such as `%x_1` to "x", is stored as an attribute.
             arg_attrs = syntax.exact_names(arguments.named, body.blocks[0].args, arg_attrs)
     op = func.FuncOp(
         name,
@@ -119,7 +120,7 @@ def _print(op: func.FuncOp, printer: Printer) -> None:
     res_attrs = op.res_attrs.data if op.res_attrs is not None else [syntax.EMPTY_DICT] * len(outputs)
 
     def print_argument(i: int) -> None:
-        """Print an argument with its attributes; in a declaration, its type alone."""
+        """Print argument `i` and its attributes, `%a: T {...}`; in a declaration `T {...}`."""
         if block is None:
             printer.print_attribute(inputs[i])
         else:

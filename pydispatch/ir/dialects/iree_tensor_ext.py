@@ -140,7 +140,7 @@ class _CountOp(IRDLOperation):
 
 @op_definition
 class WorkgroupCountFromSliceOp(_CountOp):
-    """Grid derived from the slice of the loops that depends on the workload."""
+    """Grid that the compiler derives from the loops of the kernel, whose bounds depend on the workload."""
 
     name = "iree_tensor_ext.dispatch.workgroup_count_from_slice"
 

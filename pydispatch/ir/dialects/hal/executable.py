@@ -179,7 +179,7 @@ class ExecutableVariantOp(IRDLOperation):
         """Check which operations the variant contains, and that no two exports have one ordinal."""
         check_children(self, self.body, (
             "hal.executable.condition", "hal.executable.constant.block", "hal.executable.export", "builtin.module",
-            "hal.executable.variant_end", "func.func",  # the contract of a generated kernel: the sizes that it requires
+            "hal.executable.variant_end", "func.func",  # a contract: function that checks sizes of a dispatch
         ))  # fmt: skip
         ordinals: set[int] = set()
         for export in self.body.ops:

@@ -17,7 +17,10 @@ from xdsl.utils.exceptions import VerifyException
 FLOPS = "pydispatch.flops"  # attribute of an export
 
 WORKGROUPS = -1
-"""Size in a term that denotes the number of workgroups; any other size is the index of a constant word."""
+"""Size in a term `[factor, size, ...]` of `Stated` that denotes the number of workgroups.
+
+Any other size is the index of a constant word of the dispatch, which has the number.
+"""
 
 Stated = list[Any]
 """Operation count of a dispatch: the element type, then terms `[factor, size, ...]`, as in `["f32", [2, 0, 2]]`.

@@ -13,13 +13,14 @@ from xdsl.utils.exceptions import VerifyException
 
 TILES = "pyd.tiles"  # attribute of an export
 _TILE_BYTES_LIMIT = 1 << 31
-"""Exclusive maximum of the bytes of a tile, which a field of a host program bounds."""
+"""Exclusive maximum of the bytes of a tile; a host program stores them in the 32-bit field `tile_bytes`."""
 
 
 def tiles_of(export: Operation) -> tuple[int, ...]:
-    """Return the bytes of each binding that a workgroup accesses, 0 for any; () if the export does not state them.
+    """Return the bytes of each binding that a workgroup accesses; () if the export does not state them.
 
-    An element that is no integer is returned as -1, which `check_tiles` rejects.
+    The number 0 states that a workgroup may access any bytes of the binding. An element that is no integer is returned
+    as -1, which `check_tiles` rejects.
     """
     stated = export.attributes.get(TILES)
     if not isinstance(stated, ArrayAttr):

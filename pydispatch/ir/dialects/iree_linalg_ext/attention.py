@@ -160,7 +160,11 @@ class Attention(OnTensorsOp):
             self._verify_body(set(self.loops().scores))
 
     def _verify_maps(self, names: list[str]) -> None:
-        """Check that the maps select iterations which the operands have; `names` are those of the operands."""
+        """Check that each indexing map selects distinct loops, and that the operands agree about the loops' sizes.
+
+        The mask may only have the loops of the scores; running maxima and sums must have those of the rows. `names`
+        are the names of the operands in messages.
+        """
         maps = self.maps()
         for map in maps:
             if any(not isinstance(e, AffineDimExpr) for e in map.results) or len(set(_dims(map))) != len(map.results):

@@ -105,7 +105,7 @@ class OnTensorsOp(DestinationOp):
 
 
 class BodyOp(DestinationOp):
-    """Base of destination-style operations with a body on elements."""
+    """Base of destination-style operations with a region `body` that computes on single elements."""
 
     body = region_def("single_block")
 

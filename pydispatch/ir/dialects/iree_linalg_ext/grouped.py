@@ -36,8 +36,10 @@ class GroupMatmulOp(OnTensorsOp):
     assembly_format = f"attr-dict {SIDES} {RESULTS}"
 
     def verify_operands(self) -> None:
-        """Check rows [M, K], matrices [groups, K, N], integer ends [groups], the number of the first row, and the
-        output [M, N].
+        """Check the types of the rows [m, k], matrices [groups, k, n], ends [groups], `first`, and the output [m, n].
+
+        `ends` has integers: for each group the number of the row after its last. `first` is the number of the first row
+        and must be an integer or an index.
         """
         check_count("input", len(self.inputs), 4)
         check_count("output", len(self.outputs), 1)

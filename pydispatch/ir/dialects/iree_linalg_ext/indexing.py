@@ -136,7 +136,7 @@ class ScatterLike(BodyOp):
 
     @property
     def is_unique(self) -> bool:
-        """Return whether slices do not overlap."""
+        """Return whether the program states that the slices written to the output do not overlap."""
         return bool(self.unique_indices.value.data)
 
     def windows(self) -> Windows:
@@ -208,8 +208,9 @@ class GatherOp(DestinationOp):
 
 
 class MapOp(IRDLOperation):
-    """Base of operations that move elements between `input` and `output` to indices that the body computes.
+    """Base of operations that copy elements of `input` to `output`; the body computes their indices in one of the two.
 
+    A store computes the output index from the input index, a load the input index from the output index.
     The result `res` is the new value of an output tensor; it is absent if the output is a memref.
     """
 
@@ -243,7 +244,7 @@ class MapStore(MapOp):
     """
 
     def verify_body(self) -> None:
-        """Verify that the body maps an input index to an output index and an i1."""
+        """Verify that the body maps an input index to an output index and an i1, whether the element is stored."""
         input_rank, output_rank = len(shape_of(self.input)), len(shape_of(self.output))
         check_body(self.body, [IndexType()] * input_rank, [*[IndexType()] * output_rank, i1])
 

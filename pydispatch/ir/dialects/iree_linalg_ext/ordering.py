@@ -81,8 +81,9 @@ class Topk(AlongOp):
     """Permitted numbers of outputs."""
 
     def verify_operands(self) -> None:
-        """Check that the outputs have the shape of the values, but at most their size along the dimension; also the
-        optional indices, and the comparator.
+        """Check the types of the outputs, of the optional indices, and of the comparator.
+
+        The outputs have the shape of the values, except that k, their size along `dimension`, may be smaller.
         """
         check_count("input", len(self.inputs), 1, 2)
         check_count("output", len(self.outputs), *self.OUTPUT_COUNTS)
@@ -148,8 +149,10 @@ class ArgCompareOp(AlongOp):
     )
 
     def verify_operands(self) -> None:
-        """Check that the outputs have the shape of the values without the dimension; also the optional indices, which
-        exclude an index_base, and the comparator.
+        """Check the types of the outputs, of the optional indices, and of the comparator.
+
+        The outputs have the shape of the values without `dimension`: [4, 3] for values [4, 8, 3] and dimension 1. Given
+        indices exclude `index_base`, which is added to positions.
         """
         check_count("input", len(self.inputs), 1, 2)
         check_count("output", len(self.outputs), 2)
@@ -173,8 +176,9 @@ class ArgCompareOp(AlongOp):
 class Scan(AlongOp):
     """Prefix scan along `dimension` with a body as the operator.
 
-    The input has the values. Output 0 has their shape and only determines the type of the results r. Output 1, without
-    `dimension`, is the initial value, which only an exclusive scan combines; its new value is the last r, if any.
+    The input has the values. Output 0 has their shape and only determines the type of the results r. Output 1 has this
+    shape without `dimension`. It is the initial value, which an inclusive scan ignores; the operation replaces it by
+    the last r, if the dimension is not empty.
     If `inclusive` is true, r[0] = value[0] and r[i] = body(r[i-1], value[i]).
     Otherwise r[0] is the initial value and r[i] = body(r[i-1], value[i-1]).
     """
@@ -188,8 +192,9 @@ class Scan(AlongOp):
         return bool(self.inclusive.value.data)
 
     def verify_operands(self) -> None:
-        """Check that output 0 has the shape of the values, output 1 that without the dimension, and a body of two
-        elements.
+        """Check the shapes and element types of the outputs, and that the body combines two elements into one.
+
+        Output 0 has the shape of the values, output 1 this shape without `dimension`.
         """
         check_count("input", len(self.inputs), 1)
         check_count("output", len(self.outputs), 2)

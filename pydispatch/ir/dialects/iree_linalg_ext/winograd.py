@@ -106,7 +106,10 @@ class Winograd(OnTensorsOp):
         return len(self.tile_letters()) + 2  # and the two dimensions of a tile, a and b
 
     def tile_letters(self) -> str:
-        """Return the letters of the transformed tensor's dimensions, in order, without those of a tile's elements."""
+        """Return one letter per dimension of the transformed tensor, such as "nhwc", without `a` and `b`.
+
+        The letters are those of the class; `a` and `b` index the elements of a tile.
+        """
         raise NotImplementedError
 
     def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:

@@ -91,7 +91,7 @@ class ContractOp(StructuredOp):
 
     @property
     def meaning(self) -> Meaning:
-        """Return a definition that has only the kind of the body."""
+        """Return the definition of the body, multiply-accumulate; `indexing_maps` states the loops of the operands."""
         return self.MEANING
 
     def structure(self) -> Structure:
