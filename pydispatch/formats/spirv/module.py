@@ -174,12 +174,13 @@ class _TablesReader:
 
     Attributes:
         tables: The tables, which are filled.
+        fail: Function (index of a word in the module, message) → the error to raise, SpirvTables.fail.
         function: Instructions so far of the function that is being read; None between functions.
         has_memory_model: Whether an OpMemoryModel has been read.
     """
 
     def __init__(self, tables: SpirvTables) -> None:
-        """Begin outside of functions. `fail(index of a word, message)` returns the error to raise."""
+        """Begin before the first instruction, outside of any function."""
         self.tables, self.fail = tables, tables.fail
         self.function: list[SpirvInstruction] | None = None
         self.has_memory_model = False

@@ -94,15 +94,18 @@ WRITTEN_POINTERS: dict[int, int] = {
 _PLAIN_OPERANDS = frozenset("TRIL*?")
 """Letters of patterns whose operands take one word each: type, result, id, literal, repetition, optional."""
 _MAX_CACHED_WORDS = 32
-"""Words of instructions whose operand positions are cached."""
+"""Maximum number of words of an instruction whose operand positions are cached; those of a longer one are computed
+each time."""
 _KNOWN_MEMORY_BITS = 0x3F
 """Bits of memory operands whose further words are known; a mask with other bits is refused."""
-_MEMORY_ALIGNED = 0x2  # a literal follows, the alignment
-_MEMORY_IDS = (0x8, 0x10)  # an id follows for each: the scope of MakePointerAvailable and of MakePointerVisible
+_MEMORY_ALIGNED = 0x2  # bit of the mask of memory operands: a literal follows, the alignment
+_MEMORY_IDS = (0x8, 0x10)
+"""Bits of the mask of memory operands that an id follows: the scope of MakePointerAvailable or MakePointerVisible."""
 _IMAGE_IDS = ((0x1, 1), (0x2, 1), (0x4, 2), (0x8, 1), (0x10, 1), (0x20, 1), (0x40, 1), (0x80, 1), (0x100, 1),
               (0x200, 1), (0x10000, 1))  # fmt: skip
 """Bits of a mask of image operands, each with the number of ids that follow for it, in their order."""
-_IMAGE_PLAIN = 0xC00 | 0x1000 | 0x2000 | 0x4000  # bits without operands
+_IMAGE_PLAIN = 0xC00 | 0x1000 | 0x2000 | 0x4000
+"""Bits of a mask of image operands that no id follows."""
 
 
 @functools.cache
@@ -117,7 +120,7 @@ def patterns() -> dict[int, str]:
 
 
 def _no_words(selector: int) -> int:
-    """Fail: the positions of an instruction with case literals, an OpSwitch, are not cached."""
+    """Fail, as the `case_words` of a walk for the cache: an OpSwitch, which alone has case literals, is not cached."""
     raise AssertionError(selector)
 
 

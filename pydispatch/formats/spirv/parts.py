@@ -92,13 +92,14 @@ class _PartsReader:
 
     Attributes:
         parts: The parts, which are filled.
+        fail: Function (index of a word in the module, message) → the error to raise, SpirvTables.fail.
         types: Id of a value → the id of its type.
         defined: Ids that have a definition.
         function: Function that is being read; None between functions.
     """
 
     def __init__(self, parts: SpirvParts) -> None:
-        """Begin outside of functions. `fail(index of a word, message)` returns the error to raise."""
+        """Begin before the first instruction, outside of any function."""
         self.parts, self.fail = parts, parts.tables.fail
         self.types: dict[int, int] = {}
         self.defined: set[int] = set()

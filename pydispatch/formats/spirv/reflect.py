@@ -22,7 +22,8 @@ from pydispatch.formats.spirv.usage import use_of
 
 _MAX_TYPE_DEPTH = 32  # levels of types inside types, such as arrays of structs: their sizes are computed recursively
 _MAX_BYTES = 1 << 63
-"""Size of a type in bytes that is refused: it does not fit into a signed integer of 64 bits."""
+"""Bound of the size of a type in bytes: from this size on, a type is refused, because its size does not fit into a
+signed integer of 64 bits."""
 _LINKAGE_EXPORT, _LINKAGE_IMPORT = 0, 1  # kinds of the decoration LinkageAttributes
 
 
@@ -274,7 +275,11 @@ class _Walker:
         raise ArtifactError(f"{self.what}: type {type_} has no size")
 
     def _struct(self, type_: int, members: Sequence[int], laid_out: bool, depth: int) -> int:
-        """Return the size of a struct in bytes: the largest end offset of its members."""
+        """Return the size of a struct in bytes: the largest end offset of its members.
+
+        If `laid_out`, the decorations Offset and MatrixStride decide the layout, else the members follow each other
+        without padding. depth: number of types around this one.
+        """
         end = 0
         for index, member in enumerate(members):
             decorations = self.tables.member_decorations.get((type_, index), {})
@@ -288,13 +293,15 @@ class _Walker:
         return end
 
     def constant(self, id: int) -> int:
-        """Return the value of an integer constant; the default value of a specialization constant, and 1 for an
-        expression of such constants."""
+        """Return the value of an integer constant; for a specialization constant its default value.
+
+        An expression of specialization constants counts as 1, because only the driver computes it.
+        """
         opcode, _, operands = self.tables.constants.get(id, (0, 0, ()))
         if opcode in (Op.CONSTANT, Op.SPEC_CONSTANT):
             return sum(word << 32 * i for i, word in enumerate(operands[:2]))
         if opcode == Op.SPEC_CONSTANT_OP:
-            return 1  # only the driver computes the expression
+            return 1
         raise ArtifactError(f"{self.what}: id {id} is no integer constant")
 
     def spec_constants(self) -> tuple[SpecConstant, ...]:

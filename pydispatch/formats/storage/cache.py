@@ -25,9 +25,9 @@ MAX_BYTES = 1 << 30
 """Largest file of an entry: a larger result is not cached."""
 
 SIZE = "PYDISPATCH_CACHE_SIZE"
-"""Maximum size of the cache in MiB; 0: nothing is cached or looked up."""
+"""Environment variable with the maximum size of the cache in MiB; 0: nothing is cached or looked up."""
 DEFAULT_SIZE = 1024
-"""MiB that are cached if the variable `SIZE` is not set."""
+"""Maximum size of the cache in MiB if the environment variable PYDISPATCH_CACHE_SIZE is not set."""
 
 
 def directory() -> Path | None:

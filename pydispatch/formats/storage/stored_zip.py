@@ -17,7 +17,7 @@ class ZipFault(ValueError):
     """
 
     def __init__(self, message: str, compressed: str = "") -> None:
-        """Create an error with the text `message`. For `compressed`, see the class."""
+        """Create an error with the text `message`. `compressed` names the compressed member at fault."""
         super().__init__(message)
         self.compressed = compressed
 

@@ -146,7 +146,8 @@ class WebProgram(ProgramText):
         }  # fmt: skip
 
     def _result(self, record: ValueRecord, pool: list[int]) -> Json:
-        """Return the record of a result as JSON. Its shape is None for a scalar; sizes are registers."""
+        """Return the record of a result as JSON. Its shape is None for a scalar, else the indices of the registers that
+        have its sizes."""
         where: Json
         if record.is_scalar:
             where = {"shape": None, "register": record.target}

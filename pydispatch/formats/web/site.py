@@ -101,7 +101,8 @@ def _variants(
         artifact: The program.
         ordinal: Index of the executable.
         entry: Its entry in the artifact.
-        conditions: For each variant, the function that returns whether it supports the device; None for none.
+        conditions: For each variant, the index of the program's function that returns whether the variant supports the
+            device; None for no such function.
         contents: Files of the site by path, to which the shaders are added.
     """
     variants = []
