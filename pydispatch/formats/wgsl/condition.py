@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pydispatch.errors import ArtifactError
 
 MAX_NESTING = 200
-"""Nested operators and brackets of a condition: each is a frame of Python's stack, which has 1000 by default. C
-requires 63 nested brackets, which with an operator each are 189."""
+"""Maximum number of nested parser calls for the operators and brackets of a condition: each takes a frame of Python's
+stack, which has 1000 by default. C requires 63 nested brackets, which with an operator each, as in `1 + (1 + (...))`,
+take 189: a bracket takes two calls and an operator one."""
 _MAX_BITS = 64
 """Width of values; a wider one is an error."""
 _MAX_DIGITS = len(str(2**_MAX_BITS))

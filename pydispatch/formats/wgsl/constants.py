@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from pydispatch.formats.wgsl.lex import WgslToken
 
 _MAX_OPERANDS = 64
-"""Operands of an expression that is evaluated; the value of a longer one counts as unknown."""
+"""Maximum number of operands of an expression; the value of a longer one counts as unknown. A bracket or minus sign
+counts as an operand too, so this limits the recursion of the evaluation."""
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 """Binary operator → its precedence; others end an expression."""
 
@@ -43,11 +44,11 @@ class _Expression:
         tokens: Tokens of the whole expression.
         named: Returns the value of a named constant; None if it is not known.
         at: Index of the next token.
-        count: Number of operands read so far, for the limit `_MAX_OPERANDS`.
+        count: Number of operands, brackets and minus signs read so far, for the limit `_MAX_OPERANDS`.
     """
 
     def __init__(self, tokens: Sequence[WgslToken], named: Callable[[str], int | None]) -> None:
-        """Begin at the first token. named: returns the value of a name, or None. `count` counts what is evaluated."""
+        """Begin at the first token. named: returns the value of a named constant; None if it is not known."""
         self.tokens, self.named, self.at, self.count = tokens, named, 0, 0
 
     def binary(self, *, above_precedence: int) -> int:

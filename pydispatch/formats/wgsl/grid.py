@@ -52,7 +52,8 @@ def why_not(module: WgslModule, entry: Declaration) -> str | None:
 
 
 def with_grid(module: WgslModule, entry: Declaration) -> str:
-    """Return the module's text with an entry point that is dispatched over the grid that `form_of` returns.
+    """Return the module's text with an entry point that runs a requested grid with more workgroups in a dimension than
+    the device supports, when it is dispatched over the supported grid that `form_of` returns for it.
 
     Its workgroup id, number of workgroups and global invocation id are computed, from the linear index of the workgroup
     and the requested grid in the uniform buffer GRID. Lines outside of its parameter list keep their numbers.

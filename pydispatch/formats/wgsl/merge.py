@@ -46,7 +46,8 @@ def least_buffer_count(module: WgslModule, entry: Declaration) -> int:
 def with_merged_buffers(module: WgslModule, entry: Declaration, most: int) -> Merged | None:
     """Return a module with only this entry point, using at most `most` storage buffers; None if it needs more.
 
-    All its buffers, also those that are not merged, are declared read_write.
+    All its buffers, also those that are not merged, are declared read_write, because a merged buffer may contain an
+    array that is written, and the runtime binds all buffers of such a kernel as writable.
     """
     buffers = _buffers(module, entry)
     writes = frozenset(written(module, entry))

@@ -10,7 +10,9 @@ from typing import NamedTuple
 from pydispatch.formats.wgsl.constants import evaluate, integer
 from pydispatch.formats.wgsl.lex import WgslToken, location, tokens_of
 
-_MAX_CONSTANT_DEPTH = 64  # of constants that are defined by others
+_MAX_CONSTANT_DEPTH = 64
+"""Length of a chain of constants, each defined by the next, that is evaluated (recursively); the value of a constant
+with a longer chain counts as unknown."""
 
 
 class UniformBinding(NamedTuple):

@@ -95,9 +95,10 @@ def overrides_of(module: WgslModule, names: Sequence[str], count: int | None = N
 
 
 def unknown_constant(modules: Sequence[WgslModule], names: Sequence[str]) -> str | None:
-    """Return an error message if a word is named after no override of any module; else None.
+    """Return an error message if an executable constant has the name of no override of any module; else None.
 
-    Word n may have any name if an override has the attribute `@id(n)`.
+    `names` has the name of each executable constant, a 32-bit word. That of word n is not checked if an override has
+    the attribute `@id(n)`.
     """
     overrides = [override for module in modules for override in module.overrides]
     have = [override.name for override in overrides]
