@@ -35,7 +35,8 @@ class EnclosingModule(Protocol):
         """
 
     def value(self, value: SSAValue, tracer: MlirTracer) -> Tensor:
-        """Return the tensor of a value that an operation of another dialect computes, for its user's `tracer`."""
+        """Return the tensor of a value that an operation of another dialect computes. `tracer` is that of the operation
+        that uses the value."""
 
 
 class MlirTracer:

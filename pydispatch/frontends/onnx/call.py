@@ -24,7 +24,7 @@ _TYPE_NAMES = {"f": "a float", "i": "an integer", "s": "a string", "t": "a tenso
 """Field of AttributeProto → what errors call its value."""
 
 _REQUIRED: Any = object()
-"""Stands for the default of an attribute that has none, so that it is required."""
+"""Argument for a parameter `default` that makes an attribute required: it is an error if the node omits it."""
 
 
 def type_of(attribute: model.AttributeProto) -> str:
@@ -90,7 +90,8 @@ class NodeCall:
         values: Values,
         opsets: Mapping[str, int],
     ) -> None:
-        """Store the node; none of its attributes counts as read yet. The class describes equally named attributes."""
+        """Store the node; none of the node's attributes counts as read yet. The class describes
+        the parameters, as its fields."""
         self.tracer = tracer
         self.b: Builder = tracer.builder
         self.node = node

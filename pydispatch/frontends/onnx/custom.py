@@ -42,7 +42,8 @@ class UserKernels:
     def named(self, domain: str, node: model.NodeProto, layer: str) -> str | None:
         """Return the user's name of the kernel for a node and mark the kernel as used; None if there is no kernel.
 
-        `layer` is the node's name, which hints show.
+        `layer` is the node's name. It is recorded for `hints`, which suggests operators with similar names for a kernel
+        that no node uses.
         """
         name = kernel_name(domain, node)
         if self._names:

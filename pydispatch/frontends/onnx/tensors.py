@@ -30,7 +30,8 @@ _EXTERNAL = 1  # value of data_location of a tensor whose elements are in an ext
 
 
 class ModelFault(ValueError):
-    """Error in one tensor, attribute or file of a model. The code that catches it adds its name to the message."""
+    """Error in one tensor, attribute or file of a model. The code that catches it adds the name of the tensor, node or
+    file to the message."""
 
 
 def dtype_of(code: int) -> DType:

@@ -163,9 +163,9 @@ def rotate_any(
     interleaved: bool,
     width: int,
 ) -> Tensor:
-    """Apply `rotate` to x [batch, heads, length, size] or [batch, length, heads * size], and return that shape.
+    """Apply `rotate` to x [batch, heads, length, size] or [batch, length, heads * size]; the result has the shape of x.
 
-    `heads` is used only if x has 3 axes. A width of 0 stands for all elements of a head.
+    `heads` is used only if x has 3 axes. `width` is the number of elements of each head that are rotated, 0 for all.
     """
     if x.rank == 4:
         transposed = shapes.transpose(call.b, x, [0, 2, 1, 3])

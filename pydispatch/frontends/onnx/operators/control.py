@@ -208,7 +208,8 @@ def _conditional_loop(
     start = [b.constant(0, I64), first, *carried]
 
     def run(tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """Emit one iteration for its index, its condition and the carried tensors; buffers are ignored.
+        """Emit one iteration for its index, its condition and the carried tensors. The buffers of stacked rows, which
+        may follow these in `tensors`, are not used.
 
         Return these values for the next iteration, and the rows to stack.
         """

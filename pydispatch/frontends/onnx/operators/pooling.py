@@ -78,8 +78,8 @@ def _average_pool(call: NodeCall, x: Tensor) -> Tensor:
 def _needs_counts(x: Tensor, kernel: Sequence[Size], window: Window, out: Shape, counts_padding: bool) -> bool:
     """Return whether windows may differ in the number of elements that count, so that the counts must be computed.
 
-    With counts_padding, this is so only if ceil_mode lets the last window exceed the padded input. A dynamic size that
-    is not known to exclude it counts as such.
+    With counts_padding, this is so only if ceil_mode lets the last window exceed the padded input. A dynamic
+    end of the last window counts as exceeding unless it equals the padded size.
     """
     for d, k in enumerate(kernel):
         last_end = (out[d] - 1) * window.strides[d] + (k - 1) * window.dilations[d] + 1  # end of the last window

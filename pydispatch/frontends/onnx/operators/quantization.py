@@ -115,7 +115,10 @@ def _quantize_linear(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | No
 
 @ONNX.converts("DequantizeLinear")
 def _dequantize_linear(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
-    """Dequantize x with scales per tensor, per axis or per block, to the type of the scales."""
+    """Dequantize x with scales per tensor, per axis or per block, to the type of the scales.
+
+    The attribute `output_dtype` has no effect.
+    """
     axis, block = _axis(call, x, scale)
     call.ignore("output_dtype")
     return dequantize(
@@ -154,7 +157,7 @@ def requantize(
     """
 
     def scaled_sum(value: Element, lhs: Element, rhs: Element, s: Element) -> Element:
-        """Return value * lhs * rhs / s: the float of a sum of products, divided by the new scale."""
+        """Return value * lhs * rhs / s: a sum of products, times the scales of both factors, over the new scale."""
         return value.to(F32) * (lhs.to(F32) * rhs.to(F32) / s.to(F32))
 
     scaled = formula(call.b, scaled_sum, x, *scales, out_scale)

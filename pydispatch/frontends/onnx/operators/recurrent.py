@@ -238,7 +238,8 @@ class _GruCell:
         """Return the new hidden state, from the inputs times their weights and the old state."""
         b, f = self.call.b, self.gate_activation
         (old,) = states
-        # What the inputs and the old state contribute to the arguments of both gates.
+        # The argument of each gate is the sum of a part from the inputs and a part from the old state. `candidate` is
+        # the part from the inputs for the new state.
         update, reset, candidate = _split_gates(self.call, inputs, count=3)
         own_product = _recurrent_product(self.call, old, self.gate_weights, self.gate_bias)
         own_update, own_reset = _split_gates(self.call, own_product, count=2)

@@ -99,7 +99,7 @@ def _numbers(call: NodeCall, of: Tensor, what: str, count: int) -> list[Number]:
 
 
 def _scaled_sizes(call: NodeCall, old: Sequence[Size], scales: Tensor) -> tuple[list[Size], list[Number]]:
-    """Return the sizes of axes of the sizes `old` that are resized by factors, and the factors."""
+    """Return the sizes `old` multiplied by the factors in `scales`, and the factors, one for each axis."""
     factors = _numbers(call, scales, "scales", len(old))
     return [_scaled_size(call, n, factor) for n, factor in zip(old, factors, strict=True)], factors
 

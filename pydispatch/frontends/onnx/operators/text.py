@@ -15,7 +15,9 @@ from pydispatch.operations import elementwise, products, reductions, shapes, sli
 from pydispatch.operations.formulas import Element, formula
 
 _MAX_SKIPS = 64  # largest attribute max_skip_count; each number of skipped words adds operations to the program
-_MAX_COLUMN_MATRIX = 1 << 26  # elements of the 0-1 matrix that moves the counts of n-grams to their columns
+_MAX_COLUMN_MATRIX = 1 << 26
+"""Maximum number of elements of the 0-1 matrix that moves the counts of n-grams to their columns; a node that needs a
+larger one is an error."""
 
 
 @ONNX.converts("TfIdfVectorizer")

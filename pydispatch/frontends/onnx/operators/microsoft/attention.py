@@ -228,7 +228,8 @@ def _split_packed(call: NodeCall, packed: Tensor, heads: int, kv_heads: int) -> 
 def _rotary_embedding(call: NodeCall, x: Tensor, positions: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """Rotate x by the angles in the tables of cosines and sines.
 
-    `positions` is the position of the first element, or one position for each element of [batch, length].
+    `positions` is the position of the first element, or one position for each element of [batch, length]. The
+    attribute is_packed_batching has no effect.
     """
     b = call.b
     interleaved = call.flag("interleaved")

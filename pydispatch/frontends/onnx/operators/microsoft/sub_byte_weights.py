@@ -21,7 +21,7 @@ from pydispatch.operations.formulas import formula
 
 _INTEGER_BYTES = {1: 3, 2: 2, 3: 2, 4: 1}
 """Attribute `accuracy_level` → bytes of the integers that may replace elements of x in the product. The levels are
-those of f32 (1), f16 (2), bf16 (3) and int8 (4)."""
+those of f32 (1), whose significand has 24 bits, f16 (2), bf16 (3) and int8 (4)."""
 
 
 @MICROSOFT.converts("MatMulNBits")
