@@ -20,8 +20,9 @@ SHOWS_VALUES = "pyd.shows_values"
 """Attribute of a `cf.assert` that two integers are equal: they replace `{a}` and `{b}` in its message."""
 
 INTEGER_BYTES = "pyd.integer_bytes"
-"""Attribute of a contraction: bytes of the integers that may stand for the elements of a float factor, relative to the
-largest element of each block of K. Without it, integers have as many as the precision of f32 needs."""
+"""Attribute of a contraction by block-quantized weights: width in bytes of the integers to which elements of the float
+factor may be rounded, so that products are of integers. Each block of K is scaled by its largest element. Without the
+attribute, the integers are as wide as the precision of f32 needs."""
 
 
 class Effects(Enum):

@@ -33,7 +33,7 @@ class ErfcOp(IRDLOperation):
 
 
 class ClassifyOp(IRDLOperation):
-    """Base of tests of floats; the result is i1 in the shape of the operand."""
+    """Base of tests of floats, such as `math.isnan`; the result is i1 in the shape of the operand."""
 
     operand = operand_def(_FLOAT)
     fastmath = opt_prop_def(FastMathFlagsAttr)

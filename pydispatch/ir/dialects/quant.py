@@ -40,7 +40,8 @@ class Quantization(NamedTuple):
 
 
 class _Storage(NamedTuple):
-    """Type of the stored integers of a quantized type, and their range; see the attributes of `Quantization`."""
+    """Type of the stored integers of a quantized type: width in bits, signedness, and range from `low` to `high`, both
+    inclusive."""
 
     bits: int
     signed: bool

@@ -244,8 +244,9 @@ class _PtxLinker(Resolver):
     def _replacement(self, name: str, item: Item) -> str | None:
         """Return the function with a body that replaces a declaration, or None if the declaration is retained.
 
-        A presence test returns 1 or 0; an optional symbol that no library defines becomes a stub that traps. The test
-        of a symbol that no library defines and that is not optional is retained: a later link may decide it.
+        A presence test `pyd_has_f`, which a kernel calls to ask whether a library defines `f`, becomes a function that
+        returns 1 or 0. An optional symbol that no library defines becomes a stub that traps. The test of a
+        symbol that no library defines and that is not optional is retained: a later link may decide it.
         """
         function = item.declaration
         if not isinstance(function, PtxFunction) or name in BUILT_IN:

@@ -110,7 +110,10 @@ class _Writer:
             self.copier.out.decorations[self.ids[id]] = list(decorations)
 
     def _line(self, inst: SpirvInstruction) -> list[int]:
-        """Return the words of an instruction of the library with the ids of the output."""
+        """Return the words of a library instruction, in which each id is replaced by its id in the output.
+
+        Types are copied once per library, so their ids are in `copier.map`; `ids` has the ids of this copy.
+        """
         if inst.op == Op.FUNCTION_CALL:
             return self._call(inst)
         if inst.op == Op.EXT_INST:

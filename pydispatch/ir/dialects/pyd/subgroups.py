@@ -75,7 +75,8 @@ class SubgroupShuffleOp(IRDLOperation):
 class SubgroupReduceOp(IRDLOperation):
     """Reduction of the values of the subgroup, `%y = pyd.subgroup_reduce addf %values[%own] : memref<Nxf32, 3> -> f32`.
 
-    `own` is the index of this invocation in its workgroup. Neighbours are combined, then neighbouring pairs, and so on:
+    `values` is a row of workgroup memory, in which each invocation has stored its value at its index in the workgroup,
+    `own`. Neighbours are combined, then neighbouring pairs, and so on:
     (v0 + v1) + (v2 + v3). Values that an incomplete last subgroup lacks are left out.
     """
 
@@ -90,7 +91,7 @@ class SubgroupReduceOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
-        """Check that the values are a row of the result's type, which the combiner is for."""
+        """Check that the values are a row of the result's type, and that the combiner is defined for this type."""
         values = self.values.type
         assert isinstance(values, MemRefType)
         _check_row(self, values)

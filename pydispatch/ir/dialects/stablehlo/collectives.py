@@ -20,7 +20,8 @@ _PROPERTIES = (
 """Properties that any of these operations may have, with any value."""
 
 EXCHANGES = frozenset(f"stablehlo.{name}" for name in _NAMES)
-"""Names of the operations that exchange data with other devices or with the host."""
+"""Names of the operations that exchange data with other devices or with the host. They are parsed but not compiled:
+the error states that a program runs on one device."""
 
 OPERATIONS: list[type[Operation]] = [
     *(operation(name, "inputs*", "result*", regions="computation*", optional=dict.fromkeys(_PROPERTIES, Attribute),

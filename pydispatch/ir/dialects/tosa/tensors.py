@@ -63,7 +63,8 @@ number of operands or (least, greatest), and the constraint of each property."""
 _POOL: dict[str, Any] = {"kernel": NUMBERS, "stride": NUMBERS, "pad": NUMBERS}
 """Constraints of the properties of a pooling by a window."""
 _ZEROS: dict[str, Any] = {"input_zp": NUMBER, "weight_zp": NUMBER, "quantization_info": ZERO_POINTS}
-"""Constraints of the zero points of a product, which releases before 1.0 have as properties."""
+"""Constraints of the zero points of a convolution or matrix product. TOSA before 1.0 has them as properties, later
+releases as operands."""
 _CONV: dict[str, Any] = {
     "pad": NUMBERS,
     "stride": NUMBERS,

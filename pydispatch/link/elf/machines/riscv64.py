@@ -1,5 +1,5 @@
-"""Relocations of the RISC-V ELF psABI. Linker relaxation is left out: code is right without, and as fast but for a few
-bytes; objects that ask for alignment by relaxation are for a complete linker."""
+"""Relocations of the RISC-V ELF psABI. Linker relaxation, which shortens instruction sequences, is not done: code is
+correct without it. Objects whose alignment depends on it (R_RISCV_ALIGN) are rejected; they need a complete linker."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ _BRANCH = (BitField(11, 1, 7), BitField(1, 4, 8), BitField(5, 6, 25), BitField(1
 """Fields of the distance of a conditional branch (B-type): (lowest bit in the distance, width, lowest bit in the
 instruction)."""
 _JAL = (BitField(12, 8, 12), BitField(11, 1, 20), BitField(1, 10, 21), BitField(20, 1, 31))
-"""Fields of the distance of a jump (J-type)."""
+"""Fields of the distance of a jump (J-type), as for `_BRANCH`."""
 _RVC_BRANCH = (BitField(5, 1, 2), BitField(1, 2, 3), BitField(6, 2, 5), BitField(3, 2, 10), BitField(8, 1, 12))
-"""Fields of the distance of a 16-bit conditional branch (CB format)."""
+"""Fields of the distance of a 16-bit conditional branch (CB format), as for `_BRANCH`."""
 _RVC_JUMP = (
     BitField(5, 1, 2),
     BitField(1, 3, 3),
@@ -94,7 +94,8 @@ _RVC_JUMP = (
     BitField(4, 1, 11),
     BitField(11, 1, 12),
 )
-"""Fields of the distance of a 16-bit jump (CJ format)."""
+"""Fields of the distance of a 16-bit jump (CJ format): (lowest bit in the distance, width, lowest bit in the
+instruction)."""
 
 MACHINE = Machine(
     number=243,
