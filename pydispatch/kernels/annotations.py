@@ -95,8 +95,8 @@ def count_of(annotation: object) -> int | None:
 
 
 static = Static
-"""`tile: pd.static`, as `Static`."""
+"""Public name of `Static`: `tile: pd.static` annotates a parameter whose value is known at compile time."""
 partial = Partial
-"""`y: Annotated[pd.View, pd.f32["n"], pd.partial]`, as `Partial`."""
+"""Public name of `Partial`: `y: Annotated[pd.View, pd.f32["n"], pd.partial]` is a view written only in part."""
 
 __all__ = ["Parameter", "Partial", "Size", "Static", "View", "count_of", "is_partial", "partial", "static", "type_of"]

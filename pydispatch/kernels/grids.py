@@ -112,7 +112,9 @@ def covering(
     """Return for each axis of an inferred grid a size, and how many of its elements one workgroup covers.
 
     A kernel with tiles covers `written`, the first view that it writes, by the block that each workgroup stores; axis 0
-    is along the last dimension. Other kernels record the bounds of their ids.
+    is along the last dimension. Other kernels cover the sizes that bound their global or group ids.
+
+    symbols: SSA name of each dynamic size, by (view, dimension). phases: code generator that has emitted the kernel.
     """
     if isinstance(phases, Phases):
         return phases.workgroups()

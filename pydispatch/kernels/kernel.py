@@ -147,7 +147,7 @@ class KernelSource(KernelLike):
             )
 
     def flat(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the arguments of a call with the views of tuples in place of the tuples: one for each of `passed`."""
+        """Return the arguments of a call, one for each parameter in `passed`: a tuple of views becomes its views."""
         if not any(parameter.tuple_name for parameter in self.passed):
             return args
         return tuple(item for view in args for item in (view if isinstance(view, (tuple, list)) else (view,)))

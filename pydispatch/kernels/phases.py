@@ -187,8 +187,8 @@ class Phases(LoopBounds):
         def body() -> None:
             """Emit the statements of the phase for one invocation.
 
-            Formulas are recomputed and spilled variables loaded before them; spilled variables that they assign are
-            stored after them.
+            Before them, spilled variables are loaded and formulas, the variables that each phase computes again, are
+            evaluated. After them, the spilled variables that they assign are stored.
             """
             self._evaluate_formulas(used)
             for name, slot in spilled.items():

@@ -34,7 +34,7 @@ def stamps_type(sizes: str, space: str = "") -> str:
 
 
 def stamps_name(memory: str) -> str:
-    """Return the SSA name of the stamps of a memory, whose SSA name is `memory`: `%race_x` for `%x`."""
+    """Return the SSA name of the stamps (records of the last accesses) of the memory `memory`: `%race_x` for `%x`."""
     return f"%race_{memory.removeprefix('%')}"
 
 

@@ -86,7 +86,7 @@ class Subgroups(Coverage):
         return self._reduced(node, memory, SUBGROUP_REDUCTIONS[function])
 
     def _exchange_of(self, node: ast.Call) -> Any:
-        """Return the Python function that a call names; None if it calls a value of the kernel."""
+        """Return the Python function that a call names, such as `subgroup_shuffle`; None if it names none."""
         called = self.evaluate(node.func)
         return called.value if isinstance(called, Known) else None
 

@@ -102,7 +102,10 @@ class _Turns:
                 self._complete(running)
 
     def _body(self, invocation: Invocation, run: Run) -> None:
-        """Run one invocation in its thread: wait for its first turn, run the kernel, and pass the turn on."""
+        """Run one invocation in its thread: wait for its first turn, run the kernel, and return the turn.
+
+        The turn returns to the main thread, which raises an error that is stored in `error`.
+        """
         self.turn_of[invocation].acquire()
         functions.running.invocation = invocation
         try:

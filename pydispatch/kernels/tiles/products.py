@@ -33,7 +33,10 @@ class Products(Slices):
         return self._product_tile(node, Product(a=a, b=b, base=None))
 
     def _product_tile(self, node: ast.AST, product: Product) -> Tile:
-        """Return the tile of an unevaluated product, of the accumulator type of its factors."""
+        """Return the tile of an unevaluated product a @ b, or base + a @ b if it has an addend `base`.
+
+        Its type is the accumulator type of the factors. It reads all memory that the factors and the addend read.
+        """
         a, b, base = product.a, product.b, product.base
         shape = a.shape[0], b.shape[1]
 

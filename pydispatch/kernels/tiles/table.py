@@ -293,6 +293,7 @@ REMEDIES = {**calls.REMEDIES, sum: "write pydispatch.sum(tile)"}
 TAKES_TILES = frozenset(TILE_HANDLERS.values())
 """Handlers that take tiles as a whole; others are applied to each element."""
 MIN_MAX = frozenset(TABLE[function] for function in (max, min))
-"""Handlers of Python's max and min, which are applied to numbers, or to the elements of two or more tiles."""
+"""Handlers of Python's max and min, which combine numbers, or the elements of two or more tiles. For a single tile
+the error names `pydispatch.max` or `pydispatch.min`, which reduce it."""
 ATOMICS = frozenset(atomics.TABLE.values())
 """Handlers of atomic operations, which with tiles are called once for each element."""
