@@ -91,8 +91,8 @@ def put(
     # Shape that the index tensors broadcast to; [n] in the example.
     shape = broadcast_shape(builder, *(i.shape for i in by_axis.values()))
 
-    # The updates in the shape of x[indices], `target`; [n, B, D] in the example. As in NumPy, the axes of `shape` are
-    # in it at the first axis with an index tensor, or first if these axes are not adjacent: at the position `first`.
+    # The updates in the shape of x[indices], `target`; [n, B, D] in the example. It contains the axes of `shape` from
+    # axis `first` on. As in NumPy, that is the first axis with an index tensor if these axes are adjacent, else 0.
     first = axes[0] if axes and axes == list(range(axes[0], axes[0] + len(axes))) else 0
     others = [d for d in range(x.rank) if d not in by_axis]  # axes without an index tensor
     sizes = [i.size if isinstance(i := indices[d], Range) else x.shape[d] for d in others]

@@ -114,7 +114,10 @@ def _divided(
 
 
 def _column(builder: Builder, indices: Tensor, axes: GatherAxes, index: int) -> Tensor:
-    """Return coordinate `index` of each slice, a tensor of the batch axes of `indices`."""
+    """Return coordinate `index` of each slice, a tensor of the batch axes of `indices`.
+
+    If `index_vector_dim` is the rank of `indices`, each element is the only coordinate of its slice.
+    """
     lead = [indices.shape[d] for d in axes.indices_batch_dims(indices.rank)]
     if axes.index_vector_dim == indices.rank:
         return indices

@@ -37,7 +37,8 @@ _ERF_INV_64 = (
      7.5995277030017761139e-05, -0.00021503011930044477347, -0.00013871931833623122026, 1.0103004648645343977,
      4.8499064014085844221),
 )  # fmt: skip
-"""Coefficients of the inverse error function in f64, for small, middle and large arguments."""
+"""Coefficients of the polynomials of `erf_inv` in f64 by Giles, highest power first: for small, middle and large
+w = -log(1 - x^2)."""
 
 
 @widened

@@ -42,7 +42,9 @@ def solve(builder: Builder, a: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 def tridiagonal_solve(
     builder: Builder, lower: Tensor, diagonal: Tensor, upper: Tensor, y: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Solve a x = y for tridiagonal matrices a. Return x [..., n, m], and statuses [...] as `solve` does.
+    """Solve a x = y for tridiagonal matrices a. Return x [..., n, m] and statuses [...].
+
+    The status of a system is the position of the first zero pivot, counted from 1, or 0 if no pivot is zero.
 
     Elimination with partial pivoting, like LAPACK's gtsv: time and memory are linear in n.
 

@@ -150,7 +150,8 @@ class _Selection:
         """Replace the selected element and its index by the next one unless `select` emits that the selected one stays.
 
         The loops are over the windows along each axis, then over the positions in a window.
-        `args` are an element without a value, the parts of the selected element, and its index; -1 for none yet.
+        `args` are an unused element of the uninitialized operand that only states the sizes of windows, the parts of
+        the selected element, and its index; -1 for none yet.
         """
         p = CoordinateBuilder(block, [])
         best, best_index = Scalar(self.dtype, tuple(args[1:-1])), Scalar(I64, (args[-1],))
@@ -206,8 +207,9 @@ class _Scatter:
     def body(self, block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
         """Combine the element of a window with the running one if the window selected this position.
 
-        The loops are over the positions in the result, then over the positions in a window. `args` are an element
-        without a value and the parts of the running element.
+        The loops are over the positions in the result, then over the positions in a window. `args[0]` is unused: it is
+        an element of the uninitialized operand that only states the sizes of windows. The others are the parts of the
+        running element.
         """
         p = CoordinateBuilder(block, [])
         running = Scalar(self.dtype, tuple(args[1:]))

@@ -217,7 +217,7 @@ def _is_count(value: object) -> bool:
 
 
 def _is_extent(value: object) -> bool:
-    """Return whether a value is a count, or a (size, divisor) pair."""
+    """Return whether a value states a count of workgroups: a number, or a pair ("n", 64), which means ceil(n / 64)."""
     if isinstance(value, (tuple, list)):
         return len(value) == 2 and isinstance(value[0], str) and _is_count(value[1])
     return _is_count(value)

@@ -12,7 +12,10 @@ Size = int | str | None
 
 
 class ComputedSize:
-    """Dynamic size of a model, or term over such sizes; subclassed in `graph/sizes.py`."""
+    """Base class of `Expr` in `graph/sizes.py`, a term over the dynamic sizes of a model.
+
+    Subscripts of types, as in `f32[size]`, accept its instances without an import of `graph`.
+    """
 
     __slots__ = ()
 

@@ -110,7 +110,8 @@ class Trace(Builder):
         self.results: dict[str, Tensor] = {}  # results of the finished program, by name
         self.differentiations = 0  # nesting depth of the functions that are being recorded for their derivatives
         self.stated_calls: list[Any] = []
-        """Calls of programs with a derivative of their own (`derivatives.stated.StatedCall`) while one is computed."""
+        """Calls of programs that state their own derivative (`derivatives.stated.StatedCall`), recorded while a
+        function is differentiated. The marker operation of each call has its index in this list."""
         self._replacements: dict[SSAValue, SSAValue] = {}  # results of erased operations → values in their place
         self.state_names: dict[Any, str] = {} if state_names is None else state_names
         """Name of each state (`state.State`) in the module; programs that share states share this mapping."""

@@ -43,7 +43,11 @@ class CommandExecutor:
         return getattr(self.inner, name)
 
     def fix(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Any:
-        """Return a repeatable run over fixed memory, which calls `run` each time. Arguments are those of `run`."""
+        """Return a repeatable run over fixed memory. Arguments are those of `run`.
+
+        It calls `run` of this object each time, also if the wrapped executor overrides `fix`: that one would run no
+        host commands.
+        """
         return Executor.fix(self, record, blocks, constants, fill_patterns)  # type: ignore[arg-type]
 
     def run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:

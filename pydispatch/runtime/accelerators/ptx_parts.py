@@ -359,7 +359,10 @@ class DescribedPacker:
     __slots__ = ("_bindings", "_fields", "_struct", "offsets", "size", "unpack_from")
 
     def __init__(self, parameters: Parameters, bindings: int, constants: int) -> None:
-        """bindings: number of bindings. constants: number of 32-bit words of constants."""
+        """Prepare the packing for the layout `parameters`.
+
+        bindings: number of bindings. constants: number of 32-bit words of constants.
+        """
         self.offsets, self.size, self._bindings = list(parameters.offsets), parameters.size, bindings
         self._fields, end, codes = parameters.fields, 0, "<"
         for field in self._fields:

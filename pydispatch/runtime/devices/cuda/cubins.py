@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 _LOG_BYTES = 16 << 10
 """Bytes of each log of the driver's compiler: longer messages are cut off."""
 _FORMAT = b"pydispatch cubin 1\0"
-"""Begin of the data that names of cached files are hashes of; another version ignores all cached cubins."""
+"""First bytes of the data whose hash is the name of a cached file. A changed version number makes all earlier cached
+cubins unused."""
 
 
 class Log:
