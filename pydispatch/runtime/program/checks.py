@@ -284,7 +284,10 @@ def _largest_difference(check: Check, values: list[Array], failing: NDArray[np.i
 
 
 def _show(value: Any, check: Check) -> str:
-    """Return an element as text: real floats with nine digits, which tell f32 apart; others as NumPy writes them."""
+    """Return an element as text: real floats with nine digits, which tell f32 apart; others as NumPy writes them.
+
+    The type is that of the first value: elements are shown only if both compared values have one type.
+    """
     element_type = check.types[0]
     if not _is_float(element_type) or element_type.dtype.kind == "c":
         return str(value)

@@ -230,7 +230,7 @@ def _kind_of(dtype: Any) -> tuple[str, int]:
 
 
 def _view(array: Any) -> memoryview:
-    """Return the memory of a NumPy array."""
+    """Return a view of the memory of a NumPy array, without a copy; the view keeps the array alive."""
     return memoryview(array)
 
 

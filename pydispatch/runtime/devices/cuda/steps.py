@@ -240,6 +240,9 @@ class Fill(Step):
     def bind(self, addresses: Sequence[int], constants: bytes, fill_patterns: Sequence[int]) -> bool:
         """Set the address of the first element and the value of all elements. Return whether they have changed.
 
+        The elements have the bytes of the command's pattern from `pattern_byte` on, so the first one is
+        `pattern_byte` bytes after the start of the memory.
+
         The arguments are those of `Step.bind`; constants are not used.
         """
         buffer, offset = self.target

@@ -208,6 +208,8 @@ class Executor(execute.Executor):
     def surroundings(self, synchronous: bool) -> Surroundings:
         """Return the device state that a host command receives.
 
+        The command gets the memory of a tensor as its address, with an offset of 0.
+
         synchronous: unused, since all earlier work is complete.
         """
         return Surroundings("ptx-interpreter", self.context, address_of=lambda block, at: (block.address + at, 0))

@@ -36,7 +36,7 @@ class SpirvMember:
         Raises:
             ArtifactError: The notes are malformed or do not fit `size` bytes.
         """
-        self.modules: list[tuple[int, int]] = [(0, size)]
+        self.modules: list[tuple[int, int]] = [(0, size)]  # (offset, size): one module in all bytes
         self.entries: list[tuple[int, str]] | None = None  # of each export (module, name of the entry point)
         self.specialization: list[list[int]] = []  # of each executable constant, the SpecIds that it specializes
         self.spilled: list[bool] = []  # of each export, whether its constants are in a buffer

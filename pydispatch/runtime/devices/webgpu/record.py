@@ -35,7 +35,7 @@ class PendingUniform(NamedTuple):
     """Uniform buffer of a launch whose bind group is created when recording ends.
 
     Attributes:
-        groups: Receives (group_index, bind group); the bind groups of uniform buffers of the launch.
+        groups: List in the launch's recorded call, to which `finish` appends (group_index, bind group).
         group_index: Index of the bind group in the pipeline layout.
         offset: First byte in `PassRecorder.uniform_bytes`.
         size: Bytes that are bound.

@@ -62,7 +62,8 @@ class AsyncCopies:
 
         None: all copies, those of the current groups too.
         """
-        # By thread of the batch, its first group that stays pending; -1 for threads that do not wait: all of theirs.
+        # For each thread of the batch: the index of the first group that stays pending. A thread that does not wait has
+        # -1, so that all of its groups stay pending.
         first_pending = np.full(self._groups.size, -1, np.int64)
         first_pending[threads] = (
             self._groups[threads] + 1 if most_pending is None else self._groups[threads] - most_pending

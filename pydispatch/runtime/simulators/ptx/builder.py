@@ -173,7 +173,7 @@ class FunctionBuilder:
         raise ArtifactError(f"{self.module}:{instruction.line}: '{self.text(instruction)}' {why}; {_SUPPORTED_PTX}")
 
     def text(self, instruction: Instruction) -> str:
-        """Return the source line of an instruction."""
+        """Return the source line of an instruction, or its name and modifiers if the text lacks the line."""
         return self.line(instruction.line) or ".".join((instruction.opcode, *instruction.modifiers))
 
     def line(self, line_number: int) -> str:
@@ -238,7 +238,10 @@ class FunctionBuilder:
         return slot
 
     def _symbol(self, instruction: Instruction, operand: PtxSymbol, dtype: np.dtype[Any]) -> int:
-        """Return the slot of the address of a variable or function."""
+        """Return the slot of the address of a variable or function.
+
+        It is a constant, or a `Special` for an address that is known only at launch, such as that of a local variable.
+        """
         address = self.symbols.get(operand.name)
         if address is None:
             self.fail(instruction, f"names '{operand.name}', which is not declared")

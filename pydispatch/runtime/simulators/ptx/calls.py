@@ -192,7 +192,10 @@ def _store_of_parameter(code: FunctionCode, name: str) -> int:
 
 
 def _whole_slot(builder: FunctionBuilder, storage: int) -> int:
-    """Return the slot of a whole register or .param variable, which marks it as accessed. storage: its index."""
+    """Return a slot that marks a whole register or .param variable as accessed. storage: its index.
+
+    A register is viewed as its own type; a .param variable, which has `count` bytes, as u1: its first byte.
+    """
     return builder.view(storage, np.dtype("u1") if builder.storages[storage].count else builder.storages[storage].dtype)
 
 

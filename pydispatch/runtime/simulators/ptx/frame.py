@@ -113,7 +113,7 @@ class Frame:
 
     @property
     def is_partial(self) -> bool:
-        """Whether these are some of the threads of a call, with copies of the registers that are loaded."""
+        """Whether the frame has only some of the threads of a call, and copies of their registers from `full`."""
         return self.full is not None
 
     def load_registers(self, block: CodeBlock) -> None:

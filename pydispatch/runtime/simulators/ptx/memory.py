@@ -143,10 +143,11 @@ class GlobalMemory:
         self._limit, self._used = limit, 0
         self._next = FIRST_ADDRESS
         self.initial_shared_byte = 0
-        """What every byte of shared memory is when a block of threads begins."""
+        """Value of all bytes of shared memory when a block of threads begins: 0, or POISON_BYTE if the device poisons
+        memory: floats that were not written are then NaN."""
         self._starts: list[int] = []  # first addresses of the allocations, in order
         self._allocations: list[Allocation] = []  # in the order of their addresses
-        self._freed: list[Allocation] = []  # the last ones, for messages about accesses to them
+        self._freed: list[Allocation] = []  # those freed last, for messages about accesses to them
 
     def allocate(self, nbytes: int, kind: str = "global", name: str = "") -> int:
         """Allocate nbytes of zeros at a multiple of 256, and return the address. OutOfMemoryError states the bytes in

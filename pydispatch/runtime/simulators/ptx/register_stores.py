@@ -25,7 +25,10 @@ class RegisterStores:
     """
 
     def __init__(self, blocks: list[CodeBlock], builder: FunctionBuilder) -> None:
-        """Assign a store to each register that the blocks access, by `CodeBlock.accesses` of each."""
+        """Assign a store to each register that the blocks access, according to `CodeBlock.accesses`.
+
+        Registers with a store of their own come first, and then those that are local to a block and share stores.
+        """
         self._blocks, self._builder = blocks, builder
         blocks_of, exposed = self._find_uses()
         self._block_local = {r for r, uses in blocks_of.items() if len(uses) == 1 and r not in exposed}

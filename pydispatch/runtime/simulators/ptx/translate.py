@@ -110,7 +110,10 @@ class Translator:
         builder.reads, builder.writes = set(), set()
 
     def _translate_instruction(self, instruction: Instruction) -> None:
-        """Translate an instruction: append its closure to the current block or to a new one, or end the block."""
+        """Translate an instruction: append its closure to the current block or to a new one, or end the block.
+
+        An instruction that waits for other lanes begins a new block, before which the scheduler waits.
+        """
         if is_terminator(instruction):
             self._terminate(instruction)
             return

@@ -103,7 +103,7 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def _access_of(instruction: Instruction, space: str) -> Instruction:
     """Return the copy `instruction` as an access to one state space, "shared" or "global".
 
-    The modifiers of the copy name both spaces, but an address is resolved in the one that the modifiers name.
+    `memory_operand` takes the state space of an address from the modifiers, and those of a copy name both spaces.
     """
     return Instruction(instruction.opcode, (space,), instruction.operands, instruction.line)
 

@@ -180,7 +180,11 @@ def add64(x: Any, y: Any, mode: str) -> Any:
 
 
 def mul64(x: Any, y: Any, mode: str) -> Any:
-    """Multiply f64 with the rounding rn, rz, rm or rp."""
+    """Multiply f64 with the rounding rn, rz, rm or rp.
+
+    For magnitudes at which `two_product` is exact, its error determines the rounding. Other finite factors, except 0,
+    are multiplied one by one as fractions.
+    """
     if mode == "rn":
         return x * y
     p, e = two_product(x, y)

@@ -187,7 +187,7 @@ def policy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     target = builder.target(instruction, destination, "b64")
 
     def store_policy(regs: list[Any]) -> None:
-        """Store 0 as the policy of each thread."""
+        """Store 0 as the cache policy of each thread: any number will do, since cache hints have no effect here."""
         regs[target][...] = 0
 
     return store_policy

@@ -235,7 +235,8 @@ def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
         _require_in_mask(instruction, frame, regs[mask], lane)
         groups = _groups(frame, regs[mask])
         values = np.unique(np.broadcast_to(regs[a], frame.n), return_inverse=True)[1].reshape(-1)
-        # Numbers of values are less than n, so that the sums differ for different pairs of group and value.
+        # `values` has an index less than frame.n for each distinct value, so that the sums differ for different pairs
+        # of group and value.
         group_and_value = np.unique(groups * frame.n + values, return_inverse=True)[1].reshape(-1)
         lanes_with_value = _lanes_of_class(group_and_value, lane)
         if is_all:
