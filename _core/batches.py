@@ -162,7 +162,8 @@ class Batch:
     def run(self, stacking: Stacking) -> None:
         """Call the function, or wait for the submitted call. Store errors as outcomes of the requests; never raise.
 
-        If the call of several requests fails, each of them is called separately, so that only the wrong ones fail.
+        All requests get the error of `Stacking.refusal` if a check finds that they cannot share a call. If the call of
+        several requests fails, each of them is called separately, so that only the wrong ones fail.
         """
         try:
             refusal = stacking.refusal(self.key, self.rows) if self.size > 1 else None

@@ -267,8 +267,9 @@ class _Collector:
     def _wait_for_batch(self) -> Batch | None:
         """Wait for a batch that is full or whose delay is over, remove it from the queue, and return it.
 
-        Of several such batches the one with the earliest deadline is returned. A closed collector does not wait for
-        delays; return None once it is closed and empty.
+        Of several such batches the one with the earliest deadline is returned. An open batch comes before a full
+        one only if its delay is over and its deadline is earlier. A closed collector does not wait for delays; return
+        None once it is closed and empty.
         """
         with self._changed:
             while self._open or self._full or not self._is_closed:

@@ -13,7 +13,9 @@ from pydispatch._core.commands import Command, Custom, Dispatch
 from pydispatch._core.status import ArtifactError
 
 WORKGROUPS = -1
-"""Value among the sizes of a term that stands for the number of workgroups of the dispatch."""
+"""Value that stands for the number of workgroups of the dispatch, in place of a size of a term [factor, size, ...].
+
+A term is the product of its factor and sizes; the sum of the terms of a dispatch is its number of operations."""
 
 
 @dataclass(frozen=True)

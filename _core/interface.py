@@ -46,7 +46,7 @@ class ValueInfo:
 
     @property
     def type(self) -> str:
-        """Text of the type, such as `float32[batch, 4]`, or `float32` for a number."""
+        """Text of the type, such as `float32[batch, 4]`, or `float32` for a number. Signatures show it unquoted."""
         shape = "" if self.shape is None else f"[{', '.join(map(str, self.shape))}]"
         return _UnquotedText(f"{self.dtype.name}{shape}")
 

@@ -149,7 +149,7 @@ class Measured:
         Consecutive commands that the device runs as one have equal spans, and share one timing.
 
         Args:
-            stated: Terms for the numbers of operations, see `flops.flops_of`.
+            stated: The list `flops` of each executable in the manifest, by its number; see `flops.flops_of`.
             seconds_of: Reduces the seconds of a command in all measured runs to one number.
             runs: How often the function runs each command in one call.
         """
@@ -164,6 +164,7 @@ class Measured:
             else:
                 spans = [run[index] for run in self.spans]
                 seconds = seconds_of([(end - begin) * 1e-9 for begin, end in spans])
+                # The fraction of the measured runs in which the command had something to do.
                 moving = sum(span != SKIPPED for span in spans) / len(spans)
                 result.append(timing_of(line, seconds, command, flops, runs, moving))
             span_before = self.spans[-1][index]

@@ -286,7 +286,7 @@ def _trailing_sizes(shape: Sequence[int | str]) -> tuple[int | None, ...]:
 
 
 def _is_float(dtype: np.dtype[Any]) -> bool:
-    """Return whether random numbers of the normal distribution are values of this element type."""
+    """Return whether an element type is floating-point or complex, so that `standard_normal` can supply its values."""
     return dtype.kind in "fc" or dtype.name in ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 

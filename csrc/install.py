@@ -24,7 +24,7 @@ from sources import host, sources
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("base", "platform", "elf", "fatelf", "artifact", "imports", "executable", "memory", "plugin", "sched",
            "process", "program", "api", "standalone")  # fmt: skip
-"""Folders of csrc that `pyd_standalone_fill_sized` needs."""
+"""Folders of csrc with the sources of the library: all that its entry point `pyd_standalone_fill_sized` calls."""
 
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
 SYSTEM_LIBRARIES = ("-pthread", "-ldl", "-lm")

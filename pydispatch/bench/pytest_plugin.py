@@ -15,7 +15,7 @@ import pytest
 import pydispatch
 
 ROUND_S = 100e-6
-"""Seconds of a round at least: with less, reading the clock shows in calls below a microsecond."""
+"""Minimum duration of a round: in shorter ones, the time to read the clock distorts calls below a microsecond."""
 _TRIES = 3
 """Times that a number of calls is timed."""
 

@@ -128,7 +128,7 @@ def _compare(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raise InvalidArgumentError for options that are out of range or contradict each other."""
+    """Raise InvalidArgumentError if --items, --seconds or --warm-up is out of range."""
     if not 0 < args.items < float("inf"):
         raise InvalidArgumentError(f"--items={args.items:g}: expected more than 0")
     if not 0 < args.seconds <= MOST_SECONDS:

@@ -140,7 +140,8 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
 def _run_all(work: Sequence[tuple[Path, str]], args: argparse.Namespace) -> Iterator[list[Outcome]]:
     """Run the tests of each (file, device) pair, and yield their outcomes in the order of the pairs.
 
-    Each pair runs in a process of its own, so that a kernel that crashes does not end the run.
+    Each pair runs in a forked process of its own where the system can fork, so that a kernel that crashes does not end
+    the run. If there are files to compile, the children inherit the loaded compiler and run LLVM themselves.
     """
     import multiprocessing
 
@@ -361,7 +362,10 @@ def _report(outcome: Outcome, *, names_device: bool) -> None:
 
 
 def _summary_line(outcome: Outcome) -> str:
-    """Return `file function device ok`, or `file function device FAIL reason` with the first line of the failure."""
+    """Return `file function device ok`, or `file function device FAIL reason` with the first line of the failure.
+
+    The function is "-" for a file that does not compile, load or finish.
+    """
     reason = outcome.failure.strip().partition("\n")[0]
     state = f"FAIL {reason}" if outcome.failure else "ok"
     return f"{outcome.file} {outcome.function or '-'} {outcome.device} {state}\n"

@@ -55,7 +55,10 @@ def _declared(module: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
 
 def _custom_operations(module: Any) -> dict[str, str]:
-    """Return the custom operations of a module → their signatures; ", assumed" follows an undeclared one."""
+    """Return the custom operations of a module → their signatures.
+
+    ", assumed" follows a signature whose result types are assumed, because nothing states them.
+    """
     from xdsl.dialects.builtin import ShapedType
 
     from pydispatch.ir.dialects.pyd.custom import CustomOp

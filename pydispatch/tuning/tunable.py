@@ -44,7 +44,8 @@ class Trial(NamedTuple):
         artifact: Program that contains the function.
         function: Name of the function.
         config: Name of the configuration.
-        needed_imports: Symbols of optional imports that the function calls: without them, other code would be measured.
+        needed_imports: Symbols of optional imports that the function calls. Where one of them is missing, the function
+            would run its fallback instead, so the trial is not measured.
     """
 
     artifact: Artifact

@@ -201,9 +201,10 @@ def _load_matched(folder: Path) -> tuple[Any, Any]:
     size = pydispatch.f32["n"]
 
     def product(lhs: Any, rhs: Any) -> Any:
-        """Return the product that the pattern finds; the types of the parameters are set after the definition."""
+        """Return the product that the pattern finds."""
         return lhs * rhs
 
+    # In the definition, annotations would be texts (`from __future__ import annotations`) that name a local value.
     product.__annotations__ = {"lhs": size, "rhs": size}
     pattern = pydispatch.pattern(product)
     pattern.replace(pydispatch.CFunction(SOURCE, "mul_matched", tile={"n": 1024}, defines=["MATCHED"]))
