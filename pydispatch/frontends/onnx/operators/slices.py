@@ -165,8 +165,8 @@ def _pad(
 
 
 def _crop_computed(call: NodeCall, x: Tensor, axis: int, low: Sequence[Integer], high: Sequence[Integer]) -> Tensor:
-    """Crop an axis by those of its two pads that are computed in each call, where they are negative. Pads that are known at
-    compile time are left to `slicing.pad`."""
+    """Crop an axis by those of its two pads that are computed in each call, where they are negative. Pads that are
+    known at compile time are left to `slicing.pad`."""
     cropped = [(-n).max(0).size() if isinstance(n, HostInteger) else 0 for n in (low[axis], high[axis])]
     if cropped == [0, 0]:
         return x
