@@ -126,7 +126,8 @@ class Reader:
     def tensor(self, text: str) -> Array:
         """Parse a tensor, `2xf32=1 2`; raise ValueError for other text.
 
-        After the `=` are all elements, one for all of them, or none for zeros; or `@file` or `+file` with their bytes.
+        After the `=` are all elements, one for all of them, or none for zeros. Or it is `@file`, to read the bytes of
+        the elements from the start of a file, or `+file`, to continue where the last read of the file ended.
         """
         if text in _ABSENT:
             raise ValueError("a tensor is needed here, for example 8xf32=2")

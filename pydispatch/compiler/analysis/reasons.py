@@ -51,6 +51,8 @@ OVERWRITTEN = "{} overwrites a tensor in place; what else reads that tensor has 
 ORDERED = (
     "{} computes its elements in order, nothing follows it in its dispatch; what follows would have to be in its body"
 )
+"""Reason for an operation such as a recurrence (`OrderedOp`), whose elements in a row depend on each other, if another
+operation of the same group reads its result."""
 
 # -- of rows
 
@@ -58,6 +60,8 @@ NO_ROW = "{} of a reduced tensor would reduce again for each element; it would h
 """{}: an operation that reads the result of a reduction; neither elementwise, nor a nest of loops or an update."""
 RESHAPED_ROWS = "a reduced tensor is seen through another shape; the reshape would have to come before the reduction"
 WINDOW_OF_ROWS = "a reduced tensor is read through a window; each row would have to read its own value"
+"""Reason for an operation that reads a reduction's result at an index that is neither a loop index nor a constant, such
+as i + j."""
 REDUCED_AGAIN = "a reduction of reduced values would reduce again for each element; one reduction would have to do both"
 ONE_ROW = "one value for all rows: every workgroup would reduce everything; there would have to be few elements"
 """Reason for an operation with rows that all read the result of a reduction to one value. One workgroup can do all the
@@ -81,7 +85,11 @@ def other_rows(rows: str, space: str) -> str:
 
 
 def different_sizes(sizes: str) -> str:
-    """Explain that results of one dispatch differ in size. sizes: the sizes, as text."""
+    """Explain that the results of one dispatch have several shapes. sizes: these shapes, as text.
+
+    A dispatch may return tensors of one shape and, beside them, results of reductions whose shape is that of the outer
+    dimensions: one element for each row.
+    """
     return f"results of different sizes: {sizes}; only one size, and rows of it, may leave a dispatch"
 
 

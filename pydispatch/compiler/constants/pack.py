@@ -207,8 +207,9 @@ def _is_indexed_by_loops(contraction: Contraction) -> bool:
 
 
 def _reads_b_as_stored(contraction: Contraction, type_: TensorType[Attribute], half: SSAValue | None) -> bool:
-    """Return whether the contraction reads B as the argument stores it, without arithmetic other than widening, and as
-    one matrix or whole matrices (`_has_whole_slices`).
+    """Return whether the contraction reads B as the argument stores it, without arithmetic other than widening.
+
+    B must also be one matrix, or have one large enough matrix [K, N] for each index of its first dimension.
 
     half: the tensor of f16 or bf16 that kernels widen while they load it; None for other factors.
     """

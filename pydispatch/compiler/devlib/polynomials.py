@@ -62,7 +62,7 @@ class Spec(NamedTuple):
     degree: int
 
 
-# Exact leading terms of these series are left out:
+# Functions without the leading terms of their series, which are exact: LOG_REST is (log(1 + x) - x + x^2/2) / x^3.
 EXP_REST = rest(mp.exp, [1, 1, mp.mpf(1) / 2], order=3)
 LOG_REST = rest(lambda x: mp.log1p(x), [0, 1, -mp.mpf(1) / 2], order=3)  # of log(1 + x)
 COS_REST = rest(lambda z: mp.cos(mp.sqrt(z)), [1, -mp.mpf(1) / 2], order=2)  # of cos x as a function of z = x^2

@@ -145,7 +145,11 @@ class _Entry:
 
 
 def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
-    """Return the cache entry of a compilation; None if it must not be cached."""
+    """Return the cache entry of a compilation; None if its artifact is not cached.
+
+    It is not cached if the key does not cover an option, if the processor is unknown, if there is no cache, if an
+    installed package extends the compiler, or if the source is too large or cannot be read as text.
+    """
     start, stated_options, processor = time.time_ns(), _options(options), _processor()
     if (
         stated_options is None

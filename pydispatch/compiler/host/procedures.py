@@ -158,7 +158,9 @@ class ProcedureLowering:
     def _steps_of(self, partition: BlockPartition) -> list[PendingStep]:
         """Return the steps of a block: for each level its segment, then its stops; finally the terminator.
 
-        The level of an operation is the number of stops on whose results it depends, in sequence.
+        A stop is an operation that the interpreter of procedures executes, such as a read-back; a segment has the
+        operations between stops. The level of an operation is the number of stops on whose results it depends, in
+        sequence.
         """
         steps: list[PendingStep] = []
         for level in partition.levels():

@@ -50,7 +50,7 @@ def moved(build: Build, source: SSAValue, target: SSAValue, map: AffineMap) -> l
 
 
 def projection(rank: int, results: Sequence[int]) -> AffineMap:
-    """Return the map from `rank` dimensions to those in `results`: 3, [0, 2] -> (d0, d1, d2) -> (d0, d2)."""
+    """Return the map from `rank` dimensions to those in `results`: `(d0, d1, d2) -> (d0, d2)` for 3 and [0, 2]."""
     return AffineMap(rank, 0, tuple(AffineExpr.dimension(d) for d in results))
 
 

@@ -241,10 +241,10 @@ class RegionKernel(OutlinedKernel):
         return operand_index
 
     def _open_result(self, root: SSAValue, offset: int, dims: Sequence[SSAValue]) -> None:
-        """Emit the memref of a result that is a new tensor.
+        """Emit the memref of a result that is a new tensor: it overwrites no tensor of the host.
 
         Args:
-            root: The tensor that the result overwrites.
+            root: The tensor in the body that the result overwrites, empty or created there; it gets the memref.
             offset: Index of the result among those that are new tensors.
             dims: Dynamic sizes of the result, values of the host function.
         """

@@ -86,6 +86,7 @@ class _Architectures(Architectures):
     entries = frozenset((*ENTRIES, "target_features", "features", "ptx", "workgroup_size_limit"))
 
     def stated(self, configuration: DictionaryAttr) -> str:
+        """Return the architecture that a configuration states, such as "sm_80"; "" for none."""
         return stated(configuration)
 
     def best(self, have: Iterable[str], wanted: str) -> str | None:

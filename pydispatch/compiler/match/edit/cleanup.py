@@ -34,7 +34,8 @@ def eliminate_dead(root: Operation) -> None:
 def _is_dead(op: Operation) -> bool:
     """Return whether an operation has results, none of which is used, and no other effects.
 
-    Dispatches have none: they write only their results.
+    Dispatches have none: they write only their results. A pure operation with regions counts only if one of its results
+    is a tensor.
     """
     if not op.results or any(r.first_use is not None for r in op.results):
         return False
