@@ -65,8 +65,10 @@ def separate_edge_vectors(function: FuncOp) -> None:
 
 
 def _has_many_vectors(loop: scf.ParallelOp) -> bool:
-    """Return whether a loop counts from 0 by 1, with at least `FEWEST_INVOCATIONS` steps along its last axis and one
-    step along each other axis.
+    """Return whether a loop counts from 0 by 1, and may have at least `FEWEST_INVOCATIONS` steps along its last axis.
+
+    It must have one step along each other axis, and no reductions. A loop with the attribute `WHOLE_VECTORS`, which
+    becomes vectors without a loop, does not count.
     """
     axes = [tuple(map(known, axis)) for axis in zip(loop.lowerBound, loop.upperBound, loop.step, strict=True)]
     *outer_axes, (low, high, step) = axes

@@ -19,7 +19,8 @@ INSTRUCTIONS = (
     "arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "math.absf", "math.sqrt", "math.floor",
     "math.ceil", "math.trunc", "math.roundeven", "math.fma",
 )  # fmt: skip
-"""Operations that are one instruction, exact or right to the last place."""
+"""Operations that are one instruction if the language has it for the type, else their definitions in `kernel_ir/math`.
+Results of the instructions are exact, or accurate to the last binary digit."""
 EXTREMES = ("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf")
 """Minima and maxima: instructions where fast-math flags exclude NaN and signs of zeros. Otherwise they are expanded to
 other operations, since the instructions of shader languages leave the results for NaN and zeros open."""

@@ -28,7 +28,7 @@ NATIVE = (Float32Type, Float64Type)
 """Types of float registers; floats of other types are their bits in integer registers."""
 
 MAX_PRIVATE = 16 * 1024
-"""Bytes of one allocation that every invocation has for itself."""
+"""Maximum size in bytes of one allocation in the private memory of an invocation; a larger one is a CompileError."""
 
 
 def known(value: Index) -> bool:

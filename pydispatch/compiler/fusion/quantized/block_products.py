@@ -65,7 +65,8 @@ def _rewrite(contraction: Contraction, factor: Factor, packs: bool, integer_byte
         contraction: The product.
         factor: One of its two factors.
         packs: Whether constant weights are packed into panels.
-        integer_bytes: The attribute `INTEGER_BYTES` of the new product.
+        integer_bytes: Size in bytes of the integers that kernels may round elements of the other factor to: the
+            attribute `INTEGER_BYTES` of the new product.
     """
     loops = loops_of(contraction, factor)
     weights = None if loops is None else weights_of(contraction, factor, loops)

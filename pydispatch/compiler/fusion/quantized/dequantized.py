@@ -155,7 +155,7 @@ class GenericBody:
     def generic(self, value: SSAValue, like: SSAValue, index: AffineMap) -> list[Operation]:
         """Build an elementwise generic with this body, preceded by the operations that create its output.
 
-        The generic is the last operation of the list. None is inserted into a block.
+        The generic is the last operation of the list. The caller inserts the operations into a block.
 
         Args:
             value: The value of the body to yield.

@@ -121,7 +121,7 @@ class Format:
 
     @cached_property
     def ln2(self) -> Constants:
-        """log 2, as the sum of numbers of full precision."""
+        """log 2, as the sum of two floats of full precision: the rounded number, and the rounded rest."""
         return _parts(_LN2, self.digits)
 
     @cached_property
@@ -133,12 +133,12 @@ class Format:
 
     @cached_property
     def log2e(self) -> Constants:
-        """log2 e, as the sum of numbers of full precision."""
+        """log2 e, as the sum of two floats of full precision: the rounded number, and the rounded rest."""
         return _parts(_LOG2E, self.digits)
 
     @cached_property
     def log10e(self) -> Constants:
-        """log10 e, as the sum of numbers of full precision."""
+        """log10 e, as the sum of two floats of full precision: the rounded number, and the rounded rest."""
         return _parts(_LOG10E, self.digits)
 
     @cached_property
@@ -150,7 +150,7 @@ class Format:
 
     @cached_property
     def pio2(self) -> Constants:
-        """pi/2, as the sum of numbers of full precision."""
+        """pi/2, as the sum of two floats of full precision: the rounded number, and the rounded rest."""
         return _parts(_PIO2, self.digits)
 
     @cached_property

@@ -104,7 +104,8 @@ def distribute_kernels(
 def _size(export: Export, function: FuncOp, ops: Ops, together: Container[str]) -> Size:
     """Return the workgroup size that the function or the export states: invocations along x, y and z.
 
-    If none is stated, it is `INVOCATIONS` for code that has an operation of `together`, else one invocation.
+    If none is stated, it is `INVOCATIONS` for code that has an operation of `together`, else one invocation. `together`
+    has the names of operations that the invocations of a workgroup execute together, such as parallel loops.
     """
     stated = attribute(function, "pyd.invocations")
     if isinstance(stated, IntegerAttr):

@@ -43,7 +43,8 @@ _F32_COMPARISONS = {
 """Predicate of `arith.cmpf` -> the comparison of two f32, by operators that are false if an operand is NaN."""
 
 _CANCEL = frozenset(("arith.addf", "arith.subf", "arith.negf"))
-"""Operations whose operands may cancel, so that a rounding of an operand becomes the result."""
+"""Operations of expressions such as (x + c) - c, whose result is the rounding of a sum. A compiler may simplify this
+expression to x, so `_as_written` hides the operands of these operations from it."""
 _REGROUPED = frozenset(("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "math.fma"))
 """Operations that a WGSL compiler may regroup with others, as (a + b) + c to a + (b + c). Definitions depend on the
 rounding of such results, and hide these operations from the compiler (`_as_written`)."""

@@ -161,7 +161,9 @@ def _infinity_or_nan(emitter: FunctionEmitter, bits: int) -> Name:
     """Return the f32 with these bits, an infinity or NaN, which no constant expression of WGSL may be."""
 
     def make() -> Name:
-        """Emit the float from its bits, which are bound to a name so that WGSL does not evaluate them."""
+        """Emit the float from its bits. They are bound to a name first: WGSL evaluates constant expressions, and
+        rejects one that is an infinity or NaN.
+        """
         return emitter.let(f"bitcast<f32>({emitter.let(unsigned(bits), 'k')})", "k")
 
     return emitter.at_entry(("special", bits), make)
