@@ -31,14 +31,18 @@ BLOCK_VALUES = 8
 fewer partial results for each invocation to combine."""
 
 PARTIALS_PER_SUBGROUP = SUBGROUP_SIZE // BLOCK_VALUES
-"""Partial results of a row of one element for each invocation of a subgroup."""
+"""Number of partial results of a subgroup: each combines the values of `BLOCK_VALUES` of its invocations."""
 
 _ALIGNMENT_BYTES = 64
 """Alignment of the partial results: a cache line."""
 
 
 def lower_subgroups(module: ModuleOp, target: ExecutableTargetAttr) -> None:
-    """Rewrite operations on subgroups of a module in place, unless the target has instructions for them."""
+    """Rewrite operations on subgroups of a module in place, unless the target has instructions for them.
+
+    Instructions also need full subgroups, and values that can be in registers of their invocations; other operations
+    are rewritten for these targets, too.
+    """
     for function in module.body.block.ops:
         if not isinstance(function, FuncOp):
             continue

@@ -204,7 +204,11 @@ class _StageEmitter:
     """
 
     def __init__(self, elements: Elements, stage: Stage, columns: ColumnRange, buffers: ColumnBuffers) -> None:
-        """Create the emitter of `stage` for some columns; `buffers` has the accumulators of all results."""
+        """Create the emitter of `stage` for some columns.
+
+        `buffers` has, for each result, the totals over all steps. For a sum in blocks of steps, it also has the sums of
+        the current block, which are added to the totals after the block.
+        """
         self.elements, self.generic = elements, view_of(elements, stage.op)
         self.low, self.high, self.column_count = columns.low, columns.high, columns.dims[-1]
         columns_dim = len(columns.dims) - 1

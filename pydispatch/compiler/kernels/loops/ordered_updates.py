@@ -20,7 +20,8 @@ from pydispatch.compiler.kernels.ops.conditions import equal
 from pydispatch.compiler.kernels.ops.elements import Elements
 
 Write = Callable[[Builder, list[Index]], None]
-"""Emitter of the update of the destination by the written element at the indices of its slice and within the slice."""
+"""Emitter of the update of one element of the destination, at the indices of the written element: first those of its
+slice, then those within the slice."""
 
 MOST_PARTS, WIDE_SLICE = 8, 32
 """Parts on a CPU at most; elements of a slice from which on several parts pay, as each part visits every slice."""
@@ -59,7 +60,8 @@ def _parts_on_cpu(elements: Elements, build: Builder, update: UpdateStep) -> Ind
 def partition_in_order(elements: Elements, build: Builder, update: UpdateStep) -> Partition:
     """Return the partition of an ordered update into workgroups of a CPU.
 
-    They are parts of the destination, and tiles of the last dimension of slices.
+    Each workgroup writes one part of the destination. Of each slice in this part, it writes one tile of the last
+    dimension, at one index along each other dimension.
     """
     inner = update.dims(elements)[update.slice_index_rank :]  # the dimensions of a slice
     outer = build.product([_parts_on_cpu(elements, build, update), *inner[:-1]])

@@ -87,7 +87,7 @@ def write_rows(
             next_state, row_elements = _next_state(elements, inner, op, indices, state)
             following += next_state
             computed.append((indices, row_elements))
-        for indices, row_elements in computed:  # stores follow the code of all rows
+        for indices, row_elements in computed:  # after the steps of all rows, which the CPU overlaps
             _store_results(elements, inner, op, buffers, indices, row_elements)
         return following
 

@@ -34,7 +34,7 @@ BLOCKS = (16, 8)
 blocks."""
 
 VECTOR_ROWS = 16
-"""Rows of a column that CPUs compute in whole vectors, whatever their width."""
+"""Number of rows of a column that CPUs compute at once: whole vectors of words, which have 4, 8 or 16 lanes."""
 
 FEWEST_COLUMNS, FEWEST_ROWS, FEWEST_ROWS_OF_BYTES = 2, 4, 2
 """Fewest columns and rows of a partial block that is transposed in registers. Columns of fewer rows are written in

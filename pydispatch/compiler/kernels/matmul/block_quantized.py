@@ -30,8 +30,8 @@ WIDTHS = (64, 32, 16)
 and share the loads of A."""
 
 LONGEST_BLOCK = 128
-"""Maximum number of indices of K in a block of weights with one scale: 256 times the sum of so many products of bytes
-fits into i32."""
+"""Maximum number of indices of K in a block of weights with one scale. Kernels round elements of A to integers of up to
+3 bytes. They join the sums of products of two bytes: 256 times the higher sum, plus the lower one, fits into i32."""
 
 MOST_INTEGER_BYTES = 3
 """Maximum number of bytes of the integers that elements of A are rounded to: with 3, they are about as precise as f32,

@@ -63,7 +63,8 @@ HIGHEST_F16_ADDEND = -60000.0
 """`HIGHEST_ADDEND` for masks of f16, whose lowest number is -65504: scores of f16 models do not come near its half."""
 
 LOWEST_FLOOR = -1e38
-"""Lower bound of `Limits.floor`, finite in f32: half of a fill may not be, if the fill was multiplied by a constant."""
+"""Lower bound of `Limits.floor`, which is half of a fill: if the fill was multiplied by a constant, this half may be
+infinite in f32."""
 
 
 @dataclass(frozen=True)

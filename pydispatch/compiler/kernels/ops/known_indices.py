@@ -19,6 +19,8 @@ class KnownIndices:
     def __init__(self, parent: KnownIndices | None) -> None:
         """Share the tables of `parent`; without one, for the outermost builder, begin with empty tables."""
         # The tables of the parent itself: what a nested builder records is known outside of it, too.
+        # `parts`: value -> (high, size, low), where the value is high * size + low.
+        # `joined`: (quotient, remainder) -> (dividend, divisor) of the division that computed them.
         self.parts: dict[SSAValue, tuple[Index, Index, Index]] = parent.parts if parent else {}
         self.joined: dict[tuple[Index, Index], tuple[Index, Index]] = parent.joined if parent else {}
         self._bounds: dict[SSAValue, Index] = parent._bounds if parent else {}  # value -> bound that it is below

@@ -137,7 +137,10 @@ class _BlockProducts(PanelWorkgroup):
 
     @cached_property
     def _sums(self) -> SSAValue:
-        """Buffer for the products of a register block of rows with a block of K, [row][digit][column]."""
+        """Buffer for the products of a register block of rows with a block of K, [row][digit][column].
+
+        The digits are the bytes of the integers that A was converted to; there is one digit if A has elements of f32.
+        """
         sizes = self.sizes
         element = i32 if sizes.byte_digits else f32
         return self.frame.elements.fresh(element, sizes.row_block * max(1, sizes.byte_digits) * self._sum_columns)

@@ -171,7 +171,10 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
 
 
 def _tile_of_scalar_loads(tile: Tile, are_both_scalar: bool) -> Tile:
-    """Return a smaller tile for tensor cores if A, B or both are loaded element by element: it takes many registers."""
+    """Return a smaller tile for tensor cores if A, B or both are loaded element by element.
+
+    The sums of a larger tile would leave too few registers for these loads.
+    """
     most_elements = LARGEST_SCALAR_TILE.height * LARGEST_SCALAR_TILE.width
     if are_both_scalar and tile.height * tile.width > most_elements:
         tile = LARGEST_SCALAR_TILE

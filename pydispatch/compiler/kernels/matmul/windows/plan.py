@@ -33,7 +33,8 @@ WEIGHTS_BYTES = 24 << 10
 tile."""
 
 TILE_POSITIONS = 64
-"""Maximum number of positions of a tile along the dimension before the channels, of which blocks are unrolled."""
+"""Maximum number of positions of a tile along the dimension before the channels. A tile computes its positions in
+unrolled blocks."""
 
 WORKGROUP_BYTES = 1 << 15
 """Maximum size in bytes of the results of a workgroup with several tiles; a larger maximum makes fewer workgroups. A
