@@ -10,9 +10,11 @@ from pydispatch.runtime.devices.vulkan.logical import LogicalDevice
 STORAGE_BUFFER = 7
 """VK_DESCRIPTOR_TYPE_STORAGE_BUFFER."""
 POOL_SETS = 128
-"""Descriptor sets of one pool; fewer make more pools, more take memory that small programs do not use."""
+"""Capacity of one pool, in descriptor sets. A smaller one makes programs need more pools; a larger one takes
+memory that small programs do not use.
+"""
 POOL_DESCRIPTORS = 1024
-"""Descriptors of one pool, unless a single set needs more."""
+"""Capacity of one pool, in descriptors, unless one allocation needs more."""
 
 
 class Descriptors:

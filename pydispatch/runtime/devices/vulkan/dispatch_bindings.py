@@ -15,7 +15,8 @@ from pydispatch.runtime.devices.vulkan.recorded_buffer import RecordedBuffer
 
 
 class MovedOperand(NamedTuple):
-    """Operand of a dispatch that is copied to a temporary block, because the device cannot bind its offset.
+    """Operand of a dispatch that is copied to a temporary block, because its offset lacks the alignment that the device
+    requires of bound offsets.
 
     Attributes:
         temporary: The block that is bound.
@@ -136,8 +137,9 @@ class DispatchBindings:
     def _create_report(self, kernel: VulkanKernel) -> BoundRange:
         """Acquire the two words by which a dispatch reports loops that ended early.
 
-        The shader writes 1 to the first word if a loop has ended early. The second word is the trip count of the loop
-        by which it tests that (pydispatch/compiler/emit/spirv/watch.py).
+        A device that cuts one loop of a shader short ends all later loops at once. So the shader ends with a test loop,
+        and writes 1 to the first word if that runs fewer iterations than the second word says
+        (pydispatch/compiler/emit/spirv/watch.py).
         """
         block = self._context.staging.acquire(8)
         self._recorded.blocks.append(block)

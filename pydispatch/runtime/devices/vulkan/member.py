@@ -112,7 +112,8 @@ class SpirvMember:
     def values(self, constants: Sequence[int]) -> dict[int, int]:
         """Return SpecId → value, from the values of the executable constants in order.
 
-        Without the key "spirv", constant n specializes SpecId n.
+        If the variant's entry in the manifest lacks the key "spirv", which lists the SpecIds of each constant, the n-th
+        constant has SpecId n.
         """
         if self.entries is None:
             return dict(enumerate(constants))

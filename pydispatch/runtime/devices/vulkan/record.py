@@ -24,7 +24,9 @@ _SHADER_READ, _SHADER_WRITE, _COPY_READ, _COPY_WRITE, _HOST_READ, _HOST_WRITE = 
 )  # fmt: skip
 _READS, _WRITES = _SHADER_READ | _COPY_READ, _SHADER_WRITE | _COPY_WRITE
 _PATTERN_BYTES = 64 << 10
-"""Bytes of the staging block that holds a fill pattern repeatedly; a fill copies it as often as needed."""
+"""Largest staging block for a fill that vkCmdFillBuffer cannot do: of unaligned bytes, or by a pattern of 8 bytes. The
+block holds the pattern repeatedly, and the fill copies the block as often as needed.
+"""
 _TOP, _BOTTOM = 0x1, 0x2000  # VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT
 
 

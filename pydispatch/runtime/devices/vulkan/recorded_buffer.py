@@ -72,7 +72,8 @@ class RecordedBuffer:
 
         is_finalizing: a default argument, which remains valid when the interpreter ends and `sys` is empty.
         """
-        # When the interpreter ends, the modules of Python are empty, and the process ends the device.
+        # When the interpreter ends, its modules are emptied, so release() could not use them; the end of the
+        # process frees the device.
         if not is_finalizing() and hasattr(self, "buffer"):  # a signal handler's exception can leave __init__ anywhere
             self.release()
 

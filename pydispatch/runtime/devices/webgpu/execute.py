@@ -70,7 +70,8 @@ class Executor(RecordingExecutor[RecordedPlan]):
     def _with_temporaries(self, record: Record, blocks: Blocks) -> Iterator[Blocks]:
         """Yield the blocks of a plan together with temporary blocks of this run, which are released at the end.
 
-        The temporary blocks are those of transients that are not in the arena: operands of host commands.
+        The temporary blocks are those of transients that are operands of host commands. These are not in the arena,
+        because WebGPU cannot copy within one buffer.
         """
         assert isinstance(record, Plan)  # `keep` creates the records of this device
         if not record.transient_sizes:

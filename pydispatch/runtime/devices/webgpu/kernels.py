@@ -27,11 +27,13 @@ class ShaderKey(NamedTuple):
     """Key under which a shader module is cached: a WGSL module and its adaptations.
 
     Attributes:
-        keeps_access: Whether buffers keep their declared access; else all are read_write.
+        keeps_access: Whether buffers keep their declared access. Else all are declared read_write, for a dispatch that
+            binds one buffer both read-only and writable, which WebGPU forbids.
         is_folded: Whether workgroup ids are computed from a folded grid: one of another shape, because an axis of the
             program's grid exceeds the device's limit.
         is_merged: Whether buffers are merged, because the device cannot bind as many.
-        entry: Entry point of a folded or merged variant, whose text is for it alone; "" for other variants.
+        entry: Entry point for which the text of a folded or merged variant is rewritten; "" for other variants, whose
+            text serves all entry points of the module.
     """
 
     keeps_access: bool
@@ -162,7 +164,10 @@ class Kernels:
 
     @staticmethod
     def _adapted(module: WgslModule, executable: Executable, parts: WgslParts) -> WgslModule:
-        """Return a user-supplied module with the bindings renumbered to match the program's layouts."""
+        """Return a user-supplied module whose bindings have the numbers of the program's layouts.
+
+        Buffers that the program declares ReadOnly, and that no entry point writes, also become read-only.
+        """
         # The program may name the export instead of the entry point, if the module has only one.
         only_entry = module.entry_points[0].name if len(module.entry_points) == 1 else ""
         layouts: dict[str, list[bool]] = {}  # entry point → for each binding, whether the program declares it ReadOnly
@@ -332,7 +337,8 @@ class WgslParts:
             size: Bytes of the member.
             notes: Value of the key "wgsl" in the manifest, or None.
             where: Text that error messages begin with.
-            is_supplied: Whether the code is supplied at load time, so that the notes only describe the executable.
+            is_supplied: Whether the code is supplied at load time. The notes then have only the constants and bindings
+                of the executable, no modules.
 
         Raises:
             ArtifactError: The notes are malformed or do not fit `size` bytes.

@@ -20,7 +20,7 @@ MIN_BINDING_BYTES = 16
 
 
 class Copier(Protocol):
-    """Recorder of copies (`record.PassRecorder`)."""
+    """Part of `record.PassRecorder` that this module uses; `record` imports this module, so not the reverse."""
 
     context: LogicalDevice
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pydispatch._core.plan_data import PlanData
 
 CORE_ALIGNMENT = 64
-"""Alignment in bytes of transients in the arenas of plans of the C core."""
+"""Alignment in bytes that the C core gives transients in an arena; devices that require more need them moved apart."""
 
 
 class Plan(Record):
