@@ -136,8 +136,9 @@ def _load_system_library(what: str, path: str, data: bytes, not_embedded: Artifa
     from pydispatch._core.plugin import check_library
 
     try:
-        check_library(data)  # opening it would run its constructors
-        elf.check_system(data)  # the system's loader trusts what it maps: a file that is cut off ends the process
+        # Check before the library is opened: opening runs its constructors, and a truncated file crashes the loader.
+        check_library(data)
+        elf.check_system(data)
     except Error as error:
         raise ArtifactError(f"{what}: {path}: {error}") from None
     try:

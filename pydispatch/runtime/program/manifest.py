@@ -77,7 +77,7 @@ def _is_interface(function: dict[str, Any]) -> bool:
 
 
 def _is_value(value: dict[str, Any]) -> bool:
-    """Return whether an argument or result has a name, a type and, if it has a shape, one of sizes."""
+    """Return whether an argument or result has a name and a type, and its shape, if it has one, is a list of sizes."""
     shape = value.get("shape", [])
     return (
         type(value["name"]) is type(value["type"]) is str and value["type"] != ""

@@ -192,7 +192,7 @@ _INTEGER_KINDS: dict[int, str] = {
     Numerical.UNSIGNED: "u",
     Numerical.BOOLEAN: "b",
 }
-"""Numerical kind of an element type → the kinds of tensors that have it, one letter each, as of NumPy."""
+"""Numerical kind of a parameter's element type → the NumPy kinds, one letter each, of tensors that may supply it."""
 
 _FLOAT_KINDS: dict[int, str] = {
     Numerical.FLOAT: "f",

@@ -102,7 +102,7 @@ class Program:
         return name in self._functions
 
     def __getattr__(self, name: str) -> Function:
-        """Raise AttributeError for a name that no function of the program has."""
+        """Raise AttributeError: functions are instance attributes, so Python calls this only for an unknown name."""
         raise AttributeError(self._unknown(name))
 
     def __dir__(self) -> list[str]:

@@ -208,7 +208,9 @@ def _log_choice(
 
 
 _LEVELS = (("avx512f", "x86-64-v4"), ("avx2", "x86-64-v3"))
-"""(feature, level) of each level of x86-64 that widens vectors: the feature that it adds. The widest is first."""
+"""(CPU feature, level of x86-64 that adds it), widest vectors first: a variant that does not require the feature uses
+narrower vectors than a CPU that has it.
+"""
 
 _advised: set[tuple[str, str]] = set()
 """(artifact's file, level of `_LEVELS`) of each logged advice to recompile for that level, so that a process logs it

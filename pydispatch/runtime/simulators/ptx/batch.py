@@ -33,7 +33,7 @@ class Running(Launched, Protocol):
 
     Attributes:
         steps: Instructions that groups of threads have run so far, each counted once for the whole group.
-        check_at: The count from which on `check` is called after each block of code; `check` raises it.
+        check_at: The value of `steps` at which batches call `check`, which then sets the next one.
     """
 
     steps: int
@@ -243,7 +243,8 @@ class Batch(ThreadBatch):
         if is_complete.any():
             complete = ThreadGroup(group.activation, group.block, positions[is_complete])
             complete.last_run = group.last_run
-            self._ready[key] = complete  # not make_ready(), which would merge it with the parked lanes
+            # Not make_ready(): it would merge these lanes with those that were parked above, under the same key.
+            self._ready[key] = complete
             self._run_met_block(key)  # these lanes need not wait again
         return False
 

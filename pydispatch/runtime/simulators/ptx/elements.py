@@ -49,7 +49,7 @@ def _float_literal(value: Immediate, dtype: np.dtype[Any]) -> Any:
     """Return a literal as a scalar of a float dtype.
 
     A hexadecimal float, 0f3F800000 or 0d3FF0000000000000, is taken by its bits if dtype has its size, so that a NaN
-    keeps them, else by its value. An integer for an f16, such as 0x3C00, has its bits.
+    keeps them, else by its value. An integer literal for an f16, such as 0x3C00 for 1.0, gives the bits of the result.
     """
     scalar, bits = value.value, value.bits
     if bits is not None:

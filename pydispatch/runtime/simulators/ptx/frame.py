@@ -119,7 +119,8 @@ class Frame:
     def load_registers(self, block: CodeBlock) -> None:
         """Load the stores that a block of code uses, and set the slots that are views of them.
 
-        Only frames of some threads need it. Block-local stores are written before they are read: they are not copied.
+        Only for a frame of some threads of a call, whose stores are copies from the full frame. Block-local stores are
+        written before they are read, so they are not copied.
         """
         if block.index in self._loaded_blocks:
             return

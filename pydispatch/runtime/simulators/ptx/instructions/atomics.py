@@ -29,7 +29,9 @@ _UFUNCS: dict[str, np.ufunc] = {
 }  # fmt: skip
 """Operation, a modifier of atom and red → function (old value, operand) of the new value."""
 Update = Callable[[Any, list[Any]], Any]
-"""Function (old values of elements, operands) → their new values, one per thread; the elements are different ones."""
+"""Function (old values of elements, operands) → new values of the elements, one per thread. No two threads of a call
+update the same element.
+"""
 
 
 class AtomicOperation(NamedTuple):

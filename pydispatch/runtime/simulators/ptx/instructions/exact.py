@@ -52,13 +52,14 @@ def _halves(x: Any) -> tuple[Any, Any]:
 
 
 def round_to_odd(total: Any, error: Any) -> Any:
-    """Round an exact sum to odd: an f64 that rounds on to at most 51 bits in any mode as the exact sum does.
+    """Round an exact result to odd, as f64, so that rounding it again to at most 51 bits gives what rounding the exact
+    result at once gives, in any mode.
 
     Rounding to odd takes, of the two neighbours of a number that is no f64, the one whose last bit is 1.
 
     Args:
-        total: The f64 nearest to the sum.
-        error: The sum minus `total`.
+        total: The f64 nearest to the result.
+        error: The result minus `total`, or another number of that sign; 0 if `total` is exact.
     """
     is_inexact = (error != 0) & np.isfinite(total) & np.isfinite(error)
     if not is_inexact.any():
@@ -311,5 +312,5 @@ def sqrt32(x: Any, mode: str) -> Any:
     x = x.astype(np.float64)
     s = np.sqrt(x)
     p, e = two_product(s, s)
-    remainder = (x - p) - e
+    remainder = (x - p) - e  # has the sign of the exact root minus s
     return narrow(round_to_odd(s, np.where(np.isfinite(remainder), remainder, 0.0)), np.dtype("f4"), mode)
