@@ -238,7 +238,7 @@ class MapForm(CustomDirective):
         syntax.print_region_signature(printer, self.body.get(op), results=None)  # the arguments, without `-> (...)`
 
     def print_options(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the options between operands and attributes; linalg.map has none."""
+        """Print the options between operands and attributes: none for linalg.map; ReduceForm overrides this method."""
 
 
 @directive
@@ -248,7 +248,11 @@ class ReduceForm(MapForm):
     dimensions: Numbers
 
     def parse_options(self, parser: Parser, state: ParsingState, outputs: list[Attribute], start: int) -> None:
-        """Parse `dimensions = [1]`. For the arguments see MapForm; linalg.reduce may have several outputs."""
+        """Parse `dimensions = [1]`.
+
+        `outputs` and `start` are unused: MapForm checks with them that there is one output, but linalg.reduce may have
+        several.
+        """
         parser.parse_keyword("dimensions")
         parser.parse_punctuation("=")
         self.dimensions.parse(parser, state)
@@ -311,7 +315,8 @@ class ReduceOp(IRDLOperation):
     """Reduction over `dimensions` with a body that takes an element of each input, then of each output, and yields the
     new element of each output.
 
-    The dimensions are those of the inputs, in ascending order; the outputs have the others, and the initial values.
+    `dimensions` lists the reduced dimensions of the inputs in ascending order. The outputs have the dimensions that are
+    not reduced, and hold the initial values.
     """
 
     name = "linalg.reduce"

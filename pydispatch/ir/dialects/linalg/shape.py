@@ -91,7 +91,7 @@ class TransposeOp(_MoveOp):
     assembly_format = _MOVE.format("permutation")
 
     def verify_(self) -> None:
-        """Check that the permutation is one of the input's dimensions, and that the output has the permuted shape."""
+        """Check that `permutation` lists each dimension of the input once, and that the output has this order."""
         shape, permutation = shape_of(self.input.type), self.dimension_numbers()
         if sorted(permutation) != list(range(len(shape))):
             raise VerifyException(f"permutation {permutation} is not one of the {len(shape)} dimension(s) of the input")
@@ -207,7 +207,10 @@ class PackingOp(IRDLOperation):
         return mixed(self.static_inner_tiles, self.inner_tiles)
 
     def outer_permutation(self, rank: int) -> list[int]:
-        """Return the dimension of the unpacked tensor, of this rank, for each outer dimension of the packed one."""
+        """Return the dimension of the unpacked tensor whose tiles each outer dimension of the packed tensor counts.
+
+        `rank` is the rank of the unpacked tensor. Without `outer_dims_perm` the result is [0, 1, ..., rank - 1].
+        """
         return numbers(self.outer_dims_perm) or list(range(rank))
 
     def check_packing(self, unpacked: SSAValue, packed: SSAValue) -> None:

@@ -142,7 +142,8 @@ class MmaOp(IRDLOperation):
             )
 
     def _block(self, factor: Attribute, total: Attribute) -> tuple[int, int, int]:
-        """Return the sizes of which M, N and K must be multiples; raise VerifyException for other element types.
+        """Return the sizes of which M, N and K must be multiples; raise VerifyException for element types that the form
+        does not multiply.
 
         Args:
             factor: Element type of A and B.
@@ -152,7 +153,7 @@ class MmaOp(IRDLOperation):
             block = 16, 16, 16
             fits = isinstance(factor, Float16Type | BFloat16Type) and isinstance(total, Float32Type)
         else:
-            # The lanes are a grid of 4 x 8, and each has blocks of run x run adjacent elements.
+            # The 32 lanes form a grid of 4 x 8 over C, and each computes blocks of run x run adjacent elements.
             run = adjacent_elements_of(_bits(total))
             block = 4 * run, 8 * run, 1
             fits = factor == total

@@ -49,8 +49,9 @@ class SubgroupShuffleOp(IRDLOperation):
     """Read of the value of another invocation of the subgroup, `%y = pyd.subgroup_shuffle %values[%own], %source :
     memref<Nxf32, 3> -> f32`.
 
-    `own` is the index of this invocation in its workgroup. `source` is the index in the workgroup of the other
-    invocation, which is in the same subgroup.
+    `values` is a row of workgroup memory, in which each invocation has stored its value at its index in the workgroup.
+    `own` is this index of the executing invocation: where the target has a shuffle instruction, it passes values[own]
+    to it. `source` is the index of the other invocation, which is in the same subgroup.
     """
 
     name = "pyd.subgroup_shuffle"

@@ -40,7 +40,7 @@ class TopKOp(OrderedOp):
 
     @property
     def count(self) -> int:
-        """Return k, the number of elements of each row that are selected."""
+        """Return k, the number of elements of each row that are selected: the columns of each result."""
         return self.shape[1]
 
     def verify_(self) -> None:

@@ -19,10 +19,11 @@ class UnpackOp(IRDLOperation):
 
     Syntax: `pyd.unpack %weights, %to scaled %terms : memref<GxNx8xi4>, memref<(G*8)xNxf32>, memref<TxNxf32>`.
 
-    - Weights are those of `pyd.contract`: G groups of steps of N columns, 8 steps of i4 or 4 of i8.
-    - To f32, the first dimension of `to` is steps: to[k, n] = (weight[k, n] - terms[0, n]) * terms[1, n], plus
+    - Weights are those of `pyd.contract`, a matrix of K rows and N columns. A group has adjacent indices of K for each
+      column: 8 indices of i4, or 4 of i8. There are G groups.
+    - To f32, the first dimension of `to` is K: to[k, n] = (weight[k, n] - terms[0, n]) * terms[1, n], plus
       terms[2, n] if there are three terms.
-    - To i8, without terms, `to` is in groups of 4 steps: memref<GxNx8xi4> becomes memref<(G*2)xNx4xi8>.
+    - To i8, without terms, `to` is in groups of 4 indices of K: memref<GxNx8xi4> becomes memref<(G*2)xNx4xi8>.
 
     All sizes but the number of groups are static. Columns are contiguous.
     """
