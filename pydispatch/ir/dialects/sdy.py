@@ -82,7 +82,7 @@ def _parse_bracketed_text(parser: Parser) -> StringAttr:
 
 
 def _print_verbatim(printer: Printer, value: Attribute) -> None:
-    """Print an attribute; if it is the text that `_parse_bracketed_text` returned, as it was in its angle brackets."""
+    """Print an attribute in its own syntax, or the text that `_parse_bracketed_text` returns in angle brackets."""
     if isinstance(value, StringAttr):
         printer.print_string(f"<{value.data}>")
     else:

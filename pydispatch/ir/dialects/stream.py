@@ -189,7 +189,7 @@ class DispatchWorkgroupSizeOp(WorkgroupOp):
 
 @op_definition
 class ReturnOp(IRDLOperation):
-    """Terminator of a host region in the `stream` dialect."""
+    """Terminator of the region `workgroups` of an export: it returns the numbers of workgroups in x, y and z."""
 
     name = "stream.return"
     arguments = var_operand_def()

@@ -58,7 +58,9 @@ def _verify_while(op: scf.WhileOp) -> None:
 
 
 def _verify_execute(op: scf.ExecuteRegionOp) -> None:
-    """Check that the region of scf.execute_region takes no values and each scf.yield in it the types of the results."""
+    """Check that the region of scf.execute_region takes no values, and that each scf.yield in it yields values of the
+    result types.
+    """
     first = op.region.blocks.first
     if first is None:
         raise VerifyException("scf.execute_region needs a block")

@@ -67,7 +67,7 @@ class CompositeOp(IRDLOperation):
 
     Attributes:
         name_: Name of the operation.
-        decomposition: Function with the types of the operation.
+        decomposition: Function that computes the operation: it has the types of its operands and results.
         composite_attributes: Parameters of the operation, as a dictionary.
         version: Version of the operation's definition.
     """

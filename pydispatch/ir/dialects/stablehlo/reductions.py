@@ -125,9 +125,11 @@ def _parse_combiner(parser: Parser) -> type[Operation]:
 
 
 def _combiner_region(parser: Parser, combiner: type[Operation], types: Types) -> Region:
-    """Return the region that `applies` abbreviates: one operation on two elements of the first input's type.
+    """Return the region that `applies stablehlo.add` abbreviates: one operation on two scalar tensors with the element
+    type of the first input.
 
-    `types` are the types of the reduction; `parser` raises the error if the first operand is not a tensor.
+    `combiner` is the class of that operation, `types` has the types of the reduction's operands and results. Raise a
+    ParseError at the current position of `parser` if the first operand is not a tensor.
     """
     first = types.operands[0] if types.operands else None
     if not isinstance(first, TensorType):

@@ -53,7 +53,8 @@ class TypeSignature:
     def parse(self, parser: Parser, operand_count: int) -> Types:
         """Parse `(T, U) -> V`.
 
-        `operand_count` is the number of operands that were parsed; subclasses repeat a type that is stated once.
+        `operand_count` is the number of operands that were parsed. Only subclasses use it: in a form such as `T`, one
+        type is stated for all operands.
         """
         start = parser.pos
         type = parser.parse_type()

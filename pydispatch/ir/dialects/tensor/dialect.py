@@ -183,7 +183,7 @@ _SYNTAX = {
     ),
 }
 """xDSL's operation -> assembly format that replaces its own."""
-_DIRECTIVES = (OutputShape, ExpandedType, AllocatedSizes, AllocatedType)  # custom directives of these formats
+_DIRECTIVES = (OutputShape, ExpandedType, AllocatedSizes, AllocatedType)  # those in _SYNTAX
 for _op, _check in CHECKS.items():
     refine(_op, check=_check, assembly_format=_SYNTAX.get(_op), directives=_DIRECTIVES)
 

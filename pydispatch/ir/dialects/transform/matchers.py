@@ -135,8 +135,10 @@ class MatchStructuredInitOp(PositionOp):
 
 @op_definition
 class MatchStructuredResultOp(PositionOp):
-    """Handle to the selected results, or to one user of each: to `any` user, or to the `single` user, which it then
-    requires. The type of the handle decides between results and users."""
+    """Handle to the selected results if its type is `any_value`, else to an operation that uses each of them.
+
+    With the attribute `any` this is the first user; with `single`, the match fails unless there is exactly one.
+    """
 
     name = "transform.match.structured.result"
 
