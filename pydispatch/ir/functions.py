@@ -1,4 +1,4 @@
-"""Functions, in the two dialects that spell them: which operations they are, what calls them and what ends them."""
+"""Operations of the dialects `func`, `util` and `flow` that define functions, call them and return from them."""
 
 from __future__ import annotations
 

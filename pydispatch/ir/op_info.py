@@ -70,8 +70,8 @@ class OpInfo:
         cost: Cost of one element.
         traps: Whether it may end the program, so that it must not be executed speculatively.
         constant: Whether the result is the value of an attribute.
-        forwards: Whether each result is the operand with its index; other operands, such as sizes or fences,
-            add metadata.
+        forwards: Whether result i is operand i, unchanged; further operands, such as sizes or fences, only add
+            metadata.
     """
 
     effects: Effects = Effects.ORDERED
@@ -133,7 +133,7 @@ _DIVISION = replace(_SCALAR, cost=Cost.DIVISION)  # divisions of floats
 _INTEGER_DIVISION = replace(_DIVISION, traps=True)  # divisions of integers: one by zero ends the program
 _SHORT = replace(_SCALAR, cost=Cost.SHORT)  # a few instructions, such as an absolute value
 _PURE_FORWARD = replace(_PURE, forwards=True)  # its result is its operand
-_ORDERED_FORWARD = OpInfo(forwards=True)  # the same with effects, such as an import of an argument
+_ORDERED_FORWARD = OpInfo(forwards=True)  # its result is its operand, but it has effects: hal.tensor.import
 
 _OPERATIONS = {
     "affine.apply": _PURE,

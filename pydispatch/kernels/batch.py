@@ -36,7 +36,10 @@ def outer_parameters(passed: Sequence[Parameter], batched: Collection[str]) -> l
 
 
 def outer_symbols(symbols: Symbols, batched: Collection[str]) -> dict[tuple[str, int], str]:
-    """Return the SSA names of the sizes of `outer_parameters`; SIZE, the size of the batch, comes last."""
+    """Return the SSA names of the dynamic sizes of the parameters that `outer_parameters` returns.
+
+    In a view of `batched` dimension 0 is the batch, of size SIZE, and the other dimensions are shifted by one.
+    """
     moved = {(name, dimension + (name in batched)): symbol for (name, dimension), symbol in symbols.items()}
     return {**moved, **{(name, 0): SIZE for name in batched}}
 
@@ -70,7 +73,8 @@ _GRID = {
     "stream.dispatch.workgroup.id[1] : index": f"arith.divui %batch_axis, {SIZE} : index",
     "stream.dispatch.workgroup.count[1] : index": f"arith.divui %batch_count, {SIZE} : index",
 }
-"""Index and count of workgroups along axis 1 of the whole grid → those within the grid of one element of the batch."""
+"""MLIR text of the workgroup index and count along axis 1 of the whole grid, which a batch multiplies → text of those
+within the grid of one element of the batch. `within_batch` replaces these texts in a kernel."""
 
 
 def within_batch(lines: Sequence[str]) -> list[str]:

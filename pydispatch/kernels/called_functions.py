@@ -12,13 +12,13 @@ from pydispatch.errors import InvalidArgumentError
 from pydispatch.kernels.source import MISSING, Source
 
 _LIBRARIES = ("numpy", "pydispatch")
-"""Packages whose Python functions are no code of kernels, so that they are not inlined into one."""
+"""Packages whose Python functions are not inlined into kernels: a call of one without a handler is an error."""
 
 
 def is_like_kernel(function: Callable[..., object], caller: Source) -> bool:
     """Return whether a Python function is inlined where a kernel calls it.
 
-    Functions of `_LIBRARIES` are not inlined, except into callers of the same module, which are such functions, too.
+    A function of `_LIBRARIES` is not inlined, unless the caller is defined in the same module of the library.
     """
     module = function.__module__ or ""
     return module.partition(".")[0] not in _LIBRARIES or module == caller.function.__module__

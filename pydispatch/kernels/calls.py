@@ -63,7 +63,10 @@ class CallContext(Protocol):
         """Return make(), a number known at compile time; its arithmetic errors become a CompileError at the node."""
 
     def indices(self, node: ast.expr, memory: MemoryRef, entity: Entity | None = None) -> str:
-        """Return the indices of an element as MLIR text, such as `%i, %j`. entity: as in `condition`."""
+        """Return the indices of an element as MLIR text, such as `%i, %j`.
+
+        node: the index, or a tuple of indices. entity: its value, if it is evaluated already.
+        """
 
     def record_write(self, node: ast.AST, memory: MemoryRef) -> None:
         """Record that the kernel writes a memory, if it is a view."""
