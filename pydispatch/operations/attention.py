@@ -57,8 +57,8 @@ def attend(
     scaled = formula(builder, lambda e: e * factor, scores)
 
     def masked(e: Element, *mask_elements: Element) -> Element:
-        """Return a score after the masks, of which `mask_elements` are elements: the filler where a bool mask is
-        false.
+        """Return a score after the masks, of which `mask_elements` are elements: a bool mask replaces it by the filler
+        where the mask is false, a float mask is added.
         """
         for m in mask_elements:
             e = m.where(e, filler) if m.dtype.is_bool else e + m.to(inner)

@@ -198,7 +198,10 @@ def scan(
 
 
 def rows_of(builder: Builder, rows: Branch) -> list[Row]:
-    """Return the types of the rows that an iteration returns: `rows` is called to emit them into a discarded block."""
+    """Return the types of the rows, the tensors that each iteration of a `scan` returns to be stacked.
+
+    `rows` is called once to emit them into a discarded block.
+    """
     outside = builder.symbols
     with builder.inside(Block()):
         tensors = list(rows())
@@ -209,7 +212,9 @@ def rows_of(builder: Builder, rows: Branch) -> list[Row]:
 
 
 def rows_buffer(builder: Builder, count: Size, row: Row) -> Tensor:
-    """Return a tensor [count, *shape of a row] with undefined elements."""
+    """Return a tensor [count, *shape of a row] with undefined elements, in which a loop of `count` iterations stores
+    the row that each iteration returns.
+    """
     dtype, shape = row
     size = (count, *shape)
     return builder.wrap(dtype, size, *(builder.empty(dtype.element, size) for _ in range(_part_count(dtype))))

@@ -23,7 +23,7 @@ ASSUMED = "pyd.assumed"
 """Attribute of a custom operation whose result types are assumed, because nothing states them."""
 
 Number = bool | int | float | Tensor
-"""Value of a numeric attribute. A constant tensor of rank 0 also states the type."""
+"""Value of a numeric attribute of a custom operation. A constant tensor of rank 0 also states the attribute's type."""
 
 
 class _KernelValue(NamedTuple):

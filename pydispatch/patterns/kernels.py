@@ -224,7 +224,8 @@ def _is_extent(value: object) -> bool:
 
 
 _TEXT_SUFFIX = {"vulkan-spirv-fb": ".comp"}
-"""Suffix of the file of a kernel by its format, if it is passed as text and has another suffix than in `_SUFFIX`."""
+"""Suffix of the file of a kernel that is passed as source text, by its format: GLSL rather than compiled SPIR-V.
+`_SUFFIX` has the suffixes of all other files."""
 _SUFFIX = {"cuda-nvptx-fb": ".ptx", "vulkan-spirv-fb": ".spv", "webgpu-wgsl-fb": ".wgsl"}
 """Suffix of the file of a kernel by its format; others are shared libraries."""
 

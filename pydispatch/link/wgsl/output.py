@@ -17,11 +17,11 @@ BUILT_INS = {
 of its workgroups."""
 
 _ZERO_OF_TYPE = {"bool": "false", "f32": "0.0", "i32": "0i", "u32": "0u", "vec2u": "vec2u()"}
-"""WGSL type of a result → zero of it, which a placeholder returns."""
+"""WGSL type of a function's result → zero of this type, which the stub of a missing function returns (`add_stub`)."""
 
 
 class _Copy(NamedTuple):
-    """Copy of a library's declaration in the output.
+    """Copy of a library's declaration in the output; a call with other buffers needs another copy.
 
     Attributes:
         library_index: Index of the library in search order.
@@ -126,6 +126,8 @@ class WgslOutput:
     def add_adapter(self, name: str, types: Sequence[str], result: str, called: str, parameters: Sequence[str]) -> None:
         """Define the function that the kernel calls: it calls a library function, and converts between i32 and u32.
 
+        The kernel may use either of these types where the library uses the other.
+
         Args:
             name: Name by which the kernel calls it.
             types: Types of the kernel's arguments, in order.
@@ -160,8 +162,8 @@ class WgslOutput:
         """Return the text with code at the start of an entry point that sets the library's variables of built-in
         values.
 
-        text: that of the kernel's module, in which the offsets of this entry point are still valid. Missing `@builtin`
-        parameters are added to the entry point.
+        text: that of the kernel's module, in which at most later entry points are edited already, so that the offsets
+        of this one are valid. Missing `@builtin` parameters are added to the entry point.
         """
         tokens = self.kernel.tokens
         start, body = tokens[entry.first].start, tokens[entry.body].end
