@@ -213,8 +213,8 @@ larger |y| the exact formula, which has 4 / y^2, does not overflow."""
 def _atanh(z: Element) -> Element:
     """Return atanh(z) for z = x + iy: log1p(4 x / ((1 - x)^2 + y^2)) / 4 + i atan2(2 y, (1 - x) (1 + x) - y^2) / 2.
 
-    The real part is computed for |x|, with a scale by which squares do not overflow. Close to the pole at 1, where the
-    quotient would, it is log(2 / |y|) / 2.
+    The real part is computed for |x|, with a scale by which squares do not overflow. Close to the pole at 1 the
+    quotient would overflow: there the real part is log(2 / |y|) / 2.
     """
     x, y = z.real.unary("abs"), z.imag
     to_pole, height = 1.0 - x, y.unary("abs")
@@ -236,7 +236,7 @@ def _of_rotated(name: str, back: bool) -> Callable[[Element], Element]:
     """
 
     def rotated(z: Element) -> Element:
-        """Return f(iz) or -i f(iz) for one number."""
+        """Return f(iz), multiplied by -i if `back`, for one number."""
         result = (-z.imag).with_imag(z.real).unary(name)
         return result.imag.with_imag(-result.real) if back else result
 

@@ -183,10 +183,11 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     )
 
     def corner(value: Element, largest: Element) -> Element:
-        """Return 1 at (0, 0), NaN there for a matrix with an infinity or NaN, and the element elsewhere.
+        """Return an element of Q, the unitary factor: 1 at (0, 0), or NaN there for a matrix with an infinity or NaN.
 
         The first row and column of Q are those of the identity, as no reflection changes them: their other elements are
-        0 already. largest: largest magnitude in the matrix.
+        0 already. value: the element before, which is returned at other positions. largest: largest magnitude in the
+        matrix.
         """
         one = largest.unary("is_finite").where(value.const(1.0), float("nan"))
         row, column = value.position(axis=1, dtype=I64), value.position(axis=2, dtype=I64)
@@ -295,7 +296,8 @@ def _element_of_vectors(total: Element, pivot: Element, value: Element, row_inde
     """Return an element of row j of the eigenvectors of a triangular matrix t: 1 on the diagonal, 0 left of it, and
     -total / (pivot - value) right of it.
 
-    `total` is the sum over the rows below, `pivot` is t[j, j], `value` the eigenvalue of the column, `row_index` is j.
+    `total` is the sum of t[j, i] times element i of the vector over i > j, `pivot` is t[j, j], `value` the eigenvalue
+    of the column, `row_index` is j.
     """
     eps = float(np.finfo(total.dtype.real.numpy).eps)
     difference = pivot - value

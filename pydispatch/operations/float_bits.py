@@ -25,6 +25,7 @@ def _total_order(x: Element) -> Element:
     The bits of positive floats, as integers, have the order of the floats. Those of negative ones have the reverse
     order, so all but their sign bit are inverted.
     """
+    # Floats of 6 bits have no integer type of their width: all floats below 8 bits are ordered as f32.
     x = x.to(F32) if x.dtype.bits < 8 else x
     bits = x.bitcast(DTYPES[f"i{x.dtype.bits}"])
     return (bits < 0).where(bits ^ ((1 << (x.dtype.bits - 1)) - 1), bits)

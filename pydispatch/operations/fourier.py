@@ -33,7 +33,8 @@ DIRECT = 64
 """Largest factor of a length whose transforms are one product with a matrix. Larger matrices cost more than another
 pass over memory."""
 DIRECT_PRIME = 256
-"""Longest transform without a factor that is one product with its matrix; longer ones use Bluestein's algorithm."""
+"""Largest length without a factor from 2 to DIRECT, such as a prime, that is transformed by one product with a matrix.
+Larger ones use Bluestein's algorithm."""
 
 
 def fft(builder: Builder, x: Tensor, axis: int = -1, inverse: bool = False) -> Tensor:

@@ -29,8 +29,8 @@ def lgamma(x: Element) -> Element:
     """Return the logarithm of the absolute value of the gamma function.
 
     For x >= 0.5 it is Lanczos' approximation with z = x - 1 and t = z + 0.5 + g: log(2 pi) / 2 + (z + 0.5) log t - t +
-    log(total), where `total` is his sum of fractions. The middle is arranged so that little cancels. For other x it
-    follows from the value at 1 - x by reflection.
+    log(total), where `total` is his sum of fractions. The terms (z + 0.5) log t - t are computed as
+    (z + 0.5 - t / log t) log t, so that little cancels. For other x it follows from the value at 1 - x by reflection.
     """
     is_reflected = x < 0.5
     z = is_reflected.where(-x, x - 1.0)  # the approximation is that of lgamma(z + 1)
@@ -168,7 +168,10 @@ hurwitz_zeta = widened(_hurwitz_zeta)
 
 @widened
 def zeta(x: Element, q: Element) -> Element:
-    """Return the Hurwitz zeta function as CHLO defines it: NaN at the poles of an x that is not even, except for 1."""
+    """Return the Hurwitz zeta function, the sum of (q + n)^-x over n >= 0, as CHLO defines it.
+
+    At its poles, q = 0, -1, -2, ..., it is inf if x is 1 or an even number above 0, else NaN.
+    """
     is_pole = (q <= 0.0) & q.is_equal(q.unary("floor"))
     is_signed = ~(_is_even(x) | x.is_equal(1.0))
     return (is_pole & is_signed).where(math.nan, _hurwitz_zeta(x, q))
@@ -193,7 +196,8 @@ def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:
         def sum_from(q: Element) -> Element:
             """Return n! times the sum of (q + k)^-(n + 1) over k >= 0 for a positive q, by the Euler-Maclaurin formula.
 
-            `power` and `integral` contain the factor n!, as scale^(n + 1).
+            The factor n! is contained in each power, (scale / a)^(n + 1) with scale^(n + 1) = n!: by itself it could
+            overflow.
             """
             order = x.const(n + 1.0)
             return _euler_maclaurin(

@@ -25,7 +25,7 @@ def with_parts_joined(builder: Builder, x: Tensor) -> Tensor:
 def with_parts_split(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     """Return rows of `with_parts_joined` [batch, n, 2 m] as rows [batch, n, m] of the element type `dtype`.
 
-    It is the type that the rows had before they were joined; rows of real types are returned unchanged.
+    `dtype` is the type that the rows had before their parts were joined; rows of a real type are returned unchanged.
     """
     if not dtype.is_complex:
         return x

@@ -52,7 +52,7 @@ _FLOAT_UNARY: dict[str, Callable[[SSAValue], Operation]] = {
 """Functions of one float that are a single MLIR operation."""
 
 FLOAT_FUNCTIONS = tuple(_FLOAT_UNARY)
-"""Names of the functions of floats that have an operation."""
+"""Names of the functions of one float that are a single MLIR operation."""
 
 _BINARY: dict[str, dict[Kind, Callable[[SSAValue, SSAValue], Operation]]] = {
     "add": {Kind.FLOAT: arith.AddfOp, Kind.INT: arith.AddiOp, Kind.UINT: arith.AddiOp, Kind.BOOL: arith.OrIOp},
@@ -93,12 +93,13 @@ def _same_type(op: type[Operation], *operands: SSAValue) -> Operation:
 
 
 def _constant(value: IntegerAttr[Any] | FloatAttr[Any]) -> Operation:
-    """Create a constant operation, without the checks of its constructor."""
+    """Create a constant operation by `create`, which omits the verification that xDSL's constructors do each time."""
     return arith.ConstantOp.create(result_types=[value.type], properties={"value": value})
 
 
 _PROPERTIES: dict[Callable[..., Operation], dict[str, Attribute]] = {}
-"""Properties of operations whose result has the type of their operands, by constructor."""
+"""Cache of `_operation`: class of an operation → its properties, if its result has the type of the operands. The next
+operation of the class is created with them, without the verification that its constructor does."""
 
 
 def _operation(kind: Callable[..., Operation], *operands: SSAValue) -> Operation:

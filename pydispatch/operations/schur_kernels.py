@@ -339,7 +339,10 @@ def complex_schur_kernel(dtype: DType) -> KernelSource:
         qre: Annotated[View, dtype["batch", "n", "n"]],
         qim: Annotated[View, dtype["batch", "n", "n"]],
     ) -> None:
-        """Reduce matrix i, the index of the workgroup, to triangular form, row by row from its last row on."""
+        """Reduce matrix i, the index of the workgroup, to triangular form, row by row from its last row on.
+
+        If an eigenvalue does not converge, all results of the matrix become NaN.
+        """
         i = group_id(0)
         last = re.shape[2] - 1
         iterations = 0

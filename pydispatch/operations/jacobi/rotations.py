@@ -34,7 +34,7 @@ much faster."""
 
 
 def check_order(builder: Builder, what: str, x: Tensor, n: Size) -> None:
-    """Raise CompileError if the static order of a matrix is more than LARGEST."""
+    """Raise CompileError if the static order of a matrix is more than LARGEST: LAPACK's methods are faster then."""
     if isinstance(n, int) and n > LARGEST:
         raise builder.fail(f"{what} of {x}: the smaller size is at most {LARGEST}")
 
