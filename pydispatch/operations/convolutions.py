@@ -194,7 +194,11 @@ def _without_inserted_zeros(
 
 @dataclass(frozen=True)
 class _GroupedAxis:
-    """Spatial axis of a convolution with inserted zeros: its results divided into groups of one result per phase.
+    """Spatial axis of a convolution of an operand with `factor` - 1 zeros inserted between its elements.
+
+    The results are divided into groups of `factor` consecutive ones. The phase of a result, from 0 to `factor` - 1, is
+    its position in the group. All results of one phase multiply the same elements of the kernel; the other elements
+    meet inserted zeros.
 
     Attributes:
         out: Number of results.
@@ -215,7 +219,7 @@ class _GroupedAxis:
     @classmethod
     def of(cls, size: Size, kernel: Size, factor: int, before: Size, after: Size) -> _GroupedAxis:
         """Return the axis of an operand of `size` elements with `factor` - 1 zeros between them, and padding `before`
-        and `after` these; `kernel` is a multiple of the factor (`_skips_zeros`).
+        and `after` these; `kernel` is a multiple of the factor (`_can_skip_inserted_zeros`).
         """
         assert isinstance(size, int) and isinstance(kernel, int) and isinstance(before, int) and isinstance(after, int)
         out = (size - 1) * factor + 1 + before + after - kernel + 1

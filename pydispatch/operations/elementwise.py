@@ -57,7 +57,10 @@ def broadcast_map(shape: Shape, rank: int) -> AffineMap:
 
 
 def apply(builder: Builder, function: Function, *tensors: Tensor) -> Tensor:
-    """Apply a function to the elements of tensors, broadcast together. The type of its result is that of the tensor."""
+    """Apply a function to the elements of tensors, broadcast together, and return the tensor of its results.
+
+    The type of the function's result is the element type of the tensor.
+    """
     return apply_several(builder, function, *tensors)[0]
 
 
@@ -124,7 +127,7 @@ def compare(builder: Builder, order: str, x: Tensor, y: Tensor) -> Tensor:
 
 def select(builder: Builder, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """Return x where the condition holds, else y."""
-    # Known elements of x and y may be sizes; a condition is known as numbers or not at all.
+    # Elements of x and y may also be known as symbolic sizes (`known`); a condition must be known as bools (`numbers`).
     if condition.numbers is not None and x.known is not None and y.known is not None:
         import numpy as np
 
@@ -197,7 +200,7 @@ _ON_SIZES = frozenset({"add", "sub", "mul", "div", "neg", "lt", "le", "gt", "ge"
 """Functions that `_folded` evaluates at compile time if elements of their operands are symbolic sizes,
 such as the elements of a tensor's shape."""
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
-"""Comparisons among the functions of `_ON_SIZES`."""
+"""Functions that return bool, and that `_folded` also evaluates for f32 and f64."""
 
 
 def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:

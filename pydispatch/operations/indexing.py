@@ -237,6 +237,7 @@ def _is_small_part(shape: Shape, part: Shape) -> bool:
     """Return whether a slice of the shape `part` is known to fit at least _SMALL_PART times into a tensor of the shape
     `shape`.
 
+    Only the elements of such a slice are stored; for a larger one each element of the whole tensor is chosen.
     [1, 4] fits 8 times into [8, 4]. A slice of one element along a dynamic axis counts as small.
     """
     times = 1

@@ -107,6 +107,7 @@ def _position(i: Any, axis: Sequence[Any], how: Filter, if_one: IfOne) -> Any:
     i: the index as a NumPy array or as an element of a formula. axis: the old size, the new size, the scale, the new
     size before it was rounded, and the start and end of the region of interest, all as NumPy floats or elements of a
     formula. if_one: if_one(n, a, b) is a where n is 1, else b; it avoids a division by 0 for an axis of one element.
+    `i * 0.0` is a zero of the type and shape of i.
     """
     old, new, scale, length, start, end = axis
     if how.transformation == "align_corners":

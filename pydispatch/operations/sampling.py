@@ -202,7 +202,7 @@ def _coordinate(builder: Builder, grid: Tensor, n: int) -> Tensor:
 
 
 _NEAREST: Taps = ((0, lambda part: part.const(1.0)),)
-"""Taps of the nearest element, which is the only one."""
+"""Tap of nearest-neighbour interpolation: (offset 0, function that returns the weight 1)."""
 _NEAREST_SLOPES: Taps = ((0, lambda part: part.const(0.0)),)
 """Derivatives of the weights of `_NEAREST` by the position."""
 _TAPS: dict[str, tuple[Taps, Taps]] = {
@@ -229,7 +229,8 @@ def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, sl
         def index(low: Element, n: Element, offset: int = offset) -> Element:
             """Return the index of the tap `offset` elements after `low`, moved into an axis of n elements.
 
-            With zeros beyond the image `inside` moves nothing: it is clamped so that the read is in bounds.
+            With zeros beyond the image, where `inside` returns the index unchanged, the index is only clamped so that
+            the read is in bounds.
             """
             return how.inside(low + offset, n).to(I64).max(0).min(n - 1)
 

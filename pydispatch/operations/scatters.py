@@ -95,11 +95,14 @@ def _divided(
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Divide slices into slices of one element along `axis` of the tensor. Return these and their coordinates.
 
+    Each element then has a coordinate of its own: a slice of 3 elements at coordinate 5 becomes slices at 5, 6 and 7.
+
     Args:
         builder: The builder.
         slices: Slices [*batch axes, *axes of the tensor] of each tensor.
         positions: Coordinates of the slices, a tensor of the batch axes for each indexed axis.
-        batch: Number of batch axes, which count the slices. The results have one more, last.
+        batch: Number of batch axes, which count the slices. The results have one more after them, which counts the
+            elements of each slice along `axis`.
         axis: The axis of the tensor along which slices are divided.
         index: Position of the coordinate along `axis` in `positions`.
     """

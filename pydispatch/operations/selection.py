@@ -72,7 +72,9 @@ def distinct_neighbours(builder: Builder, x: Tensor, axis: int) -> tuple[Tensor,
     return take(builder, x, first, axis), run_index, elementwise.binary(builder, "sub", ends, first)
 
 
-_MAX_COLUMNS = 64  # each column adds operands to the comparison of the sort
+# Largest number of elements of the slices whose distinct ones are selected; more are an error. Each element is a column
+# of the sorted table, and adds operands to the comparison of the sort.
+_MAX_COLUMNS = 64
 
 
 def _columns_of_slices(builder: Builder, x: Tensor, axis: int) -> list[Tensor]:

@@ -222,9 +222,10 @@ class _Scatter:
         return list(p.select(Scalar(BOOL, (taken,)), self.combine(p, running, element), running).parts)
 
     def _window(self, p: CoordinateBuilder) -> tuple[list[SSAValue], SSAValue]:
-        """Return the index along each axis of the window that has this position of the result at a position in it.
+        """Return the index, along each axis, of the window that contains the current position of the result.
 
-        The second result is an i1: whether there is such a window. If not, the indices are those of another window.
+        The loop indices state the position in the result, and which position in the window it has. The second result
+        is an i1: whether there is such a window. If not, the indices are those of another window.
         """
         at, exists = [], _true(p)
         for d, (stride, count) in enumerate(zip(self.strides, self.counts, strict=True)):

@@ -69,7 +69,9 @@ def reduce_windows(
     dtypes = [x.dtype for x in tensors]
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        """Apply `combine`. `args` are the elements of the operands, one of `window_extent`, and the running values."""
+        """Apply `combine`. `args` are the elements of the operands, the running values, and between them an unused
+        element of `window_extent`, the operand that only states the sizes of the window loops.
+        """
         count = len(inputs) - 1
         elements = scalars_of(dtypes, args[:count])
         running = scalars_of([t.dtype for t in starts], args[count + 1 :])
