@@ -343,7 +343,10 @@ def unfit(code: str | bytes) -> tuple[str, str] | None:
 
 
 def _read(path: str | os.PathLike[str], defines: tuple[str, ...], folders: tuple[str, ...]) -> SourceFile:
-    """Read a file. A source has the options, and its own folder is the first of the include folders."""
+    """Read a file of a kernel. It gets the macros and include folders if it is a source, by the suffix of its name.
+
+    defines: macros. folders: include folders; that of the file itself precedes them.
+    """
     file = Path(path_of("source", path, "the path of a kernel, its text or its bytes"))
     return _with_options(file.name, read(file), defines, (str(file.parent.absolute()), *folders))
 

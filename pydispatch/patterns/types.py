@@ -71,7 +71,7 @@ class DType:
         return TensorType(self.name, sizes)
 
     def __call__(self, value: Any) -> Any:
-        """Convert a number to this type; in kernels, convert a value.
+        """Convert a number to this type. Kernels are not run by Python: the compiler translates the call there.
 
         NumPy has no bf16 and no f8: outside of kernels they are f32. A bf16 is rounded toward 0, an f8 not rounded.
         """

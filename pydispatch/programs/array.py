@@ -326,7 +326,7 @@ class _View:
         return self._assignments_when_derived != self._count_owner_assignments()
 
     def mark_current(self) -> None:
-        """Record that the elements of the view are those of the owner now."""
+        """Record that the view shows the owner's current elements, so that only later assignments make it outdated."""
         self._assignments_when_derived = self._count_owner_assignments()
 
     def _count_owner_assignments(self) -> int:
@@ -360,7 +360,7 @@ def _method(name: str) -> Callable[..., Any]:
     """Return an array method that calls the NumPy function with the same name."""
 
     def method(self: Array, *args: Any, **options: Any) -> Any:
-        """Record the function of this array and further arguments."""
+        """Record a call of the NumPy function `name` with this array and further arguments."""
         return self._apply(name, *args, **options)
 
     method.__name__ = name

@@ -18,10 +18,10 @@ RULE = "pyd.derivative"
 
 
 def marker_after(trace: Trace, operands: Sequence[Tensor], results: Sequence[Tensor]) -> UnrealizedConversionCastOp:
-    """Add a marker without a rule after a function, and return it.
+    """Add a marker after a function, and return it. The caller sets the attribute that selects its derivative rule.
 
-    operands: arguments of the function. results: its results. The marker copies the results, and reads the arguments so
-    that its rule can.
+    operands: arguments of the function. results: its results. The results of the marker are copies of them; the
+    arguments are operands of the marker only for its rule, which may read them.
     """
     values = [trace.value(of) for of in (*operands, *results)]
     return trace.add(UnrealizedConversionCastOp.get(values, [value.type for value in values[len(operands) :]]))

@@ -58,7 +58,10 @@ def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[Any] | None
 
 
 def _cast(trace: Trace, value: SSAValue, like: Tensor) -> SSAValue:
-    """Cast a tensor value to the type of another tensor with these sizes, of which other ones may be static."""
+    """Cast a tensor value to the type of `like`, which has the same sizes.
+
+    The types may differ in which of the sizes are static: tensor<4x?xf32> and tensor<?x8xf32>.
+    """
     type = tensor_type(like.dtype.element, like.shape)
     return value if value.type == type else trace.add(tensor.CastOp(value, type)).dest
 

@@ -29,7 +29,7 @@ class State:
 
     @property
     def value(self) -> Any:
-        """Current array: a traced one inside a program, else the NumPy array that `program.python` changes."""
+        """Current array: a traced one inside a program, else the NumPy array of runs in plain Python."""
         trace = current()
         if trace is not None:
             return states_of(trace).now(self)

@@ -25,7 +25,7 @@ _NOT_THE_USERS = tuple(
 )
 """Folders of this package and of NumPy, as frames name them: through links or not."""
 LARGEST_CONSTANT = 64
-"""Elements of a constant that is written into the program; larger arrays are weights."""
+"""Largest number of elements of an array that is a constant in the program; larger arrays are weights."""
 
 MAX_OPERATIONS = 1 << 16
 """Operations on arrays of one program. More of them compile for minutes; fewer would refuse programs of long loops."""
@@ -126,7 +126,7 @@ class Trace(Builder):
         return super().wrap(dtype, shape, *parts)
 
     def parts(self, of: Tensor) -> tuple[SSAValue, ...]:
-        """Return the SSA values of a tensor as `Builder.parts` does, but not results of erased operations."""
+        """Return the SSA values of a tensor as `Builder.parts` does, but replace results of erased operations."""
         return tuple(map(self._present, super().parts(of))) if self._replacements else super().parts(of)
 
     def _present(self, value: SSAValue) -> SSAValue:

@@ -100,8 +100,8 @@ def _holds(dtype: DType, value: int) -> bool:
 def floats(trace: Trace, *operands: Any) -> list[Tensor]:
     """Return operands as tensors of one float type.
 
-    As in NumPy it is the narrowest that holds each operand's type. If an operand is a bare number, the operands are
-    promoted to one type first, which is then converted.
+    As in NumPy it is the narrowest that holds each operand's type. A Python number or a size has no type of its own
+    and first gets that of the arrays: beside an array of i8 the number 1 gives f16, not the f64 of 64-bit integers.
     """
     if not any(is_bare(operand) for operand in operands):
         tensors = [trace.tensor_of(operand) for operand in operands]

@@ -36,8 +36,10 @@ def _numbers(trace: Trace, *operands: Any) -> list[Tensor]:
 
 
 def _binary(name: str, of: Callable[..., list[Tensor]] = promoted) -> Callable[..., Array]:
-    """Return the handler of a function of two operands: `name` in `Reals.binary`. `of` converts them to tensors of one
-    type.
+    """Return the handler of a function of two operands: `name` in `Reals.binary`.
+
+    `of` converts the operands to tensors of one type. The handler does not use `dtype`, which programs do not support
+    for elementwise functions.
     """
     return lambda t, a, b, dtype=None: Array(t, elementwise.binary(t, name, *of(t, a, b)))
 

@@ -60,12 +60,12 @@ def _matrices(trace: Trace, *operands: Any) -> list[Tensor]:
 
 
 def _function(of: Callable[..., Tensor | Sequence[Tensor]], result: Callable[..., Any] | None = None) -> Any:
-    """Return the handler of a call of one batch of matrices.
+    """Return the handler of a NumPy function whose only array argument is a batch of matrices.
 
     Args:
         of: Function of(trace, matrices, *options, **named) that returns a tensor or several. The options are those of
             the NumPy function.
-        result: Named tuple that several results become; None for a plain tuple.
+        result: Named tuple of the results; None for a function with one result.
     """
 
     def call(trace: Trace, a: Any, *options: Any, **named: Any) -> Any:

@@ -58,7 +58,7 @@ class Closing:
         self._destroy_if_unused()
 
     def release(self, block: Any) -> None:
-        """Release a block of memory; the last one of a closed device destroys it."""
+        """Release a block of memory. If the device is closed and this was its last block, destroy the device."""
         block.pool.release(block)
         if self._is_closed:
             self._destroy_if_unused()

@@ -19,7 +19,8 @@ HostMemory = Any
 
 
 POISON_BYTE = 0xFF
-"""PYD_POISON_BYTE of pydispatch/pool.h: floats of such bytes are NaN."""
+"""Byte that fills new blocks if PYDISPATCH_CHECK=poison is set: floats of such bytes are NaN, so that results show
+reads of unwritten memory. Same as PYD_POISON_BYTE of pydispatch/pool.h."""
 
 NATIVE_TYPES = (Buffer, np.ndarray, np.generic, int, float, complex)
 """Types of arguments that are not passed to `Context.convert`, which makes buffers of arrays of other libraries."""

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pydispatch._core.plan_data import PlanData
 
 ARENA_ALIGNMENT = 256
-"""Alignment in bytes of the transients that are added to an arena: more than any executable requires (64)."""
+"""Alignment in bytes of the transients that are added to an arena: a multiple of what executables require (up to 64),
+and of what WebGPU devices require of bound offsets."""
 
 Blocks = list[Any]
 """The block of each buffer of a plan; None for one that no command uses."""
