@@ -76,7 +76,8 @@ def shared(shape: Any, dtype: Any) -> Any:
 def private(shape: Any, dtype: Any) -> Any:
     """Allocate an array of each invocation, in registers where its indices are known when the kernel is compiled.
 
-    Its content is undefined at first, and again after the next barrier.
+    Its content is undefined at first, and again after the next barrier: values that must outlive a barrier are stored
+    in workgroup memory (`shared`) or in plain variables.
     """
     return emulated("private", shape, dtype)
 

@@ -75,6 +75,7 @@ class Size:
         self.call, self.name = call, name
 
     def __repr__(self) -> str:
+        """Return the text for errors about grids: no number is known while the grid function is compiled."""
         return "a size"
 
     def _binary(self, operation: str, other: object, is_reversed: bool = False) -> Size:

@@ -82,6 +82,7 @@ class LoopBounds(Subgroups):
         # A spilled variable has a value for every invocation, so that its phase runs for all of them.
         assigns_spilled = not self.variables.spilled.isdisjoint(assigned_in(nodes))
         if not isinstance(guard, ast.If) or guard.orelse or assigns_spilled or _has_exit(guard):
+            # A phase that does not end with an `if` may have a guard before its end: `if i >= n: return`.
             if isinstance(guard, ast.If) or len(nodes) < 2:
                 return nodes, None
             return self._bounded_by_return(nodes)
@@ -89,7 +90,7 @@ class LoopBounds(Subgroups):
         if isinstance(guard.test, ast.BoolOp) and isinstance(guard.test.op, ast.And):
             tests = guard.test.values
         values = self._expressions_at_guard(before)
-        if values is None:
+        if values is None:  # statements before it do more than assign values: every invocation executes them
             return nodes, None
         for test in tests:
             end = self._loop_end_of_test(test, values)

@@ -297,7 +297,7 @@ class Loops(Statements):
         may_leave = bool(exits & {BREAK, RETURN})
         if isinstance(node.test, ast.Constant) and node.test.value and not may_leave:
             raise self.error(node, "this loop never ends", "leave it with break or return, or test for the end")
-        self._loop(  # without counters, which all three functions are passed
+        self._loop(  # a `while` loop has no counters, so that its functions ignore them
             node,
             counters=[],
             goes_on=lambda _: self.condition(node.test),

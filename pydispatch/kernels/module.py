@@ -161,6 +161,7 @@ def _host_types(kernel: EmittedKernel) -> list[str]:
     """Return the MLIR type of each passed parameter in the host function: a tensor for a view, else the scalar."""
     outer = batch.outer_parameters(kernel.passed, kernel.batched)  # with the leading dimension of batched views
     types = [f"tensor<{shape_text(p)}{p.type.dtype}>" if p.is_view and p.type else str(p.type) for p in outer]
+    # Unsigned types are spelled `ui32` in the host function, whose arguments and results are then arrays of np.uint32.
     return [signless(type, "ui") for type in types]
 
 

@@ -80,7 +80,9 @@ class Numbers:
         raise NotImplementedError
 
     def on_access(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
-        """Record an access to an element; called before the access is emitted.
+        """Handle an access to an element, before it is emitted: record that the kernel reads the view.
+
+        Subclasses add checks. Writes are recorded by `record_write`.
 
         node: the subscript. indices: SSA names, such as "%3, %zero".
         """

@@ -14,12 +14,13 @@ from pydispatch.kernels.entities import MemoryRef, Scalar
 from pydispatch.kernels.workgroup_memory import WorkgroupMemory
 
 PHASE_BITS = 20
-"""Number of the lowest bits of a stamp, which have the count of barriers that its workgroup had passed. The other bits
-have the index of its invocation in the grid, plus 1: a stamp of 0 stands for no access."""
+"""Number of the lowest bits of a stamp, the record of an access to an element. They have the count of barriers that the
+workgroup of the accessing invocation had passed. The other bits have the index of that invocation in the grid, plus 1:
+a stamp of 0 stands for no access."""
 
 STAMPS = 3
 """Number of stamps of an element: of its last write, of its last read, and of the last read by an invocation other than
-that of its last read."""
+that of its last read. A write by the invocation of the last read can still conflict with that other read."""
 
 REMEDY = "put pydispatch.barrier() between the two within a workgroup, or change it by pydispatch.atomic_add"
 """End of the message about a race: the two ways to order accesses."""

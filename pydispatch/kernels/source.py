@@ -155,7 +155,10 @@ class Source:
         )
 
     def unwanted(self) -> ast.arg | None:
-        """Return the first positional-only, keyword-only, `*` or `**` parameter; None if there is none."""
+        """Return the first parameter of a kind that kernels and their functions refuse; None if there is none.
+
+        These are positional-only, keyword-only, `*` and `**` parameters.
+        """
         arguments = self.tree.args
         every = (*arguments.posonlyargs, arguments.vararg, *arguments.kwonlyargs, arguments.kwarg)
         return next((parameter for parameter in every if parameter is not None), None)

@@ -12,7 +12,7 @@ from pydispatch.kernels.loops import Loops
 from pydispatch.kernels.source import Source
 
 MAX_SHARED_BYTES = 48 << 10
-"""Bytes of workgroup memory that every device has."""
+"""Bytes of workgroup memory that every device has; a kernel that needs more is refused with a CompileError."""
 
 
 class WorkgroupMemory(Loops):
@@ -53,7 +53,7 @@ class WorkgroupMemory(Loops):
 
     def _restored(self, slot: Slot) -> Scalar:
         """Emit the load of a spilled variable."""
-        self.writer.has_effects = True  # like each memory access: it is not computed unconditionally
+        self.writer.has_effects = True  # a memory access stays in the branch that contains it
         return self.writer.value(
             f"memref.load %kept_{slot.name}[{self._local_indices()}] : {self._slot_type(slot.type)}", slot.type
         )

@@ -75,7 +75,7 @@ class Writer:
     def region(self, head: str, body: Writer, tail: str = "}") -> None:
         """Emit an operation with one region: head, lines of the nested writer, and tail."""
         self.lines += [f"{head} {{", *(f"  {line}" for line in body.lines), f"{tail} {self.location()}"]
-        self.has_effects = True
+        self.has_effects = True  # a loop stays in the branch that contains it
 
     def branches(self, head: str, then: Writer, other: Writer | None) -> None:
         """Emit an scf.if, whose text before the first brace is `head`; without lines in `other` it has no else."""

@@ -26,18 +26,23 @@ class ArrayTile(np.ndarray):
         return tile(np.matmul(np.asarray(self, wide), np.asarray(other, wide)))
 
     def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
+        """Return a new array, since kernel variables share no memory: after `b = a`, `a += c` does not change b."""
         return self + other
 
     def __isub__(self, other: Any) -> Any:  # type: ignore[misc]
+        """Return a new array, since kernel variables share no memory: after `b = a`, `a -= c` does not change b."""
         return self - other
 
     def __imul__(self, other: Any) -> Any:  # type: ignore[misc]
+        """Return a new array, since kernel variables share no memory: after `b = a`, `a *= c` does not change b."""
         return self * other
 
     def __itruediv__(self, other: Any) -> Any:  # type: ignore[misc]
+        """Return a new array, since kernel variables share no memory: after `b = a`, `a /= c` does not change b."""
         return self / other
 
     def __imatmul__(self, other: Any) -> Any:
+        """Return a new array, since kernel variables share no memory: after `b = a`, `a @= c` does not change b."""
         return self @ other
 
 
@@ -142,6 +147,8 @@ class ArrayView:
     def _axes_of_slice(indices: tuple[Any, ...], tile_shape: tuple[int, ...]) -> tuple[list[int], list[int]]:
         """Return the shape of a slice, and for each dimension of the view the first axis of the slice along which its
         index changes; 0 for a single index, which does not change.
+
+        x[t, i, b:b + 4] with a tile t[8] has the shape [8, 4]; its three dimensions have the axes [0, 0, 1].
         """
         shape: list[int] = []
         axes: list[int] = []

@@ -152,7 +152,7 @@ def results_of(name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
                 results += [np.uint32(bit_mask)] * len(values)
             case _:  # "shuffle"
                 sources = [call[1] for call in arguments[begin : begin + size]]  # the lane that each lane reads
-                results += [
+                results += [  # a lane that the subgroup lacks yields the own value, as `subgroup_shuffle` states
                     values[source] if 0 <= source < len(values) else values[own] for own, source in enumerate(sources)
                 ]
     return results
@@ -175,7 +175,10 @@ def _in_pairs(combine: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
 
 
 def _refuse_nested(invocation: Invocation, name: str, arguments: tuple[Any, ...]) -> NoReturn:
-    """Raise KernelError for a collective in a called function: `meet` of kernels whose own statements have none."""
+    """Raise KernelError for a collective that a function called by the kernel executes.
+
+    Invocations call it instead of `_Turns.meet` if no statement of the kernel itself is a collective.
+    """
     raise KernelError(f"pydispatch.{name} in a function that the kernel calls: call it in the kernel itself")
 
 

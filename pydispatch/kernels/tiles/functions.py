@@ -68,7 +68,7 @@ def min(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
 def cumsum(x: Any, axis: int | None = None) -> Any:
     """Return for each element of a tile the sum of those up to it along an axis, added in order, as numpy.cumsum.
 
-    A tile of one axis needs no `axis`. Lines along the axis are computed in parallel, the elements of one in turn.
+    A tile of one axis needs no `axis`. Lines along the axis are computed in parallel, the elements of a line in turn.
     """
     return emulated("cumsum", x, axis)
 
@@ -77,7 +77,7 @@ def scan(x: Any, combine: Any, axis: int | None = None) -> Any:
     """Return for each element of a tile those up to it along an axis, combined by a function of two numbers.
 
     `combine(before, element)`, where `before` is the result for the previous element, is inlined into the kernel. A
-    tile of one axis needs no `axis`. Lines along the axis are computed in parallel, the elements of one in turn.
+    tile of one axis needs no `axis`. Lines along the axis are computed in parallel, the elements of a line in turn.
     """
     return emulated("scan", x, combine, axis)
 

@@ -40,7 +40,9 @@ class Reductions(TileValues):
         return result if keepdims else self.without_axis(node, result, axis)
 
     def _combine_partial(self, symbol: str, lhs: Scalar, rhs: Scalar) -> Scalar:
-        """Emit the combination of two partial results. Additions of floats are marked as reassociable."""
+        """Emit the combination of two partial results. Additions of floats are marked as reassociable, so that the
+        reduction can be vectorized.
+        """
         lines = self.writer.lines
         first = len(lines)
         result = binary(self.writer, symbol, lhs, rhs)

@@ -55,7 +55,7 @@ class TileKernel(TileVariables):
         """Values of expressions that were evaluated to see whether they are tiles; `evaluate` returns each once."""
         self._covered: dict[str, tuple[int, ...]] = {}
         """Shape of the first slice of each view that is written outside of loops and conditions, by the view's name.
-        A single index counts as size 1."""
+        An inferred grid has a workgroup for each such block of the view. A single index counts as size 1."""
 
     handlers = HANDLERS
     remedies = REMEDIES
@@ -109,7 +109,7 @@ class TileKernel(TileVariables):
         self._statement, self._temporaries = outer
 
     def _for_statement(self, node: ast.For) -> None:
-        """Emit a loop. Tiles that its body assigns are stored in buffers before it."""
+        """Emit a loop. Tiles that its body assigns are stored in buffers before it, which each iteration overwrites."""
         self.spill_tiles(node, node.body)
         self._in_nested_region(lambda: super(TileKernel, self)._for_statement(node))
 
