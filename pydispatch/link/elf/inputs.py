@@ -114,7 +114,10 @@ class SymbolTable:
     groups: set[str] = field(default_factory=set)
 
     def symbol(self, name: str) -> LinkSymbol:
-        """Return the shared symbol of this name; create it on first use, undefined and weak until it is defined."""
+        """Return the shared symbol of this name; create it on first use, undefined.
+
+        Its binding is weak at first, and that of the definition once one is read.
+        """
         symbol = self.symbols.get(name)
         if symbol is None:
             symbol = self.symbols[name] = LinkSymbol(name, reader.WEAK, reader.STT_NOTYPE)

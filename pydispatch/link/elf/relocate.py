@@ -77,7 +77,10 @@ class RelocationPlan:
 
 
 def _pc_relative_type(machine: Machine) -> int:
-    """Return the number of a machine's first PC-relative relocation type, which replaces a relaxed GOT relocation."""
+    """Return the type of relocation that replaces a relaxed GOT relocation: the machine's first PC-relative one.
+
+    On x86-64, the only machine with such relaxation, this is R_X86_64_PC32.
+    """
     return next(kind for kind, rule in machine.rules.items() if rule.formula is Formula.RELATIVE)
 
 

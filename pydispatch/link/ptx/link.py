@@ -275,10 +275,14 @@ class _PtxLinker(Resolver):
         return next(parts for parts in self.parts if parts.items.get(item.name) is item)
 
     def _kernel_text(self) -> Iterator[str]:
-        """Yield the kernel's text from its first declaration on, without declarations of resolved names."""
+        """Yield the kernel's text from its first declaration on, without declarations of resolved names.
+
+        A declared presence test is replaced by a function that returns 1 or 0, a missing optional function by a stub
+        that traps.
+        """
         kernel, text = self.kernel, self.kernel.module.text
         at = kernel.module.start  # offset up to which the text is yielded
-        emitted = set[str]()  # names whose declaration is replaced by a function with a body
+        emitted = set[str]()  # names of the presence tests and stubs, which are emitted once
         # By the first token: several variables may be declared by one statement.
         unresolved_statements = {item.first for item in kernel.declarations if not self._is_resolved(item)}
         for item in sorted(kernel.declarations, key=lambda item: item.declaration.start):

@@ -104,7 +104,10 @@ class Binding:
         return a.op in (Op.TYPE_VOID, Op.TYPE_BOOL) or a.words[2] == b.words[2]
 
     def _bind_copy(self, candidate: int, matched: Sequence[tuple[int, int]]) -> int:
-        """Request a copy of a matching function with the call's buffers bound, and return its id or that of an adapter.
+        """Request a copy of a matching function with the call's buffers bound, and return the id to call.
+
+        It is the id of the copy, or of an adapter that calls the copy if the types of its scalars or its result differ
+        from those of the import.
 
         Args:
             candidate: Id of the function in the library.

@@ -15,6 +15,7 @@ from pydispatch.formats.spirv.names import Op, Storage, capability_name
 from pydispatch.formats.spirv.parts import SpirvParts, read_parts
 
 _NOT_FOR_VULKAN = (4, 6, 7, 38, 5347)  # Addresses, Kernel, Vector16, GenericPointer, PhysicalStorageBufferAddresses
+"""Numbers of the capabilities of which a library may declare none, because it is then not made for Vulkan."""
 _VULKAN_MEMORY = 3
 """Number of the memory model Vulkan in OpMemoryModel."""
 _SCALARS = {(Op.TYPE_INT, 0): "uint", (Op.TYPE_INT, 1): "int", (Op.TYPE_FLOAT, 0): "float"}

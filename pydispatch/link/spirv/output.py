@@ -31,7 +31,9 @@ _WIDTH_CAPABILITIES = {9: (Op.TYPE_FLOAT, 16), 10: (Op.TYPE_FLOAT, 64), 11: (Op.
 _STORAGE_16, _STORAGE_8 = range(4433, 4437), range(4448, 4451)
 _SUBGROUPS = range(61, 69)  # GroupNonUniform to GroupNonUniformQuad
 _SUBGROUP_OPS = range(Op.GROUP_NON_UNIFORM_FIRST, Op.GROUP_NON_UNIFORM_LAST + 1)
+"""Opcodes of the instructions that need one of the capabilities `_SUBGROUPS`."""
 _VARIABLE_POINTERS = (4441, 4442)  # VariablePointersStorageBuffer, VariablePointers
+"""Numbers of the capabilities for pointers into buffers that are selected at run time."""
 _ADDED_ONLY_IF_USED = frozenset((
     LINKAGE_CAPABILITY, *_VARIABLE_POINTERS, *_WIDTH_CAPABILITIES, *_STORAGE_16, *_STORAGE_8, *_SUBGROUPS,
 ))  # fmt: skip
@@ -165,7 +167,8 @@ class SpirvOutput:
 
         Args:
             op: Opcode.
-            operands: Operands after the result id. An equal instruction is only found by representative ids.
+            operands: Operands after the result id. Ids among them must be those that `representative` returns, because
+                operands are compared as numbers.
             type_: Id of the result type; 0 for instructions without one.
             decorations: Decorations of the new id: (kind, operands...).
             members: Decorations of a struct type's members: (member, kind, operands...).

@@ -170,7 +170,10 @@ class FunctionCopier:
         ]  # fmt: skip
 
     def _specialized(self, inst: SpirvInstruction) -> int:
-        """Return the id of the kernel's specialization constant of the same name and type; 0 if there is none."""
+        """Return the id of the kernel's specialization constant that replaces the library's constant `inst`.
+
+        It has the same name and type; 0 if the kernel has none.
+        """
         name, kernel = self.parts.tables.names.get(inst.id), self.out.kernel
         for id in kernel.globals if name else ():
             other = kernel.globals[id]

@@ -48,7 +48,7 @@ class Import:
 
 
 def import_line(entry: Import) -> str:
-    """Return the comment that declares an import."""
+    """Return the comment that declares an import, such as `// import scale as f(f32) -> f32: x read, y write`."""
     buffers = ", ".join(f"{name} {'write' if written else 'read'}" for name, written in entry.buffers)
     result = f" -> {entry.result}" if entry.result else ""
     types = ", ".join(entry.types)

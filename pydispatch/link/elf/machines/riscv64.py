@@ -15,7 +15,8 @@ _DOUBLE_FLOAT_AND_COMPRESSED = 0x5
 def _high_20_bits(value: int) -> int:
     """Return the upper 20 bits of a 32-bit value, rounded to nearest.
 
-    The second instruction of a pair adds the lower 12 bits sign-extended, so up to half a unit is subtracted again.
+    The second instruction of a pair adds the lower 12 bits as a signed number, -2048 to 2047. If it is negative, the
+    upper 20 bits must be greater by 1.
     """
     return value + 0x800 >> 12
 
