@@ -120,7 +120,7 @@ class Executor(ABC):
             record: The plan.
             blocks: Device memory of each buffer of the plan; None for unused buffers.
             constants: Push constants of this call, words of 32 bits.
-            fill_patterns: Fill pattern of each command; unused for other commands.
+            fill_patterns: Fill pattern of each command; unused for commands that do not fill.
         """
 
     def fix(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Fixed:

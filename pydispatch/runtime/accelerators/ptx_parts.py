@@ -191,7 +191,11 @@ class PtxParts:
         return [self._kernel_by_name(export, modules) for export in exports]
 
     def _kernel_from_notes(self, export: Export, entries: Sequence[tuple[int, str]]) -> KernelEntry:
-        """Return the kernel of an export by `entries` and other lists of the notes, the key "ptx" of the variant."""
+        """Return the kernel of an export from the notes, the JSON object of the key "ptx" of the variant.
+
+        entries: (index of the module, symbol) of the kernel of each export, by ordinal. The parameters have the layout
+        that the program states, if it states one, or else the sizes in the notes.
+        """
         ordinal, name = export.ordinal, export.name
         # The notes have one entry, block, shared size and parameter list for each ordinal of an export.
         if ordinal >= min(len(entries), len(self.blocks), len(self.shared), len(self.parameters)):
@@ -321,7 +325,7 @@ class Packer:
     __slots__ = ("bindings", "offsets", "pack_into", "size", "unpack_from")
 
     def __init__(self, bindings: int, sizes: Sequence[int]) -> None:
-        """sizes: bytes of each parameter after the bindings: 1, 2, 4 or 8."""
+        """Compute the layout. bindings: their number. sizes: bytes of each parameter after them: 1, 2, 4 or 8."""
         offsets, end, unpack_codes, pack_codes = [], 0, "", ""
         for size in (*[8] * bindings, *sizes):
             start = -(-end // size) * size

@@ -106,7 +106,7 @@ class FixedRecording(Generic[R]):
             plan: The plan.
             blocks: Device memory of each buffer of the plan.
             constants: Push constants of all dispatches, words of 32 bits.
-            fill_patterns: Fill pattern of each command; unused for other commands.
+            fill_patterns: Fill pattern of each command; unused for commands that do not fill.
         """
         self.executor, self.context, self.plan = executor, executor.context, plan
         self.recorded: R | None = None  # until the first run after `update`

@@ -213,7 +213,7 @@ class Submitted:
 
         Args:
             items: An iterable, which is read as calls end.
-            in_flight: Calls that are submitted and whose results were not taken, at most.
+            in_flight: Maximum number of submitted calls whose results the caller has not taken yet.
             workers: A number from 1 to 1024, which changes nothing on this device.
             on_error: "raise": an error is raised after the results before it, and ends the iterator. "return": the
                 iterator yields the error and goes on with later items.

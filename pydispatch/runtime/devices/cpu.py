@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MAX_WORKERS = 1024
 """Largest value of the device option `workers`, as many threads as a scheduler of the C core supports."""
 RETAIN_BYTES = 256 << 20
-"""Bytes of released memory that a pool retains for later calls."""
+"""Most bytes of free blocks that a pool retains for later calls; blocks beyond are returned to the allocator."""
 CACHE_BYTES = 1 << 20
 """Size that is assumed of the second-level cache of a CPU that does not state it."""
 TILES_PER_WORKER = 4

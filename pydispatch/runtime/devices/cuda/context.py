@@ -205,7 +205,11 @@ class Context(Closing, base.Context):
             raise DeviceUnavailableError(f"{self.name} was closed; open it again with pydispatch.device()")
 
     def synchronize(self) -> None:
-        """Wait until all enqueued work is complete. Ctrl-C interrupts the wait, even if a kernel never ends."""
+        """Wait until all enqueued work is complete. Ctrl-C interrupts the wait, even if a kernel never ends.
+
+        If another library has made another context current in this thread, the driver rejects the first query; `retry`
+        repeats it in the context of this device.
+        """
         if self.loss_reason:
             self.require_usable()
         with traced.span(Kind.WAIT):
@@ -219,7 +223,7 @@ class Context(Closing, base.Context):
     def _wait(self) -> tuple[Any, ...]:
         """Poll the stream until it is idle or failed, and return the driver's last result, the tuple (status,).
 
-        Poll continuously for `_EAGER_SECONDS`, then every `_POLL_SECONDS`.
+        Poll continuously for `_EAGER_SECONDS`, then every `_POLL_SECONDS`. Python can handle Ctrl-C between two polls.
         """
         query, stream = self.driver.cuStreamQuery, self.stream
         result: tuple[Any, ...] = query(stream)
@@ -329,7 +333,11 @@ class Context(Closing, base.Context):
             self._events.append(event)  # the wait refers to this record of the event: it may be recorded again
 
     def release_unused(self) -> None:
-        """Destroy unused objects of the driver, and release borrowed memory that no work in flight uses any more."""
+        """Destroy unused objects of the driver, and release borrowed memory that no work in flight uses any more.
+
+        An event on the stream marks the end of the work that may use the blocks borrowed so far. They are released by
+        the first call of this method after the event is complete.
+        """
         unused_borrowed = self.pool.unused_borrowed
         if not (unused_borrowed or self._borrowed_until or self.garbage):
             return

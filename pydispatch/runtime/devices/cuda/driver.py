@@ -21,7 +21,7 @@ LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"  # a part 
 MIN_VERSION = 12000
 """Minimum of cuDriverGetVersion (1000 * major + 10 * minor): CUDA 12.0 has the graphs and memory pools used here."""
 MIN_PACKAGE = "525"
-"""First release of the NVIDIA driver with that version, for messages."""
+"""First release of the NVIDIA driver that has CUDA 12.0 (MIN_VERSION), for messages."""
 
 # Results of the driver, cuda.h.
 SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED, DEINITIALIZED = 0, 1, 2, 3, 4

@@ -67,7 +67,9 @@ class Graph:
                 driver.cuGraphDestroy(graph)
 
     def _add_steps(self, graph: Any, steps: Sequence[Step], sources: list[Any], what: str) -> list[Any]:
-        """Add the nodes of the steps of one command, and return those on which the next region depends.
+        """Add the nodes of the steps of one command, and return the nodes that end it.
+
+        Commands of one region may run concurrently; the commands of the next region depend on the ends of all of them.
 
         The steps of a fill are independent of each other. Other steps, such as those of a copy through scratch memory,
         run one after the other.
@@ -138,7 +140,7 @@ class Graph:
             context.raise_failure(status, f"launching the graph of @{self.function}")
 
     def _forget(self) -> None:
-        """Hand the instantiated graph to the context's garbage."""
+        """Hand the instantiated graph to the context's garbage, which the context destroys before a later run."""
         executable, self.executable = self.executable, None
         if executable is not None and not self.context.loss_reason:
             self.context.garbage.append((self.context.driver.cuGraphExecDestroy, executable))

@@ -159,7 +159,11 @@ def convert(context: Context, value: Any, is_out: bool = False) -> Any:
 
 
 def _from_dlpack(context: Context, value: Any, is_out: bool) -> Buffer:
-    """Wrap the memory of a tensor that implements DLPack in a buffer. Raise InvalidArgumentError if it does not fit."""
+    """Wrap the memory of a tensor that implements DLPack in a buffer. Raise InvalidArgumentError if it does not fit.
+
+    is_out: the memory will be written. A capsule without a version cannot state that this is allowed: the tensor's
+    `__cuda_array_interface__` may.
+    """
     context.require_usable()
     stream = context.stream_number
     with context.current:

@@ -99,7 +99,7 @@ class Executor(execute.Executor):
             self.context.released_modules.extend(self.loaded)
 
     def keep(self, data: PlanData) -> Record:
-        """Return the plan of the C core as a plan in which each transient has memory of its own."""
+        """Return the plan of the C core with one allocation per transient, so that accesses beyond one are detected."""
         return SeparateTransients(data, self.alignments)
 
     def load(self, executable: Executable) -> int:
