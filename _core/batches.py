@@ -207,10 +207,13 @@ class Batch:
 
 
 def _wake(loop: asyncio.AbstractEventLoop, waiting: Iterator[_Waiter]) -> None:
-    """Wake the waiters of one event loop, as a callback of that loop. After an exception it continues later."""
+    """Wake the waiters of one event loop, as a callback of that loop.
+
+    If a task raises, a second callback wakes the rest: the iterator `waiting` continues after that task.
+    """
     try:
         for waiter in waiting:
             waiter.wake()
-    except BaseException:  # a task ends the process; wake the others in case the loop continues
+    except BaseException:  # KeyboardInterrupt or SystemExit of a task: wake the rest, in case the loop continues
         loop.call_soon(_wake, loop, waiting)
         raise

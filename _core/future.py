@@ -43,7 +43,7 @@ class CallFuture(Future):
         self._task: Task = task
 
     def __getattr__(self, name: str) -> Any:
-        """Initialize the base class when one of its attributes is first read.
+        """Initialize the base class when one of its attributes is first read; most futures never need its lock.
 
         From then on the end of the call also updates the state of the base class, which runs its callbacks.
         """

@@ -20,7 +20,7 @@ Key = tuple[Any, ...]
 """Values that requests must have in common to share a call: the sizes that the function leaves open, and numbers."""
 
 KINDS = 4096
-"""Number of keys whose independence check (do rows of a call influence each other?) is cached.
+"""Number of `Key` values for which the result of the independence check (do rows influence each other?) is cached.
 
 A larger cache takes more memory; a smaller one repeats checks."""
 

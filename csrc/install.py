@@ -54,6 +54,7 @@ if(NOT TARGET pydispatch::pydispatch)
     INTERFACE_LINK_LIBRARIES "Threads::Threads;${CMAKE_DL_LIBS};m")
 endif()
 """
+"""Text of pydispatch-config.cmake, which gives `find_package` the shared and the static library as targets."""
 CMAKE_VERSION = """set(PACKAGE_VERSION "{version}")
 if(PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION)
   set(PACKAGE_VERSION_COMPATIBLE FALSE)
@@ -61,6 +62,7 @@ else()
   set(PACKAGE_VERSION_COMPATIBLE TRUE)
 endif()
 """
+"""Template of pydispatch-config-version.cmake, by which CMake's `find_package` refuses requests of a newer version."""
 
 
 def version() -> str:

@@ -31,9 +31,9 @@ _lock = threading.Lock()
 _users = 0
 """Number of `cached` blocks that run now, in all threads."""
 _in_file: dict[bytes, CodeType] = {}
-"""Bytecode that was read from the file, or written to it, by the digest of its text."""
+"""Bytecode that was read from the cache file, or written to it, by the digest of the generated source text."""
 _used: dict[bytes, CodeType] = {}
-"""Bytecode of the texts that this process has executed."""
+"""Bytecode of the generated source texts that this process has executed, by their digests."""
 
 
 @contextmanager

@@ -18,7 +18,8 @@ ROUND = 5e-3
 """Seconds of calls between two readings of the clock, so that the readings cost nothing; one call may take longer."""
 
 FEWEST_ROUNDS = 7
-"""Rounds of a measurement, also where they take longer than its seconds."""
+"""Minimum number of rounds of a measurement; they run even if they exceed its time, so that some remain after the
+slowest and fastest 10 % are cut off."""
 
 
 @dataclass(frozen=True)

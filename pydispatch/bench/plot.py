@@ -14,9 +14,9 @@ BOTTOM_MARGIN = 6
 PIXELS_PER_UNIT = 1.4
 """Pixels on the screen for each unit of the drawing."""
 LEFT, RIGHT, TOP, BOTTOM = 56, 14, 26, 38
-"""Space between the edges of a panel and its axes, for labels."""
+"""Space between the edges of a panel and its axes, for labels, in units of the drawing."""
 LEGEND_LINE = 17
-"""Height of a line of the legend."""
+"""Height of a line of the legend, in units of the drawing."""
 DASHES = ("", "6 3", "2 3", "8 3 2 3")
 """SVG dash patterns of the lines, in the order of the series; "" is a solid line."""
 MARKERS = (

@@ -17,7 +17,7 @@ import pydispatch
 ROUND_S = 100e-6
 """Minimum duration of a round: in shorter ones, the time to read the clock distorts calls below a microsecond."""
 _TRIES = 3
-"""Times that a number of calls is timed."""
+"""Number of timings of each candidate for the number of calls in a round; the fastest one counts."""
 
 
 def calibrated(call: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> tuple[int, float]:

@@ -307,6 +307,7 @@ def format_array(array: Array, kind: ElementType, limit: int = 1024) -> str:
     elif kind.name in _SMALL and array.dtype.kind == "u":
         array = decode(array, kind.name)
     elif kind.packed and array.dtype.kind == "u" and kind.numerical != Numerical.UNSIGNED:
+        # Sign-extend the low `bits` bits: flip the sign bit, then subtract its value.
         half = 1 << (kind.bits - 1)
         array = ((array.astype(np.int8) & (2 * half - 1)) ^ half) - half
     is_hex = array.dtype.kind in "bc" or array.dtype.type is np.void  # bool, complex or opaque

@@ -153,6 +153,8 @@ def _build_standalone(form: str) -> bytes:
 def _load_with_plugin(folder: Path, data: bytes, text: str) -> tuple[Any, Any]:
     """Load a program whose imports a plugin resolves; return the device and the function.
 
+    The plugin is removed from the device after loading; the loaded program keeps it.
+
     data: contents of the plugin's file. text: the program in MLIR.
     """
     import pydispatch

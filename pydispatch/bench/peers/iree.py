@@ -21,9 +21,9 @@ READS = (".mlir", ".vmfb")
 PACKAGES = "iree-base-compiler iree-base-runtime"
 """Arguments of `pip install`, for the message that IREE is missing."""
 CPU = ("--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu")
-"""Flags for any CPU."""
+"""Flags of the IREE compiler that select its CPU backend, without a model of CPU."""
 THIS_CPU = (*CPU, "--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O2")
-"""Flags for the fastest code on the CPU of this machine."""
+"""Flags of the IREE compiler for the fastest code on the CPU of this machine."""
 
 
 def work(question: Question) -> Work:
