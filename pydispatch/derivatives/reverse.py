@@ -50,7 +50,7 @@ def differentiated(
     gradients = [cotangents.of(trace.value(of)) or cotangents.zeros(trace.value(of)) for of in marked]
     for marker in markers:
         trace.replace(marker, marker.inputs)
-    # Markers of calls with stated derivatives are erased by the outermost differentiation: each one reads them.
+    # Markers of calls with stated derivatives are read by every nested differentiation: the outermost one erases them.
     if trace.differentiations == 0:
         erase_markers(trace)
     return results, gradients

@@ -19,9 +19,9 @@ and b or x, the result is y, and its cotangent d."""
 
 
 def _of_one(derivative: Callable[[Element, Element], Element]) -> ElementRule:
-    """Return the rule of a function of one number.
+    """Return the rule of a function y of one number x: the cotangent of x is that of y, d, times the derivative.
 
-    derivative: derivative(operand, result) emits the derivative of the function at the operand.
+    derivative: derivative(x, y) emits the derivative of the function at x.
     """
     return lambda x, y, d: (d * derivative(x, y),)
 

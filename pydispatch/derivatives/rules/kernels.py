@@ -98,7 +98,8 @@ def _gradients(
         cotangents: Cotangents of the program.
         kernel: The kernel whose derivative the rule is.
         rule: A kernel that writes the gradients into arrays of zeros, or a program that returns them. Its parameter
-            `dx` is the gradient of `x`. Parameters of a program with the type None are static, and have values already.
+            `dx` is the gradient of `x`. Parameters of a program with the type None are static: the program holds their
+            values (`statics`).
         names: Arguments that have gradients.
         values: Arguments and results of the kernel, and gradients of the results, by name.
     """

@@ -123,4 +123,4 @@ _REDUCTIONS = {
     "arith.maximumf": _of_extreme,
     "arith.minimumf": _of_extreme,
 }
-"""Seeds of reductions, by the operation that combines elements."""
+"""Operation that combines elements of a reduction → function that returns the `Seed` of the reduction."""
