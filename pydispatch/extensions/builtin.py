@@ -91,7 +91,9 @@ DEVICES = {
     "ptx-interpreter": "ptx_interpreter", "ptx_interpreter": "ptx_interpreter", "vulkan": "vulkan",
     "webgpu": "webgpu",
 }  # fmt: skip
-"""Prefix of device names, such as "vulkan" of "vulkan:0" -> the module of `runtime/devices`."""
+"""Prefix of device names, such as "vulkan" of "vulkan:0" -> the module of `runtime/devices`.
+
+"local-sync" and "local-task" are IREE's names of CPU devices."""
 
 FRONTENDS = ("onnx", "python", "stablehlo", "torch", "tosa")
 """Folders of `frontends`, each with a `FRONTEND` in `frontend.py`."""

@@ -23,7 +23,7 @@ _DATE = 1 << 5 | 1  # 1980-01-01: year - 1980, month, day
 _UTF8 = 0x0800  # flag: the name is UTF-8
 _UNIX = 3 << 8  # high byte of "version made by": file attributes are those of Unix
 _REGULAR_FILE = 0o100644 << 16  # external attributes: the mode is in the high half
-_ZIP64_EXTRA = 0x0001  # ids of extra fields
+_ZIP64_EXTRA = 0x0001  # id of the extra field with 64-bit sizes and offset
 _ALIGNMENT_EXTRA = 0xD935  # id of the extra field that aligns data, which Android's tools introduced
 
 

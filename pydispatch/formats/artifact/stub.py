@@ -85,7 +85,8 @@ def module_of(artifact: Artifact, file: str, buffers: bool = False) -> str:
             # Python cannot access the function as an attribute: a comment says how it is accessed.
             members.append(f"    # {entry.name!r}: program[{entry.name!r}]")
             continue
-        # `matmul_add` has the classes MatmulAdd and MatmulAddPrepared, with underscores if a name is taken.
+        # `matmul_add` has the classes MatmulAdd and MatmulAddPrepared (the result of its method `prepare`), with
+        # underscores if a name is taken.
         class_name = "".join(part[:1].upper() + part[1:] for part in entry.name.split("_"))
         while class_name in class_names or f"{class_name}Prepared" in class_names:
             class_name += "_"

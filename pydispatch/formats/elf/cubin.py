@@ -23,7 +23,7 @@ _ENTRY = 0x10
 _SIZED = 4
 """Format of an attribute whose header has the size of the value after it; headers of other formats have the value."""
 _SIZE_SHIFT = 18
-"""Position of a parameter's size in the last word of its attribute."""
+"""Lowest bit of a parameter's size, in bytes, in the last word of the parameter's attribute."""
 _PARAMETER, _MAX_THREADS, _REQUIRED_THREADS = 0x17, 0x05, 0x10
 """Attributes: a parameter, .maxntid, .reqntid."""
 

@@ -35,7 +35,7 @@ of n bytes precedes it."""
 _VARIABLE = frozenset([0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23])
 """Forms whose value is a LEB128 number."""
 _BLOCKS = frozenset([0x09, 0x18])
-"""Forms of a block of bytes after its length, a LEB128 number."""
+"""Forms whose value is a LEB128 number n and then n bytes: DW_FORM_block and DW_FORM_exprloc."""
 _OF_UNIT = frozenset([0x11, 0x12, 0x13, 0x14, 0x15])
 """Forms of references, whose values are offsets from the start of their unit."""
 _INDEXED_STRINGS = frozenset([0x1A, 0x25, 0x26, 0x27, 0x28])

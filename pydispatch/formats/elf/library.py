@@ -62,7 +62,10 @@ class _Image:
     """
 
     def __init__(self, data: bytes) -> None:
-        """Read the relocations of a linked library; raise ElfError for a broken file."""
+        """Read the pointers of a linked library from its relocations; raise ElfError for a broken file.
+
+        The linker leaves their target addresses in the addends of R_*_RELATIVE relocations.
+        """
         self.file = ElfFile(data)
         self.pointers: dict[int, int] = {}
         table, size = self.file.tag(DT_RELA), self.file.tag(DT_RELASZ)

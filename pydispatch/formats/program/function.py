@@ -210,7 +210,10 @@ class ProgramFunction:
         self._check(Opcode.CHECK, condition, 0, message)
 
     def _check(self, op: Opcode, lhs: int, rhs: int, message: str) -> None:
-        """Emit a check of two registers. Its third operand is the position of the message in the pool."""
+        """Emit the check `op` of registers, which fails the call with `message`.
+
+        Its third operand is the position in the pool of the message's (offset, length) in the string table.
+        """
         self._append(op, 0, NONE, lhs, rhs, self._push(self.program.string(message)))
 
     # -- arguments, results and buffers

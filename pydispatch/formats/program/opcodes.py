@@ -32,7 +32,7 @@ class Opcode(IntEnum):
     registers: str
 
     def __new__(cls, code: int, registers: str) -> Opcode:
-        """Create the member whose number is `code`; the members below are these two values."""
+        """Create the member whose integer value is `code`; each member below states `code, registers`."""
         member = int.__new__(cls, code)
         member._value_, member.registers = code, registers
         return member

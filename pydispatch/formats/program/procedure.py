@@ -209,7 +209,10 @@ class Procedure:
         self._step(Step.LOAD, target, source)
 
     def store(self, target: int, source: int, last_uses: Collection[int] = ()) -> None:
-        """Append a step that stores a slot into the global number `target`."""
+        """Append a step that stores a slot into the global number `target`.
+
+        If `last_uses` contains the slot, no later step reads it, and this step empties it.
+        """
         self._step(Step.STORE, target, *self._with_last_use([source], last_uses))
 
     def observe(self, check: int, slots: Sequence[int]) -> None:

@@ -39,7 +39,10 @@ class ProcedureText:
         return words_of(self.pool, at, count)
 
     def counted_words(self, at: int, width: int = 1) -> list[int]:
-        """Return the records at an offset of the pool: a count, then that many records of `width` words."""
+        """Return the words of the records at an offset of the pool, where their count precedes them.
+
+        width: Words of each record.
+        """
         (record_count,) = self.pool_words(at, count=1)
         return self.pool_words(at + 1, record_count * width)
 

@@ -10,7 +10,7 @@ from pydispatch.formats.ptx.module import SIZES, Param, PtxFunction
 from pydispatch.formats.ptx.variables import DeclarationCursor
 
 _MAX_PARAMETER_BYTES = 1 << 20
-"""Largest array parameter: texts are untrusted."""
+"""Maximum size of an array parameter, in bytes; texts are untrusted, and one with a larger parameter is refused."""
 _NUMBERED = frozenset((
     ".maxntid", ".reqntid", ".minnctapersm", ".maxnctapersm", ".maxnreg", ".reqnctapercluster", ".explicitcluster",
     ".maxclusterrank", ".blocksareclusters", ".noreturn", ".abi_preserve", ".abi_preserve_control",
