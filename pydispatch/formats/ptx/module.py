@@ -141,7 +141,7 @@ class Param:
 
     @property
     def size(self) -> int:
-        """Return the size in bytes."""
+        """Return the size in bytes. A scalar, whose `count` is 0, has the size of one element."""
         return SIZES[self.type] * max(1, self.count)
 
 

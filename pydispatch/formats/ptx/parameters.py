@@ -21,7 +21,7 @@ Description = Any
 """A string, or a list of descriptions."""
 
 MOST_BYTES = 32764
-"""Maximum size of all parameters of a kernel in bytes, the same on every device."""
+"""Maximum size of all parameters of a kernel in bytes; a larger description is refused, whatever the device."""
 _MOST_NESTED = 16
 """Depth of nested structs that is refused: descriptions are untrusted."""
 _BYTES = {"i8": 1, "i16": 2, "f16": 2, "i32": 4, "f32": 4, "i64": 8, "f64": 8}
@@ -115,6 +115,7 @@ class Parameters:
             if field.kind == "binding":
                 used["binding"].add(field.value)
             elif field.kind != "number":  # a literal number uses no constant
+                # `value` is the index of the first 32-bit constant; a constant of 8 bytes takes two.
                 words = 2 if field.kind == "constant" and field.size == 8 else 1
                 used["constant"].update(range(field.value, field.value + words))
         for what, count in (("binding", bindings), ("constant", constants)):

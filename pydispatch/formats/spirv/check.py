@@ -242,7 +242,7 @@ class _ModuleChecker:
                 raise ArtifactError(f"{where} has a workgroup size of ids that are no integer constants")
 
     def _is_count(self, id: int) -> bool:
-        """Return whether an id is an integer constant."""
+        """Return whether an id can be a size of a workgroup: whether it is an integer constant."""
         return id in self.declared.constants and self.declared.is_integer(self.declared.values[id])
 
     def _check_layouts(self) -> None:

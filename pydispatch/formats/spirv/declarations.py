@@ -96,6 +96,7 @@ def _fits_type(declared: SpirvDeclarations, inst: SpirvInstruction) -> bool:
         element_types = [declared.values.get(element, 0) for element in elements]
         are_constants = all(element in declared.constants for element in elements)
         return _is_composite_of(declared, inst.type_id, element_types) and are_constants
+    # Other constants, such as OpConstantNull, OpUndef and OpSpecConstantOp: any type of values with a fixed size.
     return declared.opcode(inst.type_id) not in (Op.TYPE_VOID, Op.TYPE_FUNCTION, Op.TYPE_RUNTIME_ARRAY)
 
 

@@ -103,7 +103,7 @@ class SpirvDeclarations:
         return self.shapes[id]
 
     def _shape(self, id: int) -> Shape | None:
-        """Return the shape of a type, without the cache."""
+        """Return the shape of a scalar or vector type, without the cache; None for other types."""
         op, words = self.type(id)
         if op == Op.TYPE_INT:
             return Shape("i", words[0], count=1)

@@ -33,7 +33,7 @@ GUARANTEED_LIMITS = {
     "maxPushConstantsSize": 128,
     "maxPerStageDescriptorStorageBuffers": 4,
 }
-"""Guaranteed minimum limits: values below them need no requirement."""
+"""Minimum limits that Vulkan guarantees on every device: only a need above them is stated as a requirement."""
 
 
 def are_spilled(constants: int) -> bool:
@@ -60,7 +60,8 @@ def watching_binding(constants: int, bindings: int) -> int:
 def is_watched(entry: EntryPoint, constants: int, bindings: int) -> bool:
     """Return whether a generated entry point reports loops that the driver ended early.
 
-    It does so if it uses the buffer at `watching_binding`, in which code at its end writes a flag.
+    It does so if it uses the buffer at `watching_binding`: the check that `compiler/emit/spirv/watch.py` appends to an
+    entry point writes 1 to that buffer if a loop was cut short.
 
     Args:
         entry: The entry point.

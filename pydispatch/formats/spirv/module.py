@@ -20,7 +20,7 @@ MAGIC = 0x07230203
 SWAPPED = 0x03022307  # the magic number in the other byte order
 HEADER_WORDS = 5
 """Words before the first instruction."""
-MAX_BOUND = 0x3FFFFF  # universal limits of the specification
+MAX_BOUND = 0x3FFFFF  # largest bound of a module's ids, a universal limit of the SPIR-V specification
 
 Words = Sequence[int]
 """32-bit words of a module."""

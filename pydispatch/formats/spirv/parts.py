@@ -206,6 +206,7 @@ class _PartsReader:
             if inst.op == Op.EXT_INST and inst.words[3] not in parts.sets:
                 raise self.fail(inst.at, f"id {inst.words[3]} is no set of instructions")
             if inst.op == Op.EXT_INST and parts.sets[inst.words[3]].startswith(DEBUG_SETS):
+                # Debug instructions may use others outside of functions, which `globals` does not have.
                 continue
             for position in inst.id_positions:
                 id = inst.words[position]

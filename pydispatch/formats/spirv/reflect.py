@@ -260,7 +260,7 @@ class _Walker:
             return 4  # SPIR-V states no size; drivers take a word
         if opcode == Op.TYPE_VECTOR:
             return self.size(operands[0], laid_out, depth) * operands[1]
-        if opcode == Op.TYPE_MATRIX:
+        if opcode == Op.TYPE_MATRIX:  # MatrixStride is a decoration of the struct member: `_struct` applies it
             return self.size(operands[0], laid_out, depth) * operands[1]
         if opcode == Op.TYPE_RUNTIME_ARRAY:
             return 0  # its length is that of the bound buffer

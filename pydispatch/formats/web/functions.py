@@ -99,10 +99,10 @@ class WebProgram(ProgramText):
         ]
 
     def executables(self) -> list[tuple[int | None, list[int | None]]]:
-        """Return two kinds of functions of each executable, by their indices; None for no function.
+        """Return for each executable the index of the function that computes its constants, and a list of conditions.
 
-        The first function computes the constants of a variant. The list has one function for each variant, which
-        returns whether the variant supports the device; a variant without one always does.
+        A condition is the index of the function that returns whether a variant supports the device; the list has one
+        for each variant. An index is None if there is no function: a variant without a condition supports every device.
         """
         return [
             (_index(e.constants_function), [_index(c) for c in self.words_at(e.conditions, e.condition_count)])

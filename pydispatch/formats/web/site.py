@@ -25,7 +25,8 @@ _BUFFERS = "maxStorageBuffersPerShaderStage"
 _MAX_STORAGE_BUFFERS = interface.GUARANTEED_LIMITS[_BUFFERS]
 """Number of storage buffers that an entry point may have in every browser."""
 _MAX_WORDS = 1 << 16
-"""Bound of the indices of executable constants (32-bit words set at load) that an override may have as its `@id`."""
+"""Number of executable constants (32-bit words set at load) that the page may set: an override with an `@id` below it
+takes the word of that index."""
 VERSION = 1
 """Version of program.json, which pydispatch.js checks."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pydispatch.formats.wgsl.module import Declaration, WgslModule
 
 _ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--"}
-"""Tokens after a name that is assigned to; the lexer splits `<<=` and `>>=`."""
+"""Tokens after a name that is assigned to, besides `<<=` and `>>=`: these are three tokens each, which `_is_assigned`
+compares."""
 
 
 def all_read_write(module: WgslModule) -> str:

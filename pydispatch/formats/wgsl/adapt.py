@@ -45,8 +45,10 @@ def _edited(module: WgslModule, edits: Edits) -> WgslModule:
 
 
 def _move_block(module: WgslModule) -> Edits:
-    """Return the edits that move the uniform blocks to the binding point of the constants, if all have the same other
-    one; else none."""
+    """Return the edits that move the uniform blocks to CONSTANTS, the binding point of a program's constants.
+
+    There are no edits unless all blocks share one binding point, and it is known and not CONSTANTS itself.
+    """
     blocks = [variable for variable in module.declarations if variable.kind == "var" and variable.space == "uniform"]
     points = {_binding_point(variable) for variable in blocks}
     if len(points) != 1 or None in points or points == {CONSTANTS}:

@@ -232,7 +232,7 @@ class NodeCall:
         """Return the elements of a vector as sizes; `what` names the operand in errors.
 
         The host reads a computed vector back in each call, which fails if an element is negative. Negative constants
-        are returned as they are.
+        are returned as they are, since -1 has a meaning for some operators, such as Reshape.
         """
         integers = self.integers_of(of, what)
         for n in integers:

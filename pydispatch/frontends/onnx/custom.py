@@ -112,7 +112,8 @@ def call(
 
     # The types of the results.
     results: Sequence[tuple[DType, Shape]] | None
-    # ONNX has no names for the operands of a kernel (`names`), only for values of the model (`other_names`).
+    # The types that the user states refer to operands as in0, in1, ..., since ONNX has no names for the operands of a
+    # kernel (`names`), or by the names of the values in the model (`other_names`).
     results = result_types(tracer.builder, tracer.options.kernels, name, present, names=(), other_names=names)
     assumed = False
     if results is None and convert is not None:

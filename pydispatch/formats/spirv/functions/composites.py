@@ -39,8 +39,8 @@ def check_construct(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 
 def check_shuffle(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check `OpVectorShuffle type result a b component...`: components count through both vectors; 0xFFFFFFFF is
-    undefined."""
+    """Check `OpVectorShuffle type result a b component...`: each component is an index into the components of a, then
+    of b, or 0xFFFFFFFF for an undefined one."""
     result, a, b = code.declared.shape(inst.type_id), code.shape(inst, 3), code.shape(inst, 4)
     chosen = inst.words[5:]
     code.demand(inst, result is not None and result.count == len(chosen) > 1 and a.count > 1 and b.count > 1)
@@ -85,12 +85,15 @@ _TAKES_MATRICES = {
 
 
 class _ProductSizes(NamedTuple):
-    """Sizes of a product: those of the result, and those that are summed over in both factors, which must be equal."""
+    """Sizes of a product of vectors or matrices: the result's, and the dimension that is summed over in each factor.
+
+    The two summed dimensions must have the same size.
+    """
 
     rows: int  # of the result
     columns: int  # of the result
-    summed: int = 1  # in one factor; 1 if nothing is summed
-    other_summed: int = 1  # in the other factor
+    summed: int = 1  # size of the summed dimension in one factor; 1 if nothing is summed
+    other_summed: int = 1  # its size in the other factor
 
 
 def check_product(code: FunctionChecker, inst: SpirvInstruction) -> None:
