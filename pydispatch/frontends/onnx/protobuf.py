@@ -288,8 +288,9 @@ def _packed_varints(data: np.ndarray[Any, Any], end: int) -> np.ndarray[Any, Any
 
 
 def _joined(current: np.ndarray[Any, Any], parts: list[Any], dtype: Any) -> np.ndarray[Any, Any]:
-    """Return the array that a repeated field has, with the collected parts, numbers or arrays of them, appended.
+    """Append decoded numbers to the array of a repeated field, and return the new array.
 
+    `current` is the array of the field. Each of `parts` is a number, or an array of numbers that were stored packed.
     A single array is not copied, so that packed weights remain views of the file.
     """
     if len(parts) == 1 and isinstance(parts[0], np.ndarray) and not len(current):

@@ -24,7 +24,10 @@ class Values:
         nodes: Sequence[model.NodeProto],
         stated: Mapping[str, model.ValueInfoProto] | None = None,
     ) -> None:
-        """Index the nodes of the graph by the names of the values that they compute; no tensor is known yet."""
+        """Index the nodes of the graph by the names of the values that they compute; no tensor is known yet.
+
+        `stated` has the declarations of the values whose types the graph declares, by name.
+        """
         self.outer = outer
         self.producers = {name: node for node in nodes for name in node.output}
         self.stated = stated or {}

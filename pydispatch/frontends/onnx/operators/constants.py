@@ -61,7 +61,7 @@ def _count_of_integers(call: NodeCall, start: Tensor, limit: Tensor, delta: Tens
     """Return the length of a range of integers, max(0, ceil((limit - start) / delta)).
 
     Each of the three is an int, an expression of dynamic sizes, or a HostInteger, which is known only when the program
-    runs.
+    runs. A length that is an expression of dynamic sizes is not limited to 0.
     """
     (first,), (last,), (step,) = (
         call.integers_of(t, what) for t, what in ((start, "start"), (limit, "limit"), (delta, "delta"))

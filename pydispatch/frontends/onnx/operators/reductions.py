@@ -121,6 +121,7 @@ def _cumulative(name: str, call: NodeCall, x: Tensor, axis: Tensor) -> Tensor:
     )
     if not isinstance(along, ChosenAxes):
         return cumulative(x, axis=along[0])
+    # as_rows: x as three axes, of which axis 1 is the chosen one; the axes before and after it are merged.
     return shapes.reshape(call.b, cumulative(as_rows(call.b, x, along), axis=1), x.shape)
 
 

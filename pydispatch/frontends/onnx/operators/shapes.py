@@ -261,5 +261,5 @@ def _has_element(call: NodeCall, x: Tensor | None = None) -> Tensor:
 
 @ONNX.converts("OptionalGetElement")
 def _get_element(call: NodeCall, x: Tensor) -> Tensor:
-    """Return the tensor of an optional value."""
+    """Return the operand: an optional value with an element is represented by its tensor."""
     return x

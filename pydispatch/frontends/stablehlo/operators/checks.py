@@ -22,8 +22,10 @@ in units of the last place."""
 def compare(
     tracer: StablehloTracer, kind: type[check.CheckOp], lhs: Tensor, rhs: Tensor, properties: dict[str, Any]
 ) -> None:
-    """Emit a check that two tensors are equal or close, in the types that arguments and results of a program have.
+    """Emit a check that two tensors are equal or close.
 
+    It compares them in boundary types, those of a program's arguments and results: unlike types within the program,
+    these have unsigned and complex elements.
     kind: class of the check that is emitted. properties: its tolerances, by name.
     """
     if lhs.dtype != rhs.dtype or lhs.rank != rhs.rank:
@@ -31,7 +33,7 @@ def compare(
     rhs = tracer.b.as_shape(rhs, lhs.shape)
     lhs = tracer.b.as_shape(lhs, rhs.shape)
     sides = [tracer.b.to_boundary(side) for side in (lhs, rhs)]
-    absent_device: list[Any] = []  # ExpectCloseOp lacks this optional operand
+    absent_device: list[Any] = []  # the optional first operand of the other checks, which ExpectCloseOp lacks
     operands: list[Any] = list(sides) if kind is check.ExpectCloseOp else [absent_device, *sides]
     tracer.b.add(kind(operands=operands, properties=properties))
 

@@ -42,7 +42,7 @@ def _participants(tracer: StablehloTracer, op: Operation, name: str) -> list[int
 def _is_in_group(tracer: StablehloTracer, op: Operation) -> bool:
     """Return whether participant 0 is in a group.
 
-    A missing or empty list of groups, of which the shape has a 0, is one group of all participants.
+    If the list of groups is missing or empty (a tensor with an axis of size 0), all participants form one group.
     """
     members = _participants(tracer, op, "replica_groups")
     if len(members) > 1:

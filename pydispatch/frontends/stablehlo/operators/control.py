@@ -157,7 +157,7 @@ def _step(tracer: StablehloTracer, body: Region, index: int) -> int | None:
     """Return the constant, above 0, that an iteration adds to loop variable `index`; else None."""
     block = body.blocks[0]
     terminator: Any = block.last_op
-    # frame: what the arguments of called functions stand for; there are none in the body itself.
+    # The analysis starts in the body, outside of any call: `frame` maps no arguments of called functions.
     return _added(tracer, terminator.operands[index], block.args[index], frame={}, depth=0)
 
 

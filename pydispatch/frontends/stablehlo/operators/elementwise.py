@@ -242,7 +242,8 @@ def _select_tensors(tracer: StablehloTracer, op: Operation, condition: Tensor, a
 
 
 def _convert_tensor(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
-    """Convert the elements of a tensor to the result's type; of complex numbers as `_convert` does."""
+    """Convert the elements of a tensor to the result's type; a complex number loses its imaginary part if that type is
+    not complex."""
     return _emit_elementwise(tracer, op, x) if x.dtype.is_complex else ew.convert(tracer.b, x, tracer.dtype(op))
 
 
@@ -301,7 +302,7 @@ BROADCAST = (
     "polygamma", "power", "remainder", "select", "shift_left", "shift_right_arithmetic", "shift_right_logical",
     "subtract", "xor", "zeta",
 )  # fmt: skip
-"""Names of the CHLO operations `broadcast_...`."""
+"""CHLO operations that broadcast their operands as NumPy does, such as `broadcast_add`: names without the prefix."""
 
 ROWS: dict[str, Convert] = {
     **dict.fromkeys(SCALAR_FUNCTIONS, _emit_elementwise),

@@ -81,10 +81,12 @@ Pairs = Sequence[tuple[int, int]]
 def _sums_of_groups(
     tracer: StablehloTracer, is_member: Tensor, x: Tensor, y: Tensor, batching: Pairs, contracting: Pairs, dtype: DType
 ) -> Tensor:
-    """Return a product for each group, of its elements along a contracted dimension: [g, b, m, n].
+    """Return for each group the product of x and y, summed over the elements of that group only: [g, b, m, n].
 
-    `is_member` is [g, ...] with the dimensions of x, of which those that y lacks have size 1. Elements of other groups
-    are replaced by zeros in both operands, because NaN times zero is NaN.
+    The groups divide a contracted dimension. g is the number of groups; b stands for the batch dimensions, m for the
+    other dimensions of x and n for those of y. `is_member` is a mask [g, ...] with the dimensions of x, of which those
+    that y lacks have size 1. Elements of other groups are replaced by zeros in both operands, because NaN times zero is
+    NaN.
     """
     b = tracer.b
     x_dim_of = {e: d for d, e in (*batching, *contracting)}  # dimension of y -> the dimension of x that it shares

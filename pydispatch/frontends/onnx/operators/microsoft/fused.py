@@ -48,7 +48,10 @@ the defaults of the operator."""
 
 
 def _activated(call: NodeCall, x: Tensor, numbers: Sequence[float]) -> Tensor:
-    """Apply the activation that the attribute `activation` names; `numbers` are its first parameters or all."""
+    """Apply the activation that the attribute `activation` names.
+
+    `numbers` has the activation's parameters, such as alpha and beta; defaults replace those missing at the end.
+    """
     name = call.text("activation", "")
     if name not in _ACTIVATIONS:
         raise call.fail(f"activation '{name:.40}' is not known")
