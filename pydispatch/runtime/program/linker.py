@@ -136,7 +136,8 @@ class CpuLinker:
     def _link_supplied(self, module: Module, chosen: Chosen, code: SuppliedCode) -> None:
         """Link an executable that the program only declares, with code that was added to the device.
 
-        Only its code knows whether it has imports; it counts as importing while it is linked.
+        The manifest does not state whether this code has imports. So the executable is added to `_importing` before it
+        is linked, and removed afterwards if the code has imported no symbol.
         """
         resolution_group = len(self._importing)  # executable n of `_importing` has group n of the resolution's symbols
         self._importing.append(chosen)

@@ -21,7 +21,7 @@ MOST_ALIGNMENT = 4096
 """Largest alignment of bindings that a variant may ask for, in bytes."""
 
 _TEXT = frozenset((str,))
-"""Types in a list of strings of the manifest; the others are for numbers and lists, or null."""
+"""Types that the elements of a list of strings in the manifest may have."""
 _NUMBERS_OR_NULL = frozenset((int, type(None)))  # types in a list of integers and nulls
 _LISTS_OR_NULL = frozenset((list, type(None)))  # types in a list of lists and nulls
 

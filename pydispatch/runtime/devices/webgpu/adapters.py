@@ -16,13 +16,20 @@ from pydispatch.runtime.devices.webgpu import api
 # Name → WGPUInstanceBackend
 BACKENDS = {"vulkan": 1, "gl": 2, "metal": 4, "d3d12": 8}
 _PRIMARY = 1 | 4 | 8
-"""All back ends but OpenGL, which must be requested: it is the slower way to the same devices."""
-# WGPUBackendType → name, and WGPUAdapterType → name
+"""Bits of BACKENDS that are used by default: Vulkan, Metal and Direct3D 12.
+
+OpenGL must be requested by name, because it reaches the same devices more slowly.
+"""
+# WGPUBackendType → name
 _BACKEND_NAMES = {4: "d3d12", 5: "metal", 6: "vulkan", 7: "gl", 8: "gl"}
 _KINDS = {1: "discrete GPU", 2: "integrated GPU", 3: "CPU", 4: "other"}
+"""WGPUAdapterType → name."""
 OPTIONAL_FEATURES = {"mappable-primary-buffers": 0x0003000E, "timestamp-query": 9,
                  "timestamp-query-inside-encoders": 0x00030024}  # fmt: skip
-"""WGPUFeatureName of the features that the device itself uses, besides those of shaders."""
+"""Name → WGPUFeatureName of the features that host code uses, to map buffers and to measure times.
+
+FEATURES has those of shaders.
+"""
 
 
 class Adapter:
@@ -103,7 +110,10 @@ def _without_messages() -> Iterator[None]:
 
 @cache
 def _adapters(owner: int, backends: int) -> list[Adapter]:
-    """Return the adapters of an instance, in wgpu's order. owner, backends: as for `_instance`."""
+    """Return the adapters of an instance, in wgpu's order.
+
+    owner: the process id, part of the cache key as in `_instance`. backends: bits of BACKENDS.
+    """
     ffi, lib = api.binding()
     instance = _instance(owner, backends)
     with _without_messages():

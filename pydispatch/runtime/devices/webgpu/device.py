@@ -27,7 +27,7 @@ def open_device(index: int, adapter: str, backend: str, staging: bool, standard:
     """Open a device. Devices with equal arguments share memory and queue within a process.
 
     Args:
-        index: Index among the adapters that `adapter` and `backend` leave.
+        index: Index among the adapters that match `adapter` and `backend`.
         adapter: Text in the name of the adapter; "" for any.
         backend: Back end of wgpu, such as "vulkan"; "" for all but OpenGL.
         staging: Whether buffers are never mapped.

@@ -131,7 +131,7 @@ class Executor(RecordingExecutor[RecordedPlan]):
         return None if self.calls is None else _Host(self, record.data.function, blocks, constants)
 
     def cuts_at(self, synchronous: bool) -> bool:
-        """Return False: submissions are split inside the recording, so plans are not cut."""
+        """Return False: a plan is not split at its host commands, since its recording splits submissions there."""
         return False
 
     def surroundings(self, synchronous: bool, encoder: Any = None) -> Surroundings:

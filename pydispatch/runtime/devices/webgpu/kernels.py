@@ -54,7 +54,7 @@ class WebGPUKernel:
         merged: Variant of the kernel with merged buffers if it has more than the device can bind, else None.
         shaders: WGPUShaderModule of each variant, shared by all kernels of the WGSL module.
         variants: (`read_only` of the bindings, whether the grid is folded) → (WGPUComputePipeline, layout of bind
-            group 0).
+            group 0). A folded grid has another shape than the program's, of which an axis exceeds the device's limit.
     """
 
     __slots__ = (
@@ -253,8 +253,10 @@ class Kernels:
         """Return the shader module of a kernel, created on first use.
 
         Args:
-            keeps_access: Whether buffers keep their declared access; else all are read_write.
-            is_folded: Whether the module computes workgroup ids from a folded grid.
+            keeps_access: Whether buffers keep their declared access; else all are read_write, for a dispatch that
+                binds one buffer both read-only and writable.
+            is_folded: Whether the module computes workgroup ids from a folded grid: one of another shape, because an
+                axis of the program's grid exceeds the device's limit.
             merged: Text of the kernel with merged buffers; None for the original one.
         """
         is_for_one_entry = is_folded or merged is not None  # such a text is made for one entry point
