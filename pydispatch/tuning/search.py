@@ -20,13 +20,19 @@ MARGIN = 0.03
 """Share of the best time by which another configuration must be faster to replace it."""
 
 BRIEF = 0.003
-"""Seconds of the first measurement of a configuration, which selects candidates for a comparison in turns."""
+"""Seconds of the first measurement of a configuration.
+
+It selects candidates, which are then measured alternately with the best configuration.
+"""
 
 ROUNDS, SLICE = 9, 0.002
 """Number of measurements of two configurations in turns, and the seconds of each measurement."""
 
 FINALISTS = 3
-"""Maximum number of configurations compared in turns with the best: the fastest ones of those measured briefly."""
+"""Maximum number of candidates that are measured alternately with the best configuration.
+
+They are the fastest ones in the first, brief measurement. Each takes about 2 * ROUNDS * SLICE seconds.
+"""
 
 BATCH = 4
 """Configurations that are compiled at once, in parallel on several CPUs; the time limit is checked after each batch."""

@@ -26,7 +26,7 @@ from pydispatch.runtime.simulators.ptx.memory import (
 ADDRESS_BYTES = 8  # of a generic address
 ALL_ADDRESS_BITS = (1 << 8 * ADDRESS_BYTES) - 1  # mask for sums of addresses, which wrap
 _LOW_ADDRESS_BITS = 0xFFFFFFFF
-"""The bits of an address in a register of 32 bits."""
+"""Mask for sums of addresses from 32-bit registers, which wrap at 32 bits."""
 
 MemoryOperand = Callable[[list[Any]], list[MemoryAccess]]
 """Resolves an `[address]` operand: receives the registers of a frame, and returns what its threads access, one

@@ -108,7 +108,10 @@ class Batch(ThreadBatch):
         )
 
     def _append_activation(self, activation: Activation) -> Activation:
-        """Add a function call to the calls of the batch, and return it. The next one gets a greater serial number."""
+        """Add a function call to the calls of the batch, and return it.
+
+        Also advance the serial number for the next call: of calls of one depth, the scheduler runs the oldest first.
+        """
         self._serial += 1
         self._activations.append(activation)
         return activation
@@ -270,9 +273,9 @@ class Batch(ThreadBatch):
         return np.packbits(is_set, bitorder="little").view("<u4")
 
     def _run_met_block(self, key: GroupKey) -> None:
-        """Run the block of a ready group whose warps are complete, and make the group ready for the next block.
+        """Run a block that begins with a warp instruction (shfl), for a group with all lanes that it waits for.
 
-        key: that of the group in `_ready`.
+        Then make the group ready for its next block. key: key of the group in `_ready`.
         """
         group = self._ready.pop(key)
         frame = group.acquire_frame()

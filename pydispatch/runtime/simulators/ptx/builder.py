@@ -28,7 +28,7 @@ from pydispatch.formats.ptx.module import (
 from pydispatch.runtime.simulators.ptx.elements import BOOL, UNSIGNED, dtype_of, literal
 
 FRAME_SLOT = 0
-"""Slot of the operands of a closure that holds the `Frame` that runs; other slots hold registers and constants."""
+"""Index of the running `Frame` in the argument `regs` of closures; other slots hold registers and constants."""
 Step = Callable[[list[Any]], None]
 """Closure of an instruction: `step(regs)` runs it for the threads of a frame, whose operands are in `regs` by slot."""
 _SUPPORTED_PTX = (
@@ -154,7 +154,8 @@ class FunctionBuilder:
 
         Args:
             name: Its name.
-            dtype: Type of a register; None: a type that no instruction here accepts. u1 for a `.param` variable.
+            dtype: Type of a register; None for types that no instruction here accepts, such as b128. u1 for a `.param`
+                variable.
             count: Bytes of a `.param` variable; 0 for a register.
         """
         if dtype is not None and dtype != BOOL:

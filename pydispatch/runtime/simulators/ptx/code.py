@@ -53,9 +53,9 @@ class RegisterPool:
         return None
 
     def give(self, n: int, stores: list[Any]) -> None:
-        """Add the stores of a frame of n threads that has ended."""
+        """Add the stores of a frame of n threads that has ended; drop all but the two newest entries."""
         self._free.append((n, stores))
-        del self._free[:-2]  # the two newest: of full batches of blocks, and of a launch's last, smaller one
+        del self._free[:-2]  # enough for full batches of thread blocks, and a launch's last, smaller batch
 
 
 class SlotAccess(NamedTuple):
@@ -123,8 +123,8 @@ class FunctionCode:
         slots: Content of each slot of a frame: a register, a constant, or a special register.
         template: Initial values of the slots: constants, and None for slots that a frame sets.
         bound_slots: Slots that a frame sets: views of stores, unused results and special values.
-        store_of: Index of the store of each register and `.param` variable; -1 for one that is never accessed.
-            Registers that live only inside one block may share a store.
+        store_of: Index of the store (array over the threads) of each register and `.param` variable; -1 for one that is
+            never accessed. Registers that live only inside one block may share a store.
         store_kinds: (dtype, bytes of a `.param` variable or 0) of each store.
         pool: Stores of frames that have ended, for new frames.
         local_size: Bytes of local memory of a thread.

@@ -26,7 +26,9 @@ LOADED = (
     warp, wmma,
 )  # fmt: skip
 
-"""The imported modules: using them here keeps the imports, which register the handlers of instructions."""
+"""The imported modules, whose import registers the handlers of instructions. Without this use, the linter would report
+the imports as unused.
+"""
 
 _MASKS = {"shfl": 4, "vote": 2, "match": 2, "redux": 2, "elect": 1}
 """Instruction with .sync → index of its operand with the mask of the lanes that take part."""

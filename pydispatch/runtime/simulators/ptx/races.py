@@ -99,7 +99,7 @@ class _Table:
     def add_reads(self, reads: Any, granules: Any) -> None:
         """Make `reads` the last reads of `granules`. An earlier read by another thread is kept as the one before.
 
-        Two threads are remembered because the reader that writes later races with the other one only.
+        Reads of two threads are remembered: if the last reader writes later, it races only with the other reader.
 
         Args:
             reads: The read of each thread, an array of `_ACCESS`.

@@ -105,7 +105,10 @@ class RegisterStores:
         return [register for register in self._registers(slots) if register in self._block_local]
 
     def summarize_accesses(self, block: CodeBlock) -> None:
-        """Set the slots and stores that a block accesses, and drop the accesses of its instructions."""
+        """Set the slots and stores that a block accesses, then clear its `accesses`, which only translation needs.
+
+        Stores are listed separately for the registers in `_block_local`, whose values begin and end within the block.
+        """
         slots: set[int] = set().union(*(access.reads | access.writes for access in block.accesses))
         registers = set(self._registers(slots))
         block.slots = sorted(slots)

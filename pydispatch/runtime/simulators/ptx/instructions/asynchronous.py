@@ -133,7 +133,10 @@ class _PartialRead(NamedTuple):
         return cls(resolver, base, source.offset)
 
     def read(self, regs: list[Any], sizes: Any, data: Any) -> None:
-        """Read the first `sizes[t]` bytes of each thread t of the frame into `data[t]`."""
+        """Read the first `sizes[t]` bytes of each thread t of the frame into `data[t]`.
+
+        Each byte is resolved separately: the addresses of bytes that are not copied may be invalid.
+        """
         frame = regs[FRAME_SLOT]
         addresses = np.broadcast_to(regs[self.base], frame.n) + np.uint64(self.offset & ALL_ADDRESS_BITS)
         for length in np.unique(sizes[sizes > 0]):

@@ -22,7 +22,7 @@ from pydispatch.runtime.simulators.ptx.registry import handles
 _NO_BIT = 0xFFFFFFFF
 """Result of bfind and fns where there is no such bit."""
 _FIELD_BITS = 0xFF
-"""The bits that bfe and bfi use of the operands with the position and the length of a field."""
+"""Mask for the position and the length of a field: bfe and bfi use only the low 8 bits of these operands."""
 _LOGIC = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 """Opcode → function of both operands."""
 

@@ -199,7 +199,9 @@ def set_(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _chosen_number(condition: _Condition, type_: str, result_type: str) -> Callable[..., Any]:
-    """Return the function of set on numbers, which returns 1.0 or all ones where the condition holds, else 0.
+    """Return the function that computes the instruction `set` for types that are not packed.
+
+    It returns 1.0 (float result) or all ones (integer result) where the condition holds, else 0.
 
     Its arguments are the two operands, and the predicate if the condition has one.
 

@@ -42,7 +42,10 @@ def _plain(ufunc: Any) -> Any:
     """Return the handler of an instruction that one NumPy function of two arrays computes."""
 
     def make(builder: FunctionBuilder, instruction: Instruction) -> Step:
-        """Build the closure of a binary operation; sums may saturate (.sat), and extremes be at least 0 (.relu)."""
+        """Build the closure of a binary operation.
+
+        add and sub may saturate (.sat); min and max may replace negative results by 0 (.relu).
+        """
         modifier = "sat" if ufunc in (np.add, np.subtract) else "relu"
         type_ = integer_type(builder, instruction, allowed=(modifier,))
         if instruction.modifiers[0] == "sat":

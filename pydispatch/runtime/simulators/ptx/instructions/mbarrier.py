@@ -21,7 +21,7 @@ from pydispatch.runtime.simulators.ptx.memory import MemoryAccess
 from pydispatch.runtime.simulators.ptx.registry import handles
 
 _WORD = np.dtype("u8")
-"""Type of a barrier."""
+"""NumPy type of a barrier, which is a 64-bit word of shared memory."""
 _LOG2_WORD_BYTES = 3  # shifts an offset in bytes to an index of a barrier
 _FIELD, _EXPECTED, _PHASE = np.uint64((1 << 20) - 1), np.uint64(20), np.uint64(40)
 """The bits of the lowest field (pending arrivals), and the first bits of the other two."""
@@ -95,7 +95,9 @@ def _init(builder: FunctionBuilder, instruction: Instruction, is_invalidation: b
     resolve = memory_operand(builder, instruction, operands[0], _WORD.itemsize, write=True)
 
     def init(regs: list[Any]) -> None:
-        """Store words of phase 0 that expect `count` arrivals, all of which are pending."""
+        """Initialize barrier words for phase 0: `count` is the number of expected (bits 20 to 39) and of pending
+        arrivals (bits 0 to 19).
+        """
         n = regs[FRAME_SLOT].n
         for access in resolve(regs):
             counts = access.select_threads(np.broadcast_to(regs[count], n)).astype(np.uint64)

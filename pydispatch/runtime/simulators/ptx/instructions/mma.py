@@ -34,7 +34,7 @@ _TF32_BITS = np.uint32(0xFFFFE000)
 
 _SHAPE = re.compile(r"m(8|16)n8k(4|8|16|32)")
 """Shape of a product, such as "m16n8k8": rows of A, columns of B, and the inner dimension."""
-# Elements in a 32-bit register (f64: one in 64 bits), and the shapes that each type of A and B has.
+# Elements in a 32-bit register (f64: one in 64 bits).
 _PER_REGISTER = {"f16": 2, "bf16": 2, "tf32": 1, "s8": 4, "u8": 4, "e4m3": 4, "e5m2": 4, "f64": 1}
 _SHAPES = {
     "f16": ("m16n8k8", "m16n8k16"), "bf16": ("m16n8k8", "m16n8k16"), "tf32": ("m16n8k4", "m16n8k8"),
@@ -42,6 +42,7 @@ _SHAPES = {
     "e4m3": ("m16n8k16", "m16n8k32"), "e5m2": ("m16n8k16", "m16n8k32"),
     "f64": ("m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"),
 }  # fmt: skip
+"""PTX type of the elements of A and B → shapes of mma.sync that the interpreter runs."""
 
 
 def warps_of(instruction: Instruction, frame: Frame) -> Any:
