@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _MAX_ELEMENTS = 1 << 59
 """Limit of the product of an empty array's non-zero sizes: with elements of 16 bytes, NumPy refuses 2^63 bytes."""
 _MAX_EXPANDED_BYTES = 1 << 30
-"""Maximum size of a weight that strides of 0 expand beyond its storage: a limit for the allocations of a
-hostile file."""
+"""Maximum size of a weight with all its elements, if it has more of them than the file stores: strides of 0 repeat
+elements. Without a limit, a small hostile file could cause an allocation of any size."""
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,9 @@ def _view(storage: memoryview, meta: TensorMeta, where: JsonValue) -> StoredArra
 
 
 def _checked_empty_sizes(sizes: list[int], where: JsonValue) -> list[int]:
-    """Return the sizes of an empty array unchanged. Raise ProgramFault if the product of the non-zero ones exceeds
-    NumPy's range.
+    """Return the sizes of an empty array unchanged. Raise ProgramFault if NumPy would refuse them.
+
+    NumPy limits the product of the non-zero sizes even if another size is 0.
     """
     if math.prod(n for n in sizes if n) >= _MAX_ELEMENTS:
         raise where.fault(f"the sizes {sizes} are out of range")

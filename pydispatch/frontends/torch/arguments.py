@@ -83,7 +83,8 @@ def bind(
     """Bind the arguments of a node to the parameters of its conversion, and return them ready for the call.
 
     The first parameter is bound to the tracer if it is annotated `Tracer`, else to its builder; `positional` and
-    `keywords` are for the others. A `TensorMemory` becomes its current tensor unless the parameter accepts memory.
+    `keywords` are for the others. Keywords in IGNORED, such as `device`, are dropped if the conversion has no parameter
+    of that name. A `TensorMemory` becomes its current tensor unless the parameter accepts memory.
     Raise ArgumentError for arguments that do not fit.
     """
     signature = _signature(function)

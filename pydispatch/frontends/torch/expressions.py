@@ -10,7 +10,7 @@ from typing import Any
 from pydispatch.frontends.torch.schema import SizeText, Symbolic
 from pydispatch.graph.sizes import Size, maximum, minimum
 
-_MAX_CHARACTERS = 4096  # of an expression; longer ones are treated as unknown, as they may come from a hostile file
+_MAX_CHARACTERS = 4096  # of an expression; `evaluate` returns None for a longer one, which may come from a hostile file
 _MAX_EXPONENT = 8  # of a power, which becomes a product of as many factors
 
 

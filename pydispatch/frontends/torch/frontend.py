@@ -84,7 +84,10 @@ def _saved(program: Any, name: str) -> bytes:
 
 
 def _with_flat_results(program: Any) -> Any:
-    """Return a copy of an exported program whose results are a flat tuple, like those of a compiled program."""
+    """Return a copy of an exported program whose results are a flat tuple, like those of a compiled program.
+
+    It is what `_saved` writes if the results are in a Python structure that files cannot describe.
+    """
     structure = sys.modules["torch"].utils._pytree.tree_structure
     flat = copy.copy(program)
     flat._module_call_graph = [

@@ -99,7 +99,8 @@ class _GraphReader:
     def _node(self, node: Any) -> ExportedNode:
         """Return one call as an ExportedNode, with its module path and source line from the node's metadata.
 
-        Both are of the innermost module and function, which are last in the metadata; "" if they are missing.
+        The path is that of the innermost module that contains the call, the line that of the innermost stack frame: the
+        last entries of the metadata. Either is "" if the metadata lacks it.
         """
         stack = node.meta.get("nn_module_stack") or {}
         path = next(reversed(stack.values()))[0] if stack else ""

@@ -54,7 +54,10 @@ class _Program:
     """
 
     def __init__(self, model: Model, builder: Builder, kernels: Collection[str]) -> None:
-        """Create a tracer without translated graphs for `builder`. kernels: operators that user kernels compute."""
+        """Create a converter of `model` that has emitted nothing yet; `write` emits the program with `builder`.
+
+        kernels: names of operators that user kernels compute.
+        """
         self.model = model
         self.program = model.program
         self.b = builder
