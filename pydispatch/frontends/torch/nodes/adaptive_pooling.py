@@ -86,7 +86,10 @@ def adaptive_avg_pool(builder: Builder, self: Tensor, output_size: Sizes) -> Ten
     accumulation_dtype = normalization.wide(self.dtype)
 
     def mean(tensors: list[Tensor], axis: int) -> list[Tensor]:
-        """Return the means of windows that all have the same size, whose elements are along `axis`."""
+        """Return the means of windows that all have the same size, whose elements are along `axis`.
+
+        tensors: one tensor, in a list because `_pooled` also pools pairs of tensors, as for maxima and their indices.
+        """
         return [reductions.mean(builder, x, [axis], keep=True) for x in tensors]
 
     def mean_of_windows(tensors: list[Tensor], axis: int, counts: Tensor) -> list[Tensor]:
@@ -126,7 +129,10 @@ def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tup
     ]
 
     def reduce(tensors: list[Tensor], axis: int) -> list[Tensor]:
-        """Reduce values and positions together along an axis, which remains with size 1."""
+        """Return the maxima along an axis, which remains with size 1, and their positions.
+
+        tensors: the elements, and the row-major index of each in the input. `starts` are the initial values of both.
+        """
         reduced = reductions.reduce_with(builder, tensors, starts, [axis], _choose_larger)
         return [reductions.kept_axes(builder, x, tensors[0], [axis]) for x in reduced]
 

@@ -35,7 +35,8 @@ def _attention(
     is_causal: bool,
     scale: float | None,
 ) -> tuple[Tensor, Tensor]:
-    """Return attention and the scaled and masked scores, the operand of the softmax.
+    """Return attention, and the scaled and masked scores, the operand of its softmax; some operators return their
+    log-sum-exp too.
 
     scale: factor of the scores; None for 1 / sqrt(features of a key).
     """

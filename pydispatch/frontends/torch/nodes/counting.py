@@ -90,7 +90,7 @@ def _repeated_indices(builder: Builder, repeats: Tensor, output_size: Size | Non
 
 @converts("aten.repeat_interleave.Tensor")
 def repeat_indices(builder: Builder, repeats: Tensor, *, output_size: Size | None = None) -> Tensor:
-    """Convert repeat_interleave of counts alone: the indices of the counts, each repeated by its count."""
+    """Return each index of `repeats`, repeated as often as the count at this index: [0, 0, 2] for counts [2, 0, 1]."""
     return ew.convert(builder, _repeated_indices(builder, repeats, output_size), repeats.dtype)
 
 

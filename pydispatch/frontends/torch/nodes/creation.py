@@ -98,7 +98,8 @@ def arange_step(
 ) -> Tensor:
     """Return the numbers from start to end, without end, at intervals of `step`.
 
-    The length of a range with a dynamic size is computed with integers, hence its other bounds must be integral.
+    If start, end or step is a dynamic size, the length of the range is computed with integers, so all three must be
+    integral.
     """
     is_integer = not any(isinstance(n, float) for n in (start, end, step))
     is_dynamic = any(isinstance(n, Expr) for n in (start, end, step))

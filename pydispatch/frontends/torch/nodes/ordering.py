@@ -58,8 +58,9 @@ def kthvalue(builder: Builder, self: Tensor, k: int, dim: int = -1, keepdim: boo
 
 
 def _cumulative(name: str, builder: Builder, self: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
-    """Return the cumulative sum ("add") or product ("mul") along an axis, in the type `dtype`; see `accumulator_type`
-    for None.
+    """Return the cumulative sum ("add") or product ("mul") along an axis, in the type `dtype`.
+
+    None stands for i64 for integers and bools, and for the type of `self` for others.
     """
     dtype = accumulator_type(self, dtype)
     x = ew.convert(builder, self, wide(dtype))
@@ -173,8 +174,10 @@ def unique_dim(
     builder: Builder, self: Tensor, dim: int, sorted: bool = True, return_inverse: bool = False,
     return_counts: bool = False,
 ) -> Distinct:  # fmt: skip
-    """Return the distinct slices along an axis in ascending order, also if `sorted` is false, and the inverse and the
-    counts, which are empty unless requested (see `Distinct`).
+    """Return the distinct slices along an axis in ascending order, also if `sorted` is false; for each slice of
+    `self` the index of its equal among these (the inverse); and how often each occurs.
+
+    The inverse and the counts are empty unless requested.
     """
     values, _, inverse, counts = selection.distinct_slices(
         builder, self, shapes.axis_of(builder, dim, self.rank), sort=True

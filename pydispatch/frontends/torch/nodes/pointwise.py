@@ -46,7 +46,10 @@ def _rounding(name: str, builder: Builder, self: Tensor) -> Tensor:
 
 
 def of_floats(function: Callable[[Element], Element], builder: Builder, self: Tensor) -> Tensor:
-    """Evaluate a formula on the elements of a tensor as floats."""
+    """Evaluate a formula on the elements of a tensor as floats; integers become f32.
+
+    This is `in_floats` with the formula as its first parameter, which tables of operators bind with `partial`.
+    """
     return in_floats(builder, function, self)
 
 

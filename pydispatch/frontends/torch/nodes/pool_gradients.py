@@ -61,7 +61,9 @@ def _adaptive_avg_pool(spatial: int, builder: Builder, grad_output: Tensor, self
 
 
 def _adaptive_mean_gradient(builder: Builder, grad: Tensor, axis: int, size: Size) -> Tensor:
-    """Return the gradient of the `size` elements along an axis, from that of the means over adaptive windows of it.
+    """Return the gradient of adaptive average pooling along an axis of `size` elements.
+
+    grad: gradient of the means of the windows.
 
     Window o of `out` windows has the elements from floor(o * size / out) to ceil((o + 1) * size / out), exclusive.
     Where all windows have one size, each mean shares its gradient evenly among the elements of its window. Otherwise

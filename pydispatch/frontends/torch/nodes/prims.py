@@ -68,7 +68,7 @@ def where(builder: Builder, pred: Tensor, lhs: Tensor, rhs: Tensor) -> Tensor:
 def _reduction(
     name: str, builder: Builder, inp: Tensor, dims: Ints | None, *, output_dtype: DType | None = None
 ) -> Tensor:
-    """Reduce along axes, or along all for None, which are removed.
+    """Reduce along the axes `dims`, or along all axes if that is None. The result lacks these axes.
 
     name: the function that combines two elements, such as "add". output_dtype: type in which they are combined; None
     for that of `inp`.

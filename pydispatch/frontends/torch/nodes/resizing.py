@@ -122,11 +122,13 @@ def _step(n: int, out: int, scale: float | None, corners: bool) -> float:
     return 1.0 / scale if scale else n / out
 
 
-_SINGLE_TAP: Taps = ((0, lambda part: part * 0 + 1),)  # of weight 1, in the shape and type of `part`
+_SINGLE_TAP: Taps = ((0, lambda part: part * 0 + 1),)
+"""Pairs (offset, weight) for a copy of one source element: the one at the position, rounded down, with weight 1. The
+weight is computed from `part` so that it has the shape and type of `part`."""
 NEAREST = Interpolation(lambda o, step, corners: o * step, _SINGLE_TAP)
 """The method "nearest": a new element is the old one at its position, rounded down."""
 _NEAREST_EXACT = Interpolation(lambda o, step, corners: (o + 0.5) * step, _SINGLE_TAP)
-"""The method "nearest-exact", which takes the position of the centre of the new element."""
+"""The method "nearest-exact": a new element is the old one that contains the position of the new one's center."""
 _LINEAR = Interpolation(lambda o, step, corners: _not_negative(_half_pixel_position(o, step, corners)), LINEAR)
 """The method "linear": the source position of an element's center, which is clamped to be at or after the first one."""
 _CUBIC = Interpolation(_half_pixel_position, CUBIC)
@@ -228,9 +230,10 @@ def _resize_axis(
         axis: The axis.
         out: The new size.
         scale: Factor that the caller states; None for the ratio of the sizes.
-        corners: Whether the centers of the corner elements coincide.
+        corners: Whether the centers of the corner elements of the old and the new image coincide.
         how: The method.
-        ignoring_scale: Repetition counts for which PyTorch repeats elements whatever `scale` is.
+        ignoring_scale: Ratios out / size for which PyTorch ignores `scale` in nearest-neighbour resizing, and repeats
+            each element that often.
     """
     n = x.shape[axis]
     if (repeats := repetitions(n, out, scale, how, ignoring_scale)) is not None:

@@ -107,7 +107,7 @@ def sym_float(builder: Builder, a: Operand) -> Operand:
 
 @converts("torch.sym_not")
 def sym_not(builder: Builder, a: Operand) -> Operand:
-    """Return whether a boolean is false; of a dynamic one as a tensor of rank 0."""
+    """Return the negation of a boolean: a bool for a bool, else (a value known at run time) a tensor of rank 0."""
     return (not a) if isinstance(a, bool) else ew.unary(builder, "not", as_tensor(builder, a))
 
 
