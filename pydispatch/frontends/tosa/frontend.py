@@ -22,7 +22,7 @@ class Tosa(DialectFrontend):
     dialects = frozenset({"tosa"})
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
-        """Return the program of a TOSA module."""
+        """Convert a TOSA module to a program, a module of `linalg` operations on tensors."""
         from pydispatch.frontends.tosa.program import translated
 
         assert isinstance(source, ModuleOp)

@@ -17,7 +17,9 @@ from pydispatch.ir.dialects.tosa.control import VariableOp
 
 
 def translated(module: ModuleOp) -> ModuleOp:
-    """Return the program of a TOSA module: its public functions, with the functions that they call inlined.
+    """Convert a TOSA module to a program, a module of `linalg` operations on tensors.
+
+    It has the public functions, with the functions that they call inlined.
 
     Results are named `result0`, `result1` and so on, arguments as in the text of the module. Raise CompileError for a
     module without a public function, and for operations that are not supported.

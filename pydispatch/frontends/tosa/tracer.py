@@ -44,7 +44,7 @@ class TosaTracer(trace.MlirTracer):
         return dtype_of(type, location)
 
     def shape_of(self, type: Attribute) -> Sequence[int | None] | None:
-        """Return the sizes of a tensor type, None for a dynamic size; None without a list if the rank is not known."""
+        """Return the sizes of a tensor type, with None for each dynamic size; return None if the rank is not known."""
         return shape_of(type)
 
     # -- operands

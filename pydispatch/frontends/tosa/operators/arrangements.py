@@ -28,8 +28,9 @@ def _pad(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 
 def _reshape(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Reshape. More than one -1 stands for dynamic sizes; they are replaced by the static sizes of the result's
-    type.
+    """Reshape to the sizes `new_shape`, of which one may be -1: it is computed from the number of elements.
+
+    If several are -1, those whose size is static in the result's type are replaced by it.
     """
     sizes = tracer.sizes_of(op, inputs, index=1, name="new_shape")
     declared = shape_of(op.results[0].type)

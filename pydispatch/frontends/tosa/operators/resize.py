@@ -93,7 +93,10 @@ def _taken(builder: Builder, x: Tensor, shape: tuple[Size, ...], rows: Tensor, c
 
 
 def _along(builder: Builder, x: Tensor, axis: int) -> Tensor:
-    """Reshape a vector so that its elements are along axis `axis` of images [n, height, width, c]; others are 1."""
+    """Reshape a vector so that its elements are along axis `axis` of 4, the others having size 1.
+
+    The result broadcasts to images [n, height, width, c].
+    """
     return shapes.reshape(builder, x, [x.shape[0] if d == axis else 1 for d in range(4)])
 
 

@@ -25,9 +25,9 @@ def _list(tracer: TosaTracer, sizes: list[Any]) -> Tensor:
 
 
 def _on_sizes(function: Callable[[Any, Any], Any], tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Apply a function of `_FUNCTIONS` to pairs of elements of two lists of sizes with one length.
+    """Convert an operation such as `tosa.add_shape`: apply `function` to two lists of sizes, element by element.
 
-    Raise CompileError for lists of other lengths and for a division by 0.
+    Raise CompileError if the lists differ in length, and for a division by 0.
     """
     a, b = (tracer.sizes_of(op, inputs, at, "operand") for at in (0, 1))
     if len(a) != len(b):
