@@ -15,7 +15,8 @@ _RARE = (5_000_000, 50, 100)
 _lock = threading.Lock()
 """Held while `_users` and the collector's thresholds change."""
 _users = 0
-"""Number of `rarely_collected` blocks that threads are in."""
+"""Number of `rarely_collected` blocks that threads are in. The first one to begin raises the thresholds, and the last
+one to end restores them."""
 _before = (0, 0, 0)
 """Thresholds before the first of these blocks, which the last one restores."""
 
@@ -25,7 +26,8 @@ def rarely_collected() -> Iterator[None]:
     """Raise the thresholds of the cyclic garbage collector inside the block, for all threads.
 
     The compiler creates graphs of many objects, and nearly all of them live until its end: collections take long and
-    free only a few MiB. A model of 50 layers has less than a million objects. Blocks may be nested and may overlap.
+    free only a few MiB. The thresholds allow five million objects before a collection; a model of 50 layers has less
+    than a million. Blocks may be nested and may overlap.
     """
     global _users, _before
     with _lock:
@@ -57,7 +59,7 @@ class QuickExit:
     """
 
     def __init__(self) -> None:
-        """Raise the thresholds of the garbage collector, and register the exit as an exit handler."""
+        """Raise the thresholds of the garbage collector, and register `_exit` to run when Python exits."""
         self.status: int | None = None
         # A `rarely_collected` block restores the thresholds from before it. These are high now, so the collector does
         # not traverse the objects of a compilation after the block either.

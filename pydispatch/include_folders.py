@@ -51,6 +51,8 @@ def get_cython_include() -> str:
 def _linked(folder: Path, sources: Path) -> str:
     """Create a package `pydispatch` in `folder` whose `_core` is a link to `sources`, and return `folder`.
 
+    Cython finds `pydispatch._core` in that folder if an editable install has its sources outside of the package.
+
     Raise OSError if the folder cannot be written, or if the system has no links.
     """
     view = folder / "pydispatch"

@@ -76,7 +76,8 @@ class GeneratingProgram:
     """
 
     def __init__(self, program: Exports) -> None:
-        """Read the sizes.
+        """Read the sizes, such as `rows` and `page_count`, from the parameters of the program's functions and from its
+        `cache_shape`.
 
         Raises:
             InvalidArgumentError: The program lacks a function, or a function has other arguments.

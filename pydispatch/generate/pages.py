@@ -40,7 +40,7 @@ class PagePool:
     """
 
     def __init__(self, count: int) -> None:
-        """Create a pool of `count` pages, of which the scrap page is one."""
+        """Create a pool of `count` pages, including SCRAP_PAGE, to which padding tokens are written."""
         self._free = list(range(count - 1, SCRAP_PAGE, -1))  # all pages but the scrap page
         self._references = [0] * count  # page → number of sequences that reference it
         # Page → its key (`page_key`) if it is published, else None.
@@ -112,7 +112,8 @@ class PagePool:
     def release(self, pages: Sequence[int]) -> None:
         """Remove one reference from each page of a sequence; `pages` are in the order of its tokens.
 
-        Later pages become eligible for eviction before earlier ones: without these, `acquire` would not reach them.
+        Later pages are evicted before earlier ones, because `acquire` finds pages from the first one on: a page whose
+        predecessor was evicted could not be reused.
         """
         for page in reversed(pages):
             self._references[page] -= 1

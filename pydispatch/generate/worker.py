@@ -241,7 +241,8 @@ def _copy(error: Error) -> Error:
 
 
 _owned: weakref.WeakSet[Exports] = weakref.WeakSet()
-"""Programs whose cache an engine uses; an engine may only use others."""
+"""Programs whose cache an open engine uses. A second engine for one of them is refused; it can use `program.session()`,
+which has a cache of its own."""
 _owned_lock = threading.Lock()
 """Lock of changes of `_owned`."""
 

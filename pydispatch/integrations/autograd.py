@@ -71,7 +71,7 @@ def _has_tangent(torch: Any, value: Any) -> bool:
 def let_users_differentiate(torch: Any, name: str) -> None:
     """Allow `torch.library.register_autograd` for the operator `name`, whose derivative only raises an error.
 
-    Otherwise PyTorch refuses to register a second one.
+    PyTorch refuses to register another derivative for the same operator, so its record of the first one is removed.
     """
     torch.library._impls.discard(f"{name.replace('::', '/')}/Autograd")
 
