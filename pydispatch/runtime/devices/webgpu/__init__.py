@@ -28,7 +28,7 @@ def available() -> list[str]:
 
 
 def open(name: str, options: Mapping[str, str]) -> WebGPUDevice:
-    """Open a device; see `Scheme.open`. The number in its name is an index among the adapters that match them.
+    """Open a device; see `Scheme.open`. The number in its name is an index among the matching adapters.
 
     Args:
         name: Name of the device, such as "webgpu" or "webgpu:1".
