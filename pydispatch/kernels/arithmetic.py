@@ -362,6 +362,8 @@ def combiner(symbol: str, type: str) -> str:
 def reassociable(lines: Sequence[str], type: str) -> list[str]:
     """Return a copy of the MLIR lines in which additions of the float type `type` may be reassociated:
     `arith.addf %a, %b fastmath<reassoc> : f32 loc(...)`.
+
+    A reduction of these lines can then be vectorized. Maxima and minima need no mark: each order has the same result.
     """
     suffix = f" : {type} loc"
     return [line.replace(suffix, f" fastmath<reassoc>{suffix}") if "arith.addf" in line else line for line in lines]

@@ -79,7 +79,7 @@ class CallContext(Protocol):
         """
 
 
-T = TypeVar("T")
+T = TypeVar("T")  # result of the function passed to number_or_error
 Handler = Callable[[CallContext, ast.Call, list[Entity]], Entity]
 """Function handler(context, call, its evaluated arguments) that emits a call and returns its result."""
 
@@ -305,7 +305,8 @@ def enumerated(context: CallContext, node: ast.Call, arguments: list[Entity]) ->
 def _items(context: CallContext, node: ast.Call, arguments: list[Entity]) -> list[tuple[Entity, ...]]:
     """Return the items of each tuple that `zip` or `enumerate` is called with.
 
-    Raise CompileError for other arguments than tuples of one length, and for keywords but `strict`, which then is true.
+    Raise CompileError unless all arguments are tuples of the same length, so that zip's `strict` has no effect; and for
+    any other keyword.
     """
     if (keyword := next((keyword for keyword in node.keywords if keyword.arg != "strict"), None)) is not None:
         name = ast.unparse(node.func)

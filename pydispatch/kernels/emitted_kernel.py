@@ -50,7 +50,9 @@ class EmittedKernel:
 
     @property
     def complete(self) -> list[int]:
-        """Positions of the overwritten views of which a checked run verifies that each element is written."""
+        """Positions among `passed` of the overwritten views whose accesses are watched for races: for these, a checked
+        run verifies that each element is written.
+        """
         watched = self.generator.watched or ()
         return [index for index in self.overwritten if self.passed[index].name in watched]
 

@@ -125,7 +125,7 @@ class KernelSource(KernelLike):
 
     @cached_property
     def launched(self) -> Lowered:
-        """Program of the kernel with the grid as three more arguments. Raises as `lowered`."""
+        """Program of the kernel for calls that state a grid, its last three arguments. Raises as `lowered`."""
         return self.lowered(grid_in_call=True)
 
     @property
@@ -135,7 +135,10 @@ class KernelSource(KernelLike):
 
     @property
     def covering(self) -> tuple[tuple[str | int, int], ...]:
-        """Sizes that an inferred grid covers, as in `Lowered`; empty for a stated grid. Raises as `lowered`."""
+        """For each axis of an inferred grid: (size or its SSA name, how many of its elements a workgroup covers).
+
+        Empty for a stated grid. Raises as `lowered`.
+        """
         return self._default_lowering.covering
 
     def check_count(self, args: tuple[Any, ...]) -> None:

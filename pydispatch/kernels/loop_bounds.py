@@ -48,8 +48,8 @@ class LoopBounds(Subgroups):
     def _is_pure(self, node: ast.expr, names: set[str]) -> bool:
         """Return whether an expression has the same value wherever one invocation evaluates it.
 
-        Then it reads no memory: it only uses sizes of views, conversions, functions that are no collectives, and, of
-        the variables of the kernel, those in `names`.
+        Such an expression reads no elements of memory, which stores may change, calls no collectives, and reads only
+        those variables of the kernel that are in `names`.
         """
         for child in ast.walk(node):
             if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load):
@@ -108,7 +108,8 @@ class LoopBounds(Subgroups):
     def _expressions_at_guard(self, before: Sequence[ast.stmt]) -> dict[str, ast.expr] | None:
         """Return the expression of each variable after the statements `before` a guard, in terms of ids and parameters.
 
-        Return None if these do more than to assign variables: a loop that ends at the guard's bound skips them, too.
+        Return None if a statement has another effect than to assign a variable: a loop that ends at the guard's bound
+        would skip the effect for the invocations beyond the bound.
         """
         values: dict[str, ast.expr] = {}
         for name, value in self.variables.formulas.items():

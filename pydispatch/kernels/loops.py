@@ -34,7 +34,7 @@ VariableOfCounter = Callable[[Scalar], Scalar]
 
 
 def _identity(counter: Scalar) -> Scalar:
-    """Return the counter itself: `VariableOfCounter` of a range whose step is known."""
+    """Return the counter itself, which is the loop variable if the step of the range is known at compile time."""
     return counter
 
 

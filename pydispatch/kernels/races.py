@@ -158,7 +158,8 @@ class RaceInstrumentation(WorkgroupMemory):
         which the access may conflict.
 
         A write conflicts with the last write and the reads of other invocations, a read with the last write. The stamps
-        are those of `STAMPS`, in that order; `other` is the last read by another invocation than that of `read`.
+        are in the order of `STAMPS`: the last write, the last read, and the last read by any invocation but the one
+        that made the last read (`other`).
         """
         sizes = memory.type.removeprefix("memref<").partition(memory.dtype)[0]  # "?x4x" of "memref<?x4xf32>"
         type = stamps_type(sizes, "" if memory.parameter else f", {WORKGROUP_MEMORY}")

@@ -37,7 +37,8 @@ class Invocation(TileFunctions):
     ) -> None:  # fmt: skip
         """Create the invocation `local` of the workgroup `group`; `local` is None for a kernel with tiles.
 
-        `extents` are counted in invocations, `counts` in workgroups. `meet` waits at a collective for the others.
+        Along each axis, a workgroup has `extents` invocations, and the grid `counts` workgroups. `meet` waits at a
+        collective for the other invocations.
         """
         self.local, self.group, self.extents, self.counts = local, group, extents, counts
         self.shared_memory, self.meet = shared_memory, meet

@@ -107,7 +107,7 @@ class ArrayView:
     def element(self, indices: tuple[Any, ...]) -> tuple[int, ...]:
         """Return the index of an element as ints. Raise KernelError if it is outside of the view.
 
-        A negative index counts from the end of its dimension, as those that are known at compile time do.
+        A negative index counts from the end of its dimension, as a constant index in a compiled kernel does.
         """
         for dimension, (position, size) in enumerate(zip(indices, self.shape, strict=True)):
             if not -size <= position < size:

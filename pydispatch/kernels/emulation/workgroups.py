@@ -163,9 +163,9 @@ _COMBINERS: dict[str, Callable[[Any, Any], Any]] = {"sum": np.add, "max": np.max
 
 
 def _in_pairs(combine: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
-    """Combine values by a tree: neighbours, then the results of neighbouring pairs, and so on.
+    """Combine adjacent pairs of values, then adjacent pairs of these results, and so on until one value is left.
 
-    An odd last value is left to the next level.
+    If the number of values is odd, the last one goes to the next level unchanged. `subgroup_sum` states this order.
     """
     values = [np.asarray(value)[()] for value in values]
     while len(values) > 1:
