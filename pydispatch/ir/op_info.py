@@ -42,7 +42,7 @@ class Grouping(Enum):
 
 
 class Cost(IntEnum):
-    """Cost class of one element on a processor, in ascending order."""
+    """Cost class of an operation on one element by a processor, in ascending order."""
 
     FREE = 0
     CHEAP = 1  # one instruction

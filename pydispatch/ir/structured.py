@@ -78,7 +78,7 @@ class Structured:
 
     @property
     def is_parallel(self) -> bool:
-        """Return whether every loop indexes a result, so that each result element is one point."""
+        """Return whether every loop indexes a result: then no loop is a reduction."""
         return not self.reduced_loops
 
     @property

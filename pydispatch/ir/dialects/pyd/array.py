@@ -88,8 +88,8 @@ class NumPyArrayAttr(ParametrizedAttribute):
         return bool(np.array_equal(array.reshape(-1), np.arange(self.count)))
 
     def verify(self) -> None:
-        """Raise VerifyException unless the type is static and the array consists of native-endian numbers, as many
-        bytes as a tensor of the type has."""
+        """Raise VerifyException unless the type is static, and the array has numbers in native byte order and the size
+        in bytes of a tensor of the type."""
         shape = self.type.get_shape()
         if any(size < 0 for size in shape):  # DYNAMIC is negative
             raise VerifyException(f"the array '{self.key.data}' has static sizes, got {self.type}")

@@ -74,13 +74,15 @@ class ContractOp(IRDLOperation):
         return self.has_packed_weights or self.a.type.element_type != self.c.type.element_type
 
     def verify_(self) -> None:
-        """Check ranks, sizes and element types: A [M, K..., group], B [K..., N, group] and C [M, N], the group only for
-        narrow types."""
+        """Check ranks, sizes and element types: A [M, K...], B [K..., N] and C [M, N].
+
+        In the grouped form, A and B have one more dimension, the innermost: the steps of K in a group.
+        """
         a, b, c = (v.type for v in self.operands)
         assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)
         grouped = self.grouped
         ranks = [t.get_num_dims() for t in (a, b, c)]
-        # `grouped`, a bool, counts as the one dimension more that A and B then have.
+        # `grouped` is a bool: True adds 1, the dimension of the group, to the smallest rank.
         if ranks[0] != ranks[1] or ranks[0] < 2 + grouped or ranks[2] != 2:
             raise VerifyException(f"pyd.contract takes A and B of rank {2 + grouped} or more, and a matrix; got ranks "
                                   f"{ranks}")  # fmt: skip

@@ -32,7 +32,7 @@ FORMS = ("fma", "tensor")
 class LaneLayout:
     """Distribution of the elements of a matrix block C over the lanes, the invocations that compute it together.
 
-    Each lane holds as many elements, in slots. Slot s of lane l, both counted from 0, holds
+    All lanes hold the same number of elements, each in a slot. Slot s of lane l, both counted from 0, holds
     C[rows[s] + (l / across) * row_step, columns[s] + (l mod across) * column_step].
 
     Attributes:
@@ -122,8 +122,8 @@ class MmaOp(IRDLOperation):
     def verify_(self) -> None:
         """Check element types and sizes for the form of the instruction, `fma` or `tensor`.
 
-        M, N and K of A [M, K] and B [K, N] must be multiples of its block. C has M * N / 32 elements: an invocation
-        holds so many sums."""
+        M, N and K of A [M, K] and B [K, N] must be multiples of its block. C has M * N / 32 elements: the sums that
+        one of the 32 invocations holds."""
         a, b, c = (v.type for v in (self.a, self.b, self.c))
         assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)
         ranks = [type.get_num_dims() for type in (a, b, c)]

@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core.assembly import op_definition
 
-_NAMES = ("addi", "andi", "maxsi", "maxui", "minsi", "minui", "muli", "ori", "xori")  # without their dialect, arith
+_NAMES = ("addi", "andi", "maxsi", "maxui", "minsi", "minui", "muli", "ori", "xori")  # without the dialect: arith.addi
 KINDS = tuple(f"arith.{name}" for name in _NAMES)
 """Operations on integers that combine elements: associative ones with an identity element."""
 
@@ -35,7 +35,10 @@ class PrefixScanOp(IRDLOperation):
     assembly_format = "$kind $initial `,` $block attr-dict `:` type($initial) `,` type($block)"
 
     def verify_(self) -> None:
-        """Check the kind, and that the block is a static line of elements of the type of `initial`."""
+        """Check the kind, and that the block has rank 1, a static size, and elements of the type of `initial`.
+
+        This type is index, or an integer of 8, 16, 32 or 64 bits.
+        """
         block, element = self.block.type, self.initial.type
         assert isinstance(block, MemRefType)
         if self.kind.data not in KINDS:

@@ -35,7 +35,7 @@ class TopKOp(OrderedOp):
 
     @property
     def along(self) -> int:
-        """Return the dimension along which rows run."""
+        """Return the dimension along which elements are selected: 1, since the operands are matrices of rows."""
         return 1
 
     @property

@@ -37,7 +37,11 @@ class UnpackOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
-        """Check ranks, sizes and element types."""
+        """Check ranks, sizes and element types of the weights [G, N, group] and of the target.
+
+        Without terms, the target has bytes in groups of 4 indices of K. With terms, the subtrahend and factor of each
+        column and an optional addend, it is a matrix of f32.
+        """
         weights, target = self.weights.type, self.target.type
         assert isinstance(weights, MemRefType) and isinstance(target, MemRefType)
         bits = {IntegerType(4): 4, i8: 8}.get(weights.element_type)
