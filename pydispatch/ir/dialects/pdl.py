@@ -19,7 +19,7 @@ def _check_unless(constant: str) -> Callable[[Any], None]:
     """
 
     def check(op: Any) -> None:
-        """Verify the operation as xDSL does, unless it has the constant."""
+        """Run xDSL's verifier, unless the property `constant` is set: MLIR permits constants without a user."""
         if constant not in op.properties:
             op.verify_()
 

@@ -51,7 +51,7 @@ class SortOp(Sort):
 
 @op_definition
 class TopkOp(Topk):
-    """Selection of the first k elements along a dimension."""
+    """Selection of the first k elements along a dimension in the order of the comparator in the body."""
 
     name = "tm_tensor.topk"
 

@@ -110,7 +110,7 @@ class Topk(AlongOp):
 
 @op_definition
 class TopkOp(Topk):
-    """Selection of the first k elements along a dimension."""
+    """Selection of the first k elements along a dimension in the order of the comparator in the body."""
 
     name = "iree_linalg_ext.topk"
 

@@ -296,7 +296,8 @@ _RAW = {
     "kernel": ("kernel_input_feature_dimension", "kernel_output_feature_dimension", "kernel_spatial_dimensions"),
     "output": ("output_batch_dimension", "output_feature_dimension", "output_spatial_dimensions"),
 }
-"""Operand -> names of the fields `first`, `second` and `spatial` of its Layout in the raw form."""
+"""Image (input), kernel or result (output) of a convolution -> words for the fields `first`, `second` and `spatial` of
+its Layout in the form `<raw word = value, ...>`."""
 
 
 def _parse_raw_convolution(parser: AttrParser) -> ConvNumbers:

@@ -178,7 +178,7 @@ class Convolution(IRDLOperation):
 
 @irdl_op_definition
 class ConvolutionOp(Convolution):
-    """Convolution whose padding is a property."""
+    """Convolution with static padding, which `window = {pad = ...}` states; `dynamic_conv` has it as an operand."""
 
     name = "stablehlo.convolution"
     WINDOW: ClassVar[dict[str, str]] = _PROPERTY_OF_KEYWORD

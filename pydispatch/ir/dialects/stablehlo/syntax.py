@@ -139,7 +139,7 @@ class ResultOnly(TypeSignature):
 
 
 def print_results(printer: Printer, types: Sequence[Attribute]) -> None:
-    """Print result types as `T`, `(T, U)` or `()`."""
+    """Print the result types that follow `->` in a signature: `T`, `(T, U)` or `()`."""
     print_types(printer, types)
 
 

@@ -182,7 +182,8 @@ _SYNTAX = {
         "type($src) `into` custom<ExpandedType>(type($result), ref($static_output_shape))"
     ),
 }
-"""xDSL's operation -> assembly format that replaces its own."""
+"""xDSL's operation -> assembly format that replaces its own. The sizes of `tensor.empty` may include static ones, and
+`tensor.expand_shape` may omit `output_shape` if the result type is static."""
 _DIRECTIVES = (OutputShape, ExpandedType, AllocatedSizes, AllocatedType)  # those in _SYNTAX
 for _op, _check in CHECKS.items():
     refine(_op, check=_check, assembly_format=_SYNTAX.get(_op), directives=_DIRECTIVES)

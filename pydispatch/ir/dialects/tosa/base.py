@@ -68,7 +68,7 @@ class PropertyClauses(CustomDirective):
         """Print nothing: the properties are printed in the attribute dictionary."""
 
     def is_present(self, op: IRDLOperation) -> bool:
-        """Return False, so that properties are never printed as `name(value)`."""
+        """Return False, so that `name(value)` is never printed: the attribute dictionary has the properties."""
         return False
 
 

@@ -218,7 +218,10 @@ class FuncCastAndCallOp(CastAndCallLike):
 
 @op_definition
 class CastShapeDynamicDimsOp(TransformOp):
-    """Conversion between tensor types of the same rank that differ in which sizes are static."""
+    """Conversion between tensor types of the same rank that differ in which sizes are static.
+
+    It is written in the region of a `cast_and_call`. Casts of dynamic to static sizes require `ignore_dynamic_info`, as in MLIR.
+    """
 
     name = "transform.type_conversion.tensor.cast_shape_dynamic_dims"
     ignore_dynamic_info = opt_prop_def(UnitAttr)

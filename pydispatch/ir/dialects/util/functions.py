@@ -191,7 +191,7 @@ def _parse_arguments(parser: Parser) -> _HostArguments:
     arguments = _HostArguments([], [], [])
 
     def parse_argument() -> None:
-        """Parse one argument."""
+        """Parse `%name: type {attributes}`, or `type {attributes}` without a name, into `arguments`."""
         parsed = parser.parse_optional_argument()
         if parsed is None:
             arguments.types.append(parser.parse_type())
