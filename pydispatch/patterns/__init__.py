@@ -250,8 +250,10 @@ def _typed_parameters(function: Callable[..., Any]) -> Sequence[tuple[str, Tenso
 
 
 def _check_names(inputs: Sequence[tuple[str, TensorType]]) -> None:
-    """Raise InvalidArgumentError for names that mean something else as arguments of kernels (see CFunction), such as
-    `out` and `first`, and for a parameter and a size with the same name.
+    """Raise InvalidArgumentError for reserved names, and for a parameter and a size with the same name.
+
+    `CFunction.arguments` refers to inputs and sizes by name. It reserves `out`, `out0`, `out1`, ... for outputs,
+    `first` for the workgroup's first element, and `id` for the workgroup's index.
     """
     sizes = {size for _, type in inputs for size in type.shape or () if isinstance(size, str)}
     for name in (*(p for p, _ in inputs), *sizes):

@@ -304,7 +304,10 @@ class Traced:
 
 
 class KernelLike:
-    """A kernel that is written in Python: `kernels.kernel.KernelSource`."""
+    """Base class of `kernels.kernel.KernelSource`, a kernel written in Python.
+
+    `kernels.kernel` imports this module, which therefore recognizes such kernels by this class.
+    """
 
 
 Kernel = CFunction | WholeKernel | Generated | Traced | KernelLike
@@ -352,7 +355,7 @@ def _read(path: str | os.PathLike[str], defines: tuple[str, ...], folders: tuple
 
 
 def _with_options(name: str, data: bytes, defines: tuple[str, ...], folders: tuple[str, ...]) -> SourceFile:
-    """Return a file with this content; macros and include folders are for sources only, by the suffix of the name."""
+    """Return a file with this content, and with macros and include folders if the suffix of its name is of a source."""
     is_source = Path(name).suffix.lower() in SOURCE_SUFFIXES
     return SourceFile(name, data, defines, folders) if is_source else SourceFile(name, data)
 

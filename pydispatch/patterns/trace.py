@@ -106,8 +106,9 @@ def _is_float(dtype: str) -> bool:
 
 
 def constant(value: float, dtype: str) -> Value:
-    """Return a number as a scalar constant. Raise InvalidArgumentError for a fraction or other object with an integer
-    type, and for what is no number.
+    """Return a number as a scalar constant of the type `dtype`.
+
+    Raise InvalidArgumentError if `value` is no number, or if `dtype` is an integer type and `value` is no integer.
     """
     try:
         literal = float(value) if _is_float(dtype) else operator.index(value)  # type: ignore[arg-type]

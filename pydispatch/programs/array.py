@@ -167,8 +167,8 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         return out
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
-        """Record another NumPy function, which is called with traced arrays."""
-        # If numpy has a function of the same name with another meaning, the key of one of numpy.linalg has both names.
+        """Record a call of a NumPy function that is no ufunc with traced arrays. `__array_ufunc__` records ufuncs."""
+        # The key of numpy.linalg.outer is "linalg.outer", because "outer" is numpy.outer. That of linalg.qr is "qr".
         full_name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
         name = full_name if full_name in self.FUNCTIONS else function.__name__
         if name not in self.FUNCTIONS:

@@ -14,7 +14,7 @@ from pydispatch.graph.values import Tensor
 from pydispatch.programs.trace import Trace
 
 RULE = "pyd.derivative"
-"""Attribute of a marker: the name of its rule."""
+"""Attribute of the marker operation after a function: the name of the derivative rule that reverse mode applies."""
 
 
 def marker_after(trace: Trace, operands: Sequence[Tensor], results: Sequence[Tensor]) -> UnrealizedConversionCastOp:

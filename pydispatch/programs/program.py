@@ -178,7 +178,10 @@ class ProgramSource:
                 ) from None
 
     def traced(self, *args: Any, **named: Any) -> Any:
-        """Record the program with traced arrays as its arguments, in the program that is being written."""
+        """Call the function with traced arrays, which records its operations in the trace that is being recorded.
+
+        That is the trace of this program, or of a program that calls this one, which is inlined.
+        """
         return self.function(*args, **{**self.statics, **named})
 
     def named(self, trace: Trace, returned: Any) -> dict[str, Any]:

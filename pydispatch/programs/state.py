@@ -116,7 +116,7 @@ def state(first: Any) -> State:
     """Create state of programs.
 
     Args:
-        first: The array that the state is when a program is loaded. Its type and shape are those of the state. A
+        first: Initial elements of the state in each loaded program. The state has the type and shape of this array. A
             read-only array is not copied.
     """
     return State(first)

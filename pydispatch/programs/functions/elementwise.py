@@ -60,8 +60,9 @@ def _compare(order: str) -> Callable[..., Array]:
 
 
 def _same_type(name: str) -> Callable[..., Array]:
-    """Return the handler of the rounding function `name` in `Reals.unary`, which returns integers unchanged. Only
-    `round_even` takes complex numbers, and rounds both parts.
+    """Return the handler of a rounding function, which returns integers unchanged.
+
+    name: the operation, as `Reals.unary` names it. Only `round_even` takes complex numbers, and rounds both parts.
     """
 
     def function(trace: Trace, a: Any, dtype: Any = None) -> Array:
