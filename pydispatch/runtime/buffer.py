@@ -80,7 +80,7 @@ class Buffer:
 
     @property
     def is_mapped(self) -> bool:
-        """Whether the CPU can access the memory; then arrays of it are views."""
+        """Whether the CPU can access the memory. `numpy()` then returns a view, except of packed elements."""
         return self.memory.view() is not None
 
     def upload(self, array: Any) -> None:
@@ -273,7 +273,7 @@ class _ArrayInterface:
 
 
 _TRUTH_WORD = dtype_word(Numerical.BOOLEAN, 8)
-"""Word of the element type of truth values (i1), which take a byte each."""
+"""Encoding, as a 32-bit number, of the element type of truth values (i1), which take a byte each."""
 _KINDS = {"f": Numerical.FLOAT, "i": Numerical.INTEGER, "u": Numerical.UNSIGNED, "c": Numerical.COMPLEX}
 """Numerical type by NumPy's letter for the kind of a dtype."""
 

@@ -90,7 +90,10 @@ class CommandExecutor:
         return timings
 
     def _call(self, record: Record, command: Custom, blocks: Blocks, constants: bytes) -> None:
-        """Call a host command of a plan with the state of the device."""
+        """Call a host command of a plan; `surroundings` is the device state that it receives.
+
+        For a synchronous command, first wait for all submitted work.
+        """
         synchronous = self.calls.commands[command.command].synchronous
         surroundings = self.inner.surroundings(synchronous)
         self.calls.call(record.data.function, command, blocks, constants, surroundings)

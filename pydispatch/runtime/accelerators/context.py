@@ -109,7 +109,7 @@ class Context(Protocol):
             self.upload(block, source, size)
 
     def upload(self, block: Any, source: HostMemory, size: int) -> None:
-        """Implement `copy_in`, which counts transfers, for a size greater than 0."""
+        """Copy `size` bytes, more than 0, of host memory to the start of a block. `copy_in` counts and calls it."""
 
     def copy_out(self, block: Any, target: HostMemory, size: int, at: int = 0) -> None:
         """Copy `size` bytes from byte `at` of a block to host memory; the copy is complete on return."""

@@ -295,9 +295,9 @@ class AcceleratorProgram(Program):
         self, module: Module, name: str, device: AcceleratorDevice, executor: Executor, imports: Any,
         state: State | None = None,
     ) -> None:  # fmt: skip
-        """Create the program; `Program` describes the parameters that it has, too.
+        """Create the program on `device`, whose plans `executor` runs. For the other parameters, see `Program`.
 
-        The executor is set first, because `Program` creates the functions, which get it.
+        The executor is set first, because the constructor of `Program` creates the functions, which use it.
         """
         self._device, self._executor = device, executor
         super().__init__(module, name, imports, state)

@@ -316,7 +316,8 @@ class Executor(ABC):
             record = data.device = self.keep(data)
         blocks: Blocks = [None if memory is None else memory.block for memory in memories]
         blocks += [None] * (record.count - len(blocks))  # of buffers that only the record has, such as the arena
-        # If a result has the memory of an argument, the plan without the copy between them, over the same buffers.
+        # If a result has the memory of an argument, this is the plan without the copy from the argument to the result.
+        # It has the same buffers, so that `blocks` fits it.
         record = record.in_place_variant(memories)
         for buffer_index, index in record.constants:
             blocks[buffer_index] = self.constant(index)

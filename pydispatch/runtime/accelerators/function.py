@@ -277,7 +277,10 @@ class AcceleratorFunction(Submitted, Callee):
         return self._with_defaults(bound) if fresh else self._prepared(bound, out)
 
     def _prepared(self, bound: tuple[Any, ...], out: Any) -> Prepared:
-        """Return a prepared call of this function, of the class of the device. bound: the arguments in order."""
+        """Return a prepared call of this function; a device with a subclass of `Prepared` overrides this method.
+
+        bound: the arguments in order.
+        """
         return Prepared(self, bound, out)
 
     def _temporary_blocks(self, record: Record, inputs: list[Any], staged: list[Any]) -> Blocks:

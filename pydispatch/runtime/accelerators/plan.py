@@ -60,11 +60,11 @@ class Record:
 
         alignments: index of an executable → alignment in bytes that it requires of its bindings; by default 1.
         """
-        # The plan of the C core, with the buffers of each kind.
+        # The plan of the C core, with the buffers of each kind. For the attributes, see the class.
         self.data = data
         self.commands, self.has_deferred = data.commands, data.has_deferred
         self.command_indices = data.numbers
-        self.origins: list[int] | None = None
+        self.origins: list[int] | None = None  # the commands are those of `data`, until copies are inserted
         buffers = list(enumerate(data.buffers))
         self.arguments = [(n, b.index, b.size) for n, b in buffers if b.kind == BufferKind.ARGUMENT]
         self.results = [(n, b.index, b.size) for n, b in buffers if b.kind == BufferKind.RESULT]

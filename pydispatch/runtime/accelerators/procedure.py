@@ -45,8 +45,9 @@ class _CommandTime:
     runs: int = 0
 
     def timing(self, stated_flops: Mapping[int, list[Any]], calls: int) -> Timing:
-        """Return the mean time of all runs of the command in one of `calls` calls.
+        """Return the time of the command per call of the procedure: the total time divided by `calls`.
 
+        calls: number of calls that were measured. In each, a loop may run the command several times.
         stated_flops: number of an executable → operations of each of its exports, as the manifest states them.
         """
         flops = flops_of(self.command, stated_flops, self.constants)
@@ -77,7 +78,7 @@ class AcceleratorProcedure(Submitted, Callee):
     _keeps_order = True  # calls run in the order of submission, because they may change the program's state
 
     def __call__(self, *args: Any, out: Any = None, workers: int | None = None, **named: Any) -> Any:
-        """Run the procedure on host memory, whose kernels run on the device, and return its results."""
+        """Run the procedure, and return its results. The host runs the steps, the device the kernels."""
         check_workers(self.name, workers)
         outs = self._checked_outputs(out)  # shapes are known, and checked, after the run
         values = self._run_call(tuple(map(self._argument, self._arranged(args, named))))

@@ -227,7 +227,10 @@ class PtxParts:
         return self.described[ordinal] if ordinal < len(self.described) else None
 
     def _kernel_by_name(self, export: Export, modules: Sequence[bytes]) -> KernelEntry:
-        """Return the kernel of an export in a module without entries: the one with its name, or the only one."""
+        """Return the kernel of an export when the manifest lists no `entries`, as for a supplied PTX file.
+
+        It is the kernel of the module that has the name of the export, or the only kernel of the module.
+        """
         ordinal, name, bindings = export.ordinal, export.name, export.bindings
         kind = self.modules[0].kind
         kernels = declared_kernels(modules[0], kind, self.where)

@@ -24,7 +24,7 @@ from pydispatch.errors import InvalidArgumentError
 PRIORITIES = {"high": 0, "normal": 1, "low": 2}
 """Value of `priority=` of a call → its rank; the call with the lowest rank runs first."""
 MAX_WORKERS = 1024
-"""Largest `workers=` of a call, as on the CPU."""
+"""Largest `workers=` of a call. Accelerators ignore the number, but accept only those that the CPU device accepts."""
 
 _Call = tuple[Future, Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 """Submitted call as (future of its value, function, positional arguments, named arguments)."""
