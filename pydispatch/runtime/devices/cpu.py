@@ -37,8 +37,8 @@ RETAIN_BYTES = 256 << 20
 CACHE_BYTES = 1 << 20
 """Size that is assumed of the second-level cache of a CPU that does not state it."""
 TILES_PER_WORKER = 4
-"""Number of tiles for each worker in a chain (dispatches that depend on each other tile by tile). Fewer keep workers
-waiting for each other at the end of a chain.
+"""Minimum number of tiles for each worker in a chain (dispatches that depend on each other tile by tile). A smaller
+minimum lets workers wait for each other at the end of a chain; with a larger one fewer dispatches can form a chain.
 """
 WITHOUT_CHAINS = ChainOptions(cache_bytes=0, least_tiles=0)
 """Options that run one dispatch after the other."""
@@ -127,6 +127,7 @@ class CpuDevice(MakesBuffers, Device):
     def add_command(
         self, name: str, function: object, context: object = None, *, priority: int = 0, synchronous: bool = True
     ) -> Provider:
+        # `synchronous` is not needed: on the CPU all commands are synchronous.
         return self._providers().add_command(name, function, context, priority)
 
     def add_executable(self, name: str, code: str | os.PathLike[str] | bytes) -> None:

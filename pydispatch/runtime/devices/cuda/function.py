@@ -77,7 +77,10 @@ class CudaPrepared(Prepared):
     """
 
     def __call__(self, *args: Any, stream: Any = None, **named: Any) -> Any:
-        """Run the prepared call, ordered after and before the work of `stream` as in `CudaFunction.__call__`."""
+        """Run the prepared call. For `stream`, see `CudaFunction.__call__`.
+
+        The run begins after the present work on the stream, and later work on the stream waits for the run.
+        """
         if stream is None:
             return super().__call__(*args, **named)
         with _between(self._context, stream):

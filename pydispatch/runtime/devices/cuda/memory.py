@@ -45,7 +45,10 @@ class Owner(Protocol):
 
 
 GRANULE = 512
-"""Bytes that blocks are multiples of, as those of the driver are; addresses are multiples of 256 at least."""
+"""Sizes of blocks are rounded up to a multiple of this number of bytes, as the driver rounds its allocations.
+
+Addresses of blocks are multiples of at least 256.
+"""
 MAX_FREE_BYTES = 1 << 30
 """Bytes of free blocks in this pool. More are returned to the pool of the driver, which keeps them for this process."""
 UNLIMITED_BYTES = (1 << 64) - 1

@@ -74,7 +74,10 @@ class SeparateTransients(Record):
     __slots__ = ("transient_sizes",)
 
     def _move_transients_to_arena(self) -> None:
-        """Move no transient: without `transients` the plan has no arena, and commands refer to their buffers."""
+        """Leave each transient a buffer of its own instead of a range of one arena.
+
+        The executor allocates a block for each entry of `transient_sizes`. The empty `transients` mean: no arena.
+        """
         self.transient_sizes = [(buffer_index, self.sizes[buffer_index]) for buffer_index, _ in self.transients]
         self.transients = []
 

@@ -166,6 +166,8 @@ def functions(names: tuple[str, ...], resolve: Any, owner: Any) -> Any:
     ffi, _ = binding()
 
     class Functions:
+        """Table of Vulkan functions, with one slot per function name."""
+
         __slots__ = names
 
     table = Functions()

@@ -78,7 +78,7 @@ CALLS = tuple(
 """Functions of the Vulkan API that are called on a device, at the addresses that its driver returns for them."""
 
 _MAX_BLOCK_BYTES = 1 << 40
-"""Bytes of one block at most, whatever size the driver states for its heap."""
+"""Largest size of one block in bytes (1 TiB), for drivers that state a larger heap; otherwise the heap is the limit."""
 
 _MAX_HOST_COPY_BYTES = 4096
 """Bytes of the largest copy between mapped blocks that the host does: it takes less time than a submission."""

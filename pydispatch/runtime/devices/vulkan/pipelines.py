@@ -208,7 +208,10 @@ class Executables:
             )  # fmt: skip
 
     def _explain(self, need: str) -> str:
-        """Return a text for a missing feature, or for a limit such as "maxPushConstantsSize>=128"."""
+        """Return the part of the message of `_require` about one thing that the device lacks.
+
+        need: a feature, or a limit such as "maxPushConstantsSize>=128". The message: "SUBJECT needs PART of vulkan:0".
+        """
         limit, is_limit, minimum = need.partition(">=")
         if not is_limit:
             return f"{need}, which is missing,"
