@@ -27,7 +27,7 @@ def _extreme(name: str, tracer: TosaTracer, op: Operation, *inputs: Tensor) -> R
     """Return the maximum or minimum along the attribute `axis`, which stays with size 1. `name` is "max" or "min".
 
     NaN is ignored if the attribute `nan_mode` is IGNORE; along an axis of NaN only, the result is the
-    initial value, which is the least number of the type for "max" and the largest for "min".
+    initial value: -inf for "max", inf for "min".
     """
     axis = tracer.axis(op, inputs[0])
     if not ignores_nan(tracer, op) or not inputs[0].dtype.is_float:
