@@ -31,7 +31,7 @@ class ConfigureTilesOp(IRDLOperation):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Return (rows, columns) of C, and the number of groups along K that one instruction multiplies."""
+        """Return (rows of C, columns of C, number of groups along K that one instruction multiplies)."""
         return self.rows.value.data, self.columns.value.data, self.steps.value.data
 
     def verify_(self) -> None:

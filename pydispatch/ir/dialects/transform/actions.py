@@ -220,7 +220,8 @@ class FuncCastAndCallOp(CastAndCallLike):
 class CastShapeDynamicDimsOp(TransformOp):
     """Conversion between tensor types of the same rank that differ in which sizes are static.
 
-    It is written in the region of a `cast_and_call`. Casts of dynamic to static sizes require `ignore_dynamic_info`, as in MLIR.
+    It permits these casts in the region of a `cast_and_call`. In MLIR, source materializations that cast a dynamic size
+    to a static one require `ignore_dynamic_info`.
     """
 
     name = "transform.type_conversion.tensor.cast_shape_dynamic_dims"
