@@ -214,7 +214,7 @@ class Kernel(KernelCall, KernelSource):
 
     @cached_property
     def _has_breakpoints(self) -> bool:
-        """Whether calls run under plain Python to stop in a debugger: the kernel is checked, and calls `breakpoint`."""
+        """Whether calls run under plain Python to stop in a debugger: for a checked kernel that calls `breakpoint`."""
         return self.checks and has_breakpoint(self.source)
 
     def _run_until_breakpoints(self, args: tuple[Any, ...], counts: Sequence[int] | None) -> None:

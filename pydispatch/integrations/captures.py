@@ -109,7 +109,8 @@ class _Search:
     def __init__(self, captures: Captures) -> None:
         """Create a search that adds to `captures`."""
         self._captures = captures
-        self._names: set[str] = set()  # names and strings in visited code: only such attributes are searched
+        # Names of the attributes that are searched: names in visited code, and its strings, which getattr may take.
+        self._names: set[str] = set()
         self._seen: dict[int, Any] = {}  # visited values by id, referenced so that ids stay unique
 
     def run(self, function: Callable[..., Any], statics: Mapping[str, Any]) -> None:

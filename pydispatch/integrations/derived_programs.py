@@ -92,7 +92,10 @@ class DerivedProgram(TracedProgram):
         return arrays[0] if is_single else tuple(arrays)
 
     def _recorded(self, trace: Trace, arguments: dict[str, Any]) -> Any:
-        """Record a call of the primal, and return its results. A derivative that the user has stated is used."""
+        """Record a call of the primal, and return its results.
+
+        If the user has stated a derivative of the primal, reverse mode calls it instead of differentiating the primal.
+        """
         return recorded(trace, self.primal, args=(), named=arguments)
 
     def _cotangents(self, trace: Trace, results: list[Tensor], values: dict[str, Any]) -> list[Tensor]:
@@ -151,8 +154,10 @@ class Pullback(DerivedProgram):
         return parameters
 
     def _recorded(self, trace: Trace, arguments: dict[str, Any]) -> Any:
-        """Record the function of the primal, and return its results. A derivative that the user has stated is not used:
-        this program is the derivative by reverse mode.
+        """Record the operations of the primal, and return its results.
+
+        There is no marker of a call, for which reverse mode would call the derivative that the user has stated for the
+        primal: a pullback differentiates the operations.
         """
         return self.primal.traced(**arguments)
 

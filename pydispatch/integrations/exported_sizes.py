@@ -17,9 +17,9 @@ def size_names(
 ) -> dict[str, str]:
     """Return the names of sizes by their symbols in the exported program, such as {"s77": "batch"}.
 
-    `torch.export` forgets the names in `dynamic_shapes`. They are found again by the example arguments: an axis that
-    has a name there has a symbol in the exported program. Sizes without a name, derived sizes (`2 * batch`) and names
-    that arguments have are left out.
+    `torch.export` drops the names in `dynamic_shapes`. An axis with a name in `dynamic_shapes` has a symbol in the
+    exported program; the example arguments say to which input of the program the axis belongs. Sizes without a name,
+    derived sizes (`2 * batch`), and sizes with the name of an argument are left out.
 
     Args:
         program: `torch.export.ExportedProgram` of the module.

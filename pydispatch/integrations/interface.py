@@ -92,8 +92,8 @@ def _sizes_of(
 ) -> dict[str, Any]:  # fmt: skip
     """Return the values of the dynamic sizes, and of the arguments that are numbers, by name.
 
-    An argument of type "n x 4" with the shape (3, 4) gives {"n": 3}. Sizes that contradict each other or the type are
-    an error. For the parameters, see `result_shapes`.
+    An argument of type "n x 4" with the shape (3, 4) gives {"n": 3}. `check` is called
+    for each size that the type or an earlier argument states too. For the parameters, see `result_shapes`.
     """
     sizes: dict[str, Any] = {}
     for value, shape in zip(function.inputs, arguments, strict=True):

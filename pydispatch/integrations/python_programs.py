@@ -41,9 +41,9 @@ class TracedProgram(ProgramSource):
         self._loaded: dict[str, _LoadedProgram] = {}  # by the name of the device
 
     def specialize(self, **statics: Any) -> TracedProgram:
-        """Return the program with values for static parameters, and with the derivative that `vjp` was given for it.
+        """Return the program with values for static parameters, and with the derivative that the user stated for it.
 
-        Raise InvalidArgumentError for other names.
+        Raise InvalidArgumentError for a name that is not a static parameter.
         """
         specialized = TracedProgram(self.function, {**self.statics, **statics})
         specialized.derivative = self.stated_derivative  # without one that reverse mode has computed

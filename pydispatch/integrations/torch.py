@@ -278,7 +278,10 @@ def _result(output: Any, names: Sequence[str], graph: ExportedGraph, node: Any) 
 
 
 def _view(node: Any, root: Any, nodes: Sequence[Any]) -> _Result:
-    """Return the origin of the output `node`, a view of the node `root`. `nodes` are those of `_Traced.results`."""
+    """Return the `_Result` of the output `node`, a view of the node `root`: a call rebuilds it from that node.
+
+    `nodes` are those of `_Traced.results`.
+    """
     return _Result("view", root_position=nodes.index(root), value=node, root=root)
 
 

@@ -132,7 +132,10 @@ class _Combined:
             self.globals.setdefault(_contents(op), name)
 
     def _is_constant(self, op: GlobalOp, is_stored: bool) -> bool:
-        """Return whether a global has its initial value whenever it is loaded, also if another program shares it."""
+        """Return whether a global always has its initial value.
+
+        No operation may store to it, and it must not become one global with a mutable one of another program.
+        """
         return op.initial_value is not None and not is_stored and _state_of(op) not in self._states_of_all_programs
 
     def _name_of_equal(self, name: str, op: Operation, is_stored: bool) -> str | None:
