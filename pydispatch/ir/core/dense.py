@@ -27,11 +27,11 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 _WHOLE_SPLAT_ELEMENTS = 1024
-"""Elements up to which a splat is stored as all of them, as code that reads lists of numbers expects; the bytes of a
-larger one are those of one element, whatever its size."""
+"""Maximum elements of a splat that stores each of them, as code that reads lists of numbers expects. A larger splat
+stores the bytes of one element only."""
 
 _COMPARED_BYTES = 1 << 16
-"""Bytes of a constant that are compared at a time."""
+"""Maximum bytes that `_all_equal` compares at a time with a block, which repeats the first element of a constant."""
 
 _LEAST_NUMPY_CHARACTERS = 1024
 """Minimum characters of a list that is parsed by NumPy; shorter ones are parsed by xDSL, without importing NumPy."""

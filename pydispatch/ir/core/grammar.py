@@ -296,7 +296,7 @@ class Grammar(FormatParser):
         self._unwritten.update(dict.fromkeys(missing))
 
     def parse_keyword_or_punctuation(self) -> FormatDirective:
-        """Parse a keyword or punctuation, as the directives of this module, whose errors name the operation."""
+        """Parse `Keyword` or `Punctuation` of this module, whose errors name the operation, instead of xDSL's classes."""
         directive = super().parse_keyword_or_punctuation()
         if isinstance(directive, KeywordDirective):
             return Keyword(directive.keyword)

@@ -238,7 +238,7 @@ class FastParser(Parser):
 
     def parse_optional_punctuation(self, punctuation: Any) -> Any:
         """Consume `punctuation` and return it; return None if another token is next."""
-        # No identifier or literal has the text of a punctuation.
+        # The kind of the token need not be compared: no identifier or literal has the text of a punctuation.
         return self.parse_optional_characters(punctuation)
 
     def parse_punctuation(self, punctuation: Any, context_msg: str = "") -> Any:
@@ -249,7 +249,7 @@ class FastParser(Parser):
 
     def parse_optional_keyword(self, keyword: str) -> str | None:
         """Consume `keyword` and return it; return None if another token is next."""
-        # Keywords are identifiers, and a string literal keeps its quotes.
+        # The kind of the token need not be compared: only an identifier has this text, as a string literal has quotes.
         return self.parse_optional_characters(keyword)
 
     def delimited(self, start: str, end: str) -> Any:

@@ -58,10 +58,10 @@ class ElidedText(str):
 
 
 class ProgramFile(os.PathLike[str]):
-    """Path of a program whose text has been read, by `read_program`."""
+    """Path of a program, with the text that was read from it for the cache key, so that it is not read again."""
 
     def __init__(self, path: str, text: str) -> None:
-        """Take the path, and the text that was read from it."""
+        """Store the path, and the text that was read from it, without the digits of long literals."""
         self._path, self.text = path, text
 
     def __fspath__(self) -> str:
@@ -146,7 +146,7 @@ class _Reader:
             pass
 
     def finish(self) -> str:
-        """Return the text after its last bytes."""
+        """Process the bytes that `feed` has left, and return the whole text without the digits of long literals."""
         while self._advance(is_end=True):
             pass
         self._take(len(self._text))

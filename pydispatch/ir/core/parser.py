@@ -38,7 +38,7 @@ TYPED = ("hal.device.target", "hal.device.select", "hal.device.alias")
 """Attributes after which older programs write their type."""
 _LINE_END = re.compile(r"\s*\n\s*")  # a line break with the indentation around it
 _CLOSER = {"<": ">", "(": ")", "[": "]", "{": "}"}  # opening bracket → closing bracket
-_PUNCTUATION = re.compile(r'["<>()\[\]{}]|//|->|>=')  # text that opens or closes a bracket, or hides one
+_PUNCTUATION = re.compile(r'["<>()\[\]{}]|//|->|>=')  # bracket, or start of text whose brackets do not count
 
 
 @cache

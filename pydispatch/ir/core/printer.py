@@ -22,7 +22,7 @@ class ProgramPrinter(Printer):
     """
 
     def __init__(self, stream: IO[str], elide_bytes: int | None = None) -> None:
-        """Begin to print to `stream`."""
+        """Begin to print to `stream`. elide_bytes: see the class."""
         super().__init__(stream)
         self._elide_bytes = elide_bytes
 

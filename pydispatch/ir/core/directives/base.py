@@ -31,7 +31,7 @@ _RESULTS = (ResultVariable, VariadicResultVariable, OptionalResultVariable)
 
 
 def directive(cls: type[DirectiveT]) -> type[DirectiveT]:
-    """Register a custom directive like `irdl_custom_directive`, which ignores the parameters that a class inherits.
+    """Register a custom directive, with the parameters that it inherits: `irdl_custom_directive` would ignore these.
 
     Parameters are the annotated fields, which are the arguments of the directive in an assembly format.
     """

@@ -19,7 +19,7 @@ class NamedRegion(CustomDirective):
     region: RegionVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the arguments with their types, and the region, which begins with them."""
+        """Parse `(%a: T, ...)` and then the region, whose entry block has these arguments."""
         self.region.set(state, parser.parse_region(syntax.parse_signature_args(parser)))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
