@@ -238,7 +238,10 @@ def _print_expression(
 
 
 def _verify(op: affine.ParallelOp) -> None:
-    """Check that dimensions and symbols have operands, groups cover all expressions, and results have reductions."""
+    """Check that dimensions and symbols have operands, and results have reductions.
+
+    Check also that the group sizes, the number of expressions of each bound, add up to the number of expressions.
+    """
     lower, upper = op.lowerBoundsMap.data, op.upperBoundsMap.data
     expected = lower.num_dims + lower.num_symbols + upper.num_dims + upper.num_symbols
     if len(op.operands) != expected:

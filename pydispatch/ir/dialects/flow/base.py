@@ -69,10 +69,10 @@ class DispatchLikeOp(ShapedCall, IRDLOperation):
 
 
 CALL = "(`[` $workload^ `]`)? `` `(` $arguments `)`"
-"""`[%workload](%arguments)`"""
+"""Assembly format of the workload and the arguments of a call: `[%workload](%arguments)`."""
 
 SIGNATURE = (
     "custom<Signature>(ref($arguments), type($arguments), type($results_), $tied_operands, $argument_dims, "
     "$result_dims)"
 )
-"""`(T{%d}) -> T{%d}`"""
+"""Assembly format of the types of a call, with the sizes of dynamic dimensions: `(T{%d}) -> T{%d}`."""

@@ -142,7 +142,7 @@ class Default(CustomDirective):
 class ExecutableConstantBlockOp(IRDLOperation):
     """Host region that computes values at load time; result i is the executable constant named `keys[i]`.
 
-    `function_type` has the types of the region's arguments, an optional device, and of these constants.
+    `function_type` is the region's type: its input is the device, or it has none; its results are these constants.
     """
 
     name = "hal.executable.constant.block"

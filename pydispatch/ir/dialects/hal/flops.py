@@ -67,7 +67,7 @@ def flops_of(export: Operation) -> Stated | None:
 def _is_term(term: list[int]) -> bool:
     """Return whether integers are a term: a factor, and sizes by which it is multiplied.
 
-    A size is WORKGROUPS, which is -1, or the index of a constant word of the dispatch.
+    A size is WORKGROUPS, which is -1, or the index of a constant word of the dispatch, which is less than 65536.
     """
     if not term:
         return False

@@ -48,7 +48,7 @@ class SetZero(CustomDirective):
                                start, parser.pos)  # fmt: skip
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print nothing: the index is not stored."""
+        """Print nothing: the index of the descriptor set, always 0, is not stored."""
 
     def is_present(self, op: IRDLOperation) -> bool:
         """Return False, so that the index is never printed."""

@@ -127,7 +127,11 @@ class Attention(OnTensorsOp):
         return maps
 
     def loops(self) -> Loops:
-        """Return the loops by their role; raise VerifyException if the maps are not those of an attention."""
+        """Return the loops by their role, as `Loops` defines rows, columns, features and values.
+
+        A loop has its role by the operands whose maps use it. Raise VerifyException if the maps are not those of an
+        attention.
+        """
         maps = self.maps()
         query, key, value, output = (_dims(maps[n]) for n in (0, 1, 2, len(self.inputs)))  # outputs follow the inputs
         columns = [d for d in value if d not in output]

@@ -30,8 +30,8 @@ class Windows(NamedTuple):
 
     Attributes:
         batch: Number of leading dimensions, of the tensor of slices and of the indices, that enumerate the slices.
-        include_indexed_dims: If True, a slice has the last dimensions of the tensor, including indexed ones, and the
-            index is the offset of the slice in these. If False, a slice has the dimensions that are not indexed.
+        include_indexed_dims: If True, a slice has the last dimensions of the tensor, including indexed ones, along
+            which an index is the start of the slice. If False, a slice has the dimensions that are not indexed.
     """
 
     batch: int

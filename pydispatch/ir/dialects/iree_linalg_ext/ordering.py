@@ -134,7 +134,7 @@ class ArgCompareOp(AlongOp):
 
     Attributes:
         inputs: The values, and optionally an index for each value; if absent, it is the position along `dimension`.
-        outputs: Best value and its index before the first element, in the shape of the values without `dimension`.
+        outputs: Initial best value and its index, in the shape of the values without `dimension`.
         index_base: Number that is added to positions; 0 if absent.
         body: Takes an element and the best so far, and returns whether the element is better.
     """

@@ -108,7 +108,8 @@ class Trait(CustomDirective):
 class OtherAttributes(TrailingAttributes):
     """Directive for `attrs = {...}`: attributes besides those in the leading dictionary of a `linalg.generic`.
 
-    Unlike those of the base class, they are printed. The inherited field `attributes` prints the braces.
+    The base class prints nothing; but `Trait` prints only properties in the leading dictionary, so the attributes are
+    printed here. The inherited field `attributes` prints `{...}`.
     """
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
@@ -367,7 +368,7 @@ refine(
 
 @op_definition
 class IndexOp(IRDLOperation):
-    """Index of loop `dim` of the enclosing structured operation, also from inside of loops in the body of that."""
+    """Index of loop `dim` of the structured operation whose body contains this operation, also inside other loops."""
 
     name = "linalg.index"
     dim = prop_def(IntegerAttr.constr(i64))

@@ -112,9 +112,10 @@ _CONVOLUTION_NAME = re.compile(
 def _convolution(name: str) -> Meaning:
     """Return the definition of a convolution, given by name.
 
-    The name lists the dimensions of the input and of the kernel by letters: image n, depth d, height h, width w, group
-    g, channel c, filter f, multiplier m. Without letters it has spatial dimensions only. Loops over the output are o
-    and a letter of these, loops over the kernel k and the letter.
+    The name lists the dimensions of the input and of the kernel by letters: batch n, depth d, height h, width w, group
+    g, channel c, filter f, multiplier m. Without letters it has spatial dimensions only. Spatial loops have two
+    letters: `oh` is the loop over the height of the output, and `kh` that over the height of the kernel. The suffix
+    `_q` adds two scalar inputs, the zero points.
     """
     match = _CONVOLUTION_NAME.fullmatch(name)
     assert match is not None
