@@ -296,7 +296,7 @@ class Grammar(FormatParser):
         self._unwritten.update(dict.fromkeys(missing))
 
     def parse_keyword_or_punctuation(self) -> FormatDirective:
-        """Parse `Keyword` or `Punctuation` of this module, whose errors name the operation, instead of xDSL's classes."""
+        """Parse a `Keyword` or `Punctuation` of this module, whose errors name the operation, unlike those of xDSL."""
         directive = super().parse_keyword_or_punctuation()
         if isinstance(directive, KeywordDirective):
             return Keyword(directive.keyword)
