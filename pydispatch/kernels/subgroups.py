@@ -91,7 +91,7 @@ class Subgroups(Coverage):
         return called.value if isinstance(called, Known) else None
 
     def _linear_id(self) -> Scalar:
-        """Emit the row-major index of this invocation in its workgroup, axis 0 changing fastest."""
+        """Emit the linear index of this invocation in its workgroup; the coordinate along axis 0 changes fastest."""
         assert self.local is not None
         result: Scalar | Literal = Literal(0)
         for coordinate, size in zip(reversed(self.local), reversed(self.workgroup), strict=True):

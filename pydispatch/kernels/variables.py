@@ -81,8 +81,8 @@ def split(statements: Iterable[ast.stmt], kind_of: Callable[[ast.stmt], str]) ->
 def assignments(nodes: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr | None, bool]]:
     """Yield (name, value, is_statement) of every assignment in the statements `nodes` of a phase.
 
-    value: the assigned expression, None if the name has none of its own. is_statement: whether the assignment is one of
-    `nodes`, rather than nested in one.
+    value: the assigned expression; None if the name has none of its own, as in `a, b = pair` or a `for` loop.
+    is_statement: whether the assignment is one of `nodes`, rather than nested in one.
     """
     for statement in nodes:
         for node in ast.walk(statement):
@@ -176,15 +176,15 @@ def _add_formulas(
 ) -> None:  # fmt: skip
     """Add formulas (variables whose expression is computed again in each phase) to `variables.formulas`.
 
-    A formula is assigned once, by a statement that is not nested, from formulas and values that never change. Added are
-    the crossing ones, and those that their expressions read.
+    A formula is assigned once, by a statement that is not nested, from formulas and variables that are never assigned.
+    Only crossing formulas are added, and formulas that their expressions read.
 
     Args:
         variables: The classification so far.
         crossing: Variables that are read in another phase than they are assigned in.
         assigned: Assignments of each variable.
-        is_pure: As in `classify`.
-        never_assigned: As in `classify`.
+        is_pure: Returns whether an expression reads no memory, and no variables but the given names.
+        never_assigned: Names that no statement assigns.
     """
     # Also of variables that are not crossing, in an order in which each follows the formulas that it reads.
     formulas = dict[str, ast.expr]()
@@ -211,15 +211,15 @@ def _add_uniform(
 ) -> None:  # fmt: skip
     """Add to `variables.uniform` the largest set of variables that are the same in all invocations.
 
-    Their values depend only on variables in this set and on values that never change.
+    Their values depend only on variables in this set, on uniform formulas, and on variables that are never assigned.
 
     Args:
         variables: The classification so far. Its formulas are complete.
         names: Candidates: variables that are read in another phase than they are assigned in, and are no formulas.
         assigned: Assignments of each variable.
-        is_pure: As in `classify`.
-        never_assigned: As in `classify`.
-        differing: As in `classify`.
+        is_pure: Returns whether an expression reads no memory, and no variables but the given names.
+        never_assigned: Names that no statement assigns.
+        differing: Returns whether an expression itself mentions the id of the invocation.
     """
     # Formulas with the same value in all invocations.
     uniform_formulas = {name for name, value in variables.formulas.items() if not differing(value)}

@@ -74,10 +74,11 @@ def cumsum(x: Any, axis: int | None = None) -> Any:
 
 
 def scan(x: Any, combine: Any, axis: int | None = None) -> Any:
-    """Return for each element of a tile those up to it along an axis, combined by a function of two numbers.
+    """Return the inclusive scan of a tile along an axis: for each element the combination of those up to it.
 
-    `combine(before, element)`, where `before` is the result for the previous element, is inlined into the kernel. A
-    tile of one axis needs no `axis`. Lines along the axis are computed in parallel, the elements of a line in turn.
+    `combine(before, element)` is a function of two numbers that is inlined into the kernel; `before` is the result
+    for the previous element. A tile of one axis needs no `axis`. Lines along the axis are computed in parallel, the
+    elements of a line in turn.
     """
     return emulated("scan", x, combine, axis)
 

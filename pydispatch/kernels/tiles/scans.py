@@ -14,7 +14,7 @@ from pydispatch.kernels.tiles.reductions import Reductions
 from pydispatch.kernels.tiles.values import ONE, ZERO
 
 IndicesAlong = Callable[[Scalar], list[Scalar]]
-"""Function from an index along an axis to all indices of that element of a line."""
+"""Function from an index along the scanned axis to the indices in the tile of that element of the current line."""
 Step = Callable[[list[Scalar], Scalar], list[Scalar]]
 """Function step(carried values, index along the axis) that emits an iteration and returns the next carried values."""
 

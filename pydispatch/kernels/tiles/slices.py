@@ -38,7 +38,7 @@ class Range:
     def is_inside(self) -> bool:
         """Whether accesses of the range need no bounds check: it is known at compile time to be within the view.
 
-        A single index is not checked, either: one out of bounds is an error of the kernel, as in a scalar access.
+        A single index needs none, either: unlike a slice, it may not reach beyond the view in a correct kernel.
         """
         known = isinstance(self.start, Literal) and isinstance(self.extent, Literal) and self.size is not None
         return self.size is None or (known and 0 <= self.start.value <= self.extent.value - self.size)  # type: ignore[union-attr]

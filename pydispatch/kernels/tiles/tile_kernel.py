@@ -114,7 +114,7 @@ class TileKernel(TileVariables):
         self._in_nested_region(lambda: super(TileKernel, self)._for_statement(node))
 
     def _while_statement(self, node: ast.While) -> None:
-        """Emit a loop. Tiles that its body or condition assigns are stored in buffers before it."""
+        """Emit a loop. Tiles that it assigns are stored before it, in buffers that all iterations write."""
         self.spill_tiles(node, [*node.body, node.test])
         self._in_nested_region(lambda: super(TileKernel, self)._while_statement(node))
 

@@ -46,8 +46,9 @@ class Updates(Products):
         shape = self.broadcast(node, [tile.shape for tile in tiles])
 
         def update(at: list[Scalar]) -> None:
-            """Emit the atomic update for one element of the tiles, under the condition that its indices are inside of
-            the memory.
+            """Emit the atomic update for one element of the tiles, unless an index from a tile is outside the memory.
+
+            Other indices are left to the handler.
             """
 
             def element(entity: Entity) -> Entity:

@@ -34,14 +34,15 @@ class TileVariables(Updates):
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
         """Begin without variables for the function `source`. workgroup: invocations along each axis."""
         super().__init__(source, workgroup)
-        self._known_lifetimes: dict[ast.FunctionDef, Lifetimes] = {}
-        self._statement: ast.stmt | None = None
+        self._known_lifetimes: dict[ast.FunctionDef, Lifetimes] = {}  # cache of `_lifetimes`
+        self._statement: ast.stmt | None = None  # the statement that is being emitted
         self._owners: dict[str, Variable] = {}
         """The variable that each buffer was allocated for, by the buffer's name. Other variables may be lazy tiles that
         read the buffer (`Tile.reads`)."""
         self._depth = 0  # number of loops and conditions around the current statement
         self._depth_of_first_value: dict[Variable, int] = {}
-        """Value of `_depth` where each variable gets its first value. That value determines the variable's shape."""
+        """Value of `_depth` where each variable gets its first value. That value determines the variable's shape, which
+        may change at this depth but not in deeper loops and conditions."""
 
     @property
     def _lifetimes(self) -> Lifetimes:
