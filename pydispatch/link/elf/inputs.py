@@ -14,7 +14,7 @@ _UNUSED_SECTIONS = (".eh_frame", ".note", ".comment", ".llvm_addrsig", ".riscv.a
 """Loaded sections that no kernel reads: kernels neither throw nor are unwound."""
 
 _MAX_ZEROS = 1 << 28
-"""Most bytes of a section without content (.bss)."""
+"""Maximum size in bytes of a section without content (.bss), which the size of the object file does not bound."""
 
 _COMDAT = 1
 """Flag of a section group of which a link has one copy (GRP_COMDAT)."""

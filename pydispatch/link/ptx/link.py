@@ -123,7 +123,7 @@ class _PtxLinker(Resolver):
         used = {*(self.kernel.items.keys() - resolved), *self.unresolved, *BUILT_IN}
         imported = {target for target in self.definition_of.values() if target is not None}
         names: dict[Key, str] = {}
-        # Imported definitions choose first, so that their names are retained; of equal ones, the first in `linked`.
+        # Imported definitions choose first, so that their names are retained. Otherwise the order is that of `linked`.
         for key in sorted(self.linked, key=lambda key: key not in imported):
             name, suffix = key.name, 1
             while name in used or (suffix > 1 and name in self._words):

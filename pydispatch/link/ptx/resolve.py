@@ -35,7 +35,7 @@ class Key(NamedTuple):
 
 def imported_items(parts: PtxParts) -> list[Item]:
     """Return the undefined items that a definition of the module uses, without the functions built into the driver."""
-    # One item for each statement: variables that one statement declares share what it uses.
+    # Variables that one statement declares have equal `uses`: one of them is enough.
     used = {name for item in {item.first: item for item in parts.items.values()}.values() for name in item.uses}
     return [item for name, item in parts.items.items() if not item.is_defined and name in used and name not in BUILT_IN]
 

@@ -19,9 +19,10 @@ passes to them, and the copies must not exhaust memory."""
 LINKAGE_CAPABILITY = 5
 """Number of the capability Linkage: the module imports or exports functions."""
 _ACCESS = frozenset((19, Decoration.ALIASED, Decoration.NON_WRITABLE, 25))  # 19 Restrict, 25 NonReadable
+"""Decorations for access: types of buffers that differ in these alone can replace each other (`view_key`)."""
 _SHAREABLE = frozenset((
-    *range(Op.TYPE_VOID, 39), Op.CONSTANT_TRUE, Op.CONSTANT_FALSE, Op.CONSTANT, Op.CONSTANT_COMPOSITE,
-    Op.CONSTANT_NULL, Op.UNDEF,
+    *range(Op.TYPE_VOID, 39),  # OpTypeVoid to OpTypePipe
+    Op.CONSTANT_TRUE, Op.CONSTANT_FALSE, Op.CONSTANT, Op.CONSTANT_COMPOSITE, Op.CONSTANT_NULL, Op.UNDEF,
 ))  # fmt: skip
 """Opcodes of globals of which equal ones are merged: types and constants."""
 # Capability → the type that needs it: Float16, Float64, Int64, Int16, Int8.
@@ -29,7 +30,7 @@ _WIDTH_CAPABILITIES = {9: (Op.TYPE_FLOAT, 16), 10: (Op.TYPE_FLOAT, 64), 11: (Op.
                        39: (Op.TYPE_INT, 8)}  # fmt: skip
 # Capabilities: 16- and 8-bit storage, subgroup operations, variable pointers.
 _STORAGE_16, _STORAGE_8 = range(4433, 4437), range(4448, 4451)
-_SUBGROUPS = range(61, 69)  # GroupNonUniform to GroupNonUniformQuad
+_SUBGROUPS = range(61, 69)  # capabilities GroupNonUniform to GroupNonUniformQuad
 _SUBGROUP_OPS = range(Op.GROUP_NON_UNIFORM_FIRST, Op.GROUP_NON_UNIFORM_LAST + 1)
 """Opcodes of the instructions that need one of the capabilities `_SUBGROUPS`."""
 _VARIABLE_POINTERS = (4441, 4442)  # VariablePointersStorageBuffer, VariablePointers

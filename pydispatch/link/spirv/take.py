@@ -113,7 +113,7 @@ class FunctionCopier:
             if id in needed or id in self.map or id not in self.parts.globals:
                 continue
             needed.add(id)
-            if not self._is_workgroup_size(id):  # else the kernels' size replaces it: its parts are not needed
+            if not self._is_workgroup_size(id):  # gl_WorkGroupSize: the kernels' constant replaces it
                 pending.extend(self.parts.globals[id].uses())
         # In the order of the library, in which definitions precede uses.
         for inst in sorted((self.parts.globals[id] for id in needed), key=lambda inst: inst.at):
