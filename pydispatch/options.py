@@ -48,7 +48,7 @@ class Option:
         details: Further sentences of the docstring.
         default_note: Meaning of the default, if its value does not tell.
         flag: Flag on the command line, if it has one.
-        type: Type of the values; `OPTIONS` has the annotated one.
+        type: Type of the values; in `OPTIONS` that of the annotation in `CompileOptions`.
     """
 
     default: object

@@ -141,8 +141,8 @@ def causal_mask(builder: Builder, queries: Size, keys: Size, before: Size | Tens
     positions = shapes.iota(builder, [*[1] * (rank - 2), queries, keys], rank - 1, I64)
 
     def is_visible(j: Element, n: Element) -> Element:
-        """Return whether the query sees key j: the query's own position is its index plus n, the position of the first
-        query.
+        """Return whether the query sees key j: one up to its own position, and of these the last `window` if that is
+        not negative. The own position is the query's index plus n, the position of the first query.
         """
         own = j.position(rank - 2, I64) + n
         return (j <= own) if window < 0 else (j <= own) & (j > own - window)

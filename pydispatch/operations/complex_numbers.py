@@ -106,7 +106,7 @@ def _sign(z: Element) -> Element:
 
 
 def _exp(z: Element) -> Element:
-    """Return the exponential. For a real number, its imaginary part is that of the operand, a signed zero."""
+    """Return the exponential. If the imaginary part is 0 or -0, that of the result is the same."""
     length = z.real.unary("exp")
     return (length * z.imag.unary("cos")).with_imag(_times_sine(length, z.imag))
 

@@ -154,7 +154,11 @@ def convert(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
 
 
 def _converts_exactly(numbers: np.ndarray[Any, Any], dtype: DType) -> bool:
-    """Return whether NumPy's conversion of these numbers equals that of `Reals.convert`."""
+    """Return whether NumPy's conversion of these numbers equals that of `Reals.convert`.
+
+    False for narrow floats, such as f8, and for floats that an integer type cannot represent: NaN, infinity, and values
+    out of its range.
+    """
     import numpy as np
 
     if dtype.kind is Kind.FLOAT and dtype.name not in ("f16", "bf16", "f32", "f64"):

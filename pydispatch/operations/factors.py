@@ -78,7 +78,7 @@ def _row_of_largest(builder: Builder, column: Tensor, j: Scalar) -> Tensor:
     """
 
     def size(value: Element) -> Element:
-        """Return the size of an element of the column on or below the diagonal; -1 above it."""
+        """Return the size of an element of the column on or below the diagonal, |real| + |imag|; -1 above it."""
         size = value.real.unary("abs")
         if value.dtype.is_complex:
             size = size + value.imag.unary("abs")
@@ -245,7 +245,7 @@ def _reflection(builder: Builder, a: Tensor, j: Size, row: Size, row_index: Scal
     column, alpha = slice_axis(builder, a, axis=2, start=j, limit=j + 1), _element(builder, a, row, j)
 
     def size(value: Element) -> Element:
-        """Return the larger magnitude of the real and the imaginary part, and 0 above the row."""
+        """Return the larger magnitude of the real and the imaginary part of an element in or below `row`; 0 above."""
         largest = value.real.unary("abs").max(value.imag.unary("abs"))
         return _is_below(value, row_index, "ge").where(largest, 0.0)
 

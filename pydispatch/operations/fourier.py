@@ -201,8 +201,8 @@ def _along_blocks(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
 def _bluestein(builder: Builder, x: Tensor, n: int, sign: int) -> Tensor:
     """Return a transform of rows x as a convolution, by Bluestein's algorithm. Arguments are those of `_transform`.
 
-    Since j k = (j^2 + k^2 - (k - j)^2) / 2, the transform is a convolution with exp(-sign pi i j^2 / n), between
-    products with the inverse of that.
+    Since j k = (j^2 + k^2 - (k - j)^2) / 2, the transform is a convolution with exp(-sign pi i j^2 / n). Its operand
+    and its result are multiplied by exp(sign pi i j^2 / n), the `chirp`.
     """
     import numpy as np
 

@@ -20,7 +20,7 @@ def by_groups_of_rows(builder: Builder, rows: Tensor, matrices: Tensor, ends: Te
     Row r is in the first group g with r < ends[g]; ends are ascending. A row in no group gives zeros.
     """
     total = builder.splat(builder.scalar_constant(0, dtype), (rows.shape[0], matrices.shape[2]))
-    first_row = builder.scalar_constant(0, I32)  # row 0 of `rows` is row 0 of the groups
+    first_row = builder.scalar_constant(0, I32)  # `ends` count rows from row 0 of `rows`
     op = GroupMatmulOp.create(
         operands=[builder.value(rows), builder.value(matrices), builder.value(ends), first_row, total],
         result_types=[total.type],

@@ -103,7 +103,10 @@ def box_taps(
         sample = shapes.iota(builder, [1, samples], axis=1, dtype=F32)
 
         def position(s: Element, lo: Element, hi: Element, samples: int = samples) -> Element:
-            """Return the position of sample s of a box from `lo` to `hi`, in elements of the image."""
+            """Return the position of sample s of a box from `lo` to `hi`, in elements of the image.
+
+            Without half pixels, a box extends over at least 1, as in the first version of RoiAlign.
+            """
             first, last = (v.to(F32) * scale - (0.5 if is_half_pixel else 0.0) for v in (lo, hi))
             extent = last - first if is_half_pixel else (last - first).max(1.0)
             return first + (s + 0.5) * extent / float(samples)
@@ -129,7 +132,7 @@ def _clamped_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[T
         return value.max(0.0).unary("floor").min(n - 1.0)
 
     def inside(value: Element, n: Element) -> Element:
-        """Return whether a position is at most one element outside of an axis of n elements."""
+        """Return whether a position is at most one element outside of an axis of n elements; else its weights are 0."""
         return (value >= -1.0) & (value <= n)
 
     def fraction(value: Element, n: Element) -> Element:

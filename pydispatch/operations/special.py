@@ -80,7 +80,7 @@ _I1E_LARGE = (
     -2.51223623787020892529e-7, -3.88256480887769039346e-6, -1.10588938762623716291e-4, -9.76109749136146840777e-3,
     7.78576235018280120474e-1,
 )  # fmt: skip
-"""Coefficients of Chebyshev's series of the scaled Bessel function for large arguments."""
+"""Chebyshev coefficients of sqrt(z) * `bessel_i1e`(z) for z above 8, as a series in 32 / z - 2 for `_chebyshev`."""
 
 
 def _chebyshev(x: Element, coefficients: Sequence[float]) -> Element:

@@ -114,7 +114,8 @@ class _WindowLoops:
         Args:
             out: Shape of the results.
             starts: Initial value of the elements of each result.
-            body: Emits the body, whose arguments are an element of the operand without values, and the running values.
+            body: Emits the body. Its arguments are an unused element of the uninitialized operand that states the
+                sizes of the inner loops, and the running values.
         """
         rank, loops = self._rank, 2 * self._rank
         in_window = AffineMap(loops, 0, tuple(AffineExpr.dimension(rank + d) for d in range(rank)))

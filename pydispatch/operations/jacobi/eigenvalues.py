@@ -72,7 +72,7 @@ def _mirrored(builder: Builder, a: Tensor, lower: bool) -> Tensor:
 def _diagonalize_pairs(builder: Builder, a: Tensor, vectors: Tensor) -> list[Tensor]:
     """Do one round: rotate all pairs of rows and columns of `a`, and move them to the pairs of the next round.
 
-    The element of `a` that a pair's row and column share becomes 0.
+    The elements of `a` off the diagonal of each pair's 2x2 matrix become 0.
 
     Args:
         builder: The builder.
@@ -101,7 +101,7 @@ def _off_diagonal_share(builder: Builder, a: Tensor) -> Tensor:
 
 
 def _quotient(part: Element, whole: Element) -> Element:
-    """Return part / whole; 0 for a part of 0 or NaN, also if the whole is 0."""
+    """Return part / whole for sums of squares, of which `whole` includes `part`. It is 0 for a part of 0 or NaN."""
     least = 1e-300 if whole.dtype == F64 else 1e-37  # about the smallest normal number
     return (part > 0.0).where(part / whole.max(least), 0.0)
 
