@@ -29,7 +29,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from pydispatch.ir.core.syntax import parse_attr_of, parse_types, print_types
+from pydispatch.ir.core.syntax import parse_types, print_types
 from pydispatch.ir.dialects.stablehlo.clauses import Clause, Properties
 
 # --- signatures ---
@@ -313,8 +313,3 @@ def parse_equals(parser: Parser, word: str) -> None:
     """Parse `word =`."""
     parser.parse_keyword(word)
     parser.parse_punctuation("=")
-
-
-def parse_record(parser: Parser, kind: type[Any]) -> Any:
-    """Parse an attribute of class `kind`, whose name may be omitted: `<...>`."""
-    return parse_attr_of(parser, kind)
