@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
+from pydispatch.graph.dtypes import F64
 from pydispatch.integrations.gradients import loaded
+from pydispatch.operations.reductions import reduce_with
+from pydispatch.programs.array import Array
 
 Vector = Annotated[np.ndarray, pd.f64["n"]]
 Matrix = Annotated[np.ndarray, pd.f64[3, "n"]]
@@ -97,6 +100,22 @@ def test_gradients_have_the_form_of_wrt() -> None:
     assert pd.grad(product).name == "product_grad"
     with pytest.raises(pd.InvalidArgumentError, match="'product_grad' is derived and has no Python function"):
         pd.grad(product).python(X, Y)
+
+
+def test_a_product_has_its_start_as_a_factor() -> None:
+    @pd.program
+    def scaled_product(x: Matrix, y: Vector) -> Any:
+        start = x.trace.constant(-1.5, F64)  # NumPy's products start with 1, those of the graph with any number
+        (result,) = reduce_with(
+            x.trace, [x.tensor], [start], [0], lambda s, products, factors: [s.binary("mul", products[0], factors[0])]
+        )
+        return (Array(x.trace, result) * y).sum()
+
+    x = np.stack([X, Y, np.array([4.0, 0.0, 0.5])])  # one column has a zero
+    dx, dy = pd.grad(scaled_product)(x, Y)
+    others = [np.delete(x, row, axis=0).prod(axis=0) for row in range(3)]
+    np.testing.assert_allclose(dx, -1.5 * Y * np.stack(others))
+    np.testing.assert_allclose(dy, -1.5 * x.prod(axis=0))
 
 
 def test_gradients_of_several_results() -> None:

@@ -230,7 +230,7 @@ class LoopNest:
         dtype: DType,
         compute: Callable[[Elements, Sequence[Element]], Element | None],
         combine: str = "add",
-        start: float = 0,
+        start: float | Tensor = 0,
         varies_only_with_map: bool = False,
     ) -> Tensor | None:
         """Emit a loop nest over the same iterations, and return its result.
@@ -246,7 +246,7 @@ class LoopNest:
             compute: compute(elements of the body, elements of the operands) emits the element of an iteration, and
                 returns it; None emits no loop nest.
             combine: Function that combines the elements of iterations, by its name in `Reals.binary`.
-            start: Element that `combine` begins with.
+            start: Number that `combine` begins with, or a tensor with one for each element of the result.
             varies_only_with_map: Whether the element is the same in all iterations of the loops that `map` lacks. The
                 nest is then one over the loops of `map` alone, and combines nothing.
 
@@ -283,7 +283,8 @@ class LoopNest:
         if len(loops) == len(nest):
             out = trace.empty(dtype.element, shape)
         else:
-            out = trace.splat(trace.scalar_constant(start, dtype), shape)
+            is_tensor = isinstance(start, Tensor)
+            out = trace.value(start) if is_tensor else trace.splat(trace.scalar_constant(start, dtype), shape)
             result = Scalars(block).binary(combine, Scalar(dtype, (running,)), result)
         inputs = [(trace.value(of), _renumbered(own_map, renumbered)) for of, own_map in needed]
         parallel = [loop in loops for loop in nest]

@@ -50,17 +50,18 @@ def _of_reduction(nest: LoopNest, index: int, cotangent: Tensor) -> Seed:
     return _REDUCTIONS[combiner.name](
         nest,
         element=others[0],
+        start=nest.cotangents.program_tensor(start),
         cotangent=Operand(cotangent, nest.result_maps[index]),
         result=Operand(nest.cotangents.program_tensor(nest.op.results[index]), nest.result_maps[index]),
     )
 
 
-def _of_sum(nest: LoopNest, element: SSAValue, cotangent: Operand, result: Operand) -> Seed:
+def _of_sum(nest: LoopNest, element: SSAValue, start: Tensor, cotangent: Operand, result: Operand) -> Seed:
     """Return the seed of a sum: each term has the cotangent of the sum."""
     return Seed(element, (cotangent,), cotangent=lambda _element, cotangent: cotangent)
 
 
-def _of_extreme(nest: LoopNest, element: SSAValue, cotangent: Operand, result: Operand) -> Seed:
+def _of_extreme(nest: LoopNest, element: SSAValue, start: Tensor, cotangent: Operand, result: Operand) -> Seed:
     """Return the seed of a maximum or minimum: its cotangent is divided equally among the elements that equal it."""
 
     def is_extreme(elements: Elements, extremes: Sequence[Element]) -> Element:
@@ -74,15 +75,16 @@ def _of_extreme(nest: LoopNest, element: SSAValue, cotangent: Operand, result: O
     return Seed(element, (result, share), lambda own, extreme, share: own.is_equal(extreme).where(share, 0.0))
 
 
-def _of_product(nest: LoopNest, element: SSAValue, cotangent: Operand, result: Operand) -> Seed:
-    """Return the seed of a product, whose derivative by an element is the product of the other elements.
+def _of_product(nest: LoopNest, element: SSAValue, start: Tensor, cotangent: Operand, result: Operand) -> Seed:
+    """Return the seed of a product. Its derivative by an element is the product of the start and the other elements.
 
-    This product is a quotient: the product of all elements that are not 0, divided by the element. The elements that
-    are 0 are counted, so that no division is by 0.
+    This product is a quotient: the product of the start and all elements that are not 0, divided by the element. The
+    elements that are 0 are counted, so that no division is by 0.
 
     Args:
         nest: The loop nest.
         element: Value of the body that is multiplied.
+        start: Initial value of the product, which may be 0.
         cotangent: Cotangent of the product.
         result: The product.
     """
@@ -99,14 +101,16 @@ def _of_product(nest: LoopNest, element: SSAValue, cotangent: Operand, result: O
         return own.is_equal(0.0).where(own.const(1.0), own)
 
     zero_count = nest.combined_over_loops(operands=[], map=map, dtype=dtype, compute=is_zero)
-    product = nest.combined_over_loops(operands=[], map=map, dtype=dtype, compute=without_zeros, combine="mul", start=1)
+    product = nest.combined_over_loops(
+        operands=[], map=map, dtype=dtype, compute=without_zeros, combine="mul", start=start
+    )
     assert zero_count is not None  # it is None only where `compute` returns None, as is the product
     assert product is not None
     scaled = formula(nest.cotangents.trace, lambda d, p: d * p, cotangent.tensor, product)
 
     def derivative(own: Element, zero_count: Element, scaled: Element) -> Element:
-        """Return the cotangent of an element `own`. `scaled` is the product of all elements that are not 0, multiplied
-        by the cotangent of the whole product.
+        """Return the cotangent of an element `own`. `scaled` is the product of the start and all elements that are not
+        0, multiplied by the cotangent of the whole product.
 
         It is `scaled` for the only zero, `scaled / own` for an element if there are no zeros, and else 0.
         """
