@@ -196,11 +196,11 @@ static void read_executable(reader_t* r) {
 
 // ---- functions
 
-// Skips a shape: numbers, and names of sizes that only a call knows.
+// Skips a shape, whose elements are numbers or non-empty names of dynamic sizes; another element is a fault.
 static void skip_shape(reader_t* r) {
   pyd_json_list_t list = {false};
   while (pyd_json_element(&r->json, &list)) {
-    pyd_string_t name = {"", 1};
+    pyd_string_t name = {"", 1};  // not empty, for an element that is a number
     uint64_t size;
     if (pyd_json_is_text(&r->json)) {
       pyd_json_text(&r->json, &name);
@@ -211,7 +211,8 @@ static void skip_shape(reader_t* r) {
   }
 }
 
-// Skips the arguments or the results of a function: objects with a name, a type and, unless it is a number, a shape.
+// Skips the arguments or the results of a function: objects with a name, a non-empty type and an optional shape. Other
+// values are a fault.
 static void skip_values(reader_t* r) {
   enum { NAME = 1, TYPE = 2, SHAPE = 4 };
   pyd_json_list_t list = {false};
@@ -267,7 +268,8 @@ static int compare_strings(const void* a, const void* b) {
   return order ? order : (x->length > y->length) - (x->length < y->length);
 }
 
-// Sorts the names of functions, and refuses equal ones. They are not hashed: the author of the file chooses them.
+// Sorts the names of functions, and refuses equal ones. They are not hashed: the author of the file chooses the names,
+// and could make them collide.
 static void sort_functions(reader_t* r) {
   pyd_manifest_t* m = r->manifest;
   if (m->function_count) qsort(m->functions, m->function_count, sizeof(*m->functions), compare_strings);

@@ -78,14 +78,14 @@ typedef struct pyd_zip_end_s {
 
 // One entry of the central directory: a file in the zip file. Values from zip64 records replace the 32-bit fields.
 typedef struct pyd_zip_entry_s {
-  const char* name;  // not terminated
-  uint16_t name_length;
-  uint16_t flags;
-  uint16_t method;
-  uint32_t crc32;
-  uint64_t packed_size;
-  uint64_t size;
-  uint64_t local_offset;
+  const char* name;       // in the bytes of the zip file, not terminated
+  uint16_t name_length;   // bytes
+  uint16_t flags;         // PYD_ZIP_FLAG_*
+  uint16_t method;        // of compression
+  uint32_t crc32;         // of the uncompressed data
+  uint64_t packed_size;   // bytes of the data in the zip file
+  uint64_t size;          // bytes of the uncompressed data
+  uint64_t local_offset;  // of the local header, from the start of the zip file
 } pyd_zip_entry_t;
 
 #endif  // PYD_ARTIFACT_ZIP_H_

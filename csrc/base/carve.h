@@ -7,14 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// A block from which arrays are carved one after another.
+// A block of memory from which arrays are carved one after another, and how much of it is used.
 typedef struct pyd_carve_s {
-  uint8_t* base;     // of the block; NULL: only sizes are computed
-  size_t size;       // bytes carved so far; PTRDIFF_MAX, which no allocation has, when it would be more
+  uint8_t* base;     // address of the block; NULL: only sizes are computed
+  size_t size;       // bytes used so far; PTRDIFF_MAX if they would be more: then the allocation of the block fails
   size_t alignment;  // bytes, a power of two: of each array, relative to |base|
 } pyd_carve_t;
 
-// Appends an array of |count| elements of |size| bytes, and returns its address; NULL without memory.
+// Appends an array of |count| elements of |size| bytes, and returns its address; NULL if only sizes are computed.
 static inline void* pyd_carve(pyd_carve_t* block, size_t count, size_t size) {
   size_t start = (block->size + block->alignment - 1) & ~(block->alignment - 1), bytes;
   bool fits = !__builtin_mul_overflow(count, size, &bytes) && !__builtin_add_overflow(start, bytes, &block->size);

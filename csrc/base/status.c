@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A name that the failure refers to, such as an executable's, or its earlier text (PYD_STATUS_CAUSE); in a list.
+// Node of the list of names of a failure: the name of something that the failure refers to, such as an executable, or,
+// of kind PYD_STATUS_CAUSE, a text of the failure that pyd_status_annotate() has replaced.
 typedef struct name_s {
   struct name_s* next;
   pyd_status_name_t kind;
@@ -75,7 +76,8 @@ pyd_status_t pyd_status_make(pyd_code_t code, const char* format, ...) {
   return status;
 }
 
-// Creates a status with numbers that a caller can act on without parsing the text.
+// Creates a status with a printf-style text and a copy of |values|, which a caller can act on without parsing the text.
+// The meaning of each value depends on |code|, see status.h. Without memory only the code is kept.
 pyd_status_t pyd_status_make_values(pyd_code_t code, const int64_t values[5], const char* format, ...) {
   va_list args;
   va_start(args, format);
@@ -158,7 +160,7 @@ pyd_code_t pyd_status_code(pyd_status_t status) { return status ? status->code :
 
 const char* pyd_status_text(pyd_status_t status) { return status ? status->text : ""; }
 
-// Returns the five numbers that are attached to a status, all zero if there are none.
+// Returns the five values of pyd_status_make_values(), valid until pyd_status_free(); all zero if the status has none.
 const int64_t* pyd_status_values(pyd_status_t status) {
   static const int64_t kNone[5] = {0};
   return status ? status->values : kNone;

@@ -37,7 +37,8 @@ static bool collapse_axes(uint32_t rank, const int64_t* dims, size_t element, co
 #define COPY_ROW(bytes) \
   for (int64_t i = 0; i < row.size; ++i, to += row.to, from += row.from) memcpy(to, from, bytes)
 
-// Copies the elements along one axis, |element| bytes each.
+// Copies the |row.size| elements of the innermost axis, of |element| bytes each. |to| and |from|: addresses of the
+// first element in the target and in the source.
 static void copy_row(axis_t row, size_t element, uint8_t* to, const uint8_t* from) {
   if (row.to == (int64_t)element && row.from == (int64_t)element) {
     memcpy(to, from, (size_t)row.size * element);

@@ -16,20 +16,21 @@ typedef enum pyd_message_kind_e {
   PYD_MESSAGE_MAPPED,     // a buffer could not be mapped; code: the status
 } pyd_message_kind_t;
 
-// A message of a driver, in a list until it is read.
+// A message of a driver, in the list of its mailbox until a thread takes it and frees it.
 typedef struct pyd_message_s {
   struct pyd_message_s* next;
-  int32_t kind;  // pyd_message_kind_t
-  int32_t code;  // of the driver
-  void* handle;
-  size_t length;  // of |text|, without a terminator
+  int32_t kind;   // pyd_message_kind_t
+  int32_t code;   // of the driver; its meaning depends on |kind|
+  void* handle;   // of the opened device (PYD_MESSAGE_OPENED), else NULL
+  size_t length;  // bytes of |text|, which has no terminator
   char text[];
 } pyd_message_t;
 
-// Zero-initialized. Any thread may add messages and take them.
+// Queue of messages from callbacks of a driver. Zero-initialized: empty. Any thread may add and take messages, without
+// a lock. It must outlive all callbacks.
 typedef struct pyd_mailbox_s {
-  _Atomic(pyd_message_t*) newest;
-  atomic_bool is_incomplete;  // a message was dropped, for want of memory
+  _Atomic(pyd_message_t*) newest;  // linked to the older ones
+  atomic_bool is_incomplete;       // a message was dropped, for want of memory
 } pyd_mailbox_t;
 
 #define PYD_TEXT_TERMINATED ((size_t) - 1)  // length of a text that ends with '\0'

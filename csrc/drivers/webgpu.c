@@ -24,27 +24,33 @@ typedef uint32_t (*poll_t)(void* device, uint32_t wait, const uint64_t* submissi
 typedef void* (*mapped_range_t)(void* buffer, size_t offset, size_t size);
 typedef void (*unmap_t)(void* buffer);
 
+// WGPUPopErrorScopeCallback: adds the error that the scope caught, if any. |kind|: WGPUErrorType.
 void pyd_wgpu_on_scope_popped(int32_t status, int32_t kind, pyd_wgpu_text_t text, void* mailbox, void* unused) {
   (void)status, (void)unused;
   if (kind > WGPU_NO_ERROR) pyd_mailbox_add(mailbox, PYD_MESSAGE_ERROR, kind, NULL, text.data, text.length);
 }
 
+// WGPUUncapturedErrorCallback: adds an error that no error scope caught. |kind|: WGPUErrorType.
 void pyd_wgpu_on_error(void* const* device, int32_t kind, pyd_wgpu_text_t text, void* mailbox, void* unused) {
   (void)device, (void)unused;
   pyd_mailbox_add(mailbox, PYD_MESSAGE_ERROR, kind, NULL, text.data, text.length);
 }
 
+// WGPUDeviceLostCallback: adds the loss of the device. |reason|: WGPUDeviceLostReason.
 void pyd_wgpu_on_lost(void* const* device, int32_t reason, pyd_wgpu_text_t text, void* mailbox, void* unused) {
   (void)device, (void)unused;
   pyd_mailbox_add(mailbox, PYD_MESSAGE_LOST, reason, NULL, text.data, text.length);
 }
 
+// WGPURequestDeviceCallback: adds the result of opening a device. |status|: WGPURequestDeviceStatus; on failure
+// |device| is NULL and |text| has the reason.
 void pyd_wgpu_on_opened(int32_t status, void* device, pyd_wgpu_text_t text, void* mailbox, void* unused) {
   (void)unused;
   pyd_mailbox_add(mailbox, PYD_MESSAGE_OPENED, status, device, text.data, text.length);
 }
 
-// Writes the status to |*out_status|, which is 0 until then.
+// WGPUBufferMapCallback: stores the WGPUMapAsyncStatus in the int32_t at |out_status|, which pyd_wgpu_copy() set to 0,
+// and adds a message if mapping failed.
 static void on_mapped(int32_t status, pyd_wgpu_text_t text, void* mailbox, void* out_status) {
   *(int32_t*)out_status = status;
   if (status != WGPU_SUCCESS) pyd_mailbox_add(mailbox, PYD_MESSAGE_MAPPED, status, NULL, text.data, text.length);

@@ -14,7 +14,8 @@ typedef struct pyd_wgpu_text_s {  // WGPUStringView
   size_t length;  // PYD_TEXT_TERMINATED is WGPU_STRLEN
 } pyd_wgpu_text_t;
 
-// |mailbox|, the first user data of each, receives the message.
+// Callbacks that add a message to |mailbox|, the first of their two user data; the second is unused. In turn:
+// WGPUPopErrorScopeCallback, WGPUUncapturedErrorCallback, WGPUDeviceLostCallback and WGPURequestDeviceCallback.
 void pyd_wgpu_on_scope_popped(int32_t status, int32_t kind, pyd_wgpu_text_t text, void* mailbox, void* unused);
 void pyd_wgpu_on_error(void* const* device, int32_t kind, pyd_wgpu_text_t text, void* mailbox, void* unused);
 void pyd_wgpu_on_lost(void* const* device, int32_t reason, pyd_wgpu_text_t text, void* mailbox, void* unused);

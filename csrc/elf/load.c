@@ -62,7 +62,8 @@ static pyd_status_t check_hook(const pyd_elf_module_t* module, const char* name,
                          name, address - module->bias);
 }
 
-// Checks all entries of a relocated array before any code runs.
+// Checks all entries of an array of initializers or finalizers, which is relocated, before any code of the module runs.
+// |name|: its tag, for messages.
 static pyd_status_t check_hooks(const pyd_elf_module_t* module, const char* name, pyd_elf_range_t array) {
   pyd_status_t st = PYD_STATUS_OK;
   for (uint64_t i = 0; pyd_ok(st) && i < array.size / 8; ++i)
@@ -95,12 +96,15 @@ pyd_status_t pyd_elf_validate(pyd_span_t file, uint32_t* out_machine) {
   return st;
 }
 
+// Checks the headers, the dynamic section and the ranges of the tables of a library that the system's loader will open:
+// that loader checks none of them.
 pyd_status_t pyd_elf_check_system(pyd_span_t file) {
   pyd_elf_view_t view;
   return pyd_elf_parse_system(file, pyd_mem_page_size(), &view);
 }
 
-// Relocates a mapped |module|; the caller protects its pages afterwards.
+// Relocates a mapped |module|, sets its remaining members, and checks its arrays of initializers and finalizers. The
+// pages are writable; the caller protects them afterwards.
 static pyd_status_t finish_image(const pyd_elf_view_t* view, pyd_elf_module_t* module) {
   pyd_status_t st = pyd_elf_relocate(view, module->memory, module->bias);
   if (!pyd_ok(st)) return st;

@@ -28,7 +28,9 @@ static uint64_t place_images(const pyd_elf_view_t* views, uint32_t count, uint64
     if (alignment > *out_alignment) *out_alignment = alignment;
     offsets[i] = (size + alignment - 1) & ~(alignment - 1);
     size = views[i].high - views[i].low;
-    if (offsets[i] > SIZE_MAX - 2 * PYD_ELF_MAX_ALIGNMENT - size) return 0;  // leaves room for the next alignment
+    // Neither aligning the next offset nor the slack of pyd_elf_mapping_make() may overflow: each adds less than
+    // PYD_ELF_MAX_ALIGNMENT.
+    if (offsets[i] > SIZE_MAX - 2 * PYD_ELF_MAX_ALIGNMENT - size) return 0;
     size += offsets[i];
   }
   return size;
@@ -43,11 +45,12 @@ static void copy_image(const pyd_elf_view_t* view, uint8_t* image) {
   }
 }
 
-// Returns how many bytes the pages have that bytes of the files are copied to.
+// Returns the total size, in bytes, of the pages into which bytes of the files are copied; zero-filled pages do not
+// count.
 static uint64_t copied_pages(const pyd_elf_view_t* views, uint32_t count) {
   uint64_t page = pyd_mem_page_size(), bytes = 0;
   for (uint32_t i = 0; i < count; ++i) {
-    uint64_t end = 0;  // of the last page that is counted
+    uint64_t end = 0;  // of the last counted page: two segments may share it
     for (uint32_t k = 0; k < views[i].segment_count; ++k) {
       const pyd_elf_segment_t* segment = &views[i].segments[k];
       if (segment->file_size == 0) continue;
@@ -120,10 +123,10 @@ typedef struct run_s {
 // Per segment: the gap before it, the pages before RELRO, RELRO, and the pages after it.
 enum { kRunsPerSegment = 4 };
 
-// The ranges of a module that get the same access to memory.
+// The runs of all images of a mapping.
 typedef struct runs_s {
   uint32_t count;
-  run_t* items;  // ascending, disjoint, without gaps
+  run_t* items;  // ascending, disjoint, without gaps; room for kRunsPerSegment per segment
 } runs_t;
 
 // Appends pages in ascending order; pages that the last run already covers are ignored.
@@ -156,8 +159,9 @@ static void find_relro(const pyd_elf_view_t* view, uint32_t index, uint64_t page
   *out_end = (alone_after ? (end + page - 1) & ~(page - 1) : end & ~(page - 1)) - view->low;
 }
 
-// Appends the pages of an image with the access of its segments; gaps are readable. |base|: the offset of the image in
-// the mapping. |page|: bytes of a page.
+// Appends the pages of an image with the access of its segments. RELRO pages of a writable segment become read-only,
+// and so do the pages between segments and before the first one. |base|: the offset of the image in the mapping.
+// |page|: bytes of a page.
 static void find_runs(const pyd_elf_view_t* view, uint64_t base, uint64_t page, runs_t* runs) {
   for (uint32_t i = 0; i < view->segment_count; ++i) {
     const pyd_elf_segment_t* segment = &view->segments[i];
@@ -174,7 +178,7 @@ static void find_runs(const pyd_elf_view_t* view, uint64_t base, uint64_t page, 
       add_run(runs, begin, base + relro_begin, PYD_MEM_READ_WRITE);
       add_run(runs, base + relro_begin, base + relro_end, PYD_MEM_READ);
     }
-    add_run(runs, begin, end, PYD_MEM_READ_WRITE);
+    add_run(runs, begin, end, PYD_MEM_READ_WRITE);  // only what is after RELRO, if the segment has any
   }
 }
 

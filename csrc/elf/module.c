@@ -19,6 +19,7 @@ bool pyd_elf_module_is_code(const pyd_elf_module_t* module, uint64_t address) {
   return memory && memory->is_code && address - memory->address < memory->stored;
 }
 
+// Returns whether one segment holds all |size| bytes at |address|, so that they may be read; true for an empty range.
 bool pyd_elf_module_holds(const pyd_elf_module_t* module, const void* address, uint64_t size) {
   return size == 0 || find_memory(module, (uintptr_t)address, size) != NULL;
 }
