@@ -56,7 +56,8 @@ static uint64_t read_extensions(void) {
 }
 #endif
 
-// Fills the words with feature bits, which are 0 before. Returns no register states: RISC-V features need none.
+// Stores the words with feature bits in |sources|, which the caller has zeroed. A word that the system does not report
+// stays 0. Returns 0, the empty set of register states: RISC-V features depend on none.
 uint32_t pyd_cpu_read_sources(uint64_t sources[PYD_CPU_SOURCES]) {
 #if defined(__linux__)
   sources[EXTENSIONS] = read_extensions();

@@ -5,8 +5,8 @@
 #include "platform/cpu.h"
 #include "pydispatch/cpu.h"
 
-// A process with threads in several groups of processors has no one mask (it reads as 0): then all active
-// CPUs count.
+// Returns the number of CPUs in the affinity mask of the process, at least 1. The mask of a process with threads in
+// several processor groups reads as 0: then all active CPUs of the machine count.
 uint32_t pyd_cpu_available(void) {
   DWORD_PTR mask = 0, all = 0;
   uint32_t count = 0;
@@ -17,6 +17,7 @@ uint32_t pyd_cpu_available(void) {
   return count ? count : 1;
 }
 
+// Returns 0, no limit: Windows has no cgroups, and the CPU rates of job objects are not read.
 uint32_t pyd_cpu_quota(const char* root) {
   (void)root;
   return 0;

@@ -118,8 +118,9 @@ static uint32_t enabled_states(void) {
   return states;
 }
 
-// Fills the words with feature bits, which are 0 before. A word of a CPUID leaf that the CPU does not have stays 0.
-// Returns the set of AVX, AVX512 and AMX whose registers the system saves.
+// Stores the CPUID registers with feature bits in |sources|, at L1_ECX and so on. The caller has zeroed |sources|: the
+// word of a CPUID leaf that the CPU does not have stays 0. Returns the set of AVX, AVX512 and AMX whose registers the
+// system saves.
 uint32_t pyd_cpu_read_sources(uint64_t sources[PYD_CPU_SOURCES]) {
   uint32_t eax, ebx, ecx, edx;
   uint32_t states = NONE;

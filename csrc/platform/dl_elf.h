@@ -13,16 +13,16 @@
 // chapters 4 and 5).
 enum { kElfHeader = 64, kElfShared = 3, kProgramHeader = 56, kDynamicEntry = 16, kRelocation = 24, kSymbol = 24 };
 enum {
-  kRelocationBytesOfPlt = 2,
-  kNames = 5,
-  kSymbols = 6,
-  kRela = 7,
-  kRelaBytes = 8,
-  kNamesBytes = 10,
-  kRel = 17,
-  kRelocationsOfPlt = 23,
-  kAndroidRel = 0x6000000f,
-  kAndroidRela = 0x60000011,
+  kRelocationBytesOfPlt = 2,  // DT_PLTRELSZ
+  kNames = 5,                 // DT_STRTAB
+  kSymbols = 6,               // DT_SYMTAB
+  kRela = 7,                  // DT_RELA
+  kRelaBytes = 8,             // DT_RELASZ
+  kNamesBytes = 10,           // DT_STRSZ
+  kRel = 17,                  // DT_REL
+  kRelocationsOfPlt = 23,     // DT_JMPREL
+  kAndroidRel = 0x6000000f,   // DT_ANDROID_REL
+  kAndroidRela = 0x60000011,  // DT_ANDROID_RELA
 };
 
 // Checks that |file| is a shared library for this machine. Messages have no subject: the caller puts the file's name
@@ -56,6 +56,7 @@ static pyd_status_t check_elf_header(pyd_span_t file) {
 static pyd_span_t loaded_bytes(pyd_span_t file, const uint8_t* headers, uint32_t count, uint64_t vaddr) {
   for (uint32_t i = 0; vaddr && i < count; ++i) {
     const uint8_t* header = headers + (size_t)i * kProgramHeader;
+    // p_offset, p_vaddr, p_filesz
     uint64_t offset = pyd_load_u64(header + 8), start = pyd_load_u64(header + 16), size = pyd_load_u64(header + 32);
     if (pyd_load_u32(header) != 1 /* PT_LOAD */ || vaddr < start || vaddr - start >= size) continue;
     const uint8_t* bytes = pyd_span_get(file, offset, size);
@@ -104,14 +105,14 @@ static elf_dynamic_t read_elf_dynamic(const uint8_t* entries, uint64_t size, elf
 
 // Finds the tables of an ELF file whose header check_elf_header() accepted. Without a dynamic section, all are empty.
 static void read_elf_tables(pyd_span_t file, elf_tables_t* out_tables) {
-  uint32_t count = pyd_load_u16(file.data + 56);
+  uint32_t count = pyd_load_u16(file.data + 56);  // e_phnum; at 32: e_phoff, at 54: e_phentsize
   const uint8_t* headers = pyd_span_get(file, pyd_load_u64(file.data + 32), (uint64_t)count * kProgramHeader);
   *out_tables = (elf_tables_t){0};
   if (!headers || pyd_load_u16(file.data + 54) != kProgramHeader) return;
   for (uint32_t i = 0; i < count; ++i) {
     const uint8_t* header = headers + (size_t)i * kProgramHeader;
     if (pyd_load_u32(header) != 2 /* PT_DYNAMIC */) continue;
-    uint64_t size = pyd_load_u64(header + 32);
+    uint64_t size = pyd_load_u64(header + 32);  // p_filesz; at 8: p_offset
     const uint8_t* entries = pyd_span_get(file, pyd_load_u64(header + 8), size);
     elf_dynamic_t dynamic = read_elf_dynamic(entries, size, out_tables);
     out_tables->names = loaded_bytes(file, headers, count, dynamic.names);

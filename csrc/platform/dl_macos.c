@@ -37,6 +37,7 @@ pyd_status_t pyd_dl_check(pyd_span_t file) {
                          type);
 }
 
+// Returns true, the library may write through C stdio: the imports of Mach-O files are not read.
 bool pyd_dl_may_print(pyd_span_t file) {
   (void)file;
   return true;

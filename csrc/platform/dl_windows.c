@@ -31,6 +31,7 @@ pyd_status_t pyd_dl_check(pyd_span_t file) {
   return pyd_status_make(PYD_CODE_UNSUPPORTED, "is a PE file but no DLL: link it with -shared or /DLL");
 }
 
+// Returns true, the library may write through C stdio: the imports of PE files are not read.
 bool pyd_dl_may_print(pyd_span_t file) {
   (void)file;
   return true;
@@ -62,7 +63,7 @@ pyd_status_t pyd_dl_open_bytes(pyd_span_t file, void** out_handle) {
 }
 
 // Returns the address of a symbol; NULL when there is none. ISO C has no conversion from function to object pointers,
-// so its bytes are copied.
+// so the bytes of the pointer are copied.
 void* pyd_dl_symbol(void* handle, const char* name) {
   FARPROC symbol = GetProcAddress((HMODULE)handle, name);
   void* address = NULL;

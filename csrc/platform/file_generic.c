@@ -61,6 +61,7 @@ pyd_status_t pyd_file_map(const char* path, pyd_file_map_t* out_map) {
 
 void pyd_file_drop_pages(pyd_span_t bytes) { (void)bytes; }  // there are no mappings
 
+// Frees the copy, by the address from malloc() that align() stored before it.
 void pyd_file_unmap(pyd_file_map_t* map) {
   if (map->span.data) {
     void* block;

@@ -15,6 +15,7 @@ pyd_status_t pyd_mem_reserve(size_t size, bool populate, uint8_t** out_memory) {
   return PYD_STATUS_OK;
 }
 
+// Does nothing: memory of the heap stays writable, and executable where the heap is.
 pyd_status_t pyd_mem_protect(uint8_t* memory, size_t size, pyd_mem_access_t access) {
   (void)memory, (void)size, (void)access;
   return PYD_STATUS_OK;

@@ -19,7 +19,7 @@ pyd_status_t pyd_mem_reserve(size_t size, bool populate, uint8_t** out_memory) {
 }
 
 pyd_status_t pyd_mem_protect(uint8_t* memory, size_t size, pyd_mem_access_t access) {
-  // By pyd_mem_access_t.
+  // Indexed by pyd_mem_access_t.
   static const DWORD kAccess[] = {PAGE_READONLY, PAGE_READWRITE, PAGE_EXECUTE_READ};
   DWORD before;  // the protection before, which Windows insists on returning
   if (VirtualProtect(memory, size, kAccess[access], &before)) return PYD_STATUS_OK;

@@ -8,7 +8,8 @@
 // the memory belong to its manager.
 enum { kFront = 2 * PYD_PAGES_FRONT };
 
-// Allocates |size| zeroed bytes at a multiple of PYD_PAGES_UNIT. The C library has no huge pages to request.
+// Allocates |size| zeroed bytes at a multiple of PYD_PAGES_UNIT. Stores the address from calloc() kFront bytes before
+// them, for pyd_pages_unmap(). The C library has no huge pages to request.
 pyd_status_t pyd_pages_map(size_t size, size_t huge_size, void** out_memory) {
   (void)huge_size;
   *out_memory = NULL;
@@ -21,6 +22,7 @@ pyd_status_t pyd_pages_map(size_t size, size_t huge_size, void** out_memory) {
   return PYD_STATUS_OK;
 }
 
+// Frees the allocation that |memory| is in, by the address that pyd_pages_map() stored kFront bytes before |memory|.
 void pyd_pages_unmap(void* memory, size_t size) {
   (void)size;
   void* block;

@@ -5,14 +5,14 @@
 
 #include "platform/pages.h"
 
-// Returns the bytes mapped before the memory: one small page, which holds the front.
+// Returns the bytes mapped before the memory: one small page, the last PYD_PAGES_FRONT bytes of which are the front.
 static size_t front_size(void) {
   long page = sysconf(_SC_PAGESIZE);
   return page > 0 ? (size_t)page : 65536;
 }
 
-// Maps |size| zeroed bytes at a multiple of PYD_PAGES_UNIT, with the front before them, and requests huge pages for the
-// first |huge_size| of them.
+// Maps |size| zeroed bytes at a multiple of PYD_PAGES_UNIT, and a small page before them, which ends with the
+// PYD_PAGES_FRONT bytes for their manager. Requests huge pages for the first |huge_size| bytes.
 pyd_status_t pyd_pages_map(size_t size, size_t huge_size, void** out_memory) {
   *out_memory = NULL;
   const size_t front = front_size(), slack = PYD_PAGES_UNIT + front;
@@ -42,6 +42,7 @@ pyd_status_t pyd_pages_map(size_t size, size_t huge_size, void** out_memory) {
   return PYD_STATUS_OK;
 }
 
+// Unmaps the memory and the small page before it. |memory|: from pyd_pages_map(); |size|: as passed to it.
 void pyd_pages_unmap(void* memory, size_t size) {
   size_t front = front_size();
   munmap((uint8_t*)memory - front, size + front);

@@ -23,7 +23,8 @@ void pyd_thread_detach(pyd_thread_t* thread);
 
 static inline pyd_thread_t pyd_thread_self(void) { return (pyd_thread_t){pthread_self()}; }
 
-// One-shot event for one waiting thread; any thread may set it, before, during and after the wait.
+// One-shot event for one waiting thread: a flag that stays set until pyd_event_reset(). Any thread may set it, before,
+// during and after the wait, with pyd_event_claim(), and wakes the waiter with pyd_event_notify().
 typedef struct pyd_event_s {
   _Atomic uint32_t is_set;
 #if !defined(__linux__) || defined(PYD_PLATFORM_GENERIC)

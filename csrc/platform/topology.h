@@ -27,8 +27,9 @@ enum { PYD_TOPOLOGY_MOST = PYD_CPU_SET_CAPACITY };  // maximum number of CPUs in
 // "" but for tests.
 uint32_t pyd_topology_read(const char* root, pyd_topology_cpu_t* out_cpus, uint32_t most);
 
-// Returns the distance of two CPUs: 0 for SMT siblings, 1 for a common cache, 2 for a common NUMA node, else 3.
-enum { PYD_TOPOLOGY_FARTHEST = 3 };
+enum { PYD_TOPOLOGY_FARTHEST = 3 };  // maximum of pyd_topology_distance()
+// Returns the distance of two CPUs: 0 for SMT siblings or the same CPU, 1 for a common last-level cache, 2 for a common
+// NUMA node, else 3.
 static inline uint32_t pyd_topology_distance(const pyd_topology_cpu_t* a, const pyd_topology_cpu_t* b) {
   return a->core == b->core ? 0 : a->cluster == b->cluster ? 1 : a->node == b->node ? 2 : 3;
 }

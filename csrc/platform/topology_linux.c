@@ -60,7 +60,7 @@ static bool read_list(reader_t* reader, const char* folder, const char* name, py
   return *out_first != UINT32_MAX;
 }
 
-// Reads the affinity mask of the calling thread.
+// Reads the affinity mask of the calling thread. Returns false if /proc does not state it.
 static bool read_allowed(reader_t* reader, pyd_cpu_set_t* out_bits) {
   static const char kKey[] = "\nCpus_allowed_list:";
   const char* text = read_text(reader, "/proc/thread-self", "/status");
@@ -82,8 +82,8 @@ static void read_core(reader_t* reader, const char* folder, pyd_topology_cpu_t* 
   if (pyd_cpu_set_has(&siblings, cpu->number)) cpu->core = first;
 }
 
-// Reads the group of CPUs that share the cache with the highest level, which has the highest index. |folder|: of this
-// CPU in /sys.
+// Reads the group of CPUs that share the last-level cache with |cpu|: the lowest number of a CPU in it. Stays 0 if no
+// cache is listed. The last level has the highest index, usually 2 or 3; 7 is above it. |folder|: of this CPU in /sys.
 static void read_cluster(reader_t* reader, const char* folder, pyd_topology_cpu_t* cpu) {
   for (int index = 7; index >= 0; --index) {
     char name[48];
@@ -96,7 +96,8 @@ static void read_cluster(reader_t* reader, const char* folder, pyd_topology_cpu_
   }
 }
 
-// Reads the relative speed of |cpu|, limited to the range of its field. Not all kernels state it.
+// Reads the relative speed of |cpu|, limited to the range of its field. The field stays as it is where the kernel does
+// not state the speed. |folder|: of this CPU in /sys.
 static void read_capacity(reader_t* reader, const char* folder, pyd_topology_cpu_t* cpu) {
   const char* text = read_text(reader, folder, "/cpu_capacity");
   if (!text || !isdigit((unsigned char)*text)) return;
@@ -123,8 +124,8 @@ static void read_nodes(reader_t* reader, pyd_topology_cpu_t* cpus, uint32_t coun
   }
 }
 
-// Decides which CPUs are fast: more than half as fast as the fastest, and no efficiency core. Kernels for hybrid CPUs
-// of Intel name the efficiency cores (cpu_atom); older ones state no capacities.
+// Decides which CPUs are fast: more than half as fast as the fastest, and no efficiency core. For hybrid CPUs of Intel,
+// Linux lists the efficiency cores in cpu_atom; older kernels state no capacities of these CPUs.
 static void find_fast(reader_t* reader, pyd_topology_cpu_t* cpus, uint32_t count) {
   pyd_cpu_set_t slow;
   uint32_t unused, best = 0;
@@ -135,7 +136,7 @@ static void find_fast(reader_t* reader, pyd_topology_cpu_t* cpus, uint32_t count
     cpus[i].is_fast = 2 * cpus[i].capacity > best && !(has_slow && pyd_cpu_set_has(&slow, cpus[i].number));
     has_fast |= cpus[i].is_fast;
   }
-  for (uint32_t i = 0; i < count; ++i) cpus[i].is_fast |= !has_fast;  // only efficiency cores are allowed
+  for (uint32_t i = 0; i < count; ++i) cpus[i].is_fast |= !has_fast;  // all are efficiency cores
 }
 
 // Compares by the order in which threads are put on CPUs: fast cores, slow cores, then SMT siblings; inside of these,
@@ -151,7 +152,7 @@ static int by_preference(const void* left, const void* right) {
 }
 
 // Lists the CPUs of the calling thread's affinity mask, at most |most|, in the order in which threads are put on them.
-// Returns their number.
+// Returns their number. |root| is put before every path that is read, "" but for tests.
 uint32_t pyd_topology_read(const char* root, pyd_topology_cpu_t* out_cpus, uint32_t most) {
   reader_t reader = {.root = root};
   pyd_cpu_set_t allowed, cores = {{0}};    // cores: the groups with a CPU in the list
@@ -179,7 +180,8 @@ uint32_t pyd_topology_read(const char* root, pyd_topology_cpu_t* out_cpus, uint3
   return count;
 }
 
-// Returns the number of fast cores in a list of pyd_topology_read(), at most the CPU quota, at least 1.
+// Returns the number of fast cores in a list of pyd_topology_read(), at most the CPU quota, at least 1. SMT siblings do
+// not count. |root|: for pyd_cpu_quota().
 uint32_t pyd_topology_cores(const char* root, const pyd_topology_cpu_t* cpus, uint32_t count) {
   uint32_t cores = 0;
   while (cores < count && cpus[cores].is_fast && !cpus[cores].is_sibling) ++cores;  // they are first in the list

@@ -19,7 +19,8 @@ static pyd_plugin_bridge_t* find(pyd_plugin_bridge_t* list, pyd_embedded_import_
   return list;
 }
 
-// Replaces a function of embedded code and its context by a pair that the host may call. Returns false without memory.
+// Replaces a function of embedded code and its context by a pair that the host may call in its own calling convention:
+// cross() and a bridge, which |plugin| owns. Any thread. Returns false without memory; the pair is then unchanged.
 bool pyd_plugin_bridge(pyd_plugin_t* plugin, pyd_import_fn_t* function, void** context) {
   pyd_embedded_import_fn_t wanted = (pyd_embedded_import_fn_t)*function;
   pyd_plugin_bridge_t* head = atomic_load_explicit(&plugin->bridges, memory_order_acquire);
@@ -41,7 +42,7 @@ bool pyd_plugin_bridge(pyd_plugin_t* plugin, pyd_import_fn_t* function, void** c
 
 #else  // host and embedded code have one calling convention
 
-// Replaces a function of embedded code, with its context, by a bridge that host code may call.
+// Leaves the pair unchanged: host code can call functions of embedded code directly. Returns true.
 bool pyd_plugin_bridge(pyd_plugin_t* plugin, pyd_import_fn_t* function, void** context) {
   (void)plugin, (void)function, (void)context;
   return true;

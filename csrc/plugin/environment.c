@@ -55,7 +55,8 @@ static const struct {
 } kEmbedded = {NULL, embedded_control};
 #endif
 
-// Returns the environment for plugins of |kind|: its functions have the calling convention of the plugin.
+// Returns what load functions of plugins of |kind| get from the host: an allocator, with the calling convention of the
+// plugin. It is static and immutable.
 const pyd_plugin_environment_t* pyd_plugin_environment(pyd_plugin_kind_t kind) {
 #if PYD_HAS_BRIDGES
   if (kind == PYD_PLUGIN_KIND_EMBEDDED) return (const pyd_plugin_environment_t*)(const void*)&kEmbedded;

@@ -19,15 +19,15 @@ typedef struct pyd_plugin_bridge_s {
 // A loaded plugin, an extension that provides functions to programs. |self|: the pointer that its load returned.
 struct pyd_plugin_s {
   _Atomic uint32_t references;
-  pyd_plugin_kind_t kind;
-  char* label;
-  const pyd_plugin_table_t* table;
-  void* self;
-  bool is_loaded;           // load returned OK, so unload is due
-  bool may_print;           // through C stdio
-  pyd_elf_module_t module;  // of an embedded plugin
-  void* library;            // of a system plugin
-  _Atomic(pyd_plugin_bridge_t*) bridges;
+  pyd_plugin_kind_t kind;                 // embedded, system or static
+  char* label;                            // for messages; after this structure in one allocation
+  const pyd_plugin_table_t* table;        // its functions, in its own memory; NULL until pyd_plugin_check()
+  void* self;                             // passed to its functions
+  bool is_loaded;                         // load returned OK, so unload is due
+  bool may_print;                         // through C stdio
+  pyd_elf_module_t module;                // of an embedded plugin
+  void* library;                          // of a system plugin: its handle from dl.h
+  _Atomic(pyd_plugin_bridge_t*) bridges;  // a list that only grows; freed with the plugin
 };
 
 // Checks |answer|, which the plugin's query returned, and fills plugin->table. (check.c)
@@ -49,18 +49,18 @@ void pyd_plugin_free_bridges(pyd_plugin_t* plugin);
 
 // ---- a provider: whoever a manager may ask. Counted. (provider.c)
 
-// A source of functions: a plugin, or a callback with |self|, which a table of functions is as well.
+// A source of functions: a plugin, or a callback. A table of functions is a callback that searches the table.
 typedef struct pyd_provider_s {
   _Atomic uint32_t references;
-  pyd_provider_id_t id;
-  int32_t priority;
-  char* label;
-  pyd_plugin_t* plugin;       // or a callback:
-  pyd_provider_fn_t resolve;  // of |self|
-  void* self;
-  void* table;  // freed with the provider
-  void (*release)(void* owner);
-  void* owner;
+  pyd_provider_id_t id;          // from the manager; 0 until it is added
+  int32_t priority;              // the highest is queried first
+  char* label;                   // for reports; after this structure in one allocation
+  pyd_plugin_t* plugin;          // retained; NULL: |resolve| is called
+  pyd_provider_fn_t resolve;     // the callback
+  void* self;                    // passed to |resolve|
+  void* table;                   // of a table of functions: the copy, which is also |self|; freed with the provider
+  void (*release)(void* owner);  // called when the provider is freed; may be NULL
+  void* owner;                   // passed to |release|
 } pyd_provider_t;
 
 // One reference. Takes over |release| and |owner|, which a failure leaves to the caller.
@@ -74,10 +74,12 @@ pyd_status_t pyd_provider_set_table(pyd_provider_t* provider, const pyd_provider
 
 // ---- a picture of a manager's providers: never changed after it is published. Counted. (manager.c)
 
+// An immutable list of providers. A list that the manager has replaced lives until its last reference is dropped, which
+// releases the providers.
 typedef struct pyd_provider_list_s {
   _Atomic uint32_t references;
   uint32_t count;
-  pyd_provider_t* items[];  // in the order in which they are asked; each retained
+  pyd_provider_t* items[];  // in the order in which they are queried; each retained
 } pyd_provider_list_t;
 
 // Returns the current providers, which later changes of the manager do not affect.
