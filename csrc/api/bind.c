@@ -116,7 +116,8 @@ pyd_status_t pyd_api_call_bind_result_memory(pyd_api_call_t* call, uint32_t inde
   return bind_memory(call, "call_bind_result_memory", /* is_result */ true, index, memory);
 }
 
-// Frees and releases all memory that is bound to the tensors of the call.
+// Frees the memory of the call's tensors (temporary blocks, results of its allocator), and releases the memory handles
+// that are bound to them. Only right before the call itself is freed: the buffers keep the pointers.
 void pyd_api_call_unbind(pyd_api_call_t* call) {
   const pyd_api_function_t* fn = &call->entry->info;
   // Scalars have none of these: releasing NULL does nothing.
@@ -262,7 +263,9 @@ pyd_status_t pyd_api_call_route_argument(pyd_api_call_t* call, uint32_t index, v
   return route_one(call, buffer, cannot_be_used_in_place(buffer), out_data);
 }
 
-// Decides for each tensor where kernels find it, and passes these addresses to the call of the plan.
+// Decides for each tensor of a function's call which address kernels use, that of its memory or of a temporary block,
+// and binds these addresses to call->call. Allocates the results that need memory of the call's allocator. Only for a
+// call that is entered, see pyd_api_call_enter(). After a failure |is_stale| stays set: the next run does this again.
 pyd_status_t pyd_api_call_route(pyd_api_call_t* call) {
   const pyd_api_function_t* fn = &call->entry->info;
   pyd_status_t status = pyd_api_call_check_apart(call);

@@ -57,10 +57,11 @@ static size_t lay_out(pyd_api_call_t* call, const pyd_api_entry_t* entry, uint8_
   return block.size;
 }
 
-// Creates a call with one reference and a copy of |dims|, but without its plan.
+// Creates a call with one reference and a copy of |dims|, fn->dims_count sizes. Retains the program. All else is zero:
+// the plan, its pyd_call_t and the contents of the arrays.
 static pyd_status_t allocate(const pyd_api_entry_t* entry, const int64_t* dims, pyd_api_call_t** out_call) {
   const pyd_api_function_t* fn = &entry->info;
-  pyd_api_call_t measure;
+  pyd_api_call_t measure;  // only its array pointers are set, to NULL
   size_t size = lay_out(&measure, entry, NULL);
   pyd_api_call_t* call = pyd_allocate_zeroed(&entry->program->device->allocator, size);
   if (!call) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a call of '%s': %zu bytes", fn->name, size);

@@ -23,19 +23,19 @@ typedef struct pyd_api_buffer_s {
 // A prepared call of a function or a procedure, with the memory that is bound to its arguments and results.
 struct pyd_api_call_s {
   atomic_uint references;  // one of the caller, one of the run
-  pyd_call_t* call;
-  atomic_bool is_busy;  // a thread runs it, or it is in flight
-  bool is_stale;        // bindings changed since they were last routed
-  bool has_detours;     // tensors are copied, since their memory cannot be used in place
-  size_t size;          // of the block that it begins
+  pyd_call_t* call;        // runs |plan|; NULL for a procedure
+  atomic_bool is_busy;     // a thread runs it, or it is in flight
+  bool is_stale;           // bindings changed since they were last routed
+  bool has_detours;        // tensors are copied, since their memory cannot be used in place
+  size_t size;             // of the block that it begins
   const pyd_api_entry_t* entry;
-  pyd_plan_t* plan;
-  int64_t* dims;
-  pyd_allocator_t results_allocator;  // all zero: none
-  pyd_api_buffer_t* arguments;
-  pyd_api_buffer_t* results;
+  pyd_plan_t* plan;                   // of a function: its commands for the sizes |dims|; NULL for a procedure
+  int64_t* dims;                      // sizes of all tensor arguments, one after another
+  pyd_allocator_t results_allocator;  // for tensor results that nothing is bound to; all zero: none
+  pyd_api_buffer_t* arguments;        // one per argument, also for scalars
+  pyd_api_buffer_t* results;          // one per result, also for scalars
   // Of a procedure:
-  pyd_input_t* inputs;
+  pyd_input_t* inputs;     // one per argument
   pyd_invocation_t* last;  // of the last run that ended well, or NULL
 };
 
@@ -56,7 +56,7 @@ pyd_status_t pyd_api_call_check_apart(const pyd_api_call_t* call);
 pyd_status_t pyd_api_call_make_result(pyd_api_call_t* call, uint32_t index, uint64_t bytes);
 // Writes a result's elements, in row-major order, to its memory.
 void pyd_api_call_put(const pyd_api_buffer_t* buffer, const void* data, uint64_t bytes);
-// Frees and releases all memory of the call's tensors.
+// Frees and releases all memory of the call's tensors, right before the call itself is freed.
 void pyd_api_call_unbind(pyd_api_call_t* call);
 // Copies tensors whose memory cannot be used in place.
 void pyd_api_call_copy_in(const pyd_api_call_t* call);

@@ -19,7 +19,8 @@ pyd_status_t pyd_api_device_make(pyd_sched_t* sched, pyd_pool_t* pool, pyd_api_o
   return PYD_STATUS_OK;
 }
 
-// Drops a reference to a device; the last one closes it.
+// Drops a reference to a device. The last one frees the handle, then drops the owner, which keeps scheduler and pool
+// alive.
 void pyd_api_device_release(pyd_api_device_t* device) {
   if (!device || !pyd_api_drop(&device->references)) return;
   pyd_api_owner_t owner = device->owner;

@@ -32,7 +32,8 @@ static bool advance_call(void* self, pyd_task_t* task, uint32_t worker, pyd_stat
   return true;
 }
 
-// Runs a whole call on the thread that waits for it.
+// Runs a whole call on the calling thread: one that waits for the task, or, if the call may sleep, one for blocking
+// tasks.
 static pyd_status_t run_call(void* self, const pyd_interrupt_t* interrupt) {
   return pyd_api_call_run_entered(((flight_t*)self)->call, interrupt);
 }
@@ -52,7 +53,8 @@ static bool advance_loop(void* self, pyd_task_t* task, uint32_t worker, pyd_stat
   return true;
 }
 
-// Runs a whole loop on the thread that waits for it.
+// Runs a whole loop on the calling thread, which waits for the task, together with pool threads. |interrupt| ends it
+// early.
 static pyd_status_t run_loop(void* self, const pyd_interrupt_t* interrupt) {
   flight_t* flight = self;
   flight->loop.interrupt = interrupt;
@@ -124,7 +126,9 @@ static pyd_status_t submit_call(pyd_api_call_t* call, pyd_task_t* task, const py
   return pyd_ok(status) ? pyd_task_submit(task, options) : status;
 }
 
-// Passes one reference to a submitted task to a caller that wants the event, and releases the second reference.
+// Releases the two references that make() returned with |task|; or, if the submission succeeded and |out_event| is not
+// NULL, only one of them, and passes the other one to the caller as the event. |status|: of the submission. |task| may
+// be NULL after a failure.
 static void hand_out(pyd_task_t* task, pyd_status_t status, pyd_api_event_t** out_event) {
   if (pyd_ok(status) && out_event) {
     *out_event = task;

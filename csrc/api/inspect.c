@@ -6,8 +6,8 @@
 
 static pyd_api_text_t text_of(pyd_string_t text) { return (pyd_api_text_t){text.data, text.length}; }
 
-// Copies the structure |filled| of |size| bytes to |out|, whose caller may know fewer members of it, or more: the first
-// member of |out| is the size that the caller knows, and stays.
+// Copies the structure |filled| of |size| bytes to |out|, the structure of a caller whose version of it may have fewer
+// members, or more. Both begin with a struct_size. That of |out| is the size of the caller's version, and stays.
 static void hand_out(const void* filled, size_t size, void* out) {
   size_t known;
   memcpy(&known, out, sizeof(known));

@@ -21,31 +21,32 @@
 
 // A device of the CPU, behind the handle that embedders have.
 struct pyd_api_device_s {
-  atomic_uint references;  // the caller's, one per program, one per block of memory
-  pyd_sched_t* sched;
-  pyd_pool_t* pool;
+  atomic_uint references;     // the caller's, one per program, pool block, memory handle and task
+  pyd_sched_t* sched;         // NULL for a device without threads
+  pyd_pool_t* pool;           // of the blocks of pool_acquire and of temporary memory
   pyd_allocator_t allocator;  // the pool's allocator: for handles
-  pyd_api_owner_t owner;
+  pyd_api_owner_t owner;      // keeps |sched| and |pool| alive
 };
 
-// A public function with the way back to what it belongs to. |info| is first: callers have its address.
+// A public function or procedure of a loaded program. |info|, its description, is first: callers have the address of
+// |info|, and call_prepare casts it to the entry.
 typedef struct pyd_api_entry_s {
   pyd_api_function_t info;
-  pyd_api_program_t* program;
-  uint32_t index;  // in the program
+  pyd_api_program_t* program;  // the program that the entry is part of; not a reference
+  uint32_t index;              // in the functions of the program, or in its procedures
   bool is_procedure;
 } pyd_api_entry_t;
 
 // A loaded program with its functions, behind the handle that embedders have.
 struct pyd_api_program_s {
-  atomic_uint references;  // the caller's, one per call
-  pyd_api_device_t* device;
+  atomic_uint references;    // the caller's, one per call
+  pyd_api_device_t* device;  // a reference
   const pyd_program_t* program;
-  pyd_state_t* state;  // NULL without procedures
-  pyd_api_owner_t owner;
-  size_t size;  // of the block that it begins
+  pyd_state_t* state;     // NULL without procedures
+  pyd_api_owner_t owner;  // keeps |program| and |state| alive
+  size_t size;            // bytes of the block that holds this handle, then its entries
   uint32_t entry_count;
-  pyd_api_entry_t* entries;
+  pyd_api_entry_t* entries;  // the public functions, then the public procedures
 };
 
 // Adds a reference.

@@ -48,7 +48,7 @@ static pyd_status_t measure(const pyd_api_memory_info_t* info, const int64_t* di
 }
 
 // Returns whether no two elements have an address in common: each stride, by rising length, is at least as long as all
-// that the shorter ones span. False for some distinct layouts that are less simple.
+// that the shorter ones span. False for some distinct layouts that are less simple. |element|: bytes of an element.
 static bool is_distinct(const pyd_api_memory_t* memory, int64_t element) {
   int64_t strides[PYD_PROGRAM_MAX_RANK], sizes[PYD_PROGRAM_MAX_RANK];
   int64_t reached = element;  // bytes that the axes with shorter strides span
@@ -94,9 +94,9 @@ static pyd_status_t check_info(const pyd_api_memory_info_t* info) {
   return PYD_STATUS_OK;
 }
 
-// Fills in the address range of the elements, and whether they are dense and distinct. |strides|: the array that
-// memory->strides points to. Packed elements (2 or 4 bits) are measured as if they had a byte each, to find out whether
-// they are dense.
+// Computes the layout of |memory|: |bytes|, |first|, |lowest|, |extent|, |is_dense|, |is_distinct|, and the strides in
+// bytes. |info| has passed check_info; |memory| has its rank and sizes. |strides|: the array that memory->strides
+// points to. Packed elements (2 or 4 bits) are measured as if they had a byte each, to find out whether they are dense.
 static pyd_status_t describe_layout(const pyd_api_memory_info_t* info, pyd_api_memory_t* memory, int64_t* strides) {
   pyd_status_t status = PYD_STATUS_OK;
   if (!pyd_tensor_bytes(info->dtype, info->rank, info->dims, &memory->bytes))

@@ -6,20 +6,20 @@
 
 // Memory of the embedder with the shape and strides of a tensor, which calls bind.
 struct pyd_api_memory_s {
-  atomic_uint references;  // the embedder's, one per tensor of a call that it is bound to
-  pyd_api_device_t* device;
-  size_t size;      // of the block that it begins
-  uint8_t* first;   // the first element
-  uint8_t* lowest;  // of all its elements, and the bytes from there to the end of the highest one; 0 without elements
-  uint64_t extent;
-  uint64_t bytes;  // of the elements alone
+  atomic_uint references;    // the embedder's, one per tensor of a call that it is bound to
+  pyd_api_device_t* device;  // a reference
+  size_t size;               // of the block that it begins
+  uint8_t* first;            // the first element
+  uint8_t* lowest;           // the lowest address of an element; NULL without elements
+  uint64_t extent;           // bytes from |lowest| to the end of the highest element; 0 without elements
+  uint64_t bytes;            // of the elements alone, without gaps between them
   uint32_t dtype, rank;
   bool is_dense;     // in row-major order
   bool is_distinct;  // no two elements have an address in common
   bool is_read_only;
   const int64_t* dims;
-  const int64_t* strides;  // bytes
-  void (*release)(void* context);
+  const int64_t* strides;          // bytes
+  void (*release)(void* context);  // called once, when the last reference is dropped; may be NULL
   void* context;
 };
 

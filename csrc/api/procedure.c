@@ -10,7 +10,9 @@ void pyd_api_procedure_set_scalars(pyd_api_call_t* call, const uint64_t* scalars
   }
 }
 
-// Checks the sizes of the arguments, and fills in inputs and buffers. |scalars| is NULL if there are none.
+// Checks the sizes call->dims against the signature. Fills in call->inputs except for addresses, and the buffers: those
+// of arguments have their bytes, those of results 0, because a run decides them. Alignments are 1, because running a
+// procedure copies misaligned tensors. |scalars|: one word per scalar argument; NULL if there are none.
 pyd_status_t pyd_api_procedure_prepare(pyd_api_call_t* call, const uint64_t* scalars) {
   const pyd_api_function_t* fn = &call->entry->info;
   const pyd_program_function_t* procedure = pyd_program_procedure(call->entry->program->program, call->entry->index);

@@ -55,7 +55,8 @@ static void copy_function(pyd_carve_t* block, const pyd_program_function_t* fn, 
   if (out) *entry = (pyd_api_entry_t){.info = info, .program = out, .index = index, .is_procedure = is_procedure};
 }
 
-// Describes the public functions, and the public procedures when there is a state to run them with.
+// Describes the public functions, then the public procedures if |has_state|: without a state they cannot run. |out|:
+// the program whose entries are set; NULL while the size is measured.
 static void copy_functions(pyd_carve_t* block, const pyd_program_t* program, bool has_state, pyd_api_program_t* out) {
   uint32_t functions = pyd_program_function_count(program), count = 0, entry = 0;
   uint32_t procedures = has_state ? pyd_program_procedure_count(program) : 0;

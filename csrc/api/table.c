@@ -93,7 +93,8 @@ _Static_assert(sizeof(pyd_api_cost_t) == 16 && sizeof(pyd_sched_cost_t) <= sizeo
 
 static uint32_t status_code(pyd_status_t status) { return (uint32_t)pyd_status_code(status); }
 
-// Returns a name of |status|, see pyd_status_name(); NULL for a |kind| that this version does not have.
+// Returns name |index| of the kind |kind| (pyd_status_name_t) that is attached to |status|, such as the executable that
+// failed. NULL if there are not so many, and for a |kind| that this version does not have. |status| owns the name.
 static const char* status_name(pyd_status_t status, uint32_t kind, uint32_t index) {
   return kind <= PYD_STATUS_CAUSE ? pyd_status_name(status, (pyd_status_name_t)kind, index) : NULL;
 }

@@ -63,7 +63,8 @@ static uint32_t sum_by_eight(uint32_t crc, const uint8_t* data, size_t length) {
 #define FOLD_128_HIGH 0x1751997D0
 #define FOLD_128_LOW 0x0CCAA009E
 
-// Moves |state| forward by the distance that |constants| are for, and adds the message bytes |next| that are there.
+// Moves the 128 bits |state| forward by 512 or 128 bits of message, and adds the 16 message bytes |next| that are
+// there. |constants|: those of the distance, FOLD_*_HIGH in the lower half and FOLD_*_LOW in the upper one.
 __attribute__((target("sse2,pclmul"))) static __m128i fold(__m128i state, __m128i constants, __m128i next) {
   // Bits are reversed: the lower halves, which 0x00 selects, have the higher powers of x.
   __m128i high = _mm_clmulepi64_si128(state, constants, 0x00);

@@ -18,9 +18,11 @@ bool pyd_json_refuse(pyd_json_t* json, const char* expected) {
   return false;
 }
 
-// Appends an element of |size| zeroed bytes to the heap-allocated |*list|, whose capacity grows in powers of two.
+// Appends a zeroed element of |size| bytes to the array |*list| of |*count| elements, and returns its address, which is
+// valid until the next one is appended. The capacity grows in powers of two. The caller frees |*list| with free().
+// Returns NULL, with a fault and an unchanged list, when memory is short.
 void* pyd_json_grow(pyd_json_t* json, void** list, uint32_t* count, size_t size) {
-  if ((*count & (*count - 1)) == 0) {  // 0 or a power of two: the list is full
+  if ((*count & (*count - 1)) == 0) {  // 0 or a power of two: from 2 elements on, the list is full
     void* larger = realloc(*list, (size_t)(*count ? *count : 1) * 2 * size);
     json->is_out_of_memory |= !larger;
     if (!larger) return pyd_json_refuse(json, "memory"), NULL;
@@ -40,7 +42,8 @@ static bool take(pyd_json_t* json, char byte) {
   return true;
 }
 
-// Skips white space before the first value.
+// Skips white space at the current position. Callers need it only before the first value: the other functions skip the
+// white space around members and elements.
 void pyd_json_skip_space(pyd_json_t* json) {
   if (json->fault) return;  // the position stays at the fault
   const char* text = json->text;
@@ -175,7 +178,7 @@ static bool take_digits(pyd_json_t* json) {
   return json->at > from || pyd_json_refuse(json, "a digit");
 }
 
-// Skips a number of any form. A fault, but no result, says whether it is well-formed.
+// Skips a number, which may have a sign, a fraction and an exponent. A malformed number is a fault.
 static void skip_number(pyd_json_t* json) {
   take(json, '-');
   if (!take(json, '0') && !take_digits(json)) return;  // no further digit may follow a leading 0

@@ -16,9 +16,9 @@ typedef struct pyd_json_s {
   bool is_out_of_memory;  // the fault is that a list could not grow
 } pyd_json_t;
 
-// A position in an object or array. Zero at first.
+// State of reading one object with pyd_json_member(), or one array with pyd_json_element(). Zero before the first call.
 typedef struct pyd_json_list_s {
-  bool has_begun;
+  bool has_begun;  // the opening bracket has been read
 } pyd_json_list_t;
 
 // The next member of an object, before its value; false at the end, and after a fault.
@@ -45,8 +45,8 @@ void pyd_json_finish(pyd_json_t* json);
 
 bool pyd_json_refuse(pyd_json_t* json, const char* expected);
 
-// Appends an element of |size| zeroed bytes to the heap-allocated |*list|, whose capacity grows in powers of two. NULL:
-// out of memory.
+// Appends a zeroed element of |size| bytes to the array |*list| of |*count| elements, and returns its address, which is
+// valid until the next one is appended. The caller frees |*list| with free(). NULL, with a fault: out of memory.
 void* pyd_json_grow(pyd_json_t* json, void** list, uint32_t* count, size_t size);
 
 // Returns whether |text| has the characters of |expected|.

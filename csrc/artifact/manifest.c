@@ -13,7 +13,8 @@ typedef struct reader_s {
   pyd_manifest_t* manifest;  // the result so far
 } reader_t;
 
-// Marks a member of an object, a bit of its own, in |seen|. A member that was seen already is a fault.
+// Marks a member of the current object in |*seen|, the set of the members read so far. |bit|: the bit of the member. A
+// member that is in the set already is a fault.
 static void once(reader_t* r, uint32_t* seen, uint32_t bit) {
   if (*seen & bit) pyd_json_refuse(&r->json, "no member twice");
   *seen |= bit;
