@@ -26,7 +26,8 @@ static APART pyd_plugin_status_t embedded_load(const pyd_plugin_t* plugin, const
   return function(pyd_plugin_environment(plugin->kind), options->param_count, options->params, out_self);
 }
 
-// Calls the unload function of an embedded plugin, in the calling convention of its code.
+// Calls the unload function of an embedded plugin, in the calling convention of its code. APART: not inlined where the
+// host's convention differs.
 static APART void embedded_unload(const pyd_plugin_t* plugin) {
   pyd_embedded_unload_fn_t function = (pyd_embedded_unload_fn_t)plugin->table->unload;
   function(plugin->self);
@@ -285,7 +286,7 @@ pyd_plugin_t* pyd_plugin_retain(pyd_plugin_t* plugin) {
 
 // Drops a reference; the last one calls the plugin's unload function and unmaps its code.
 void pyd_plugin_release(pyd_plugin_t* plugin) {
-  // What other holders did with the plugin comes before it is unloaded.
+  // acq_rel: all uses of the plugin by other holders happen before it is unloaded.
   if (plugin && atomic_fetch_sub_explicit(&plugin->references, 1, memory_order_acq_rel) == 1) destroy(plugin);
 }
 

@@ -14,7 +14,7 @@ struct pyd_resolution_s {
   pyd_provider_t** used;                 // by provider: retained when it supplied a symbol, else NULL
   pyd_resolution_symbol_t* symbols;      // imports of all tables so far
   uint32_t symbol_count, symbol_capacity;
-  uint32_t group_count;  // tables resolved so far, without empty ones
+  uint32_t group_count;  // tables resolved so far, without empty ones: the |group| of the next table's symbols
 };
 
 static pyd_status_t no_memory(uint32_t count) {
@@ -62,7 +62,8 @@ static pyd_status_t append_symbols(pyd_resolution_t* r, uint32_t count, const ch
   return PYD_STATUS_OK;
 }
 
-// Content of a slot for an imported function before a provider was queried.
+// Content of a slot for an imported function before a provider was queried, to detect a provider that changes a filled
+// slot.
 typedef struct filled_s {
   pyd_import_fn_t function;
   void* context;
@@ -206,6 +207,7 @@ pyd_status_t pyd_resolution_begin(pyd_plugin_manager_t* manager, pyd_resolution_
   *out_resolution = NULL;
   pyd_resolution_t* r = calloc(1, sizeof(*r));
   if (!r) return no_memory(0);
+  // |keeps_marks|: answer() receives names with the '?' of optional imports.
   r->resolver = (pyd_resolver_t){.self = r, .resolve = answer, .keeps_marks = true};
   r->list = pyd_plugin_manager_snapshot(manager);
   if (!copy_providers(r)) {
@@ -229,7 +231,8 @@ void pyd_resolution_end(pyd_resolution_t* resolution) {
   resolution->list = NULL;
 }
 
-// Returns whether a plugin that supplied a symbol may write through C stdio.
+// Returns whether a plugin that supplied a symbol may write through C stdio. A caller of its functions that has streams
+// of its own must then flush before and after the calls.
 bool pyd_resolution_may_print(const pyd_resolution_t* resolution) {
   for (uint32_t i = 0; i < resolution->provider_count; ++i) {
     const pyd_provider_t* used = resolution->used[i];

@@ -45,6 +45,8 @@ struct jit_descriptor {
 
 void __jit_debug_register_code(void);
 OWN struct jit_descriptor __jit_debug_descriptor = {1, JIT_NOACTION, NULL, NULL};
+// Does nothing: the debugger stops the process here, and then reads the changed list in __jit_debug_descriptor. OWN:
+// each JIT compiler of the process has its own copy.
 OWN __attribute__((noinline)) void __jit_debug_register_code(void) {
   __asm__ volatile("" ::: "memory");  // keeps the compiler from removing calls of an empty function
 }
@@ -107,8 +109,9 @@ static void append_to_perf_map(const pyd_process_code_info_t* info) {
   }
   for (size_t i = 0; i < info->symbol_count; ++i) {
     const pyd_process_symbol_t* symbol = &info->symbols[i];
-    if (!symbol->is_function || !symbol->size)
-      continue;  // of a library that the system's loader has loaded: perf reads its file
+    // Skip data, and functions to which find_sizes() gives no bytes, as neither another symbol nor the end of the code
+    // is after them: the last one of a library that the system's loader has loaded. perf reads such a library's file.
+    if (!symbol->is_function || !symbol->size) continue;
     fprintf(map, "%" PRIxPTR " %" PRIx64 " ", (uintptr_t)symbol->address, symbol->size);
     write_name(map, symbol->name);
     fputc('\n', map);
@@ -167,7 +170,8 @@ pyd_status_t pyd_process_code_register(const pyd_process_code_info_t* info, bool
   return st;
 }
 
-// Removes the registration of code, before the code is unmapped.
+// Removes |code| from the debugger's list and frees it; call it before the machine code is unmapped. Entries in the map
+// file of perf remain. |code| may be NULL.
 void pyd_process_code_unregister(pyd_process_code_t* code) {
   if (!code) return;
   // pyd_process_code_register() has installed the fork handlers, so locking cannot fail any more.

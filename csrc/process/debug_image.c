@@ -15,6 +15,7 @@ typedef struct header_s {
   uint16_t size, program_size, program_count, section_size, section_count, names_index;
 } header_t;
 
+// A section header, Elf64_Shdr. |name|: offset in the name table. |offset| and |size|: in the file, bytes.
 typedef struct section_s {
   uint32_t name, type;
   uint64_t flags, address, offset, size;
@@ -22,6 +23,7 @@ typedef struct section_s {
   uint64_t alignment, entry_size;
 } section_t;
 
+// A symbol, Elf64_Sym. |name|: offset in the name table. |section|: SECTION_TEXT or SHN_ABS. |size|: bytes.
 typedef struct symbol_s {
   uint32_t name;
   uint8_t info, other;

@@ -53,7 +53,9 @@ static pyd_status_t insert(numbered_t added) {
   return PYD_STATUS_OK;
 }
 
-// Registers |self| under |number|, by which code finds it. INVALID_ARGUMENT if the number is taken.
+// Registers |self| under |number|, by which calls from other runtimes, such as XLA and PyTorch, refer to it. |retain|:
+// adds a reference to |self|, and identifies its type. The list holds no reference: remove the number before releasing
+// |self|. INVALID_ARGUMENT if the number is taken; OUT_OF_MEMORY.
 pyd_status_t pyd_process_number_add(uint64_t number, void* self, pyd_process_retain_fn_t retain) {
   pyd_status_t status = pyd_process_lock();
   if (!pyd_ok(status)) return status;

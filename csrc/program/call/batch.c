@@ -21,14 +21,13 @@ typedef struct batch_s {
   uint32_t count, workers;
   bool is_shared;          // the job was published to the task system
   pyd_sched_cost_t* cost;  // cost estimate of an item; may be NULL
-  // Interrupts of the items. That of a waiting caller may be polled on the caller's thread only, which is worker 0 of
-  // the job; other workers poll |is_ended|. All are NULL without an interrupt. In a task on the pool,
-  // |interrupt| and |others| are the task's.
-  const pyd_interrupt_t* interrupt;  // that worker 0 polls: |caller|, whose request it copies to |is_ended|
-  const pyd_interrupt_t* caller;     // the interrupt of the waiting caller
+  // Interrupts of the items. On the pool, all workers poll the task's interrupt. With a waiting caller, only worker 0,
+  // the caller's thread, may poll the caller's interrupt; it copies a request to |is_ended|, which other workers poll.
+  const pyd_interrupt_t* interrupt;  // of worker 0: the task's, or a poll of |caller|; NULL without an interrupt
+  const pyd_interrupt_t* caller;     // of the waiting caller; NULL without an interrupt
   pyd_interrupt_t flag;              // reads |is_ended|
-  const pyd_interrupt_t* others;     // that other workers poll: |flag|
-  _Atomic uint32_t is_ended;         // the caller has requested the end
+  const pyd_interrupt_t* others;     // of the other workers: the task's, or |flag|; NULL without an interrupt
+  _Atomic uint32_t is_ended;         // the waiting caller has requested the end of the batch
   worker_call_t* worker_calls[];     // by worker: list of its calls, the most recently used one first
 } batch_t;
 
@@ -117,7 +116,9 @@ static pyd_sched_job_t job_of(batch_t* batch) {
   return (pyd_sched_job_t){run_items, batch, batch->count, batch->cost, batch->interrupt};
 }
 
-// Runs the batch as a task on the pool: publishes its job at the first call, and ends after it. See pyd_task_kind_t.
+// Runs the batch as a task on the pool: the first call publishes its job. Returns true, with |*out_status|, after the
+// job has ended. Returns false if other threads still run items; the last one to leave advances the task again.
+// Implements pyd_task_kind_t.advance.
 static bool advance(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   batch_t* batch = self;
   if (!batch->is_shared) {
@@ -144,7 +145,8 @@ static pyd_status_t run(void* self, const pyd_interrupt_t* interrupt) {
   return outcome(batch);
 }
 
-// Destroys the batch with the last reference to its task: frees the statuses of the items and the calls of the workers.
+// Destroys the content of the batch when its last reference is released: frees the statuses of the items and the calls
+// of the workers. The batch itself is part of the task's allocation. Implements pyd_task_kind_t.drop.
 static void drop(void* self) {
   batch_t* batch = self;
   for (uint32_t i = 0; i < batch->count; ++i) pyd_status_free(batch->items[i].status);

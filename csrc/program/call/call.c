@@ -218,8 +218,9 @@ void pyd_call_free(pyd_call_t* call) {
   pyd_deallocate(&call->plan->allocator, call->memory, call->memory_size);
 }
 
-// Writes the addresses of transients to the slots that use them, for an arena (the memory of all transients) at
-// |arena|.
+// Sets the address of the arena, the memory of all transients: writes the addresses of the transients and of the
+// staging buffer to the slots (buffer ranges of commands) that use them, and sets |call->tiles|. |arena|:
+// |call->arena_bytes| bytes, |call->arena| or a block of the pool.
 void pyd_call_patch_arena(pyd_call_t* call, uint8_t* arena) {
   const pyd_function_t* fn = call->plan->fn;
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
@@ -227,7 +228,8 @@ void pyd_call_patch_arena(pyd_call_t* call, uint8_t* arena) {
     if (fn->buffers[i].kind != PYD_BUFFER_TRANSIENT || call->plan->buffer_tile[i]) continue;
     pyd_call_patch(call, i, arena + call->plan->buffer_offset[i]);
   }
-  pyd_call_patch(call, fn->buffer_count, arena + call->plan->stage_offset);  // staging buffer for unaligned bindings
+  // The staging buffer, which holds aligned copies of bindings, has the number after those of the function's buffers.
+  pyd_call_patch(call, fn->buffer_count, arena + call->plan->stage_offset);
   call->tiles = arena + call->plan->arena_bytes;
 }
 
@@ -238,7 +240,8 @@ static void bind(pyd_call_t* call, uint32_t buffer, const void* data) {
   pyd_call_patch(call, buffer, data);
 }
 
-// Ignores scalars, unknown arguments, and arguments that no command uses, which have no buffer.
+// Binds the memory of a tensor argument, which the call borrows until another one is bound. Ignores scalars, unknown
+// arguments, and arguments that no command uses, which have no buffer.
 void pyd_call_bind_arg(pyd_call_t* call, uint32_t arg, const void* data) {
   const pyd_function_t* fn = call->plan->fn;
   if (arg >= fn->info.arg_count || fn->info.args[arg].kind != PYD_KIND_TENSOR || fn->args[arg].buffer == PYD_NONE)
@@ -253,7 +256,8 @@ void pyd_call_bind_result(pyd_call_t* call, uint32_t result, void* data) {
   bind(call, fn->results[result].target, data);
 }
 
-// Sets the scalar arguments. Those in the plan's key must be equal to the plan's.
+// Sets the scalar arguments of later runs: copies one 64-bit word for each. Scalars in the plan's key, the values that
+// the plan was specialized for, must be equal to the plan's.
 void pyd_call_set_scalars(pyd_call_t* call, const uint64_t* scalars) {
   const pyd_function_t* fn = call->plan->fn;
   if (!fn->deferred_count) return;  // scalars in the plan's key do not change, and nothing depends on others

@@ -51,8 +51,9 @@ struct pyd_call_s {
   size_t* lengths;               // by slot: bytes
   uint32_t* constants;           // words that dispatches and host commands receive, in the order of commands
   struct pyd_custom_s* customs;  // one for each host command
-  pyd_host_operand_t* operands;  // of all of them
-  uint64_t* regs;                // the plan's, unless some values are late: depend on scalars that are not in its key
+  pyd_host_operand_t* operands;  // of all host commands, one after another
+  uint64_t* regs;                // values of the function's registers: the plan's array, or a copy if some are late,
+                                 // that is, depend on scalars outside of the plan's key
   uint64_t* scalars;             // by scalar argument
   uint8_t* is_bound;             // by buffer
   uint8_t* scratch;              // local memory, plan->local_bytes per worker

@@ -11,7 +11,8 @@ _Static_assert(PYD_CHAIN_MAX_GROUPS < 1 << FAILED_COMMAND_SHIFT, "a workgroup fi
 _Static_assert((uint64_t)PYD_CHAIN_MAX_COMMANDS << FAILED_COMMAND_SHIFT <= (uint64_t)1 << FAILED_TILE_SHIFT,
                "a command fits below the tile");
 
-// Returns the word of a failed workgroup. |command|: index in the step; |group|: index in the tile.
+// Packs a failed workgroup into a word that compares by |tile| first, then by |command|, its index in the step, then by
+// |group|, its index in the tile.
 static uint64_t pack_failure(uint64_t tile, uint32_t command, uint64_t group) {
   return tile << FAILED_TILE_SHIFT | (uint64_t)command << FAILED_COMMAND_SHIFT | group;
 }
@@ -28,6 +29,7 @@ static void note_failure(pyd_step_job_t* job, uint64_t failed) {
 // pack_failure().
 uint64_t pyd_chain_failed(const pyd_step_job_t* job) {
   const uint64_t failed = __atomic_load_n(&job->failed, __ATOMIC_RELAXED);
+  // PYD_CHAIN_MAX_GROUPS and PYD_CHAIN_MAX_COMMANDS - 1 have all bits set, so they are the masks of the two fields.
   const uint64_t tile = failed >> FAILED_TILE_SHIFT, group = failed & PYD_CHAIN_MAX_GROUPS;
   const uint32_t command_in_step = failed >> FAILED_COMMAND_SHIFT & (PYD_CHAIN_MAX_COMMANDS - 1);
   const pyd_plan_command_t* command = &job->call->plan->commands[job->step->first_command + command_in_step];

@@ -22,8 +22,9 @@ static const pyd_call_command_t* find_command(const pyd_call_t* call, const pyd_
   return &call->commands[step->first_command + low];
 }
 
-// Runs indices [begin, end) of a step, the body of its job |self|. An index is a workgroup or piece of one of the
-// step's commands, concatenated; in a chain, a tile.
+// Runs indices [begin, end) of a step, the body of its job |self|, a pyd_step_job_t. The indices are the workgroups of
+// dispatches, the pieces of fills and copies (commands/pieces.h) and one index per host command, of all the step's
+// commands, concatenated; in a chain, they are tiles. Returns 0, or the code with which index |*out_failed| failed.
 int32_t pyd_step_run(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   pyd_step_job_t* job = self;
   const pyd_call_t* call = job->call;
@@ -61,8 +62,9 @@ pyd_status_t pyd_step_outcome(const pyd_step_job_t* job, const pyd_sched_failure
   return refuse(job->call, job->step, job->step->chunk ? pyd_chain_failed(job) : failure->index, failure->code);
 }
 
-// Runs step |number| of the plan, on the workers of the scheduler if it has several indices. The first run of a
-// step with one dispatch records its cost for plans of other sizes.
+// Runs step |number| of the plan, on the workers of the scheduler if it has several indices. |interrupt|: may be NULL.
+// Such a run of a step that is one dispatch without a cost estimate adds the measured cost to the cost history
+// (plan/learned.c), from which later plans take their estimates.
 pyd_status_t pyd_step_run_whole(const pyd_call_t* call, uint32_t number, const pyd_interrupt_t* interrupt) {
   const pyd_plan_step_t* step = &call->plan->steps[number];
   pyd_step_job_t job = {call, step, PYD_CHAIN_SOUND};
@@ -95,7 +97,8 @@ static inline bool run_single(const pyd_call_t* call, const pyd_plan_step_t* ste
   return true;
 }
 
-// Returns false for any step while a trace is recorded: pyd_step_run_whole() records its events.
+// Runs a step of one workgroup, as run_single() does. Also returns false, without running the step, while a trace is
+// recorded: pyd_step_run(), which the caller then uses, records an event for each command.
 bool pyd_step_run_single(const pyd_call_t* call, const pyd_plan_step_t* step, pyd_status_t* out_status) {
   return !pyd_trace_is_on(call->trace) && run_single(call, step, out_status);
 }
@@ -147,11 +150,13 @@ static pyd_status_t refuse_unbound(const pyd_call_t* call) {
                          (int)fn->info.name.length, fn->info.name.data, who);
 }
 
-// Checks that everything is bound, and computes derived constants and late values if needed.
+// Checks that all arguments and results are bound. Computes the derived constants that are missing, which |interrupt|
+// (may be NULL) can end, and the late values, which depend on scalars outside of the plan's key, if those have changed.
 static inline pyd_status_t make_ready(pyd_call_t* call, const pyd_interrupt_t* interrupt) {
   if (call->unbound) return refuse_unbound(call);
   pyd_status_t status = PYD_STATUS_OK;
-  if (call->plan->program->command_count) status = pyd_call_refuse_nested(call);  // it has host commands
+  // A host command that calls a function of its own program could wait for itself.
+  if (call->plan->program->command_count) status = pyd_call_refuse_nested(call);
   if (pyd_ok(status) && call->is_underived) status = pyd_call_bind_constants(call, /* derives */ true, interrupt);
   if (pyd_ok(status) && call->is_late_stale) status = compute_late(call);
   return status;
@@ -159,7 +164,8 @@ static inline pyd_status_t make_ready(pyd_call_t* call, const pyd_interrupt_t* i
 
 pyd_status_t pyd_call_run(pyd_call_t* call) { return pyd_call_run_until(call, NULL); }
 
-// Runs a call on the device that holds the program's tensors: the addresses of the call are blocks of device memory.
+// Runs a call whose tensors are in the program's device memory: the caller has bound device blocks (opaque handles) in
+// place of addresses. For tensors in host memory, use pyd_call_run_until(), also if a device runs the program.
 pyd_status_t pyd_call_run_on_device(pyd_call_t* call) {
   const pyd_device_memory_t* memory = &call->plan->program->device_memory;
   pyd_status_t status = make_ready(call, NULL);
@@ -192,7 +198,7 @@ static inline pyd_status_t run_until(pyd_call_t* call, const pyd_interrupt_t* in
   pyd_status_t status = begin(call, interrupt, &arena);
   if (!pyd_ok(status)) return status;
   const pyd_runner_t* runner = &call->plan->program->runner;
-  if (runner->run) return runner->run(runner->self, call);
+  if (runner->run) return runner->run(runner->self, call);  // on a device, for which begin() acquires no arena
   status = run_steps(call, interrupt, is_traced);
   if (arena) pyd_pool_release(call->pool, arena);
   return status;
