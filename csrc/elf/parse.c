@@ -186,7 +186,8 @@ static pyd_status_t cut_relro(pyd_elf_view_t* view) {
   return PYD_STATUS_OK;
 }
 
-// Computes the address range of the image, and checks its segments against pages of |page| bytes.
+// Computes the address range of the image for pages of |page| bytes, and checks its size, the protection of its pages,
+// and RELRO.
 static pyd_status_t lay_out(pyd_elf_view_t* view, uint64_t page) {
   if (view->segment_count == 0) return PYD_ELF_CORRUPT("no loadable segment");
   const pyd_elf_segment_t* first = &view->segments[0];
@@ -198,7 +199,7 @@ static pyd_status_t lay_out(pyd_elf_view_t* view, uint64_t page) {
     return PYD_ELF_UNSUPPORTED("spans 0x%" PRIx64 " bytes of memory, limit 0x%" PRIx64, view->high - view->low,
                                PYD_ELF_MAX_IMAGE);
   }
-  // The system's loader copes with shared pages.
+  // The system's loader accepts segments of different protection in one page.
   pyd_status_t status = view->is_system ? PYD_STATUS_OK : check_protection(view, page);
   return pyd_ok(status) ? cut_relro(view) : status;
 }
@@ -227,10 +228,12 @@ static pyd_status_t parse(pyd_span_t file, size_t page_size, bool is_system, pyd
   return st;
 }
 
+// Parses and checks a file that pydispatch loads by itself.
 pyd_status_t pyd_elf_parse(pyd_span_t file, size_t page_size, pyd_elf_view_t* out_view) {
   return parse(file, page_size, /* is_system */ false, out_view);
 }
 
+// Parses and checks a shared library that the operating system's loader is going to open.
 pyd_status_t pyd_elf_parse_system(pyd_span_t file, size_t page_size, pyd_elf_view_t* out_view) {
   return parse(file, page_size, /* is_system */ true, out_view);
 }

@@ -11,7 +11,7 @@
 #include "elf/format.h"
 #include "elf/view.h"
 
-// The value that a relocation stores.
+// The value that a relocation stores, by the formula of its ABI in S, A, P and B as defined above.
 typedef enum meaning_e {
   MEANING_NONE,
   MEANING_BASE,           // B + A
@@ -135,7 +135,8 @@ static pyd_status_t refuse_meaning(const relocator_t* r, const kind_t* kind) {
   }
 }
 
-// Returns S; 0 without a symbol. The index of the symbol has been checked.
+// Returns the address of the symbol of the current relocation, S in the formulas: 0 if the relocation has no symbol or
+// an undefined weak one. The index of the symbol has been checked.
 static uint64_t symbol_address(const relocator_t* r) {
   if (r->symbol == 0) return 0;
   const uint8_t* symbol = r->view->symtab.bytes + (uint64_t)r->symbol * PYD_ELF_SYM_SIZE;

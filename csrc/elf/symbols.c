@@ -45,7 +45,7 @@ static bool is_undefined(const uint8_t* symbol) {
   return pyd_load_u16(symbol + SYM_SHNDX) == SHN_UNDEF && binding != STB_LOCAL && binding != STB_WEAK;
 }
 
-// Lists the undefined symbols, of which |first| has the lowest index.
+// Returns the failure that names up to MAX_LISTED undefined symbols. |first|: the lowest index of an undefined one.
 static pyd_status_t refuse_undefined(const pyd_elf_view_t* view, uint64_t first) {
   char names[MAX_LISTED * 68 + 8];  // per name 60 bytes, quotes and a comma; then ", ..." and a 0
   size_t used = 0;
@@ -98,7 +98,8 @@ static bool read_symbol(const pyd_elf_module_t* module, uint64_t index, pyd_elf_
   return true;
 }
 
-// Reads symbol |index|. Returns false unless it is a defined global or weak symbol.
+// Reads symbol |index|. Returns false unless it is a defined global or weak symbol, and its name ends in its segment
+// after at most PYD_ELF_MAX_LISTED_NAME bytes.
 bool pyd_elf_module_symbol_at(const pyd_elf_module_t* module, uint64_t index, pyd_elf_symbol_t* out_symbol) {
   bool found = read_symbol(module, index, out_symbol) &&
                pyd_elf_module_holds_text(module, out_symbol->name, PYD_ELF_MAX_LISTED_NAME);

@@ -185,6 +185,7 @@ const pyd_environment_t* pyd_executable_environment(const pyd_executable_t* exec
   return &executable->environment;
 }
 
+// Returns the memory of the loaded ELF image; empty for a library that is not an embedded ELF.
 pyd_span_t pyd_executable_image(const pyd_executable_t* executable) {
   return (pyd_span_t){executable->module.memory, executable->module.memory_size};
 }

@@ -20,8 +20,8 @@ static const char* sanitizer_name(uint32_t sanitizer) {
   return "an unknown sanitizer";
 }
 
-// Version 5: attributes of another size without sizes of workgroups and parameters, and an exports table that lacks
-// the three optional columns which version 6 added in its middle. Dispatch and workgroup states are the same.
+// Attributes of an export in version 5. Unlike those of version 6 they have 72 bytes, no workgroup sizes and no number
+// of parameters. Dispatch and workgroup states are the same in both versions.
 typedef struct attrs_v5_s {
   uint16_t local_memory_pages;
   uint8_t constant_count;
@@ -30,7 +30,7 @@ typedef struct attrs_v5_s {
   uint64_t reserved_1[8];
 } attrs_v5_t;
 
-// The table of a library of version 5.
+// A library of version 5. Its exports lack the columns |params|, |occupancy| and |parameter_names| of version 6.
 typedef struct library_v5_s {
   const pyd_library_header_t* header;
   pyd_library_imports_t imports;
@@ -57,7 +57,8 @@ _Static_assert(sizeof(attrs_v5_t) == 72, "attributes of version 5");
 _Static_assert(sizeof(library_v5_t) == 104, "library of version 5");
 #endif
 
-// Copies a library of version 5 to a new one with the current layout, which shares all tables but the attributes.
+// Copies a library of version 5 to a new one with the current layout, which the caller frees. It shares all tables of
+// |old| but the attributes; tables that version 5 lacks are NULL. |name|: of the executable, for messages.
 static pyd_status_t translate_v5(const library_v5_t* old, const char* name, pyd_library_t** out_library) {
   size_t count = old->exports.attrs ? old->exports.count : 0;
   pyd_library_t* library = calloc(1, sizeof(*library) + count * sizeof(pyd_library_export_attrs_t));
@@ -197,12 +198,13 @@ static pyd_status_t check_pointers(const checker_t* c, const pyd_library_imports
   return status;
 }
 
-// Checks the pointer |answer| that a query returned, and the header that it leads to, which has the version.
+// Checks that |answer|, the address that a query returned, and the header that it points to are in the module, and that
+// the name in the header is NULL or a string. A NULL pointer to the header is accepted; check_header() refuses it.
 static pyd_status_t check_answer(const checker_t* c, const pyd_library_header_t* const* answer) {
   pyd_status_t status = check_table(c, "what its query returned", answer, 1, sizeof(*answer), _Alignof(void*));
   if (!pyd_ok(status) || !*answer) return status;
   status = check_table(c, "its header", *answer, 1, sizeof(**answer), _Alignof(pyd_library_header_t));
-  // The message needs the number of the version.
+  // check_text() prints a number after the text; here it is the version.
   return pyd_ok(status) ? check_text(c, "the name of its header, version", (*answer)->version, (*answer)->name)
                         : status;
 }

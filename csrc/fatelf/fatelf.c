@@ -93,7 +93,8 @@ static pyd_status_t report_none(pyd_span_t file, uint32_t count, const char* mac
   return UNSUPPORTED("has no record for %s; it has %s", machine_name, count ? list : "none at all");
 }
 
-// Returns the ELF file of a FatELF archive for |machine|. UNSUPPORTED if there is none.
+// Returns in |*out_elf| the ELF file of the first record for |machine|; |file| itself unless it is a FatELF archive.
+// UNSUPPORTED if no record fits.
 pyd_status_t pyd_fatelf_select(pyd_span_t file, uint32_t machine, const char* machine_name, pyd_span_t* out_elf) {
   uint32_t count;
   *out_elf = file;

@@ -97,7 +97,8 @@ bool pyd_elf_module_is_code(const pyd_elf_module_t* module, uint64_t address);
 bool pyd_elf_module_holds(const pyd_elf_module_t* module, const void* address, uint64_t size);
 // Whether |text| is a string that ends inside its segment, |limit| bytes at most without its NUL.
 bool pyd_elf_module_holds_text(const pyd_elf_module_t* module, const char* text, uint64_t limit);
-// The symbol number |index| of 1 .. symbol_count - 1. False when it is not a defined global or weak symbol.
+// The symbol number |index| of 1 .. symbol_count - 1. False when it is not a defined global or weak symbol, or when its
+// name has more than 1023 bytes.
 bool pyd_elf_module_symbol_at(const pyd_elf_module_t* module, uint64_t index, pyd_elf_symbol_t* out_symbol);
 // For debuggers: the functions and data, exported or not, that the section headers of |file|, from which
 // |module| was loaded, name. Returns their number, 0 for a stripped file, and writes at most |capacity| of them. Their

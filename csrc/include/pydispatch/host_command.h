@@ -25,13 +25,14 @@
 extern "C" {
 #endif
 
-// Where the program runs, and what a command does with the operands there.
+// Kind of the device that runs the program, and what a host command does with its operands there. A C command that was
+// registered as synchronous is called on every device when all earlier commands are complete, with process memory.
 typedef enum pyd_host_device_e {
-  PYD_HOST_CPU = 0,          // reads and writes their memory; everything before it is complete
-  PYD_HOST_CUDA = 1,         // puts work on |stream|; nothing before it needs to be complete
-  PYD_HOST_VULKAN = 2,       // records into |command_buffer|; what is recorded runs again and again
-  PYD_HOST_INTERPRETER = 3,  // as on the CPU: the memory of the interpreter of PTX
-  PYD_HOST_WEBGPU = 4,       // records into the encoder |command_buffer| of each call, outside of a pass
+  PYD_HOST_CPU = 0,          // reads and writes their memory; all earlier commands are complete
+  PYD_HOST_CUDA = 1,         // enqueues work on |stream|; earlier commands may still be running
+  PYD_HOST_VULKAN = 2,       // records into |command_buffer|; runs with the same memory and scalars reuse it
+  PYD_HOST_INTERPRETER = 3,  // interpreter of PTX: all earlier commands are complete
+  PYD_HOST_WEBGPU = 4,       // records into the encoder |command_buffer|, outside of a pass; called in each run
 } pyd_host_device_t;
 
 typedef enum pyd_host_kind_e { PYD_HOST_TENSOR = 0, PYD_HOST_SCALAR = 1 } pyd_host_kind_t;
@@ -51,9 +52,11 @@ typedef struct pyd_host_operand_s {
   uint32_t rank;         // of a tensor
   const int64_t* sizes;  // |rank| of them; elements are dense, in row-major order
   uint64_t bytes;        // of a tensor
-  void* data;            // of a tensor. CPU: address. CUDA: CUdeviceptr. Vulkan: VkBuffer
-  uint64_t offset;       // Vulkan: bytes into the VkBuffer; 0 elsewhere
-  uint64_t word;         // of a scalar: an integer is sign-extended, a float is its bits
+  // Memory of a tensor. CPU, and synchronous commands of other devices: address in the process. CUDA: CUdeviceptr.
+  // Vulkan: VkBuffer. WebGPU: WGPUBuffer. Interpreter: address in its memory.
+  void* data;
+  uint64_t offset;  // bytes into the VkBuffer or WGPUBuffer; 0 elsewhere
+  uint64_t word;    // of a scalar: an integer is sign-extended, a float is its bits
 } pyd_host_operand_t;
 
 typedef struct pyd_host_command_s pyd_host_command_t;
@@ -77,7 +80,7 @@ struct pyd_host_command_s {
   int32_t (*parallel_for)(const pyd_host_command_t* command, uint64_t count, pyd_host_body_fn_t body, void* self);
   void* stream;          // CUDA: CUstream, whose context is current
   void* command_buffer;  // Vulkan: VkCommandBuffer in the recording state; WebGPU: WGPUCommandEncoder
-  void* handle;          // CUDA: CUcontext. Vulkan: VkDevice
+  void* handle;          // CUDA: CUcontext. Vulkan: VkDevice. WebGPU: WGPUDevice
 };
 
 // Returns operand |index|, below operand_count. The host's operands may be larger than the type that this header

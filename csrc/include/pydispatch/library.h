@@ -26,12 +26,12 @@ typedef enum pyd_library_sanitizer_e {
   PYD_LIBRARY_SANITIZER_UNDEFINED = 4,
 } pyd_library_sanitizer_t;
 
-// What a library states first. |sanitizer|: a pyd_library_sanitizer_t.
+// Version and build of a library; in every version the first member of the library points to it.
 typedef struct pyd_library_header_s {
-  uint32_t version;
-  const char* name;
-  uint32_t features;
-  uint32_t sanitizer;
+  uint32_t version;    // minor version: 6 for 0.6
+  const char* name;    // for people
+  uint32_t features;   // not read
+  uint32_t sanitizer;  // pyd_library_sanitizer_t
 } pyd_library_header_t;
 
 // A function that kernels import, and the function of the host through which they call it. Returns 0, or a failure.
@@ -44,12 +44,13 @@ typedef struct pyd_processor_s {
   uint64_t data[PYD_PROCESSOR_DATA_WORDS];  // word 0: the feature bits of docs/abi.md, the rest zero
 } pyd_processor_t;
 
-// One per loaded executable, shared by all its dispatches. 16-byte aligned.
+// What the host provides to the kernels of a loaded executable. All dispatches of the executable share it. 16-byte
+// aligned.
 typedef struct pyd_environment_s {
-  const uint32_t* constants;
-  pyd_import_thunk_fn_t import_thunk;
-  const pyd_import_fn_t* import_funcs;
-  void* const* import_contexts;
+  const uint32_t* constants;            // executable constants, set when the executable is loaded; NULL: none
+  pyd_import_thunk_fn_t import_thunk;   // through which kernels call imports; NULL without imports
+  const pyd_import_fn_t* import_funcs;  // by import, in the order of the library; NULL: an optional one is missing
+  void* const* import_contexts;         // by import: |context| for its function
   pyd_processor_t processor;
 } pyd_environment_t;
 
@@ -63,9 +64,9 @@ typedef struct pyd_dispatch_state_s {
   uint32_t workgroup_count_x;
   uint32_t workgroup_count_y;
   uint16_t workgroup_count_z;
-  uint8_t max_concurrency;
+  uint8_t max_concurrency;  // workers that may run workgroups at the same time; 255 for more
   uint8_t binding_count;
-  const uint32_t* constants;
+  const uint32_t* constants;  // push constants of the dispatch
   void* const* binding_ptrs;
   const size_t* binding_lengths;  // bytes
 } pyd_dispatch_state_t;
@@ -76,8 +77,8 @@ typedef struct pyd_workgroup_state_s {
   uint32_t workgroup_id_y;
   uint16_t workgroup_id_z;
   uint16_t reserved;
-  uint32_t processor_id;
-  void* local_memory;
+  uint32_t processor_id;       // index of the worker that runs the workgroup, from 0
+  void* local_memory;          // of the worker, not cleared between workgroups; NULL when the kernel needs none
   uint32_t local_memory_size;  // bytes
 } pyd_workgroup_state_t;
 
@@ -92,11 +93,12 @@ typedef int32_t (*pyd_dispatch_fn_t)(const pyd_environment_t* environment, const
 // Names of the functions that a library imports.
 typedef struct pyd_library_imports_s {
   uint32_t count;
-  const char* const* symbols;  // a leading '?' marks an optional import; not strictly sorted
+  const char* const* symbols;  // a leading '?' marks an optional import; in any order
 } pyd_library_imports_t;
 
 // Requirements of a kernel: how many constants and bindings a dispatch passes to it, and the sizes of its workgroups.
-// |local_memory_pages|: memory of each workgroup, in PYD_LIBRARY_PAGE_SIZE bytes.
+// |local_memory_pages|: memory of each workgroup, in PYD_LIBRARY_PAGE_SIZE bytes. This runtime does not read |flags|
+// and |parameter_count|.
 typedef struct pyd_library_export_attrs_s {
   uint64_t flags;
   uint16_t local_memory_pages;
@@ -116,7 +118,8 @@ typedef struct pyd_library_source_location_s {
   const char* path;
 } pyd_library_source_location_t;
 
-// The kernels of a library: arrays of |count| entries by ordinal. Those but |ptrs|, |attrs| and |names| may be NULL.
+// The kernels of a library: arrays of |count| entries by ordinal. All but |ptrs|, |attrs| and |names| may be NULL. This
+// runtime does not use |params|, |occupancy|, |tags|, |parameter_names| and |stage_locations|.
 typedef struct pyd_library_exports_s {
   uint32_t count;
   const pyd_dispatch_fn_t* ptrs;
@@ -131,7 +134,7 @@ typedef struct pyd_library_exports_s {
 } pyd_library_exports_t;
 
 // A library, as the query symbol returns it. |constants|: number of words that |constants| of the environment has, or
-// 0 if the library does not state it.
+// 0 if the library does not state it. |sources|: source files that are embedded in the library; not used.
 typedef struct pyd_library_s {
   const pyd_library_header_t* header;
   pyd_library_imports_t imports;

@@ -50,9 +50,9 @@ static inline uint64_t pyd_constant64(const pyd_dispatch_state_t* dispatch, size
   return dispatch->constants[ordinal] | (uint64_t)dispatch->constants[ordinal + 1] << 32;
 }
 
-// Calls import |ordinal| with |params|, a structure of results, arguments and fields; `program.imports` prints its
-// members. Returns the code of the import, 0 for success; PYD_LIBRARY_CODE_MISSING_IMPORT when it is optional and
-// missing.
+// Calls import |ordinal| with |params|, a structure of results, arguments and extra fields (hal.import.fields, see
+// docs/plugins.md); `program.imports` prints its members. Returns the code of the import, 0 for success;
+// PYD_LIBRARY_CODE_MISSING_IMPORT when it is optional and missing.
 static inline int32_t pyd_call_import(const pyd_environment_t* environment, size_t ordinal, void* params) {
   pyd_import_fn_t function = environment->import_funcs[ordinal];
   if (!function) return PYD_LIBRARY_CODE_MISSING_IMPORT;

@@ -69,7 +69,8 @@ typedef struct pyd_plugin_string_s {
   size_t size;  // bytes
 } pyd_plugin_string_t;
 
-// `device.add_plugin("my.sos", key="value")`. Valid only during load: copy what must be kept.
+// A parameter of a plugin, such as key="value" in `device.add_plugin("my.sos", key="value")`. Valid only until load
+// returns: copy strings that are needed later.
 typedef struct pyd_plugin_param_s {
   pyd_plugin_string_t key;
   pyd_plugin_string_t value;
@@ -105,8 +106,10 @@ typedef struct pyd_plugin_environment_s {
 // the dispatch. Called from many threads at once.
 typedef int (*pyd_plugin_fn_t)(void* params, void* context, void* reserved);
 
-// |count| names, sorted; one with a leading '?' is optional. Kernels that call imports read the out_* arrays
-// afterwards.
+// Imported functions that |resolve| has to supply. The |count| names are sorted without regard to the leading '?' of
+// optional ones. Slot i of |out_functions| and |out_contexts| receives the function of |names|[i] and the context that
+// kernels call it with; a slot with a function belongs to another plugin. All arrays are valid only until resolve
+// returns.
 typedef struct pyd_plugin_resolve_params_s {
   size_t count;
   const char* const* names;

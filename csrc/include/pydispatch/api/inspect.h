@@ -16,14 +16,14 @@ typedef struct pyd_api_text_s {
   size_t length;
 } pyd_api_text_t;
 
-// An executable of a program. Valid while the program is. The caller sets |struct_size|; what an older library does not
-// know stays as it was.
+// An executable of a program. What it points to is valid while the program is. The caller sets |struct_size|; members
+// that an older library does not have are left unchanged.
 typedef struct pyd_api_executable_s {
   size_t struct_size;  // sizeof(pyd_api_executable_t): the structure grows at its end
   pyd_api_text_t name;
-  uint32_t variant;  // the number of the one that runs here, among |variant_count|
+  uint32_t variant;  // index of the variant that was chosen for this machine, below |variant_count|
   uint32_t variant_count;
-  uint32_t export_count;  // of its library
+  uint32_t export_count;  // kernels of the chosen variant
   uint32_t import_count;
   const char* const* imports;  // symbols, each with a NUL; optional ones begin with '?'
 } pyd_api_executable_t;
@@ -35,7 +35,8 @@ typedef enum pyd_api_command_kind_e {
   PYD_API_COMMAND_HOST = 3,
 } pyd_api_command_kind_t;
 
-// A command of a call. Valid while the call is. |struct_size| as above.
+// A command of a call. What it points to is valid while the call is. The caller sets |struct_size|; members that an
+// older library does not have are left unchanged.
 typedef struct pyd_api_command_s {
   size_t struct_size;  // sizeof(pyd_api_command_t): the structure grows at its end
   uint32_t kind;       // pyd_api_command_kind_t

@@ -25,7 +25,7 @@ typedef struct pyd_api_memory_info_s {
   const int64_t* strides;  // elements from one index to the next, by axis, perhaps 0 or negative; NULL: row-major order
   uint32_t is_read_only;   // 1: it may be an argument only
   uint32_t reserved;
-  void (*release)(void* context);  // may be NULL
+  void (*release)(void* context);  // called once when nothing uses the memory any more, see memory_import; may be NULL
   void* context;
 } pyd_api_memory_info_t;
 

@@ -30,9 +30,10 @@ typedef struct pyd_api_cost_s {
 
 // ---- ending a call early
 
-// Polled on the thread that runs the call, while no lock is held: between two workgroups, after 1024 of them or a
-// millisecond at the latest, at every iteration of a loop of host code, and every 50 milliseconds while the call waits
-// for another call of its program. Nonzero: the call ends with INTERRUPTED.
+// Condition that ends a call early. |is_wanted| is polled on the thread that runs the call, while no lock is held:
+// between two workgroups, after 1024 of them or a millisecond at the latest; at every iteration of a loop of host code;
+// and every 50 milliseconds while the call waits for another call of its program. If it returns nonzero, the call ends
+// with INTERRUPTED.
 typedef struct pyd_api_interrupt_s {
   size_t size;  // sizeof(pyd_api_interrupt_t): the structure grows at its end
   int32_t (*is_wanted)(void* context);

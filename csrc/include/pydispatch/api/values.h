@@ -29,10 +29,11 @@ typedef enum pyd_api_kind_e {
 #define PYD_API_F64 0x21000040u
 #define PYD_API_BF16 0x22000010u
 
+// An argument or a result of a public function.
 typedef struct pyd_api_value_s {
   uint32_t kind;           // pyd_api_kind_t
-  uint32_t dtype;          // element type
-  uint32_t element_bytes;  // in a tensor; 1 for 2 and 4 bits, which are packed
+  uint32_t dtype;          // element type, PYD_API_F32 and others
+  uint32_t element_bytes;  // bytes of an element; 1 for types of 2 and 4 bits, of which a tensor packs several per byte
   uint32_t rank;           // 0 for a scalar
   const int64_t* dims;     // of a tensor argument: static sizes, -1 where dynamic; NULL otherwise
   const char* name;        // "" when it has none
