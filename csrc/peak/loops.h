@@ -14,8 +14,9 @@
 #include <arm_neon.h>
 #endif
 
-// |operations|: floating-point operations of one repeat of |multiply_add|, two per multiply-add and lane.
-// |triad|: a[i] = b[i] + c[i] / 2.
+// The loops for one width of vectors. |multiply_add|: runs multiply-adds in registers, and returns their total.
+// |triad|: a[i] = b[i] + c[i] / 2 for |count| elements. |operations|: floating-point operations of one repeat of
+// |multiply_add|, two per multiply-add and lane.
 typedef struct pyd_loops_s {
   float (*multiply_add)(uint64_t repeats);
   void (*triad)(float* restrict a, const float* restrict b, const float* restrict c, uint64_t count);
@@ -52,7 +53,8 @@ PYD_LOOPS(pyd_loops_256, __attribute__((target("avx2,fma"))), __m256, 8, 12, _mm
           _mm256_cvtss_f32)
 PYD_LOOPS(pyd_loops_128, , __m128, 4, 12, _mm_set1_ps, PYD_SSE_MULTIPLY_ADD, _mm_cvtss_f32)
 
-// Returns whether the CPU and the system have the feature that LLVM calls |name|, one of word 0 of the processor data.
+// Returns whether the CPU has the feature that LLVM calls |name|, and the system saves its registers. False for a
+// feature without a bit in word 0 of pyd_cpu_query().
 static inline bool pyd_has_feature(const char* name) {
   uint64_t words[PYD_CPU_WORDS];
   int bit = pyd_cpu_feature_bit(name);

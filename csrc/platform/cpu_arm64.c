@@ -59,8 +59,9 @@ static void read_key(const char* key, uint64_t* word, int bit) {
 }
 #endif
 
-// Fills the words with feature bits. On macOS they are composed to look like those of Linux (HWCAP). Returns 0: the
-// system reports only features that it supports.
+// Fills the words with feature bits, which are 0 before. On macOS, sets the bits that Linux has in AT_HWCAP and
+// AT_HWCAP2 for the features that sysctl reports, so that one table fits both. Returns 0, an empty mask of register
+// sets: no feature of the table needs one, as the system reports only features whose registers it saves.
 uint32_t pyd_cpu_read_sources(uint64_t sources[PYD_CPU_SOURCES]) {
 #if defined(__linux__)
   sources[CAP] = getauxval(AT_HWCAP);

@@ -6,12 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// A row of the table of features.
 typedef struct pyd_cpu_feature_s {
-  const char* name;
-  int8_t abi_bit;
-  uint8_t source;  // an index into the words that pyd_cpu_read_sources fills
-  uint8_t bit;     // in that word
-  uint8_t state;   // x86-64: the register sets that the system must save
+  const char* name;  // LLVM's
+  int8_t abi_bit;    // in word 0 of the processor data that kernels receive (pyd_cpu_query); -1: none
+  uint8_t source;    // an index into the words that pyd_cpu_read_sources fills
+  uint8_t bit;       // in that word
+  uint8_t state;     // x86-64: mask of the register sets that the system must save; else 0
 } pyd_cpu_feature_t;
 
 // Number of words that pyd_cpu_read_sources() fills, at most.

@@ -10,6 +10,7 @@ uint32_t pyd_cpu_available(void) {
   return online > 0 ? (uint32_t)online : 1;
 }
 
+// Returns 0 (no quota), as quotas are not read on unknown systems. |root|, a prefix of paths for tests, is unused.
 uint32_t pyd_cpu_quota(const char* root) {
   (void)root;
   return 0;

@@ -122,9 +122,11 @@ static bool find_group(const char* root, bool is_v2, char* out_group, size_t siz
   return found;
 }
 
-// Returns the lowest limit of the process's cgroup below every mount of the hierarchy, in whole CPUs; 0: none. A
-// container sees only part of the hierarchy: the mount's root is cut off the
-// group, and a group outside that root (a namespace) is taken for the mount itself.
+// Returns the lowest CPU limit of the process's cgroup and of the cgroups above it, in whole CPUs; 0: none. Reads all
+// mounts of the unified hierarchy (v2), or of the one with the cpu controller (v1). A mount may show only the cgroups
+// below its root, as in containers: this root is then removed from the front of the group's path. A group that is not
+// below this root (another namespace) is not visible, and the cgroup at the mount point is read instead. |root| is put
+// before every path that is read.
 static uint32_t hierarchy_quota(const char* root, bool is_v2) {
   char group[PATH_MAX], path[PATH_MAX], line[2 * PATH_MAX];
   if (!find_group(root, is_v2, group, sizeof(group))) return 0;

@@ -152,8 +152,9 @@ typedef struct pyd_plugin_table_s {
                               const pyd_plugin_param_t* params, void** out_self);
   // May be NULL. No function of the instance is called during it or afterwards.
   void (*unload)(void* self);
-  // Fills slots that are still NULL; the context is optional. OK when nothing is missing, or only
-  // optional names (then PYD_PLUGIN_MISSING_OPTIONAL). NOT_FOUND when a required name is missing, after filling all
+  // For each name that the plugin knows and whose element of |out_functions| is still NULL, sets that element, and the
+  // element of |out_contexts| if the function needs a context. OK when nothing is missing, or only optional names (then
+  // PYD_PLUGIN_MISSING_OPTIONAL in |*out_resolution|). NOT_FOUND when a required name is missing, after filling all
   // others. Called from any thread, also concurrently.
   pyd_plugin_status_t (*resolve)(void* self, const pyd_plugin_resolve_params_t* params,
                                  pyd_plugin_resolution_t* out_resolution);

@@ -34,19 +34,22 @@ void pyd_state_fork_child(pyd_state_t* state);
 
 // An argument. The memory is only read, and only during the call.
 typedef struct pyd_input_s {
-  const void* data;     // of a tensor
-  const int64_t* dims;  // of a tensor, as many as its rank
-  uint64_t word;        // of a scalar
+  const void* data;     // of a tensor: its elements, dense and in row-major order
+  const int64_t* dims;  // of a tensor: sizes in elements, as many as its rank
+  uint64_t word;        // of a scalar: a sign-extended integer, or the bits of a float
 } pyd_input_t;
 
-// A result, or a value that a check observed. Belongs to the invocation.
+// A result, or a value that a check observed. Valid until the invocation is freed; the data of a result whose block
+// pyd_invocation_take has returned, until the caller releases that block.
 typedef struct pyd_value_s {
-  uint32_t kind;  // PYD_KIND_TENSOR or PYD_KIND_SCALAR
-  uint32_t dtype;
+  uint32_t kind;   // PYD_KIND_TENSOR or PYD_KIND_SCALAR
+  uint32_t dtype;  // numerical type << 24 | bits, as in docs/program.md
+  // Of a tensor; 0 or NULL for a scalar:
   uint32_t rank;
-  const int64_t* dims;
-  const void* data;  // NULL on a device
-  uint64_t bytes;
+  const int64_t* dims;  // sizes in elements, as many as the rank
+  const void* data;     // elements, dense and in row-major order; may be NULL when they are on a device
+  uint64_t bytes;       // of the elements
+  // Of a scalar: a sign-extended integer, or the bits of a float.
   uint64_t word;
 } pyd_value_t;
 

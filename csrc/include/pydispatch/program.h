@@ -59,11 +59,11 @@ typedef struct pyd_program_query_s {
 
 // The source of a constant's bytes: a member of the artifact, a parameter, or a derivation.
 typedef struct pyd_program_constant_s {
-  pyd_string_t member;  // name inside the artifact
+  pyd_string_t member;  // name inside the artifact; empty for a parameter and a derivation
   uint64_t offset;      // of the elements inside the member, bytes
   uint64_t length;      // bytes
-  uint32_t parameter;   // the bytes come from outside the artifact, under this parameter's name; or PYD_PROGRAM_NONE
-  uint32_t derivation;  // the program computes the bytes, see pyd_program_derivation; or PYD_PROGRAM_NONE
+  uint32_t parameter;   // index of the parameter whose bytes the user supplies; else PYD_PROGRAM_NONE
+  uint32_t derivation;  // index of the derivation that computes the bytes; else PYD_PROGRAM_NONE
 } pyd_program_constant_t;
 
 // Constants that a function computes from other constants: |first_constant| and the following, one per result.
@@ -72,21 +72,23 @@ typedef struct pyd_program_derivation_s {
   uint32_t first_constant;
 } pyd_program_derivation_t;
 
-// A constant whose bytes the user supplies when the program is loaded.
+// A tensor, such as a weight, that is not in the artifact: the user supplies its bytes when the program is loaded.
+// Constants refer to it by its index.
 typedef struct pyd_program_parameter_s {
-  pyd_string_t scope;
-  pyd_string_t key;
-  uint32_t dtype;
+  pyd_string_t scope;  // the set of tensors that |key| is looked up in; may be empty
+  pyd_string_t key;    // name of the tensor in its scope
+  uint32_t dtype;      // numerical type << 24 | bits, as in docs/program.md
   uint32_t rank;
-  const int64_t* dims;
+  const int64_t* dims;  // sizes in elements, as many as the rank
 } pyd_program_parameter_t;
 
-// Collects values from procedures, for the caller to compare.
+// An assertion in a procedure. A run only records the values that it is about (pyd_invocation_observation); the caller
+// compares them.
 typedef struct pyd_program_check_s {
-  uint32_t kind;  // as in docs/program.md
+  uint32_t kind;  // of the comparison, such as 3 for expect_eq; the table in docs/program.md lists all
   pyd_string_t name;
-  pyd_string_t location;
-  double atol, rtol;
+  pyd_string_t location;  // in the source; may be empty
+  double atol, rtol;      // absolute and relative tolerance; docs/program.md has their meaning for expect_close
 } pyd_program_check_t;
 
 // Kinds of values.

@@ -29,9 +29,11 @@ typedef struct pyd_export_info_s {
 uint32_t pyd_program_export_count(const pyd_program_t* program);
 void pyd_program_export(const pyd_program_t* program, uint32_t index, pyd_export_info_t* out_info);
 
-// Runs |call| for pyd_call_run, instead of kernels in this process; deferred values are computed. Called from any
-// thread, concurrently.
+// The hook with which a device runs whole calls.
 typedef struct pyd_runner_s {
+  // Runs |call| to its end and returns its status. pyd_call_run, and a task of the call, use it in place of kernels of
+  // this process. All arguments and results are bound; pyd_call_constants and pyd_call_pattern have the values for the
+  // scalars of this call. Called from any thread, concurrently.
   pyd_status_t (*run)(void* self, pyd_call_t* call);
   void* self;
 } pyd_runner_t;
@@ -43,18 +45,20 @@ void pyd_program_set_runner(pyd_program_t* program, pyd_runner_t runner);
 // opaque handle of device memory. Called from any thread, concurrently.
 typedef struct pyd_device_memory_s {
   void* self;
-  // Runs |call|, as a runner; pyd_call_buffer returns blocks. A result may have the block of the argument that it is
-  // tied to.
+  // Runs |call| like |run| of pyd_runner_t, but pyd_call_buffer returns blocks, not host addresses. A result may have
+  // the block of the argument that it is tied to.
   pyd_status_t (*run)(void* self, pyd_call_t* call);
   // Acquires a block of at least |bytes| bytes, with any content.
   pyd_status_t (*acquire)(void* self, uint64_t bytes, void** out_block);
-  // Acquires the block of a constant of the program, which is only read.
+  // Acquires the block of constant |index| of the program, which is only read.
   pyd_status_t (*constant)(void* self, uint32_t index, void** out_block);
+  // Releases a block of |acquire| or |constant|, once for each of their calls.
   void (*release)(void* self, void* block);
-  // |bytes| bytes from |at| on of a block to |to| in another one.
+  // Copies |bytes| bytes from offset |at| of block |source| to offset |to| of block |target|. Offsets are in bytes.
   pyd_status_t (*copy)(void* self, void* source, uint64_t at, void* target, uint64_t to, uint64_t bytes);
-  // Between the process and the bytes of a block from |at| on, respectively from its beginning.
+  // Copies |bytes| bytes from offset |at| of a block to |target|, memory of this process.
   pyd_status_t (*read)(void* self, void* block, uint64_t at, void* target, uint64_t bytes);
+  // Copies |bytes| bytes from |source|, memory of this process, to the beginning of a block.
   pyd_status_t (*write)(void* self, void* block, const void* source, uint64_t bytes);
 } pyd_device_memory_t;
 
@@ -73,17 +77,18 @@ void pyd_program_set_device_memory(pyd_program_t* program, pyd_device_memory_t m
   X(CUSTOM, 83)         \
   PYD_MORE_COMMANDS(X)
 
+// Kind of a command: PYD_COMMAND_DISPATCH, FILL, COPY, or CUSTOM for a host command.
 typedef enum pyd_command_kind_e {
 #define X(name, opcode) PYD_COMMAND_##name,
   PYD_COMMANDS(X)
 #undef X
 } pyd_command_kind_t;
 
-// A range of a buffer, as a command names it.
+// A range of a buffer that a command reads or writes.
 typedef struct pyd_command_slot_s {
-  uint32_t buffer;
-  uint64_t offset;
-  uint64_t length;
+  uint32_t buffer;  // index of the buffer in the plan, see pyd_plan_buffer
+  uint64_t offset;  // bytes
+  uint64_t length;  // bytes
 } pyd_command_slot_t;
 
 // A command of a plan, as devices run it.
@@ -114,12 +119,12 @@ const int64_t* pyd_plan_command_sizes(const pyd_plan_t* plan, uint32_t index);
 
 enum { PYD_BUFFER_ARGUMENT = 0, PYD_BUFFER_RESULT, PYD_BUFFER_TRANSIENT, PYD_BUFFER_CONSTANT };
 
-// A buffer of a plan. |kind|: one of the kinds above.
+// A buffer of a plan.
 typedef struct pyd_buffer_info_s {
-  uint32_t kind;
-  uint32_t index;  // of the argument, result or constant
-  uint64_t bytes;
-  uint64_t offset;  // of a transient, in the arena
+  uint32_t kind;    // PYD_BUFFER_*
+  uint32_t index;   // of the argument or result in the function, or of the constant in the program
+  uint64_t bytes;   // its size
+  uint64_t offset;  // of a transient: bytes from the beginning of the arena
 } pyd_buffer_info_t;
 
 // The buffers of a plan, which slots refer to. |index| is less than their count.

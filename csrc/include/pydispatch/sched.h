@@ -33,8 +33,9 @@ typedef struct pyd_scope_s {
   uint32_t permit;   // pyd_scope_permit_t
 } pyd_scope_t;
 
-// Access to the innermost scope of the current thread: one variable per thread, shared by all schedulers of a process.
-// Both may be NULL; then only the pool's own threads are known to work for it.
+// Functions that read and set the innermost scope of the current thread: one variable per thread, shared by all
+// schedulers of a process. Both may be NULL: scopes are then not tracked, so that a scheduler cannot recognize a thread
+// outside its pool that works for one of its jobs.
 typedef struct pyd_scope_access_s {
   const pyd_scope_t* (*get)(void);
   void (*set)(const pyd_scope_t* innermost);
@@ -98,12 +99,14 @@ pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until);
 bool pyd_sched_is_inside(pyd_sched_t* sched);
 pyd_scope_access_t pyd_sched_scopes(const pyd_sched_t* sched);
 
-// Code that may sleep (I/O, locks, a server), on a thread that may work for a job or a task: between begin and end the
-// thread holds no compute permit, and a thread that runs tasks which may block (task.h) lets the next one begin. On the
-// stack; |sched| may be NULL.
+// State of a section of code that may sleep (I/O, locks, a server), on a thread that may work for a job or a task.
+// Between pyd_sched_block_begin, which fills it, and pyd_sched_block_end on the same thread, the thread holds no
+// compute permit. If the thread runs tasks which may block (task.h), the next one of them may begin. Allocated on the
+// stack of the thread.
 typedef struct pyd_blocking_s {
-  pyd_sched_t* sched;
+  pyd_sched_t* sched;  // NULL: begin and end do nothing
   pyd_scope_t scope;
+  // The thread held a permit, which the end acquires again; the thread runs tasks which may block.
   bool has_released_permit, is_blocking_thread;
 } pyd_blocking_t;
 void pyd_sched_block_begin(pyd_sched_t* sched, pyd_blocking_t* out_blocking);

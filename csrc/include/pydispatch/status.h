@@ -64,15 +64,13 @@ pyd_status_t pyd_status_make_values(pyd_code_t code, const int64_t values[5], co
 #endif
     ;
 
-// Kinds of names that are attached to statuses.
+// Kinds of names that are attached to statuses. Each comment begins with the codes of statuses that have such names.
 typedef enum pyd_status_name_e {
   PYD_STATUS_EXECUTABLE,  // KERNEL, MISSING_IMPORT: the executable that failed
-  PYD_STATUS_EXPORT,      // KERNEL: its export
+  PYD_STATUS_EXPORT,      // KERNEL: the export of the executable whose workgroup failed
   PYD_STATUS_SYMBOL,      // MISSING_IMPORT: one for each unresolved import; COMMAND: the host command
-  PYD_STATUS_LOCATION,  // where in the source it is, "file:line" or "file:line:column", when the program or its library
-                        // says so
-  PYD_STATUS_CAUSE,  // the texts that annotations have replaced: of the failure that led to this one, and so on to the
-                     // first one
+  PYD_STATUS_LOCATION,    // any code: place of the failure in the source, "file:line" or "file:line:column", if known
+  PYD_STATUS_CAUSE,       // any code: one for each text that pyd_status_annotate replaced, the latest first
 } pyd_status_name_t;
 
 // Attaches the |length| bytes at |name| (a copy) after the names of the same kind, for callers that act on it without

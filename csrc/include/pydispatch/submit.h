@@ -27,12 +27,13 @@ typedef struct pyd_step_job_s {
   uint64_t failed;  // of a chain: the workgroup that failed (call/chain.c); accessed atomically
 } pyd_step_job_t;
 
-// Progress of a call that a task of another kind runs among other work. Zero-initialized, apart from |call|.
+// Progress of one run of a call by a task, see pyd_call_advance. It is the payload of the task or a part of it.
+// Zero-initialized, apart from |call|.
 typedef struct pyd_call_progress_s {
   pyd_call_t* call;
-  void* arena;
-  uint32_t step;
-  bool has_begun;
+  void* arena;     // block of the call's pool for transients until the run ends; NULL: none
+  uint32_t step;   // number of the current step in the plan
+  bool has_begun;  // the call was prepared, at the first advance
   bool is_shared;  // |job| was published to the task system
   bool is_first;   // the job had no cost estimate
   pyd_step_job_t job;
@@ -57,15 +58,16 @@ pyd_status_t pyd_procedure_submit_task(pyd_state_t* state, uint32_t procedure, p
                                        const pyd_submit_options_t* options);
 
 // One call of a batch: many calls of one function that are one task, a job whose indices are the items. One thread runs
-// an item, and other threads may join in its large commands.
+// an item, and other threads may join in its large commands. The caller sets all fields; the task writes to
+// |out_scalars|, |has_run| and |status|.
 typedef struct pyd_batch_item_s {
   const pyd_plan_t* plan;
-  void* const* args;        // per argument; not read for scalars. Aligned as the plan says
-  const uint64_t* scalars;  // may be NULL without scalars
-  void* const* results;     // per result; NULL for scalars
-  uint64_t* out_scalars;    // per result, written for scalars
-  bool has_run;             // false, until it has
-  pyd_status_t status;      // NULL, until it has failed. Freed with the task
+  void* const* args;        // by argument: tensor data, aligned as the plan states; not read for scalars
+  const uint64_t* scalars;  // by scalar argument: sign-extended integer, or bits of a float; may be NULL without any
+  void* const* results;     // by result: memory for tensor data, aligned as the plan states; not read for scalars
+  uint64_t* out_scalars;    // by result: the value of a scalar, not written for tensors; may be NULL without any
+  bool has_run;             // initially false; true: the item has run, successfully or not
+  pyd_status_t status;      // initially NULL; the failure of the item. Freed with the task
 } pyd_batch_item_t;
 
 // |items| stay until the task is released, and so do their plans. The task fails when an item does, with a copy of the

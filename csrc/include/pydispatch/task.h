@@ -26,8 +26,8 @@ typedef struct pyd_task_kind_s {
   bool (*advance)(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status);
   // Runs the whole task, on a thread that waits for it or, if the task may block, on a thread for blocking tasks.
   pyd_status_t (*run)(void* self, const pyd_interrupt_t* interrupt);
-  // Destroys the payload when the last reference is released, also if the task has never run; without references,
-  // before the task is done. May be NULL.
+  // Destroys the payload when the last reference is released, also if the task has never run. If no caller has a
+  // reference when the task ends, it is called after |end| and before pyd_task_is_done returns true. May be NULL.
   void (*drop)(void* self);
   // Called once when a submitted task ends, with any status, before pyd_task_is_done returns true and with no lock
   // held. May be NULL.

@@ -34,19 +34,19 @@ typedef enum pyd_trace_kind_e {
 
 // An interval of one thread's time.
 typedef struct pyd_trace_event_s {
-  uint64_t begin, end;    // pyd_cpu_ticks
-  uint64_t first, count;  // RUN: indices of the command
+  uint64_t begin, end;    // ticks, see pyd_trace_ticks
+  uint64_t first, count;  // RUN, HOST: indices of the command, |count| of them from |first| on; WAKE: |count| threads
   uint8_t kind;           // pyd_trace_kind_t
-  uint8_t has_failed;
+  uint8_t has_failed;     // 1: the call, submission or command failed
   uint16_t name_length;
-  char name[PYD_TRACE_NAME_BYTES];  // without an end
+  char name[PYD_TRACE_NAME_BYTES];  // not terminated
 } pyd_trace_event_t;
 
 // The events of one thread.
 typedef struct pyd_trace_track_s {
   uint64_t thread;    // pthread_self; 0: no thread has recorded on this track
   uint32_t worker;    // of a pool thread, else PYD_TRACE_NO_WORKER
-  uint64_t recorded;  // since the start, with those that were overwritten
+  uint64_t recorded;  // number of events since pyd_trace_start, including overwritten ones
 } pyd_trace_track_t;
 
 // The head of a recorder; the rest is private.
