@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
+from pydispatch.operations import factors
+from pydispatch.programs.array import Array
+from pydispatch.programs.functions import linalg
 
 Matrices = Annotated[np.ndarray, pd.f32["batch", 3, 3]]
 X = np.random.default_rng(6).standard_normal((2, 3, 3)).astype(np.float32)
@@ -45,6 +48,21 @@ def test_is_as_numpy(function: Any) -> None:
     for result, expected in zip(found, wanted, strict=True):
         assert result.shape == expected.shape
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=2e-5)
+
+
+def test_several_results_without_a_named_tuple(monkeypatch: pytest.MonkeyPatch) -> None:
+    two_results = linalg._function(lambda trace, x: factors.lu(trace, x)[:2])
+    monkeypatch.setitem(Array.FUNCTIONS, "eigvals", two_results)  # in place of a function with one result
+
+    @pd.program
+    def lu(x: Matrices) -> Any:
+        packed, _ = np.linalg.eigvals(x)
+        return packed
+
+    packed = lu(X)
+    lower, upper = np.tril(packed, -1) + np.eye(3, dtype=np.float32), np.triu(packed)
+    rows = np.sort(X, axis=1)  # pivots permute the rows
+    np.testing.assert_allclose(np.sort(lower @ upper, axis=1), rows, rtol=1e-4, atol=2e-5)
 
 
 @pytest.mark.parametrize(("function", "message"), [

@@ -65,7 +65,7 @@ def _function(of: Callable[..., Tensor | Sequence[Tensor]], result: Callable[...
     Args:
         of: Function of(trace, matrices, *options, **named) that returns a tensor or several. The options are those of
             the NumPy function.
-        result: Named tuple of the results; None for a function with one result.
+        result: Named tuple of several results; None for a function with one result, or with several in a plain tuple.
     """
 
     def call(trace: Trace, a: Any, *options: Any, **named: Any) -> Any:
@@ -74,7 +74,8 @@ def _function(of: Callable[..., Tensor | Sequence[Tensor]], result: Callable[...
         results = of(trace, x, *options, **named)
         if isinstance(results, Tensor):
             return Array(trace, results)
-        return (result or tuple)(*(Array(trace, tensor) for tensor in results))
+        arrays = tuple(Array(trace, tensor) for tensor in results)
+        return result(*arrays) if result else arrays
 
     return call
 
