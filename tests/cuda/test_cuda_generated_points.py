@@ -5,6 +5,7 @@ Their values are in `conformance/kernels`. What a barrier is for is shown by tak
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -65,6 +66,15 @@ def test_sums_have_one_order() -> None:
     while lanes.shape[1] > 1:
         lanes = lanes[:, : lanes.shape[1] // 2] + lanes[:, lanes.shape[1] // 2 :]
     assert (plain == in_order).all() and (tree == lanes[0, 0] + lanes[1, 0]).all() and in_order != tree[0]
+
+
+@pytest.mark.parametrize("lanes", [8, 32])
+def test_shuffles_read_participating_lanes_only(lanes: int) -> None:
+    """A workgroup smaller than a warp: PTX leaves the value of a lane that does not take part undefined."""
+    made = cuda_kernels.emit(reductions_in_loop("one", lanes), bindings=2)
+    shuffles = re.findall(r"shfl\.sync\.(down|idx)\.b32\s+\S+, \S+, \d+, (\d+), (-?\d+);", made.ptx)
+    assert {mode for mode, *_ in shuffles} == {"down", "idx"}
+    assert {(int(last), int(mask) % 2**32) for _, last, mask in shuffles} == {(lanes - 1, (1 << lanes) - 1)}
 
 
 @pytest.mark.parametrize("name", ["one", "two"])

@@ -17,8 +17,8 @@ class ShuffleOp(IRDLOperation):
     """Read of a register of another invocation of the warp.
 
     The lane that is read is, by `mode`: own lane + `offset` (down), lane `offset` (index), or own lane xor `offset`
-    (xor). An operand `lane`, an i32, takes the place of `offset`. The `lanes` lowest lanes of the warp take part. A
-    read beyond them returns the invocation's own value.
+    (xor). An operand `lane`, an i32 of which the low 5 bits count, takes the place of `offset`. The `lanes` lowest
+    lanes of the warp take part. A read beyond them returns the invocation's own value.
     """
 
     name = "gpu.shuffle"
