@@ -16,9 +16,10 @@ static pyd_status_t derive_constant(const pyd_program_t* program, uint32_t index
 
 static size_t round_up(size_t size, size_t unit) { return (size + unit - 1) & ~(unit - 1); }
 
-// Returns the bytes of a block for constant |index|, of |size| bytes, and for the constants after it that are not
-// derived yet: as many as fit in the order of the table, in which most programs derive them. The table is read
-// cyclically up to the first constant of the same derivation: from there to |index|, all have memory.
+// Returns the size in bytes of a new block for constant |index|, which needs |size| bytes. The block also has room for
+// the next derived constants of the table without memory, up to BLOCK_BYTES in total: most programs derive them in this
+// order. The table is read cyclically up to the first constant of the derivation of |index|, since the constants from
+// there to |index| have memory. Blocks of PYD_PAGES_UNIT (a huge page) or more are a multiple of it.
 static size_t block_bytes(const pyd_program_t* program, uint32_t index, size_t size) {
   const uint32_t count = program->constant_count;
   const uint32_t first = program->derivations[program->constants[index].derivation].first_constant;
@@ -114,7 +115,7 @@ void pyd_derived_fork_prepare(pyd_derived_t* derived) { pyd_gate_fork_prepare(&d
 void pyd_derived_fork_done(pyd_derived_t* derived) { pyd_gate_fork_done(&derived->gate); }
 void pyd_derived_fork_child(pyd_derived_t* derived) { pyd_gate_fork_child(&derived->gate); }
 
-// Sets the store of derived constants, before the first call of a program.
+// Sets the store of derived constants, before the first call of a program. Borrowed: it must outlive the program.
 pyd_status_t pyd_program_set_derived(pyd_program_t* program, pyd_derived_t* derived) {
   if (derived->constant_count != program->constant_count) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,

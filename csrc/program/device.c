@@ -70,6 +70,7 @@ void pyd_plan_command_slot(const pyd_plan_t* plan, uint32_t index, uint32_t slot
   *out_slot = (pyd_command_slot_t){range->buffer, range->offset, range->length};
 }
 
+// Returns the sizes of the tensor operands of host command |index|: operand by operand, one per axis.
 const int64_t* pyd_plan_command_sizes(const pyd_plan_t* plan, uint32_t index) {
   return plan->sizes + plan->commands[index].first.sizes;
 }

@@ -8,14 +8,15 @@
 #include "base/scope.h"
 #include "pydispatch/status.h"
 
-// The lock. |holder|: the thread inside, while |is_taken|.
+// A lock for operations of a program that take long and exclude each other, such as the computation of derived
+// constants.
 typedef struct pyd_gate_s {
-  pthread_mutex_t mutex;  // of what follows, held for moments
-  pthread_cond_t is_open;
+  pthread_mutex_t mutex;   // guards |is_taken| and |holder|; not held during the operation
+  pthread_cond_t is_open;  // signaled when the holder leaves
   bool is_taken;
-  pthread_t holder;
-  pyd_sched_t* sched;         // may be NULL
-  pyd_scope_access_t scopes;  // of |sched|
+  pthread_t holder;           // the thread that has entered; valid while |is_taken|
+  pyd_sched_t* sched;         // whose threads may work for the holder; may be NULL
+  pyd_scope_access_t scopes;  // of |sched|, to recognize these threads; empty without it
 } pyd_gate_t;
 
 // The gate is open at first. |sched|: the scheduler whose threads may work for the holder.

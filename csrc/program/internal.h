@@ -53,7 +53,8 @@ typedef struct pyd_result_slot_s {
   uint32_t first_dim;    // tensor: index of its first size in |result_dims| of a plan
 } pyd_result_slot_t;
 
-// Numbers of host commands in a function, and of their operands and sizes.
+// Counts of the host commands of a function, of their operands (tensors and scalars), and of the sizes of all tensor
+// operands: one size per axis.
 typedef struct pyd_custom_counts_s {
   uint32_t commands, operands, sizes;
 } pyd_custom_counts_t;
@@ -70,6 +71,7 @@ typedef struct pyd_function_s {
   uint32_t* commands;    // instruction index of each command
   uint32_t* deferred;    // instruction index of each instruction that every call computes again
   uint32_t* keyed;       // of each scalar that is part of a plan's key: its index in the caller's array of scalars
+  // |region_count|: the commands of one region are independent of each other; regions run one after another.
   uint32_t buffer_count, insn_count, pool_count, reg_count, region_count;
   uint32_t scalar_count, keyed_count, result_dims_count;
   uint32_t command_count, deferred_count;
@@ -110,11 +112,11 @@ typedef struct pyd_command_link_s {
 
 // Code that is linked as an executable of the program.
 typedef struct pyd_executable_link_s {
-  const pyd_executable_t* executable;  // NULL on a device that loads it by itself
-  const pyd_environment_t* environment;
-  uint32_t variant;    // index of the chosen variant
-  uint32_t alignment;  // bytes, required of its bindings; 0 until linked
-  bool is_embedded;    // see base/embedded_library.h
+  const pyd_executable_t* executable;    // NULL on a device that loads it by itself
+  const pyd_environment_t* environment;  // of |executable|, passed to its kernels; NULL without an executable
+  uint32_t variant;                      // index of the chosen variant
+  uint32_t alignment;                    // bytes, required of its bindings; 0 until linked
+  bool is_embedded;                      // see base/embedded_library.h
 } pyd_executable_link_t;
 
 // The result of a query, a property of the device that the program asks for.

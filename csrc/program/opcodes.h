@@ -116,8 +116,9 @@ typedef enum pyd_op_e {
 #undef X
 } pyd_op_t;
 
-// Fields of an instruction that are registers; the sets of them that opcodes have.
+// Fields of an instruction that may be registers, one bit each.
 enum { PYD_OPERAND_DST = 1, PYD_OPERAND_A = 2, PYD_OPERAND_B = 4, PYD_OPERAND_C = 8 };
+// Sets of PYD_OPERAND_*, for the column REGISTERS of PYD_SCALAR_OPS: all fields of an opcode that are registers.
 enum {
   PYD_REGISTERS_A = PYD_OPERAND_A,
   PYD_REGISTERS_A_B = PYD_OPERAND_A | PYD_OPERAND_B,
@@ -154,9 +155,9 @@ typedef enum pyd_class_e {
 
 // Properties of an opcode, by which the verifier checks instructions.
 typedef struct pyd_opcode_s {
-  uint8_t class;
-  uint8_t registers;    // PYD_OPERAND_*
-  uint8_t modifier, b;  // pyd_field_t
+  uint8_t class;        // pyd_class_t
+  uint8_t registers;    // set of PYD_OPERAND_*: the fields that are registers
+  uint8_t modifier, b;  // pyd_field_t: valid values of the modifier, and of operand b where that is no register
 } pyd_opcode_t;
 
 // Entries of the table, by opcode; numbers without an instruction have the class NONE.

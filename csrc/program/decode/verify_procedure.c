@@ -155,7 +155,8 @@ static pyd_status_t verify_read(const verifier_t* v, const pyd_step_t* step) {
   return pyd_verify_text("step", v->step, v->program, "location", v->p->pool + step->d, UINT32_MAX);
 }
 
-// Verifies a load from or store to global |number|, and notes in the procedure that it has one.
+// Verifies a load of global |number| into |slot|, or a store of |slot| to it, and sets |loads_mutable| or |has_stores|
+// of the procedure.
 static pyd_status_t verify_global(const verifier_t* v, uint32_t number, uint32_t slot, bool is_store) {
   if (number >= v->program->global_count)
     return CORRUPT(v, "global %u, the program has %u", number, v->program->global_count);
@@ -231,9 +232,9 @@ static pyd_status_t verify_view(const verifier_t* v, const pyd_step_t* step) {
 
 enum { kPositionDtype = 0x10000040 };  // dtype of row numbers: i64 or index, which are signless integers of 64 bits
 
-// Verifies a step that saves rows of tensor slot b, so that they may be updated in place in tensor slot a, of the same
-// type. Pool word c is the slot of the row numbers, the next word the slot of the saved elements, whose rank may
-// differ.
+// Verifies a step that stores the value of tensor slot b in tensor slot a, of the same type, so that later steps may
+// overwrite some of its rows in place. Pool word c is the slot of the numbers of these rows. The next word is the slot
+// of a copy of their elements, which restores them after a failed call; its rank may differ.
 static pyd_status_t verify_save(const verifier_t* v, const pyd_step_t* step) {
   pyd_status_t status = check_tensor(v, step->a);
   if (!pyd_ok(status)) return status;

@@ -53,8 +53,8 @@ static uint64_t tile_bytes_of(const pyd_plan_t* plan, uint32_t first, uint32_t c
   return bytes ? bytes : 1;
 }
 
-// Returns whether the commands from |first| on form a chain (dispatches that run tile by tile) that pays; then
-// |*out_step| is its step.
+// Returns whether the commands from |first| on form a chain (dispatches that run tile by tile) that is expected to be
+// faster than one dispatch after another. If so, sets |*out_step|, and |tile_groups| and |start| of its commands.
 bool pyd_plan_form_chain(pyd_plan_t* plan, uint32_t first, pyd_plan_step_t* out_step) {
   const pyd_chain_options_t* options = &plan->program->chains;
   if (!options->cache_bytes) return false;
@@ -92,7 +92,7 @@ static bool can_store_tiles(const pyd_plan_t* plan, const pyd_plan_step_t* step,
 }
 
 // Finds the user of each buffer: 1 + the index of the chain in plan->steps if that chain alone uses the buffer, and by
-// tiles; otherwise kUnused or kElsewhere.
+// tiles; otherwise kUnused or kElsewhere. |users|: by buffer, the staging buffer included; kUnused at first.
 static void find_users(const pyd_plan_t* plan, uint32_t* users) {
   for (uint32_t i = 0; i < plan->step_count; ++i) {
     const pyd_plan_step_t* step = &plan->steps[i];
@@ -119,6 +119,7 @@ static void place_tiles(pyd_plan_t* plan, const uint32_t* users, uint64_t* areas
     *area += plan->steps[users[i] - 1].chunk * plan->buffer_tile[i];  // about the cache size for which chunk was chosen
     if (*area > plan->tile_area) plan->tile_area = *area;
   }
+  // Rounded up to two cache lines; the area of the next worker follows.
   plan->tile_area = (plan->tile_area + 2 * PYD_TILE_ALIGNMENT - 1) & ~(uint64_t)(2 * PYD_TILE_ALIGNMENT - 1);
 }
 
@@ -138,7 +139,9 @@ static void extend_lifetimes(const pyd_plan_t* plan, const pyd_plan_step_t* chai
   }
 }
 
-// Decides, after all steps are formed, of which transients only tiles are stored, and extends the lifetimes of others.
+// Decides, after all steps are formed, of which transients only tiles are stored, and sets their tile sizes and offsets
+// in the plan. |lifetimes|, by buffer: a buffer that a chain uses becomes live in all regions of the chain.
+// OUT_OF_MEMORY.
 pyd_status_t pyd_plan_place_tiles(pyd_plan_t* plan, pyd_arena_block_t* lifetimes) {
   bool has_chains = false;
   for (uint32_t i = 0; i < plan->step_count; ++i) {

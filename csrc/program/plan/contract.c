@@ -50,7 +50,8 @@ pyd_status_t pyd_program_set_contracts(pyd_program_t* program, uint32_t executab
   return PYD_STATUS_OK;
 }
 
-// Adds the scalars that contracts read to the keys of plans.
+// Adds the scalars that contracts read to the keys of plans, by analysing all functions again. Called after all
+// contracts are set, before the first plan.
 pyd_status_t pyd_program_apply_contracts(pyd_program_t* program) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; program->has_contracts && i < program->function_count && pyd_ok(status); ++i) {
@@ -73,7 +74,8 @@ typedef struct dispatch_s {
                   STRING((d)->plan->fn->info.name), (d)->command->number, STRING((d)->executable), \
                   STRING((d)->export->name), __VA_ARGS__)
 
-// Checks the grid against the largest one, x, y, z. Without a limit (-1 of the contract) it is UINT64_MAX.
+// Checks the grid of a dispatch against |limits|, the maximum counts of workgroups along x, y and z. UINT64_MAX, which
+// is -1 in the contract: no limit.
 static pyd_status_t check_grid(const dispatch_t* d, const uint64_t* limits) {
   for (uint32_t i = 0; i < 3; ++i) {
     if (d->command->grid[i] <= limits[i]) continue;
@@ -138,11 +140,14 @@ static uint64_t evaluate_result(const pyd_plan_t* plan, const pyd_plan_command_t
   return result;
 }
 
+// Returns the bit set of the bindings that a dispatch may write: those that its contract states, or all bits if the
+// contract is missing or cannot be evaluated.
 uint64_t pyd_plan_written_bindings(const pyd_plan_t* plan, const pyd_plan_command_t* command) {
   return evaluate_result(plan, command, PYD_CONTRACT_WRITTEN, UINT64_MAX);
 }
 
 // Returns whether the workgroups of a tile access only the |bytes| bytes of binding |index| that belong to the tile.
+// True without a contract: then the program is trusted.
 bool pyd_plan_keeps_tile(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index, uint64_t bytes) {
   if (!plan->program->exports[command->export].contract) return true;
   // The second size of a binding: the bytes that belong to one workgroup; 0 if a workgroup may access all bytes.

@@ -125,7 +125,8 @@ pyd_status_t pyd_plan_add_commands(pyd_plan_t* plan);
 
 // chain.c: returns whether the commands from |first| on form a chain that pays; then |*out_step| is its step.
 bool pyd_plan_form_chain(pyd_plan_t* plan, uint32_t first, pyd_plan_step_t* out_step);
-// Decides, after all steps are formed, of which transients only tiles are stored, and extends the lifetimes of others.
+// Decides, after all steps are formed, of which transients only tiles are stored, and extends the |lifetimes| (by
+// buffer) of the buffers that chains use. OUT_OF_MEMORY.
 pyd_status_t pyd_plan_place_tiles(pyd_plan_t* plan, pyd_arena_block_t* lifetimes);
 
 // contract.c: checks a dispatch with its slots and constants against the contract of its export; CORRUPT if it breaks
