@@ -28,18 +28,19 @@ static void align_for_dispatches(const pyd_program_t* program, const pyd_functio
   }
 }
 
-// Raises the alignment of each constant that a procedure or a global reads to |max_alignment|, as only a run shows
-// which executables it reaches.
+// Raises the alignment of each constant that a procedure or a global reads to |max_alignment|, the largest of all
+// executables, as it is known at run time only to which of them the constant is passed.
 static void align_for_steps(const pyd_program_t* program, uint32_t max_alignment, uint32_t* alignments) {
   for (uint32_t i = 0; i < program->global_count; ++i) {
     const pyd_global_t* global = &program->globals[i];
-    // 0: a tensor.
+    // NONE: no initial value.
     if (global->type.kind == PYD_KIND_TENSOR && global->constant != PYD_NONE)
       alignments[global->constant] = max_alignment;
   }
   for (uint32_t i = 0; i < program->procedure_count; ++i) {
     const pyd_procedure_t* p = &program->procedures[i];
     for (uint32_t k = 0; k < p->step_count; ++k) {
+      // Operand b is the constant.
       if (p->steps[k].op == PYD_STEP_CONSTANT) alignments[p->steps[k].b] = max_alignment;
     }
   }

@@ -39,7 +39,8 @@ typedef struct pyd_call_progress_s {
   pyd_step_job_t job;
 } pyd_call_progress_t;
 
-// Runs the next step of |progress->call|, as the |advance| of such a task.
+// Runs steps of |progress->call| until it has ended, and returns true with |*out_status|, or until a step is shared
+// with other threads, and returns false. Called by the |advance| of such a task, which then returns false, too.
 bool pyd_call_advance(pyd_call_progress_t* progress, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status);
 // INVALID_ARGUMENT names a buffer that is not bound.
 pyd_status_t pyd_call_check_bound(const pyd_call_t* call);

@@ -50,7 +50,8 @@ static bool advance_call(pyd_call_progress_t* s, pyd_task_t* task, uint32_t work
   return true;
 }
 
-// Runs the next step of |progress->call|, which was submitted as a task.
+// Runs steps of |s->call| until the call has ended or a step is shared with other threads. Implements
+// pyd_task_kind_t.advance, which states the results. Records a trace event of the time until it returns.
 bool pyd_call_advance(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   pyd_trace_t* trace = s->call->trace;
   if (!pyd_trace_is_on(trace)) return advance_call(s, task, worker, out_status);
@@ -94,7 +95,8 @@ static pyd_status_t submit(pyd_call_t* call, const pyd_submit_options_t* options
   return status;
 }
 
-// Creates a task that runs a call, and submits it. Each step of the call is a job that pool threads share.
+// Creates a task that runs a call, and submits it. Each step of the call is a job that pool threads share. The caller
+// has a reference to |*out_task|, which is NULL after a failure.
 pyd_status_t pyd_call_submit(pyd_call_t* call, const pyd_submit_options_t* options, pyd_task_t** out_task) {
   pyd_trace_t* trace = call->trace;
   if (!pyd_trace_is_on(trace)) return submit(call, options, out_task);

@@ -18,7 +18,8 @@ static int32_t run_command(void* self, uint32_t worker, uint64_t begin, uint64_t
   return code;
 }
 
-// Runs one of several commands of a step, without the cost estimate, which is for the whole step.
+// Runs command |number|, one of several of a step, as a job of its own, so that its time can be measured. The job has
+// no cost estimate, as the plan has one for the whole step only.
 static pyd_status_t run_alone(const pyd_call_t* call, uint32_t number, const pyd_interrupt_t* interrupt) {
   const pyd_call_command_t* command = &call->commands[number];
   const uint64_t count = command->plan->count;

@@ -29,7 +29,7 @@ typedef struct pyd_command_type_s {
   // Returns false, and which result, if a result in the memory of its argument would overwrite bytes of the argument
   // that are read later. Called after the rest of the function is verified. NULL: always true.
   bool (*keeps_arguments)(const pyd_function_t* fn, const uint32_t* record, uint32_t* out_result);
-  // Marks the registers that decide what the command touches: offsets, lengths, grids.
+  // Marks as structural the registers that decide what the command touches: offsets, lengths, grids.
   void (*mark)(pyd_function_t* fn, const uint32_t* record);
   // Return the constants and patterns, and the bindings. NULL: the kind has none.
   pyd_command_values_t (*values)(const uint32_t* record);
@@ -51,6 +51,8 @@ typedef struct pyd_command_type_s {
   void (*prepare)(const pyd_call_t* call, const pyd_plan_command_t* command, pyd_call_command_t* out);
   // Returns whether running the command would change nothing. NULL: never.
   bool (*is_skipped)(const pyd_call_t* call, const pyd_plan_command_t* command);
+  // Runs indices [begin, end) of the command: workgroups of a dispatch, pieces of a fill or copy, 0 of a host command.
+  // Threads run different indices at the same time.
   pyd_command_run_t run;
   // Returns the status for a code that |run| returned at |index| of the step. NULL: |run| cannot fail.
   pyd_status_t (*refuse)(const pyd_call_t* call, const pyd_plan_command_t* command, uint64_t index, int32_t code);
@@ -59,10 +61,12 @@ typedef struct pyd_command_type_s {
 // By pyd_command_kind_t.
 extern const pyd_command_type_t* const pyd_command_types[];
 
-// Returns the functions of a command: by its instruction, whose opcodes have the order of the kinds, and in a plan.
+// Returns the functions of the kind of a command, given by its instruction: opcodes of commands are in the order of
+// pyd_command_kind_t, from PYD_OP_DISPATCH on.
 static inline const pyd_command_type_t* pyd_command_type_of_insn(const pyd_insn_t* insn) {
   return pyd_command_types[insn->op - PYD_OP_DISPATCH];
 }
+// Returns the functions of the kind of a command of a plan.
 static inline const pyd_command_type_t* pyd_command_type(const pyd_plan_command_t* command) {
   return pyd_command_types[command->kind];
 }

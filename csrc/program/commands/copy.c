@@ -25,9 +25,9 @@ static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   return status;
 }
 
-// Returns false, with the number of the result, for a copy from an argument to another offset of the result that is
-// stored in its memory: bytes might be read after they were overwritten. Bytes that are copied to the same offset do
-// not move.
+// Returns false, with the number of the result, if the copy moves bytes of an argument to another offset of the result
+// that may share the argument's memory (tied): bytes might be read after they were overwritten. A copy to the same
+// offset moves nothing, see is_skipped(). Compares the registers of the offsets, whose values are not known yet.
 static bool keeps_arguments(const pyd_function_t* fn, const uint32_t* record, uint32_t* out_result) {
   const pyd_buffer_t* target = &fn->buffers[record[TARGET]];
   if (target->kind != PYD_BUFFER_RESULT || record[SOURCE_OFFSET] == record[TARGET_OFFSET]) return true;
@@ -69,7 +69,7 @@ static pyd_status_t plan_copy(pyd_plan_t* plan, pyd_plan_command_t* command, con
   return PYD_STATUS_OK;
 }
 
-// Writes a copy for people. Implements pyd_command_type_t.describe.
+// Writes a readable description of a copy. Implements pyd_command_type_t.describe.
 static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, char* text, size_t size) {
   const pyd_plan_slot_t* slot = &plan->slots[command->first_slot];
   char source[96], target[96];
@@ -79,8 +79,8 @@ static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, 
            source, (ull_t)slot[1].offset, target);
 }
 
-// Returns whether source and target have the same address: a result in the memory of its argument has the bytes
-// already.
+// Returns whether source and target have the same address, so that nothing has to be copied. They have if a result
+// shares the memory of the argument that is copied to it.
 static bool is_skipped(const pyd_call_t* call, const pyd_plan_command_t* command) {
   return call->pointers[command->first_slot] == call->pointers[command->first_slot + 1];
 }

@@ -15,10 +15,10 @@ typedef unsigned long long ull_t;
 typedef struct pyd_custom_s {
   pyd_host_command_t command;  // argument of its function; the first member, so that callbacks find the rest
   const pyd_call_t* call;
-  pyd_command_link_t link;                // its function and the context of that
-  char* name;                             // NUL-terminated
-  _Atomic(char*) text;                    // of its failure, NULL for none
-  _Atomic(void*) raised;                  // exception of another runtime that caused the failure, NULL for none
+  pyd_command_link_t link;                // its function, and the context that the function is passed
+  char* name;                             // NUL-terminated copy, owned; NULL if there was no memory for it
+  _Atomic(char*) text;                    // of its failure, owned; NULL for none
+  _Atomic(void*) raised;                  // exception of another runtime that caused the failure, owned; NULL for none
   void (*_Atomic release)(void* raised);  // frees the exception
 } pyd_custom_t;
 
@@ -185,6 +185,7 @@ static void plan_sizes(pyd_plan_t* plan, const pyd_program_command_t* command, c
 }
 
 // Plans the call of a host command: its constants, the sizes of its tensors, and a slot for each tensor.
+// INVALID_ARGUMENT if no function is linked, unless a device runs the calls of the program.
 static pyd_status_t plan_custom(pyd_plan_t* plan, pyd_plan_command_t* out, const uint32_t* record) {
   const view_t view = read_record(record);
   const pyd_program_command_t* command = &plan->program->commands[view.command];
@@ -195,7 +196,7 @@ static pyd_status_t plan_custom(pyd_plan_t* plan, pyd_plan_command_t* out, const
   }
   out->count = 1;
   out->command = view.command;
-  out->first = plan->custom;
+  out->first = plan->custom;  // counts so far: the indices of this command, its first operand and its first size
   pyd_plan_add_constants(plan, out, view.constants, view.constant_count);
   const int64_t* sizes = plan->sizes + plan->custom.sizes;
   plan_sizes(plan, command, view.sizes);
@@ -207,18 +208,18 @@ static pyd_status_t plan_custom(pyd_plan_t* plan, pyd_plan_command_t* out, const
     if (command->operands[i].kind != PYD_KIND_TENSOR) continue;  // a scalar, whose words are constants
     status = plan_tensor(plan, out, i, binding, sizes);
     sizes += command->operands[i].rank;
-    binding += 3;
+    binding += 3;  // words of a binding: buffer, offset and length
   }
   return status;
 }
 
-// Writes a host command for people. Implements pyd_command_type_t.describe.
+// Writes a readable description of a host command. Implements pyd_command_type_t.describe.
 static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, char* text, size_t size) {
   const pyd_program_command_t* called = &plan->program->commands[command->command];
   snprintf(text, size, "host command '%.*s' with %u operands", STRING(called->name), called->operand_count);
 }
 
-// Fills the fields of a host command for devices.
+// Fills the fields of |out_info| that only a host command has, for a device that runs the plan.
 static void inform(const pyd_plan_t* plan, const pyd_plan_command_t* command, pyd_command_info_t* out_info) {
   (void)plan;
   out_info->command = command->command;
@@ -236,7 +237,8 @@ static void fail(const pyd_host_command_t* command, const char* text) {
   if (!atomic_compare_exchange_strong(&custom->text, &none, copy)) free(copy);
 }
 
-// Stores the exception that caused a failure; of several, the last. |release| frees it.
+// Stores the exception |object| that caused a failure of |command|, which then owns it; of several, the last. |release|
+// frees it; it is the same in all calls of a command, so it also frees the exception that |object| replaces.
 void pyd_host_command_raised(const pyd_host_command_t* command, void* object, void (*release)(void* object)) {
   pyd_custom_t* custom = (pyd_custom_t*)command;
   atomic_store(&custom->release, release);
@@ -304,8 +306,8 @@ void pyd_call_free_customs(pyd_call_t* call) {
   }
 }
 
-// Returns the access to the thread's scopes, the chain of operations that it works for, such as host commands of a
-// program. Without a scheduler, no scopes are recorded.
+// Returns the functions that get and set this thread's innermost scope, an operation that the thread works for, such as
+// a host command of a program. Without a scheduler they are NULL: no scope is recorded.
 static pyd_scope_access_t scopes_of(const pyd_call_t* call) {
   return call->sched ? pyd_sched_scopes(call->sched) : (pyd_scope_access_t){NULL, NULL};
 }
@@ -354,11 +356,12 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
   return code;
 }
 
-// Returns the failure of the command, with its text and its exception if it has stored them, which this takes over.
+// Returns the COMMAND failure of a host command that returned |code|. Takes the text and the exception that the command
+// has stored, if any: the status contains the text, and owns the exception.
 static pyd_status_t refuse(const pyd_call_t* call, const pyd_plan_command_t* command, uint64_t index, int32_t code) {
-  (void)index;
+  (void)index;  // a host command has one index
   pyd_custom_t* custom = call->customs + command->first.commands;
-  const int64_t values[5] = {command->number, 0, 0, 0, code};
+  const int64_t values[5] = {command->number, 0, 0, 0, code};  // in the order of pyd_status_make_values()
   pyd_string_t name = call->plan->program->commands[command->command].name;
   char* text = atomic_exchange(&custom->text, NULL);
   pyd_status_t status =

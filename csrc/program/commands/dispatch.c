@@ -33,17 +33,18 @@ static pyd_status_t verify_chain(const pyd_verifier_t* v) {
 
 enum { kFixedWords = 6 };  // export, grid, and the two counts
 
-// Verifies that the whole record at |at| is inside the pool, so that pyd_dispatch_view can read it.
+// Verifies that the whole record at |at| is inside the pool, so that pyd_dispatch_view can read it, and that its counts
+// of constants and bindings are within the limits of the library format.
 static pyd_status_t verify_extent(const pyd_verifier_t* v, uint32_t at) {
   pyd_status_t status = pyd_verify_record(v, at, kFixedWords);
   if (!pyd_ok(status)) return status;
   const uint32_t* record = v->fn->pool + at;
-  uint32_t constants = record[4];
+  uint32_t constants = record[4];  // their number, after the export and the grid
   if (constants > PYD_LIBRARY_MAX_CONSTANTS)
     return PYD_INSN_CORRUPT(v, "%u constants, the limit is %u", constants, PYD_LIBRARY_MAX_CONSTANTS);
   status = pyd_verify_record(v, at, kFixedWords + (uint64_t)constants);
   if (!pyd_ok(status)) return status;
-  uint32_t bindings = record[5 + constants];
+  uint32_t bindings = record[5 + constants];  // their number, after the constants
   if (bindings > PYD_LIBRARY_MAX_BINDINGS)
     return PYD_INSN_CORRUPT(v, "%u bindings, the limit is %u", bindings, PYD_LIBRARY_MAX_BINDINGS);
   return pyd_verify_record(v, at, kFixedWords + (uint64_t)constants + 3 * (uint64_t)bindings);
@@ -216,7 +217,7 @@ static pyd_status_t plan_dispatch(pyd_plan_t* plan, pyd_plan_command_t* command,
   return status;
 }
 
-// Writes a dispatch for people, such as "dispatch @executable::@simple_mul 16x1x1".
+// Writes a readable description of a dispatch, such as "dispatch @executable::@simple_mul 16x1x1".
 static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, char* text, size_t size) {
   const pyd_export_t* export = &plan->program->exports[command->export];
   pyd_string_t executable = plan->program->executables[export->executable].name;
@@ -224,7 +225,7 @@ static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, 
            command->grid[1], command->grid[2]);
 }
 
-// Fills the fields of a dispatch for devices.
+// Fills the fields of |out_info| that only a dispatch has, for a device that runs the plan.
 static void inform(const pyd_plan_t* plan, const pyd_plan_command_t* command, pyd_command_info_t* out_info) {
   const pyd_export_t* export = &plan->program->exports[command->export];
   out_info->executable = export->executable;

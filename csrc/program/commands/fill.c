@@ -65,7 +65,7 @@ static pyd_status_t plan_fill(pyd_plan_t* plan, pyd_plan_command_t* command, con
                          STRING(plan->fn->info.name), who, (ull_t)slot->length, (ull_t)slot->offset, bytes);
 }
 
-// Writes a fill for people. Implements pyd_command_type_t.describe.
+// Writes a readable description of a fill. Implements pyd_command_type_t.describe.
 static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, char* text, size_t size) {
   const pyd_plan_slot_t* slot = &plan->slots[command->first_slot];
   uint64_t mask = UINT64_MAX >> (64 - 8 * command->pattern_bytes);

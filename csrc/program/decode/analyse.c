@@ -102,12 +102,13 @@ static pyd_status_t mark_roots(const pyd_program_t* program, pyd_function_t* fn)
   return PYD_STATUS_OK;
 }
 
-// Marks the registers from which marked registers are computed, and sets |keyed| of the scalar arguments that the plan
-// depends on. Visits the instructions backwards, as a register is written before it is read.
+// Passes the flags STRUCTURAL and NEEDED of each register on to the registers from which it is computed, and sets
+// |keyed| of the scalar arguments that structural registers depend on. Visits the instructions backwards, so that a
+// register has all its flags before the instruction that writes it is visited.
 static void mark_sources(pyd_function_t* fn) {
   for (uint32_t i = fn->insn_count; i-- > 0;) {
     const pyd_insn_t* insn = &fn->insns[i];
-    // Checks run once per plan.
+    // A check runs once, when a plan is created, so the plan depends on what the check reads.
     if (pyd_opcode(insn)->class == PYD_CLASS_CHECK) mark_operands(fn, insn, PYD_REG_STRUCTURAL);
     if (!(pyd_opcode(insn)->registers & PYD_OPERAND_DST)) continue;
     uint8_t flags = fn->reg_flags[insn->dst] & (PYD_REG_STRUCTURAL | PYD_REG_NEEDED);
@@ -126,8 +127,8 @@ static bool is_late(const pyd_function_t* fn, const pyd_insn_t* insn) {
   return flags & PYD_REG_LATE;
 }
 
-// Marks the late registers, and lists in |deferred| the instructions that each call computes again, because they write
-// late registers that are needed.
+// Marks the late registers, which depend on scalars outside of the plan's key. Lists in |deferred| the instructions
+// that each call runs again, because they write late registers that are needed. Counts the late values of commands.
 static void mark_late(pyd_function_t* fn) {
   for (uint32_t i = 0; i < fn->insn_count; ++i) {
     const pyd_insn_t* insn = &fn->insns[i];

@@ -40,8 +40,9 @@ static pyd_status_t check_limits(const pyd_program_command_t* command) {
                          PYD_LIBRARY_MAX_CONSTANTS / 2);
 }
 
-// Decodes one record of the table of host commands.
+// Decodes one record of the table of host commands: its name, and the types and accesses of its operands.
 static pyd_status_t decode_command(pyd_reader_t* reader, pyd_program_command_t* command, const uint32_t* words) {
+  // Words: 0 name (offset, length), 2 table of operands, 3 number of operands.
   const uint32_t* operands;
   pyd_status_t status = pyd_reader_string(reader, "the name of a host command", words, &command->name);
   if (pyd_ok(status) && words[3] > kMaxOperands) {

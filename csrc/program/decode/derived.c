@@ -12,8 +12,8 @@ static pyd_status_t derivation_corrupt(uint32_t number, pyd_status_t status) {
   return pyd_status_annotate(status, "derivation %u: %s", number, pyd_status_text(status));
 }
 
-// Checks that the function of derivation |number| exists, has no arguments, and returns at least one tensor and no
-// scalars.
+// Checks the function that computes the constants of derivation |number|: it exists, has no arguments, and returns at
+// least one tensor and no scalars.
 static pyd_status_t check_function(const pyd_program_t* program, uint32_t number) {
   uint32_t function = program->derivations[number].function;
   if (function >= program->function_count) {
@@ -73,7 +73,7 @@ pyd_status_t pyd_program_decode_derivations(pyd_reader_t* reader, const uint32_t
   program->derivations = pyd_program_allocate(program, count, sizeof(*program->derivations));
   uint8_t* is_taken =
       pyd_program_allocate(program, program->function_count,
-                           1);  // by function: one belongs to one derivation, which keeps all checks linear
+                           1);  // by function: a derivation uses it. At most one may: check_sources() is linear then
   if (!program->derivations || !is_taken) return pyd_reader_no_memory();
   program->derivation_count = count;
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i, words += kDerivationWords) {

@@ -185,7 +185,8 @@ static pyd_status_t check_host_function(const pyd_program_t* program, const char
       is_condition ? "take no arguments and return one scalar" : "take one scalar and return scalars");
 }
 
-// Checks the functions that executables name for their constants and the conditions of their variants.
+// Checks that the functions that compute the constants of executables, and the conditions of their variants, exist and
+// have the signatures that check_host_function() requires.
 static pyd_status_t check_executables(const pyd_program_t* program) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < program->executable_count && pyd_ok(status); ++i) {

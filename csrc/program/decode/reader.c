@@ -14,7 +14,8 @@ typedef struct block_s {
 // measurable part of the time of a load. It is constant, as nothing is written there.
 static const _Alignas(16) uint8_t kEmpty[16];
 
-// Allocates |count| * |size| zeroed bytes that are freed with the program; NULL when out of memory.
+// Allocates |count| * |size| zeroed bytes that are freed with the program; NULL when out of memory. |size| is not 0. If
+// |count| is 0, returns the address that all empty arrays share, where nothing may be written.
 void* pyd_program_allocate(pyd_program_t* program, size_t count, size_t size) {
   if (count == 0) return (void*)kEmpty;
   if (count > (SIZE_MAX - sizeof(block_t)) / size) return NULL;

@@ -5,13 +5,13 @@
 #include "program/internal.h"
 
 // Words of a program's header. A table has two: its position, in words from the beginning, and the number of its
-// records.
+// records. The words after the last one are 0.
 enum {
   PYD_HEADER_MAGIC,
   PYD_HEADER_VERSION,
-  PYD_HEADER_WORDS,
-  PYD_HEADER_STRINGS,
-  PYD_HEADER_STRING_BYTES,
+  PYD_HEADER_WORDS,         // of the whole program
+  PYD_HEADER_STRINGS,       // position of all strings, in bytes from the beginning
+  PYD_HEADER_STRING_BYTES,  // and their length in bytes
   PYD_HEADER_EXECUTABLES,
   PYD_HEADER_EXECUTABLE_COUNT,
   PYD_HEADER_EXPORTS,
@@ -44,8 +44,8 @@ enum {
   PYD_VALUE_KIND,  // PYD_KIND_TENSOR or PYD_KIND_SCALAR
   PYD_VALUE_DTYPE,
   PYD_VALUE_RANK,
-  PYD_VALUE_SIZES,  // in the pool: sizes of an argument, registers of a function's result
-  PYD_VALUE_NAME,
+  PYD_VALUE_SIZES,       // pool index: sizes of an argument, two words each; size registers of a function's result
+  PYD_VALUE_NAME,        // two words: offset and length in bytes
   PYD_VALUE_TARGET = 6,  // buffer or register of a function's value, slot of a procedure's argument
   PYD_VALUE_TIED,        // of a function's result: 1 + the argument whose memory it may take over, or 0
   PYD_VALUE_WORDS,
@@ -55,7 +55,7 @@ enum {
 typedef struct pyd_reader_s {
   pyd_program_t* program;
   uint64_t budget;         // words that no table has claimed so far
-  uint64_t string_budget;  // bytes that further strings may have in total: whoever lists them copies each
+  uint64_t string_budget;  // bytes that further strings may have in total; overlapping strings count each time
 } pyd_reader_t;
 
 // Returns the OUT_OF_MEMORY failure of decoding.

@@ -9,6 +9,7 @@ pyd_status_t pyd_verify_read(const pyd_verifier_t* v, uint32_t reg) {
                                 : PYD_INSN_CORRUPT(v, "register %u, the function has %u", reg, v->fn->reg_count);
 }
 
+// Checks an optional operand: |reg| is PYD_NONE, or a register that an earlier instruction writes.
 pyd_status_t pyd_verify_optional(const pyd_verifier_t* v, uint32_t reg) {
   return reg == PYD_NONE ? PYD_STATUS_OK : pyd_verify_read(v, reg);
 }
@@ -31,6 +32,7 @@ pyd_status_t pyd_verify_text(const char* where, uint32_t number, const pyd_progr
                          what, text[1], text[0]);
 }
 
+// Checks that the |words| words of a record, from pool word |at| on, lie inside the function's pool.
 pyd_status_t pyd_verify_record(const pyd_verifier_t* v, uint32_t at, uint64_t words) {
   return pyd_verify_pool("instruction", v->insn, v->fn->pool_count, at, words);
 }
@@ -74,7 +76,8 @@ static pyd_status_t verify_message(const pyd_verifier_t* v) {
   return pyd_verify_text("instruction", v->insn, v->program, "message", v->fn->pool + at, INT32_MAX / 8);
 }
 
-// Verifies an instruction that reads no register: the argument, axis, query or executable that it names exists.
+// Verifies an instruction that reads no register: the argument, axis, query or executable that it names exists. Sets
+// |is_read| of a scalar argument.
 static pyd_status_t verify_source(const pyd_verifier_t* v) {
   const pyd_insn_t* insn = &v->fn->insns[v->insn];
   const pyd_program_function_t* info = &v->fn->info;
@@ -144,8 +147,8 @@ static bool buffer_fits(const pyd_verifier_t* v, uint32_t number) {
   }
 }
 
-// Verifies the buffers: kind, index, size register and lifetime are valid, and a buffer and the argument or result that
-// it belongs to name each other.
+// Verifies the buffers: kind, index, size register and lifetime are valid, and the argument or result that a buffer
+// belongs to names it. Verifies also that each argument names its own buffer; verify_results() does so for results.
 static pyd_status_t verify_buffers(const pyd_verifier_t* v) {
   const pyd_function_t* fn = v->fn;
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
