@@ -188,7 +188,7 @@ void pyd_placement_sleep(pyd_sched_thread_t* self) {
   occupy(self, PYD_PLACEMENT_NONE);
 }
 
-// Restores the mask of a woken thread if the waker has changed it, and publishes its CPU.
+// Restores the affinity mask of this woken thread if the waker has changed it, and publishes the CPU on which it runs.
 void pyd_placement_awake(pyd_sched_thread_t* self) {
   restore_mask(&self->placement);
   pyd_placement_record(self);

@@ -32,7 +32,7 @@ static void relay_wakes(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
 }
 
 // Updates the thread's own estimate from a measured delay, and publishes it when it differs enough from the shared one,
-// which other threads read often. |sample| is in picoseconds, |least_ns| in nanoseconds.
+// which other threads read often. |sample| is in picoseconds. |least_ns|: minimum of the estimate, in nanoseconds.
 static void learn_delay(uint64_t* estimate, _Atomic uint64_t* shared, uint64_t sample, uint64_t least_ns) {
   *estimate = pyd_delay_learned(*estimate, sample, UINT64_C(1000) * least_ns);
   if (pyd_delay_has_changed(atomic_load_explicit(shared, memory_order_relaxed), *estimate)) {
@@ -40,8 +40,9 @@ static void learn_delay(uint64_t* estimate, _Atomic uint64_t* shared, uint64_t s
   }
 }
 
-// Measures how long after its publication this thread has joined the job of |slot|. Only worker 1 measures, and only if
-// it was idle when the job was published, so that the estimates have a single writer.
+// Measures the delay from the opening of |slot| until this thread joined its job. Updates the least work that justifies
+// waking a thread (if this one was parked) or sharing with a spinning one: a multiple of the delay. Only worker 1
+// measures, so that the estimates have a single writer, and only for a slot that was opened after it last became idle.
 static void measure_delay(pyd_sched_t* sched, pyd_sched_thread_t* self, const pyd_sched_slot_t* slot) {
   if (self->worker != 1 || slot->opened <= self->last_idle) return;
   const uint64_t sample = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(slot->opened, pyd_cpu_ticks()));

@@ -28,7 +28,7 @@ static void unlink_queued(pyd_task_t* task) {
 }
 
 // Queues a task for the blocking threads. Returns false, without having queued it, if there is no such thread and none
-// can be started.
+// can be started. The caller holds the mutex.
 static bool push_blocking(pyd_task_t* task) {
   append(list_of(task), task);
   ++task->sched->blocking.queued;
@@ -45,7 +45,8 @@ void pyd_task_push(pyd_task_t* task) {
   if (!task->is_blocking) atomic_fetch_add_explicit(&task->sched->queued, 1, memory_order_seq_cst);
 }
 
-// Removes the next task from |list|, makes it RUNNING and returns it; NULL when the list is empty.
+// Removes the next task from |list|, makes it RUNNING and returns it; NULL when the list is empty. The caller holds the
+// mutex.
 pyd_task_t* pyd_task_pop(pyd_task_list_t* list) {
   pyd_task_t* task = NULL;
   // Priority 0 is the highest.

@@ -47,7 +47,8 @@ static inline bool pyd_range_take(pyd_range_cell_t* cell, pyd_range_t seen, uint
                                                  memory_order_relaxed, memory_order_relaxed);
 }
 
-// Returns whether all indices of the cell are claimed. Acquires what the thief that emptied the cell wrote before.
+// Returns whether all indices of the cell are claimed. The load pairs with the release in pyd_range_steal(): if thieves
+// have emptied the cell, the caller sees what they wrote before, such as their theft counts.
 static inline bool pyd_range_is_empty(const pyd_range_cell_t* cell) {
   return !pyd_range_size(pyd_range_unpack(atomic_load_explicit(cell, memory_order_acquire)));
 }

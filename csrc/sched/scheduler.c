@@ -157,7 +157,7 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
   sched->scopes = options->scopes;
   sched->trace = options->trace;
   sched->options = options->threads;
-  sched->tick = workers > 1 ? pyd_cpu_measure_tick() : 256000;  // 1 ns, not measured: one worker shares no jobs
+  sched->tick = workers > 1 ? pyd_cpu_measure_tick() : 256000;  // 1 ns, in picoseconds / 256: no job is shared
   reset(sched);
 
   int error = pyd_sched_start_threads(sched);

@@ -49,7 +49,8 @@ static bool work_windows(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t*
   }
 }
 
-// Runs work_windows() within the scope of the job, so that its worker limit holds for jobs that it runs.
+// Runs work_windows() within the scope of the job: if the job has a worker limit, jobs that are run within it are
+// limited to one worker.
 static bool work_in_scope(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t* task, uint32_t worker) {
   const pyd_scope_t *outer = pyd_scope_now(sched->scopes),
                     scope = {outer, sched, slot->max_participants < sched->workers, PYD_SCOPE_PERMIT_INHERITED};
@@ -80,7 +81,7 @@ bool pyd_task_share(pyd_task_t* task, const pyd_sched_job_t* job, uint32_t worke
   if (task->begin < job->count) {
     pyd_sched_slot_t* slot = pyd_sched_acquire_slot(sched, &task->job, task->cost, task);
     if (slot) return work_in_scope(sched, slot, task, worker);
-    meter = (pyd_sched_meter_t){0};
+    meter = (pyd_sched_meter_t){0};  // drops the times of the first indices
     pyd_sched_run_rest(sched, &task->job, task->begin, &meter, &task->failure);
   }
   if (!task->failure.code) pyd_sched_learn(&task->job, &meter);

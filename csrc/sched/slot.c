@@ -43,8 +43,9 @@ void pyd_sched_release_slot(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   atomic_fetch_and_explicit(&sched->used, ~(1u << (slot - sched->slots)), memory_order_release);
 }
 
-// Returns how many pool threads would pay for the |count| indices of a slot: one per PYD_SCHED_PART_PER_HELPER-th of
-// the cost of waking a thread, at most one for each index but the caller's.
+// Returns how many threads should help the thread that opens the slot with its |count| indices: one, and one more for
+// each 1/PYD_SCHED_PART_PER_HELPER of the work that justifies waking a thread. At most one for each index but the
+// first, and within the worker limit of the job.
 static uint32_t useful_helpers(const pyd_sched_t* sched, const pyd_sched_slot_t* slot, uint32_t count) {
   const uint64_t work_per_helper =
       atomic_load_explicit(&sched->worth_waking, memory_order_relaxed) / PYD_SCHED_PART_PER_HELPER;
@@ -55,7 +56,8 @@ static uint32_t useful_helpers(const pyd_sched_t* sched, const pyd_sched_slot_t*
 }
 
 // Gives |count| indices to |worker|, opens the slot for other threads, and wakes some if that pays. Returns whether it
-// woke one.
+// woke one. |state|: initial number of participants: 0 for the job of a caller, which is not counted, and 1 for the job
+// of a task.
 bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, uint32_t count, uint32_t state) {
   atomic_store_explicit(&slot->failure, PYD_SCHED_NO_FAILURE, memory_order_relaxed);
   atomic_store_explicit(&slot->wakes_left, 0, memory_order_relaxed);

@@ -19,7 +19,7 @@ static size_t payload_offset(void) {
   return (sizeof(pyd_task_t) + kPayloadAlignment - 1) / kPayloadAlignment * kPayloadAlignment;
 }
 
-// |bytes|: size of the payload, which is zeroed. The owner gets the first reference.
+// Creates a task with |bytes| of zeroed payload. The caller owns the first reference. OUT_OF_MEMORY.
 pyd_status_t pyd_task_create(pyd_sched_t* sched, const pyd_task_kind_t* kind, size_t bytes, pyd_task_t** out_task) {
   pyd_task_t* task = bytes < SIZE_MAX / 2 ? calloc(1, payload_offset() + bytes) : NULL;
   *out_task = task;
@@ -69,6 +69,7 @@ static void release_task(pyd_task_t* task) {
 
 void pyd_task_retain_end(pyd_task_t* task) { atomic_fetch_add_explicit(&task->references, 1, memory_order_relaxed); }
 
+// Drops a reference of pyd_task_retain_end(). |task| may be NULL.
 void pyd_task_release_end(pyd_task_t* task) {
   if (task) release_task(task);
 }
@@ -210,6 +211,9 @@ static int32_t is_either_wanted(void* self) {
   return pyd_task_is_cancelled(either->task) || (either->other && either->other->is_wanted(either->other->self));
 }
 
+// Runs a dequeued task on this thread, with the floating-point mode and worker limit of its submission, and completes
+// it. If it was skipped or cancelled, completes it without running it. |interrupt|, which may be NULL, ends the task
+// early. The task may be freed on return.
 void pyd_task_run_here(pyd_task_t* task, const pyd_interrupt_t* interrupt) {
   either_t either = {task, interrupt};
   const pyd_interrupt_t both = {is_either_wanted, &either};
@@ -335,6 +339,8 @@ pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* optio
 
 // ---- queries
 
+// Returns whether the task has ended. In the child of a fork, first completes a task that was submitted before the fork,
+// because no thread of the child would run it.
 bool pyd_task_is_done(pyd_task_t* task) {
   if (pyd_task_state(task) == PYD_TASK_DONE) return true;
   if (task->epoch == task->sched->epoch) return false;
@@ -357,6 +363,7 @@ bool pyd_task_set_on_done(pyd_task_t* task, void (*on_done)(void* context, pyd_t
   return !is_done;
 }
 
+// Requests cancellation, and ends the task at once if it is queued. Returns false if the task had ended before.
 bool pyd_task_cancel(pyd_task_t* task) {
   if (pyd_task_is_done(task)) return false;
   pyd_task_lock(task->sched);
@@ -381,6 +388,8 @@ void pyd_task_cancel_all(pyd_sched_t* sched) {
   pyd_task_unlock(sched);
 }
 
+// Completes all queued tasks without running them, and waits for the tasks that their waiters run. Must be called after
+// the threads of the closing scheduler are joined.
 void pyd_task_drain(pyd_sched_t* sched) {
   pyd_task_lock(sched);
   while (sched->queue.live) {

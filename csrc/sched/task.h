@@ -30,9 +30,10 @@ typedef struct pyd_task_waiter_s {
 // A task; its payload follows it in memory.
 struct pyd_task_s {
   _Atomic uint32_t state;  // pyd_task_state_t; changed under the mutex of the queue
-  // Counts of references: one for each owner, and one for the scheduler from submission until the end. Each reference
-  // is counted in both, unless it is to the end only (pyd_task_retain_end). The scheduler releases the payload before
-  // the task becomes DONE, so that the owner's last reference may free what the payload uses.
+  // Reference counts of the task and of its payload. A reference of an owner, or of the scheduler from submission until
+  // the end of the task, counts in both. A reference of pyd_task_retain_end() counts in |references| only. The
+  // scheduler releases its reference to the payload before the task becomes DONE: an owner that then releases the last
+  // one may free afterwards what the payload uses.
   _Atomic uint32_t references, payload_references;
   _Atomic uint32_t is_cancelled;
   uint32_t priority;  // pyd_priority_t
@@ -45,8 +46,8 @@ struct pyd_task_s {
   _Atomic uint32_t has_ended;  // end() of the payload was called, which must happen once, also across a fork
   pyd_sched_t* sched;
   const pyd_task_kind_t* kind;
-  pyd_interrupt_t interrupt;
-  uint64_t fp_mode;                                  // of the thread that submitted it
+  pyd_interrupt_t interrupt;                         // wanted when the task is cancelled
+  uint64_t fp_mode;                                  // floating-point mode of the thread that submitted it
   void (*on_done)(void* context, pyd_task_t* task);  // may be NULL
   void* context;
   pyd_status_t status;  // of a task that is DONE or will be skipped
@@ -59,16 +60,18 @@ struct pyd_task_s {
   pyd_task_edge_t* edges;  // its edges, which are in the lists of its predecessors
   // The job that the task shares now (share.c); used by the thread that advances the task:
   pyd_sched_job_t job;
-  uint64_t begin;        // first index of the window
-  uint32_t window;       // number of its indices
+  uint64_t begin;        // first index of the current window, a range of indices that is opened at once
+  uint32_t window;       // number of indices in the window, at most PYD_SCHED_WINDOW
   bool has_woken;        // opening the window has woken a thread
   uint64_t cost, start;  // picoseconds per index, 0 if unknown; when the window was opened, in ticks
   pyd_sched_failure_t failure;
 };
 
-// queue.c
+// queue.c: the queue of tasks. Lock and unlock the mutex that guards the state of all tasks of |sched|. It is never
+// held while waiting, or during a callback.
 static inline void pyd_task_lock(pyd_sched_t* sched) { pthread_mutex_lock(&sched->queue.mutex); }
 static inline void pyd_task_unlock(pyd_sched_t* sched) { pthread_mutex_unlock(&sched->queue.mutex); }
+// Returns the pyd_task_state_t of |task|. Without the mutex any state but DONE may be outdated at once.
 static inline uint32_t pyd_task_state(const pyd_task_t* task) {
   return atomic_load_explicit(&task->state, memory_order_acquire);
 }

@@ -102,7 +102,8 @@ static tracks_t* make_tracks(uint32_t events, uint32_t count) {
   return tracks;
 }
 
-// Returns the memory for traces of that size, which is created by the first such trace. NULL: out of memory.
+// Returns the memory for traces with |count| tracks of |events| events, both powers of two. The first trace of that
+// size creates it. Returns NULL when out of memory. The caller holds the mutex.
 static tracks_t* tracks_of(recorder_t* recorder, uint32_t events, uint32_t count) {
   for (tracks_t* tracks = recorder->all; tracks; tracks = tracks->next) {
     if (tracks->events == events && tracks->count == count) return tracks;
@@ -144,7 +145,8 @@ static pyd_status_t start_trace(recorder_t* recorder, uint32_t events, uint32_t 
   return PYD_STATUS_OK;
 }
 
-// Discards all events and starts recording: at most |threads| tracks of |events| events, the newest of each.
+// Discards all events and starts recording: |threads| tracks with the newest |events| events of a thread each. Both
+// numbers are rounded up to powers of two.
 pyd_status_t pyd_trace_start(pyd_trace_t* trace, uint32_t events, uint32_t threads) {
   if (!events || events > PYD_TRACE_MAX_EVENTS || !threads || threads > PYD_TRACE_MAX_THREADS) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
@@ -169,7 +171,7 @@ static track_t* probe_track(const tracks_t* tracks, uint64_t thread, uint32_t pr
 }
 
 // Returns the track of |thread|, or a free one that becomes its track, marked as being written. Returns NULL if all
-// tracks belong to other threads, or if an event is being written to the track already (pyd_trace_record_for).
+// tracks belong to other threads, or if another thread is writing an event to this track by pyd_trace_record_for().
 static track_t* begin_writing(const tracks_t* tracks, uint64_t thread) {
   const uint64_t mine = thread << 1;
   for (uint32_t i = 0; i < tracks->count; ++i) {
@@ -246,7 +248,7 @@ static const tracks_t* tracks_now(pyd_trace_t* trace) {
   return atomic_load_explicit(&((recorder_t*)trace)->now, memory_order_acquire);
 }
 
-// Returns the number of tracks, one per recorded thread.
+// Returns the number of tracks of the last trace, including those without a thread; 0 before the first start.
 uint32_t pyd_trace_track_count(pyd_trace_t* trace) {
   const tracks_t* tracks = tracks_now(trace);
   return tracks ? tracks->count : 0;
@@ -263,7 +265,8 @@ void pyd_trace_track(pyd_trace_t* trace, uint32_t number, pyd_trace_track_t* out
   };
 }
 
-// Copies the newest |room| events that were not overwritten, oldest first, and returns their number.
+// Copies the newest |room| events of track |number| that were not overwritten, oldest first, to |out_events|. Returns
+// how many were copied. |number| is less than pyd_trace_track_count().
 uint64_t pyd_trace_read(pyd_trace_t* trace, uint32_t number, pyd_trace_event_t* out_events, uint64_t room) {
   const tracks_t* tracks = tracks_now(trace);
   track_t* track = &tracks->tracks[number];

@@ -26,8 +26,9 @@ void pyd_sched_interrupt(pyd_sched_slot_t* slot) {
                                           memory_order_relaxed);
 }
 
-// Returns how many of |left| indices to claim as the next chunk. |cost|: picoseconds per index. |previous|: size of the
-// last chunk. A chunk is at most twice as large, because after some inexpensive indices the next may be expensive.
+// Returns how many of |left| indices to claim as the next chunk. |cost|: picoseconds per index, at least 1. |previous|:
+// size of the last chunk. A chunk is at most twice as large, because after some inexpensive indices the next may be
+// expensive.
 static uint32_t chunk_size(uint64_t cost, uint32_t left, uint32_t previous) {
   uint64_t share = left / PYD_SCHED_CHUNK_DIVISOR;
   uint64_t minimum = UINT64_C(1000) * PYD_SCHED_CHUNK_MIN_TIME / cost;
@@ -61,8 +62,8 @@ static bool steal(const pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t wor
   // With pinned workers: the others, nearest first. Else they are visited in a circle, beginning after this one.
   const uint16_t* near = sched->near ? sched->near + (size_t)worker * (sched->workers - 1) : NULL;
   pyd_sched_cell_t* own_cell = &slot->cells[worker];
-  (void)atomic_load_explicit(&own_cell->range,
-                             memory_order_acquire);  // the thief that emptied it counted the theft before
+  // If a thief has emptied this thread's own cell, the passes below see that the thief has counted the theft as begun.
+  (void)atomic_load_explicit(&own_cell->range, memory_order_acquire);
   uint32_t previous_sum = 0;
   bool had_no_theft = false;
   for (uint32_t pass = 1;; ++pass) {

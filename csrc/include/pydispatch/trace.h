@@ -59,9 +59,9 @@ pyd_status_t pyd_trace_create(pyd_trace_t** out_trace);
 // Frees a recorder that no thread records to or reads any more. NULL is allowed.
 void pyd_trace_destroy(pyd_trace_t* trace);
 
-// Discards all events and starts recording. |events|: capacity of a track, rounded up to a power of two. |threads|:
-// maximum number of tracks. Memory is touched as it is used. INVALID_ARGUMENT when it is on, or for numbers that are 0
-// or too large.
+// Discards all events and starts recording. |events|: capacity of a track. |threads|: maximum number of tracks. Both
+// are rounded up to powers of two. Memory is touched as it is used. INVALID_ARGUMENT when it is on, or for numbers that
+// are 0 or too large.
 pyd_status_t pyd_trace_start(pyd_trace_t* trace, uint32_t events, uint32_t threads);
 // Events stay until the next start. One that a thread is just recording may still come.
 void pyd_trace_stop(pyd_trace_t* trace);
