@@ -339,8 +339,8 @@ pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* optio
 
 // ---- queries
 
-// Returns whether the task has ended. In the child of a fork, first completes a task that was submitted before the fork,
-// because no thread of the child would run it.
+// Returns whether the task has ended. In the child of a fork, first completes a task that was submitted before the
+// fork, because no thread of the child would run it.
 bool pyd_task_is_done(pyd_task_t* task) {
   if (pyd_task_state(task) == PYD_TASK_DONE) return true;
   if (task->epoch == task->sched->epoch) return false;
