@@ -105,7 +105,8 @@ void pyd_plan_name_buffer(const pyd_function_t* fn, uint32_t buffer, char* text,
   }
 }
 
-// Writes command |index| for people, such as "region 0: dispatch @executable::@simple_mul 16x1x1".
+// Writes a description of command |index|, such as "region 0: dispatch @executable::@simple_mul 16x1x1", as a C string
+// to |buffer| of |size| bytes; a longer text is cut. INVALID_ARGUMENT if the command does not exist.
 pyd_status_t pyd_plan_describe(const pyd_plan_t* plan, uint32_t index, char* buffer, size_t size) {
   if (index >= plan->command_count) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "command %u does not exist, the plan has %u", index,

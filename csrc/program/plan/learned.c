@@ -13,8 +13,9 @@ static uint32_t* cost_bucket(const pyd_plan_t* plan, const pyd_plan_command_t* c
   return &plan->program->exports[command->export].costs[size_class < last_class ? size_class : last_class];
 }
 
-// Returns the average cost of an index of |step| in picoseconds; 0 if the cost of one of its commands is unknown, as it
-// always is for fills, copies and host commands.
+// Returns the expected average cost of one index of the job of |step|, in picoseconds: the history's cost of all its
+// workgroups over the number of indices. 0 if the cost of one of its commands is unknown, as it always is for fills,
+// copies and host commands.
 static uint32_t expected_cost(const pyd_plan_t* plan, const pyd_plan_step_t* step) {
   double sum = 0;
   for (uint32_t i = 0; i < step->command_count; ++i) {
@@ -29,6 +30,7 @@ static uint32_t expected_cost(const pyd_plan_t* plan, const pyd_plan_step_t* ste
   return average < (double)UINT32_MAX ? (uint32_t)average : UINT32_MAX;
 }
 
+// Initializes the cost estimates of all steps of a new plan from the cost history of its exports.
 void pyd_plan_expect_costs(pyd_plan_t* plan) {
   for (uint32_t i = 0; i < plan->step_count; ++i) plan->costs[i].picoseconds = expected_cost(plan, &plan->steps[i]);
 }

@@ -24,37 +24,38 @@
 
 // A command with the sizes of one plan.
 typedef struct pyd_plan_command_s {
-  uint64_t start;  // first index inside its region
-  uint64_t count;  // workgroups or pieces
-  uint8_t kind;    // pyd_command_kind_t
-  uint8_t pattern_bytes;
-  bool overlaps;    // a copy between overlapping ranges of one buffer: one piece, with memmove
-  uint32_t number;  // of the command in the function, for messages
-  uint32_t region;
-  uint32_t first_slot;
+  uint64_t start;         // indices of all earlier commands of its step; in a chain: their workgroups
+  uint64_t count;         // workgroups of a dispatch, pieces of a fill or copy (commands/pieces.h), 1 for a host
+                          // command; 0: the command is empty and does nothing
+  uint8_t kind;           // pyd_command_kind_t
+  uint8_t pattern_bytes;  // of a fill: 1, 2, 4 or 8
+  bool overlaps;          // a copy between overlapping ranges of one buffer: one piece, with memmove
+  uint32_t number;        // of the command in the function; of a staging copy: of the command that it serves
+  uint32_t region;        // regions run one after another; commands of one region may run at the same time
+  uint32_t first_slot;    // index in the slots of the plan
   uint32_t slot_count;
   uint32_t alignment;  // bytes, required of its slots
   // Dispatch:
-  uint32_t export;
-  uint32_t grid[3];
-  uint32_t local_bytes;
+  uint32_t export;       // index in the exports of the program
+  uint32_t grid[3];      // workgroups in x, y and z
+  uint32_t local_bytes;  // local memory of a workgroup
   uint32_t tile_groups;  // workgroups of a tile, in a chain
   // Dispatch and host command:
-  uint32_t first_constant;
+  uint32_t first_constant;  // index in the constant words of the plan
   uint32_t constant_count;
   // Host command:
-  uint32_t command;           // of the program
+  uint32_t command;           // index in the host commands of the program
   pyd_custom_counts_t first;  // in the function: number of the command, and of its first operand and size
   // Fill and copy:
-  uint64_t pattern;
-  uint64_t length;
+  uint64_t pattern;  // of a fill: its lower |pattern_bytes| bytes
+  uint64_t length;   // bytes
 } pyd_plan_command_t;
 
 // A range of a buffer that one command uses.
 typedef struct pyd_plan_slot_s {
-  uint32_t buffer;
-  uint64_t offset;
-  uint64_t length;
+  uint32_t buffer;  // index in the buffers of the function; |fn->buffer_count|: the staging buffer, see stage.c
+  uint64_t offset;  // bytes
+  uint64_t length;  // bytes
 } pyd_plan_slot_t;
 
 // A use of a buffer: slot |slot| gets the buffer's address plus |offset|.
@@ -63,19 +64,21 @@ typedef struct pyd_plan_patch_s {
   uint32_t slot;
 } pyd_plan_patch_t;
 
-// A constant word or pattern that depends on a scalar outside of the plan's key, so that each call computes it.
+// A constant word of a command, or the pattern of a fill, that depends on a scalar outside of the plan's key, so that
+// each call computes it.
 typedef struct pyd_plan_deferred_s {
-  uint32_t reg;
-  uint32_t target;  // constant word, or command for a pattern
-  uint8_t is_pattern;
-  uint8_t is_high;
+  uint32_t reg;        // register with the value
+  uint32_t target;     // index in the constant words of the plan, or of the fill in its commands
+  uint8_t is_pattern;  // 1: the pattern of a fill; 0: a constant word
+  uint8_t is_high;     // 1: the constant word is the upper half of the register; 0: the lower half
 } pyd_plan_deferred_t;
 
 // The commands between two barriers. They run as one job.
 typedef struct pyd_plan_step_s {
   uint32_t first_command;
   uint32_t command_count;
-  uint64_t total;  // indices of the job; 1: it runs as a plain call
+  uint64_t total;  // indices of the job: the sum of |count| of its commands; of a chain: tiles. 1: it runs as a plain
+                   // call
   uint64_t chunk;  // of a chain: tiles that go through all commands before the next ones begin; 0: not a chain
 } pyd_plan_step_t;
 
@@ -85,19 +88,20 @@ struct pyd_plan_s {
   pyd_allocator_t allocator;  // of its |size| bytes; a copy, as the program may be freed before the plan
   size_t size;
   const pyd_function_t* fn;
-  int64_t* dims;
-  uint64_t* scalars;
-  uint64_t* regs;
-  int64_t* result_dims;
+  int64_t* dims;         // sizes of all tensor arguments, one after another
+  uint64_t* scalars;     // by scalar argument: its value when the plan was created
+  uint64_t* regs;        // by register: its value for |dims| and |scalars|
+  int64_t* result_dims;  // sizes of all tensor results, one after another
+  // By buffer of the function:
   uint64_t* buffer_bytes;
-  uint64_t* buffer_offset;  // transients: in the arena
-  uint32_t* buffer_alignment;
-  uint32_t* buffer_tile;  // transients of which only tiles are stored: bytes of a tile, else 0. Their offset is in
-                          // |tile_area|
-  uint32_t* patch_first;  // by buffer, plus an end: index of its first patch
+  uint64_t* buffer_offset;     // transients: in the arena
+  uint32_t* buffer_alignment;  // bytes: what the commands that bind it in place require of its address
+  uint32_t* buffer_tile;       // transients of which only tiles are stored: bytes of a tile, else 0. Their offset is
+                               // in |tile_area|
+  uint32_t* patch_first;       // by buffer, plus an end: index of its first patch
   pyd_plan_patch_t* patches;
   pyd_plan_slot_t* slots;
-  uint32_t* constants;
+  uint32_t* constants;  // words of all dispatches and host commands, in the order of commands
   pyd_plan_deferred_t* deferred;
   int64_t* sizes;                // of the tensor operands of host commands
   pyd_plan_command_t* commands;  // including empty ones
@@ -111,13 +115,15 @@ struct pyd_plan_s {
   uint32_t local_bytes;  // maximum local memory of a command, per worker
 };
 
-// arena.c: assigns offsets to |count| blocks. A block is live in regions |first| to |last|; blocks with overlapping
-// lifetimes do not overlap. Offsets are 64-byte aligned. OUT_OF_MEMORY when the sizes do not fit into 63 bits.
+// A block of the arena, the memory of a call for transient buffers: size, lifetime and offset of one buffer.
 typedef struct pyd_arena_block_s {
   uint64_t bytes;
-  uint32_t first, last;
-  uint64_t offset;  // filled in
+  uint32_t first, last;  // regions of the function in which it is live, both included
+  uint64_t offset;       // bytes from the beginning of the arena; set by pyd_arena_place()
 } pyd_arena_block_t;
+
+// arena.c: assigns offsets to |count| blocks, so that blocks that are live in the same region do not overlap. Offsets
+// are 64-byte aligned. |*out_bytes|: size of the arena. OUT_OF_MEMORY when the sizes do not fit into 63 bits.
 pyd_status_t pyd_arena_place(pyd_arena_block_t* blocks, uint32_t count, uint64_t* out_bytes);
 
 // commands.c: creates one command of the plan per command of the function, after registers and buffer sizes are known.
@@ -144,16 +150,18 @@ uint64_t pyd_plan_written_bindings(const pyd_plan_t* plan, const pyd_plan_comman
 void pyd_plan_expect_costs(pyd_plan_t* plan);
 // Adds the measured cost of |step| to the cost history, after its first run.
 void pyd_plan_note_cost(const pyd_plan_t* plan, uint32_t step);
-// Returns the picoseconds of one index of |step|, 0 if unknown.
+// Returns the estimated or measured cost of one index of the job of step |step|, in picoseconds; 0 if unknown.
 static inline uint32_t pyd_plan_known_cost(const pyd_plan_t* plan, uint32_t step) {
   return __atomic_load_n(&plan->costs[step].picoseconds, __ATOMIC_RELAXED);
 }
 
-// written.c: finds the ranges that commands write of a result which is stored in the memory of its tied argument.
-// Returns false if there are more than |max_ranges|.
+// A range of a buffer or block: its first byte, and its number of bytes.
 typedef struct pyd_range_s {
   uint64_t offset, bytes;
 } pyd_range_t;
+
+// written.c: finds the ranges that commands write of a result which is stored in the memory of its tied argument.
+// Returns false if there are more than |max_ranges|.
 bool pyd_plan_find_written(const pyd_plan_t* plan, uint32_t result, uint32_t max_ranges, pyd_range_t* out_ranges,
                            uint32_t* out_count);
 

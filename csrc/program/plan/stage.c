@@ -16,7 +16,7 @@ enum { kCopiesIn, kCommands, kCopiesOut, kStagedRegions };
 // Returns the region of the plan for copies or commands (|part|) of a region of the function.
 static uint32_t staged_region(uint32_t region, uint32_t part) { return kStagedRegions * region + part; }
 
-// Returns an upper bound of the bindings that pyd_plan_stage() copies.
+// Returns an upper bound of the number of bindings that pyd_plan_stage() copies in plans of |fn|, whatever the sizes.
 uint32_t pyd_plan_stage_count(const pyd_function_t* fn) {
   uint32_t count = 0;  // at most one per slot, so it fits 32 bits (see decode/program.c)
   for (uint32_t i = 0; i < fn->command_count; ++i) {
@@ -24,7 +24,8 @@ uint32_t pyd_plan_stage_count(const pyd_function_t* fn) {
     const pyd_command_type_t* type = pyd_command_type_of_insn(insn);
     if (!type->bindings) continue;
     pyd_command_bindings_t bindings = type->bindings(fn->pool + insn->a);
-    // A binding without an offset register begins at offset 0 of its buffer, which is aligned.
+    // A binding has three words: buffer, offset register, length register. Without an offset register, it begins at
+    // offset 0 of its buffer, which is aligned.
     for (uint32_t k = 0; k < bindings.count; ++k) count += bindings.words[3 * k + 1] != PYD_NONE;
   }
   return count;
@@ -51,9 +52,11 @@ static void add_copy(pyd_plan_t* plan, uint32_t number, uint32_t region, pyd_pla
   plan->slots[plan->slot_count++] = to;
 }
 
-// Adds a copy of each misaligned binding of |command|, in the region before it, and binds the copy in its place.
-// Returns false if the copies together are larger than 2^63 bytes.
+// Adds a copy of each misaligned binding of |command| to aligned bytes that it appends to the staging buffer, in the
+// region before the command, and binds these bytes in place of the original. Returns false if the staging buffer
+// becomes larger than 2^63 bytes.
 static bool copy_in(pyd_plan_t* plan, const pyd_plan_command_t* command) {
+  // The index of the staging buffer follows the indices of the function's buffers.
   uint32_t alignment = command->alignment, fn_buffers = plan->fn->buffer_count;
   pyd_plan_slot_t* slots = plan->slots + command->first_slot;
   for (uint32_t i = 0; i < command->slot_count; ++i) {

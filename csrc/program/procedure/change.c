@@ -20,16 +20,17 @@ enum { kRangesAtOnce = 256 };
 
 // Bytes of a global before a call changed them in place, which are restored if the call fails: one range, or rows.
 struct pyd_change_s {
-  pyd_change_t* next;         // the previous change
-  const pyd_tensor_t* owner;  // of the changed block, which a global holds
+  pyd_change_t* next;         // the previous change of the call, or NULL
+  const pyd_tensor_t* owner;  // of the changed block; not a reference: a global holds it until the change is dropped
   uint64_t offset;            // range: its first byte in the block
   pyd_tensor_t* saved;        // the old bytes: of the range, or of all rows one after another
-  pyd_tensor_t* positions;    // rows: their numbers, i64; NULL for a range
-  uint64_t bytes;             // rows: of the whole tensor that has them
+  pyd_tensor_t* positions;    // rows: a number (i64) for each, which may be out of range; NULL for a range
+  uint64_t bytes;             // rows: size of the whole tensor, which limits their numbers
   uint64_t saved_bytes;       // sum over this change and earlier ones of the same owner
 };
 
-// Returns whether bytes of |tensor| were changed in place by the running call.
+// Returns whether the call inside the gate has changed bytes in place in the block of |tensor|, which may be NULL. The
+// caller holds one of the mutexes, |changing| or |mutex|.
 bool pyd_state_has_changed(const pyd_state_t* state, const pyd_tensor_t* tensor) {
   for (const pyd_change_t* change = state->changes; tensor && change; change = change->next) {
     if (change->owner == pyd_tensor_owner(tensor)) return true;
@@ -37,8 +38,9 @@ bool pyd_state_has_changed(const pyd_state_t* state, const pyd_tensor_t* tensor)
   return false;
 }
 
-// Returns whether one global and the slot with |tensor|, which is read for the last time, are the only references to
-// the tensor's block, and both have it from its beginning. The caller holds the mutex.
+// Returns whether nothing but one global and one slot refers to the block that |tensor| uses, so that the block may be
+// changed in place. The slot is the one with |tensor|, and is not read again. Also requires that the tensors of both
+// begin at the first byte of the block, and that it is not fixed memory. The caller holds the mutex of the state.
 static bool is_shared_with_global_only(const pyd_state_t* state, const pyd_tensor_t* tensor) {
   const pyd_tensor_t *owner = pyd_tensor_owner(tensor), *shared_global = NULL;
   for (uint32_t i = 0; i < state->program->global_count && !shared_global; ++i) {
@@ -46,8 +48,8 @@ static bool is_shared_with_global_only(const pyd_state_t* state, const pyd_tenso
     if (global && pyd_tensor_owner(global) == owner) shared_global = global;
   }
   if (!shared_global || !owner->block || owner->is_fixed || tensor->offset || shared_global->offset) return false;
-  // To the owner: from the slot and from the global if they have it directly, and from each different view that they
-  // have in its place.
+  // Slot and global each refer to the owner itself or to a view of it, which holds one reference to the owner. If both
+  // refer to one view, it holds one reference for both.
   uint32_t expected_references = (tensor == owner) + (shared_global == owner) + (tensor != owner) +
                                  (shared_global != owner && shared_global != tensor);
   if (atomic_load_explicit(&owner->references, memory_order_acquire) != expected_references) return false;
@@ -57,15 +59,18 @@ static bool is_shared_with_global_only(const pyd_state_t* state, const pyd_tenso
   return shared_global == owner || shared_global == tensor || pyd_tensor_is_single(shared_global);
 }
 
-// Returns how many bytes of |owner| the call has saved so far. The caller holds one of the mutexes.
+// Returns how many bytes of the block of |owner| the call inside the gate has saved so far, so that a failure can
+// restore them. The caller holds one of the mutexes, |changing| or |mutex|.
 static uint64_t count_saved_bytes(const pyd_state_t* state, const pyd_tensor_t* owner) {
   const pyd_change_t* change = state->changes;
   while (change && change->owner != owner) change = change->next;
   return change ? change->saved_bytes : 0;
 }
 
-// Returns whether the call may change |bytes| bytes of |tensor| in place after saving them as |count| changes. If so,
-// sets |is_changing| of the state, so that readers look for changes. The caller holds the mutex |changing|.
+// Returns whether the call inside the gate may change |bytes| bytes of |tensor| in place after saving them as |count|
+// changes: it then has at most kMaxChanges changes and has saved at most 1/kMaxSavedShare of the bytes of |tensor|, and
+// nothing but one global and the call's slot refers to the memory. If so, sets |is_changing| of the state, so that
+// readers look for changes. The caller holds the mutex |changing|.
 static bool begin_changes(pyd_state_t* state, const pyd_tensor_t* tensor, uint32_t count, uint64_t bytes) {
   pthread_mutex_lock(&state->mutex);
   bool is_possible = state->change_count + count <= kMaxChanges &&
@@ -130,7 +135,7 @@ pyd_status_t pyd_state_change(pyd_state_t* state, pyd_tensor_t* tensor, const py
 // Returns how many row numbers, of 8 bytes each, a tensor holds.
 static uint64_t count_positions(const pyd_tensor_t* positions) { return positions->bytes / sizeof(int64_t); }
 
-// Returns whether |change| saved rows of the block of |tensor|.
+// Returns whether |change| has saved rows (rather than a range of bytes) of the block that |tensor| uses.
 static bool is_of_rows(const pyd_change_t* change, const pyd_tensor_t* tensor) {
   return change->positions && change->owner == pyd_tensor_owner(tensor);
 }
@@ -268,7 +273,9 @@ static pyd_status_t list_changes(const pyd_state_t* state, const pyd_tensor_t* s
   return status;
 }
 
-// Copies the bytes of |source| that no change has overwritten to |target|, one unchanged range after the other.
+// Copies the bytes of |source| that no change has overwritten to |target|, a tensor of the same size, one unchanged
+// range after the other. |source| has been changed in place, so it begins at the first byte of its block, from which
+// the offsets of changes count.
 static pyd_status_t copy_unchanged(const pyd_state_t* state, const pyd_tensor_t* source, const pyd_tensor_t* target) {
   pyd_range_t* ranges;
   uint64_t count, position = 0;
@@ -284,7 +291,9 @@ static pyd_status_t copy_unchanged(const pyd_state_t* state, const pyd_tensor_t*
   return status;
 }
 
-// Replaces the tensor in |cell|, which was changed in place, by a copy of its old value.
+// Replaces the tensor in |cell|, which the call inside the gate has changed in place, by a copy of its value before the
+// call. Changes are restored newest first: of bytes that were saved twice, the oldest value remains. The cell is
+// unchanged after a failure. The caller holds |changing|.
 pyd_status_t pyd_state_copy_old(const pyd_state_t* state, pyd_cell_t* cell) {
   const pyd_tensor_t* source = cell->tensor;
   pyd_tensor_t* copy;
@@ -317,7 +326,9 @@ static void drop_changes(pyd_state_t* state) {
 
 void pyd_state_keep_changes(pyd_state_t* state) { drop_changes(state); }
 
-// Writes back the saved bytes of globals that a failed call has changed in place.
+// Writes back the saved bytes of globals that a failed call has changed in place, newest change first: of bytes that
+// were saved twice, the oldest value remains. Then drops the changes. The caller holds both mutexes, or nothing else
+// runs.
 void pyd_state_undo_changes(pyd_state_t* state) {
   for (const pyd_change_t* change = state->changes; change; change = change->next) {
     pyd_status_t status = restore(change, change->owner);

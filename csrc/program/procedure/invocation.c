@@ -28,15 +28,17 @@ static void describe_cell(const pyd_cell_t* cell, uint32_t dtype, pyd_value_t* o
   out->bytes = tensor->bytes;
 }
 
-// Describes result |index| of a run. Returns false if there is none.
+// Describes result |index| of a call that has ended. The invocation owns the sizes and the data to which |*out_value|
+// points. Returns false, without a value, if the procedure has no such result.
 bool pyd_invocation_result(const pyd_invocation_t* invocation, uint32_t index, pyd_value_t* out_value) {
   if (index >= invocation->p->info.result_count) return false;
   describe_cell(&invocation->results[index], invocation->p->info.results[index].dtype, out_value);
   return true;
 }
 
-// Passes the block of a tensor result to the caller, who releases it. A view uses the block of its base. Without a
-// block, the tensor does not release it.
+// Passes the block of tensor result |index| to the caller, who releases it: the block of the base if the result is a
+// view. Clears the block of the tensor, so that freeing the invocation does not release it too. Returns NULL for a
+// scalar, for a result that does not exist, and if the block was taken before.
 void* pyd_invocation_take(pyd_invocation_t* invocation, uint32_t index) {
   if (index >= invocation->p->info.result_count) return NULL;
   pyd_tensor_t* tensor = invocation->results[index].tensor;

@@ -94,6 +94,7 @@ void pyd_state_fork_prepare(pyd_state_t* state) {
   if (!state->memory.device) pthread_mutex_lock(&state->changing);
   pthread_mutex_lock(&state->mutex);
 }
+// Unlocks in the parent of a fork what pyd_state_fork_prepare() has locked.
 void pyd_state_fork_done(pyd_state_t* state) {
   pthread_mutex_unlock(&state->mutex);
   if (!state->memory.device) pthread_mutex_unlock(&state->changing);

@@ -16,11 +16,11 @@ enum { PYD_STATE_PLANS = 16, PYD_STATE_IDLE_CALLS = 4 };
 
 // A plan with its idle calls.
 typedef struct pyd_state_entry_s {
-  uint64_t key;
+  uint64_t key;  // pyd_plan_hash() of the sizes and scalars of |plan|
   pyd_plan_t* plan;
-  uint32_t users;
-  bool is_cached;  // otherwise the last user frees it
-  uint32_t idle_count;
+  uint32_t users;       // leases of its calls that are not returned yet
+  bool is_cached;       // otherwise the last user frees it
+  uint32_t idle_count;  // calls in |idle|, which no lease has
   pyd_call_t* idle[PYD_STATE_IDLE_CALLS];
 } pyd_state_entry_t;
 

@@ -45,7 +45,8 @@ static pyd_status_t refuse_index(const pyd_frame_t* frame, const pyd_step_t* ste
   return where.length ? pyd_status_add_name(status, PYD_STATUS_LOCATION, where.data, where.length) : status;
 }
 
-// READ: stores the element of tensor slot b at the indices in the slots from pool word c + 1 on in scalar slot a.
+// READ: stores an element of tensor slot b in scalar slot a. Pool word c is the number of its indices, the rank of the
+// tensor; the words after it are a scalar slot for each index. INVALID_ARGUMENT if an index is out of range.
 static pyd_status_t read_element(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_cell_t *cell, *index;
   pyd_status_t status = pyd_frame_read(frame, step->b, &cell);
@@ -132,9 +133,9 @@ static pyd_status_t reserve_observation(pyd_invocation_t* invocation) {
   return PYD_STATUS_OK;
 }
 
-// OBSERVE: records the values of one or two slots for check a. Pool word b is their number, and the words after it are
-// the slots. Tensors that the caller could not read after the call are copied to memory of this process: those in
-// memory that it lends for the call, and those on a device.
+// OBSERVE: records the values of one or two slots for check a of the program; the caller compares them after the call.
+// Pool word b is the number of slots, and the words after it are the slots. Tensors that the caller could not read then
+// are copied to memory of this process: tensors on a device, and in memory that the caller lends until the call ends.
 static pyd_status_t observe(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_invocation_t* invocation = frame->invocation;
   pyd_status_t status = reserve_observation(invocation);
@@ -216,9 +217,10 @@ static pyd_status_t save_rows(const pyd_frame_t* frame, pyd_tensor_t* source, bo
   return pyd_tensor_copy(frame->state->memory, source, out_tensor);
 }
 
-// SAVE: prepares updates of some rows of the tensor in slot b: stores a tensor with its value in slot a, in whose
-// memory they may overwrite these rows. If a global has the same memory, the old rows are kept to restore it after a
-// failed call. Pool word c is the slot of the numbers of the rows, the next word the slot of their old elements.
+// SAVE: prepares the tensor in slot b for updates of some of its rows in place. Stores a tensor of equal value in slot
+// a, of which later steps may overwrite these rows and no others: over the same memory if possible, else a copy; see
+// save_rows(). Pool word c is the slot with the row numbers (i64; negative: no row). The next word is the slot with the
+// current elements of these rows, which restore a global in the same memory if the call fails.
 static pyd_status_t save(pyd_frame_t* frame, const pyd_step_t* step) {
   const uint32_t* slots = frame->p->pool + step->c;
   pyd_cell_t *source, *positions, *saved;

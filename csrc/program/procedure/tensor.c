@@ -169,9 +169,11 @@ void pyd_tensor_release(pyd_tensor_t* tensor) {
 // Numerical types from 0x21 on are floats, from IEEE to those of 4 bits; less are integers and booleans.
 static bool is_float(uint32_t dtype) { return dtype >> 24 >= 0x21; }
 
-// Reads element |index|, in row-major order, as a register value (64 bits).
+// Reads element |index|, in row-major order, as a register value of 64 bits: the bits of a float, zero-extended; an
+// integer, also an unsigned one, sign-extended. The width of an element is a power of two up to 64 bits, as
+// decode/verify_procedure.c ensures.
 pyd_status_t pyd_tensor_element(const pyd_tensor_t* tensor, uint64_t index, uint64_t* out_word) {
-  uint32_t bits = tensor->dtype & 0xFFFFFF;  // a dtype is numerical type << 24 | bits
+  uint32_t bits = tensor->dtype & 0xFFFFFF;  // a dtype is numerical type << 24 | bits; type 0x13: booleans
   bool is_boolean = bits == 1 || tensor->dtype >> 24 == 0x13;
   bool is_packed = bits < 8 && !is_boolean;  // the first element in the lowest bits; booleans take a byte each
   uint64_t size = bits < 8 || is_boolean ? 1 : bits / 8;      // bytes to read

@@ -34,9 +34,9 @@ typedef struct pyd_tensor_s {
   int64_t dims[];
 } pyd_tensor_t;
 
-// The value of a slot, a global or an observation.
+// The value of a slot or a global of a procedure, or a value that an OBSERVE step has recorded for a check.
 typedef struct pyd_cell_s {
-  pyd_tensor_t* tensor;  // a reference; NULL for a scalar
+  pyd_tensor_t* tensor;  // a reference that the cell owns; NULL for a scalar and in an empty cell
   uint64_t word;         // of a scalar: integers sign-extended, floats as their bits
   bool is_set;           // false: the cell is empty
 } pyd_cell_t;
