@@ -79,7 +79,8 @@ static void start_thread(pyd_sched_t* sched) {
   if (has_started) ++pool->started;
 }
 
-// Starts or wakes a thread for the queued tasks that may block. Returns false if there is none and none can be started.
+// Starts or wakes a thread for the queued tasks that may block, if one of these tasks may begin now. Returns false if
+// one may begin, but there is no thread and none can be started. The caller holds the mutex.
 bool pyd_blocking_ensure_thread(pyd_sched_t* sched) {
   pyd_blocking_pool_t* pool = &sched->blocking;
   if (sched->options.are_lent) return false;  // a scheduler of donated threads starts none itself
@@ -119,8 +120,9 @@ pyd_blocking_thread_t* pyd_blocking_own_thread(pyd_sched_t* sched) {
 
 // ---- blocking sections
 
-// Returns whether the calling thread is one of the blocking threads. A pool thread in a job of a blocking thread has
-// two scopes, innermost first. Its own one, which holds a permit, is found before the scope of the blocking thread.
+// Returns whether the calling thread is one of the blocking threads: whether one of its scopes is that of run_tasks().
+// The scopes of a pool thread that participates in a job of a blocking thread end in that scope, too, but its own scope
+// is further in. It holds a permit, so the search ends there.
 static bool is_blocking_thread(const pyd_sched_t* sched) {
   for (const pyd_scope_t* scope = pyd_scope_now(sched->scopes); scope; scope = scope->outer) {
     if (scope->owner == &sched->blocking) return true;
@@ -129,7 +131,9 @@ static bool is_blocking_thread(const pyd_sched_t* sched) {
   return false;
 }
 
-// Releases the compute permit of this thread, which is about to block.
+// Releases the compute permit of this thread, if it holds one, because the thread is about to block. On a blocking
+// thread, lets another queued task begin meanwhile. |*out_blocking| must stay in place until pyd_sched_block_end(): the
+// scopes of the thread refer to it.
 void pyd_sched_block_begin(pyd_sched_t* sched, pyd_blocking_t* out_blocking) {
   *out_blocking = (pyd_blocking_t){.sched = sched};
   if (!sched) return;

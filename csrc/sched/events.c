@@ -22,7 +22,9 @@ void pyd_sched_trace_exit(const pyd_sched_thread_t* self) {
   if (pyd_trace_is_on(sched->trace)) pyd_trace_label(sched->trace, pyd_trace_this_thread(), self->worker);
 }
 
-// Acquires a compute permit, and records the time that the thread waited as a trace event.
+// Acquires a compute permit, and records the time that the thread waited as a trace event. |is_for_tasks|: the thread
+// is going to run a queued task. Returns false if |interrupt|, which may be NULL, ended the wait; the permit must be
+// released in this case, too.
 bool pyd_sched_permit_take(pyd_sched_t* sched, uint32_t priority, bool is_for_tasks, const pyd_interrupt_t* interrupt) {
   // 0: no event. With a free permit the thread is not going to wait.
   const uint64_t begin = pyd_permit_is_free(sched->permits) ? 0 : pyd_sched_trace_begin(sched);
@@ -31,7 +33,8 @@ bool pyd_sched_permit_take(pyd_sched_t* sched, uint32_t priority, bool is_for_ta
   return is_uninterrupted;
 }
 
-// Records the role of each pool thread, and its idle time until now, at the end of a trace.
+// Records the worker number of each pool thread and, of threads without work, how long they have been idle by now. Must
+// be called after the trace was stopped, as other threads must not record events meanwhile.
 void pyd_sched_trace_threads(pyd_sched_t* sched) {
   if (!sched->trace) return;
   pthread_mutex_lock(&sched->lifecycle);

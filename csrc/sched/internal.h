@@ -67,7 +67,8 @@
 // slot.failure after the interrupt ended the job. It compares as greater than any failure, as no index is that large.
 #define PYD_SCHED_INTERRUPTED (UINT64_MAX - 1)
 
-// The unclaimed indices of one participant, on a cache line of its own.
+// The unclaimed indices of one participant, on a cache line of its own. During a theft a range of indices may be in no
+// cell, so that empty cells alone do not show that all indices are claimed (steal() in work.c).
 typedef struct pyd_sched_cell_s {
   alignas(PYD_CPU_CACHE_LINE) pyd_range_cell_t range;
   _Atomic uint32_t thefts;  // incremented when this participant begins a theft and when it ends it: odd meanwhile
@@ -77,14 +78,15 @@ typedef struct pyd_sched_cell_s {
 typedef struct pyd_sched_slot_s {
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t state;  // PYD_SLOT_*
   _Atomic uint32_t wakes_left;                         // threads that joining threads should still wake
-  _Atomic uint32_t has_left_early;                     // a participant has left and perhaps left indices in its cell
+  _Atomic uint32_t has_left_early;                     // 1: a participant left early; its cell may have indices
   _Atomic uint32_t cpu;                                // on which the caller runs; PYD_PLACEMENT_NONE without a caller
-  // Written by the caller while the slot is closed.
+  // Written while the slot is closed, by the caller or by the thread that opens the slot for the job of a task. The
+  // window is the range of at most PYD_SCHED_WINDOW indices that is open now.
   const pyd_sched_job_t* job;
-  const pyd_scope_t* scope;   // the caller's innermost scope
+  const pyd_scope_t* scope;   // the caller's innermost scope; NULL for the job of a task
   pyd_task_t* task;           // the task whose job it is; NULL: the job of a caller, which waits for its end
-  uint64_t base;              // index of the job that is index 0 of the window
-  uint64_t opened;            // when the slot was opened, in ticks
+  uint64_t base;              // first index of the window; cells and |failure| count from it
+  uint64_t opened;            // when the window was opened, in ticks
   uint64_t fp_mode;           // floating-point mode of the caller
   uint64_t cost;              // estimate, picoseconds per index, at least 1
   uint32_t max_participants;  // the caller included: the number of workers, or the worker limit of the job
@@ -110,25 +112,25 @@ typedef enum pyd_placement_state_e {
 typedef struct pyd_placement_s {
   _Atomic uint32_t state;           // pyd_placement_state_t
   _Atomic uint32_t cpu;             // on which the thread ran last
-  bool is_checked;                  // used by the thread itself only: no other thread was on |cpu|
+  bool is_checked;                  // used by the thread itself only: |cpu| was compared with the other threads' CPUs
   pyd_thread_t thread;              // its handle, which the thread stores itself
-  pyd_cpu_set_t allowed, moved_to;  // a pinned thread's |moved_to| is the CPU to which it is pinned
+  pyd_cpu_set_t allowed, moved_to;  // masks before and after the last change; of a pinned thread |moved_to| is its CPU
 } pyd_placement_t;
 
 // A pool thread, or an entry of the pool for a donated thread, a thread of the embedder that works for the scheduler.
 typedef struct pyd_sched_thread_s {
   alignas(PYD_CPU_CACHE_LINE) pyd_event_t wake;  // clear: parked
   struct pyd_sched_s* sched;
-  uint32_t worker;
+  uint32_t worker;  // its number: entry i is worker i + 1, the last entry is worker 0
   pyd_thread_t thread;
   bool is_taken;                 // by a donated thread; under the lifecycle mutex
   bool destroys_sched;           // when it leaves the pool, as the last reference was released on this thread
   const pyd_interrupt_t* until;  // ends the donation of a donated thread; may be NULL
-  _Atomic uint64_t idle_since;   // ticks; 0: the thread is working
+  _Atomic uint64_t idle_since;   // when it became idle, in ticks; 0: the thread is working
   // Used by the thread itself only:
   uint64_t spin;                          // nanoseconds for which it spins before it parks
-  uint64_t last_idle;                     // when it was last idle, in ticks
-  bool has_slept;                         // since |last_idle|
+  uint64_t last_idle;                     // when it last became idle, in ticks
+  bool has_slept;                         // it has parked since |last_idle|
   uint64_t worth_spinning, worth_waking;  // its own estimates, in picoseconds, of the shared values of pyd_sched_t
   pyd_placement_t placement;
 } pyd_sched_thread_t;
@@ -141,7 +143,7 @@ typedef struct pyd_task_list_s {
 // All submitted tasks.
 typedef struct pyd_task_queue_s {
   pthread_mutex_t mutex;       // guards the state of all tasks; never held while waiting
-  pthread_cond_t has_changed;  // signaled while the scheduler is closing
+  pthread_cond_t has_changed;  // broadcast at the end of each task while the scheduler is closing
   pyd_task_list_t ready;       // tasks that pool threads may run
   pyd_task_t* live;            // all tasks that have not ended
 } pyd_task_queue_t;
@@ -170,7 +172,7 @@ struct pyd_sched_s {
   uint32_t workers;
   bool oversubscribed;          // more workers than CPUs: no thread spins
   int32_t spin_us;              // microseconds for which an idle thread spins; -1: adaptive
-  uint64_t tick;                // length of a tick of the CPU's clock, in picoseconds / 256
+  uint64_t tick;                // picoseconds per tick of the CPU's clock, times 256
   pyd_sched_threads_t options;  // of the threads
   // With pinned workers, else NULL: the CPU of each worker, and for each worker the other workers, nearest first.
   uint32_t* cpus;
@@ -179,10 +181,10 @@ struct pyd_sched_s {
   bool places_threads;          // placement.c is in use: the system reports CPUs, and no two workers share one
   pyd_topology_cpu_t* machine;  // the CPUs of the process
   uint32_t machine_count;
-  _Atomic uint16_t* occupied;  // by thread: its CPU while it is awake, else PYD_PLACEMENT_NONE
+  _Atomic uint16_t* occupied;  // by index in |threads|: the CPU of an awake thread, else PYD_PLACEMENT_NONE
   pyd_sched_slot_t* slots;
-  // Workers 1 and up exist from the beginning. The last thread is worker 0 and is started with the first task: it joins
-  // jobs of tasks only, since in other jobs worker 0 is the caller.
+  // |workers| entries. Entry i is worker i + 1, started at creation. The last entry is worker 0, started with the first
+  // task: it joins jobs of tasks only, since in other jobs worker 0 is the caller.
   pyd_sched_thread_t* threads;
   uint32_t epoch;  // number of forks since the scheduler was created
   pyd_task_queue_t queue;
@@ -191,10 +193,11 @@ struct pyd_sched_s {
   pyd_trace_t* trace;         // may be NULL
   pthread_mutex_t lifecycle;  // guards |started| and |closing|, also over fork; never held while waiting for a thread
   pthread_cond_t stopped;     // |closing| is 0 again, or a donated thread has left
-  _Atomic uint32_t wanted;    // number of pool threads that should exist
+  _Atomic uint32_t wanted;    // number of pool threads that should exist; 0 if threads are donated
   _Atomic uint32_t started;   // number of pool threads that exist
+  // 1: a thread could not be started for a job. Later jobs do not try again before the scheduler was stopped.
   _Atomic uint32_t start_failed;
-  _Atomic uint32_t closing;
+  _Atomic uint32_t closing;  // 1: the scheduler is stopped: threads leave the pool, and no task is accepted
 
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t open;  // one bit per slot that may be joined; idle threads spin on it
   _Atomic uint32_t queued;                            // tasks in the queue; idle threads spin on it
@@ -219,10 +222,10 @@ struct pyd_sched_s {
 
 // Measurements of one participant in a job.
 typedef struct pyd_sched_meter_s {
-  uint64_t indices;
-  uint64_t picoseconds;
-  uint64_t yielded_at;  // |picoseconds| when it last handed its permit to another thread
-  uint64_t waited;      // picoseconds that it waited for a permit
+  uint64_t indices;      // number of indices that it ran
+  uint64_t picoseconds;  // for which it ran them, without waiting
+  uint64_t yielded_at;   // |picoseconds| when it last handed its permit to another thread
+  uint64_t waited;       // picoseconds that it waited for a permit
 } pyd_sched_meter_t;
 
 // Returns the product; UINT64_MAX if it overflows.
@@ -231,7 +234,8 @@ static inline uint64_t pyd_sched_multiply(uint64_t a, uint64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-// Converts ticks of the CPU's clock. Many ticks are divided first, so that the product does not overflow.
+// Converts ticks of the CPU's clock to picoseconds. sched->tick is scaled by 256, hence the shift. Many ticks are
+// divided first, so that the product does not overflow.
 static inline uint64_t pyd_sched_picoseconds(const pyd_sched_t* sched, uint64_t ticks) {
   return ticks < UINT64_C(1) << 40 ? ticks * sched->tick >> 8 : (ticks >> 8) * sched->tick;
 }
@@ -312,12 +316,15 @@ void pyd_sched_pool_main(void* thread);
 uint32_t pyd_sched_pool_wake(pyd_sched_t* sched, uint32_t among, uint32_t count);
 // Wakes a thread for a task that was queued, unless one spins and will see it.
 void pyd_sched_wake_for_tasks(pyd_sched_t* sched);
-// Returns how many of the pool's threads, counted from the first one, may join the job of |slot|.
+// Returns how many entries of sched->threads, from the first one on, may join the job of |slot|. The last entry is
+// worker 0, which in the job of a caller is the caller.
 static inline uint32_t pyd_sched_joiners(const pyd_sched_t* sched, const pyd_sched_slot_t* slot) {
   return slot->task ? sched->workers : sched->workers - 1;
 }
 
-// events.c: records events of the task system. Begin returns 0 while no trace is recorded; then end does nothing.
+// events.c: the following functions record events of the task system.
+// Returns the time at which an event begins, in ticks, for pyd_sched_trace_end(). Returns 0 while no trace is recorded:
+// then pyd_sched_trace_end() does nothing.
 static inline uint64_t pyd_sched_trace_begin(const pyd_sched_t* sched) {
   return pyd_trace_is_on(sched->trace) ? pyd_cpu_ticks() : 0;
 }

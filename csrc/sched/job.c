@@ -72,8 +72,8 @@ void pyd_sched_learn(const pyd_sched_job_t* job, const pyd_sched_meter_t* meter)
   if (cost != known) __atomic_store_n(&job->cost->picoseconds, (uint32_t)cost, __ATOMIC_RELAXED);
 }
 
-// Returns the picoseconds of work from which sharing a job pays: the wake-up threshold while all pool threads sleep,
-// and the lower spinning threshold when one spins or when recent serial work has repaid a wake-up.
+// Returns the picoseconds of work from which sharing a job pays: the wake-up threshold if no pool thread spins and some
+// sleep, else the lower spinning threshold. The latter is returned also if recent serial work has repaid a wake-up.
 static uint64_t sharing_threshold(const pyd_sched_t* sched) {
   if (atomic_load_explicit(&sched->spinners, memory_order_relaxed) == 0 &&
       atomic_load_explicit(&sched->sleepers, memory_order_relaxed) != 0) {
@@ -99,9 +99,10 @@ static void update_wake_threshold(pyd_sched_t* sched, bool has_woken, bool has_g
   if (wake_threshold != old) atomic_store_explicit(&sched->wake_threshold, wake_threshold, memory_order_relaxed);
 }
 
-// Adds a job that ran on its caller alone, in |picoseconds|, to the recent serial work with which a spinning thread
-// would have helped. The sum starts again at 0 when the gap to the previous job is longer than a thread spins. Also
-// lowers the wake-up threshold a little if it alone kept the job from being shared.
+// Adds a job that ran on its caller alone, in |picoseconds|, to the recent serial work, unless it was too short to be
+// shared with a spinning thread. The sum starts again at 0 if the pause after the previous one was longer than half of
+// the longest spin time. Also lowers the wake-up threshold by 1/PYD_SCHED_WAKE_THRESHOLD_DECAY if the job was longer
+// than the minimum of that threshold, but shorter than its current value.
 static void note_serial_work(pyd_sched_t* sched, uint64_t picoseconds) {
   if (picoseconds < atomic_load_explicit(&sched->worth_spinning, memory_order_relaxed)) return;
   uint64_t wake_threshold = atomic_load_explicit(&sched->wake_threshold, memory_order_relaxed);
@@ -118,8 +119,9 @@ static void note_serial_work(pyd_sched_t* sched, uint64_t picoseconds) {
   atomic_store_explicit(&sched->alone_until, now, memory_order_relaxed);
 }
 
-// Returns whether this run of a job, of estimated |picoseconds|, should be timed. Short jobs are timed in every
-// PYD_SCHED_MEASURE_EVERY-th run only, because reading the clock would cost more than the estimate gains.
+// Returns whether this run of a job, of estimated |picoseconds|, should be timed, and counts the runs of short jobs.
+// These are timed in every PYD_SCHED_MEASURE_EVERY-th run only, because reading the clock would cost more than the
+// estimate gains. job->cost must not be NULL.
 static bool is_measured(const pyd_sched_job_t* job, uint64_t picoseconds) {
   if (picoseconds >= UINT64_C(1000) * PYD_SCHED_WORTH_MEASURING) return true;
   uint32_t runs = __atomic_load_n(&job->cost->runs, __ATOMIC_RELAXED) + 1;
@@ -316,8 +318,9 @@ static void run_rest(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t be
   }
 }
 
-// Runs all indices of a job, on this thread and, if the job is long enough, on pool threads. A job of unknown cost is
-// measured first. Returns after the last index.
+// Runs all indices of a job, on this thread and, if the job is long enough, on pool threads. The first indices of a job
+// of unknown cost are measured without a permit; a permit is acquired for the rest if that is long enough. Returns
+// after the last index, or with |*out_failure| after a failure or an interrupt.
 void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_failure_t* out_failure) {
   *out_failure = (pyd_sched_failure_t){0};
   if (job->count == 0) return;

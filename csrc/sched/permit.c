@@ -6,7 +6,8 @@
 #include "base/aligned.h"
 #include "sched/tuning.h"
 
-// Decrements the count if it is positive. Returns whether it was.
+// Acquires a permit if one is free, without regard to the queue: decrements the count if it is positive. Does not wait.
+// Returns whether it acquired one.
 static bool take_free(pyd_permits_t* permits) {
   int32_t count = atomic_load_explicit(&permits->free_count, memory_order_seq_cst);
   while (count > 0) {
@@ -44,8 +45,8 @@ static pyd_permit_waiter_t* first_waiter(const pyd_permits_t* permits) {
   return waiter;
 }
 
-// Hands free permits to the first waiters, and begins a new quantum with each. They are notified under the mutex: a
-// waiter takes the mutex before it leaves the stack frame that it is stored in.
+// Hands free permits to the first waiters, and begins a new quantum with each. The caller holds the mutex. Waiters are
+// notified under it: a waiter takes the mutex before it leaves the stack frame that it is stored in.
 static void serve(pyd_permits_t* permits) {
   for (pyd_permit_waiter_t* waiter; (waiter = first_waiter(permits)) && take_free(permits);) {
     dequeue(permits, waiter);
@@ -56,7 +57,7 @@ static void serve(pyd_permits_t* permits) {
   }
 }
 
-// Does what serve() does, for a thread that does not hold the mutex.
+// Locks the mutex and hands free permits to the first waiters.
 static void lock_and_serve(pyd_permits_t* permits) {
   pthread_mutex_lock(&permits->mutex);
   serve(permits);
@@ -138,9 +139,9 @@ void pyd_permits_remove(pyd_permits_t* permits, pyd_permit_share_t* share) {
 
 bool pyd_permit_try(pyd_permits_t* permits) { return pyd_permit_is_free(permits) && take_free(permits); }
 
-// Acquires a free permit, although other threads wait, during the quantum in which permits are reserved for callers
-// that call again at once. Notes that callers do, if one has released its permit just now. Returns whether it acquired
-// one.
+// Acquires a free permit although other threads wait: until the quantum ends, permits are reserved for callers that
+// call again at once. If a caller released its permit less than PYD_SCHED_PERMIT_RETURN_NS ago, takes this call for
+// such a repetition and sets |callers_return|. Returns whether it acquired a permit.
 static bool take_reserved(pyd_permits_t* permits) {
   const uint64_t now = pyd_cpu_nanoseconds(),
                  released = atomic_load_explicit(&permits->released_at, memory_order_relaxed);
@@ -150,8 +151,9 @@ static bool take_reserved(pyd_permits_t* permits) {
   return now < atomic_load_explicit(&permits->quantum_ends, memory_order_relaxed) && take_free(permits);
 }
 
-// Sleeps until |waiter| is granted a permit, or for |handover_timeout| without any handover. Returns false if
-// interrupted.
+// Sleeps until |waiter| is granted a permit, |handover_timeout| nanoseconds have passed without any handover, or
+// |interrupt|, which may be NULL, is wanted. Returns false in the last case; true does not mean that a permit was
+// granted.
 static bool sleep_until_granted(pyd_permits_t* permits, pyd_permit_waiter_t* waiter, const pyd_interrupt_t* interrupt) {
   uint32_t seen = atomic_load_explicit(&permits->handovers, memory_order_relaxed);  // of all threads
   for (uint64_t start = pyd_cpu_nanoseconds(), passed = 0; passed < permits->handover_timeout;) {
@@ -213,8 +215,8 @@ void pyd_permit_raise(pyd_permits_t* permits, const pyd_sched_t* sched, uint32_t
   pthread_mutex_unlock(&permits->mutex);
 }
 
-// Frees the permit before it looks for waiters, while a waiter enters the queue before it looks for a free permit: at
-// least one of them sees the other.
+// Releases a permit and hands it to the first waiter. The count is incremented before |waiting| is read, while a waiter
+// enters the queue before it looks for a free permit: at least one of the two threads sees the other.
 void pyd_permit_release(pyd_permits_t* permits) {
   atomic_fetch_add_explicit(&permits->free_count, 1, memory_order_seq_cst);
   if (atomic_load_explicit(&permits->waiting, memory_order_seq_cst)) lock_and_serve(permits);

@@ -72,7 +72,7 @@ static bool any_occupied(const pyd_sched_thread_t* thread, bool (*visit)(void* c
 // Visitors of any_occupied(). is_same() stops at the CPU that |cpu|, a uint32_t, holds; add_to_set() collects all.
 static bool is_same(void* cpu, uint32_t other) { return *(uint32_t*)cpu == other; }
 
-// Adds a CPU to a set, as the callback of a walk over CPUs.
+// Adds |cpu| to |set|, a pyd_cpu_set_t. Returns false, so that any_occupied() visits all CPUs.
 static bool add_to_set(void* set, uint32_t cpu) {
   pyd_cpu_set_add(set, cpu);
   return false;
@@ -122,8 +122,8 @@ static void end_change(pyd_placement_t* placement, bool is_moved) {
                         memory_order_release);
 }
 
-// Moves another thread away from CPU |here|, where the calling thread runs. A pool thread that opens a job of its own
-// is not moved.
+// Changes the affinity mask of |thread| so that it leaves CPU |here|, on which the calling thread runs. Does nothing if
+// |thread| is the calling thread, a pool thread that opens a job of its own, or if begin_change() fails.
 static void move_away(pyd_sched_thread_t* thread, uint32_t here) {
   pyd_placement_t* placement = &thread->placement;
   if (!begin_change(placement)) return;

@@ -105,6 +105,7 @@ static inline void pyd_cell_set_tensor(pyd_cell_t* cell, pyd_tensor_t* tensor) {
   *cell = (pyd_cell_t){tensor, 0, true};
   if (old) pyd_tensor_release(old);
 }
+// Stores the scalar |word| in the cell of a scalar, which never holds a tensor: no reference is released.
 static inline void pyd_cell_set_word(pyd_cell_t* cell, uint64_t word) { *cell = (pyd_cell_t){NULL, word, true}; }
 // Stores the value of |cell| in the empty cell |out|, with a reference of its own.
 static inline void pyd_cell_share(const pyd_cell_t* cell, pyd_cell_t* out) {

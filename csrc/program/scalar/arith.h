@@ -4,12 +4,12 @@
 
 #include "program/internal.h"
 
-// Faults of an instruction.
+// Faults of an instruction. With any of them but WRAPPED the instruction has no result.
 typedef enum pyd_fault_e {
   PYD_FAULT_NONE = 0,
   PYD_FAULT_ZERO_DIVISOR,
   PYD_FAULT_DIVISION_OVERFLOW,
-  PYD_FAULT_WRAPPED,  // the result overflowed; the value is correct modulo 2^width
+  PYD_FAULT_WRAPPED,  // the exact result does not fit into 64 bits; the value is correct modulo 2^width
   PYD_FAULT_NO_RULE,  // opcodes.h has the opcode, but no code computes it
 } pyd_fault_t;
 

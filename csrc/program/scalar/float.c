@@ -83,6 +83,7 @@ static uint64_t store(uint32_t format, double value) {
 // does. Rounding the result to a narrower format then equals rounding the integer once.
 static double round_to_odd(bool negative, uint64_t bits) {
   uint64_t magnitude = negative ? 0 - bits : bits;
+  // A double holds 53 bits, 11 fewer than an integer: bit 11 is set in place of the lower bits that are cleared.
   if (magnitude >> 53) magnitude = (magnitude & ~UINT64_C(2047)) | (magnitude & 2047 ? 2048 : 0);
   return negative ? -(double)magnitude : (double)magnitude;
 }
@@ -162,8 +163,8 @@ static uint64_t to_signed(double value, uint32_t width) {
   if (value <= -limit) return (uint64_t)(INT64_MIN >> (64 - width));
   return (uint64_t)(int64_t)value;
 }
-// Converts to an unsigned integer of |width| bits, as to_signed() does. The result is sign-extended, as registers hold
-// integers.
+// Converts to an unsigned integer of |width| bits, towards zero; saturates, so that negative values become 0, and
+// converts NaN to 0. The result is sign-extended, as registers hold integers.
 static uint64_t to_unsigned(double value, uint32_t width) {
   if (isnan(value) || value <= 0) return 0;
   uint64_t result = value >= ldexp(1.0, (int)width) ? UINT64_MAX : (uint64_t)value;
@@ -199,6 +200,7 @@ static bool compute_f64(uint32_t op, double x, double y, double z, double* out) 
   }
 }
 
+// Returns the mask of the sign bit of a float of |format|: the highest of its 16, 32 or 64 bits.
 static uint64_t bit_of_sign(uint32_t format) { return UINT64_C(1) << (format <= PYD_BF16 ? 15 : format - 1); }
 // Returns the bits of a float in a register, without bits above its width. The format of f32 and f64 is their width.
 static uint64_t bits_of(uint32_t format, uint64_t word) {

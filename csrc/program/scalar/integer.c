@@ -53,7 +53,7 @@ static pyd_fault_t divide(uint32_t op, uint32_t width, int64_t sa, int64_t sb, u
   }
 }
 
-// Computes |*out|, the value of an integer division or remainder.
+// Computes |*out|, the value of an integer division or remainder, sign-extended. Returns the fault of divide().
 pyd_fault_t pyd_arith_divide(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t* out) {
   uint32_t width = insn->modifier;
   uint64_t result = 0;
@@ -63,7 +63,8 @@ pyd_fault_t pyd_arith_divide(const pyd_insn_t* insn, uint64_t a, uint64_t b, uin
 }
 
 // Computes |*out|, the value of an integer instruction for its operands |a| and |b|; an operand that it does not have
-// is 0.
+// is 0. The lower byte of the modifier is the width in bits, the upper one the predicate of CMP. Returns WRAPPED, with
+// the wrapped value, if a sum, difference, product or negation does not fit into 64 bits.
 pyd_fault_t pyd_arith_integer(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t* out) {
   uint32_t width = insn->modifier & 0xFF, predicate = insn->modifier >> 8;
   int64_t sa = sign_extend(a, width), sb = sign_extend(b, width), exact = 0;
