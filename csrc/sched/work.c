@@ -84,11 +84,13 @@ static bool steal(const pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t wor
   }
 }
 
-// Leaves a job that may still have unclaimed indices, and offers them to other threads. Returns false if this thread
-// must stay. In the job of a task the last participant must stay, as no caller would run the indices that it leaves.
+// Leaves a job that may still have unclaimed indices, after pyd_sched_work() has returned true. Other participants may
+// steal the indices; the caller of the job, or the last participant in the job of a task, runs the rest. Returns false
+// if this thread must stay: it is that last participant, and no caller would run the indices that it leaves.
 bool pyd_sched_leave_early(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
-  atomic_store_explicit(&slot->has_left_early, 1, memory_order_relaxed);        // released by leaving
-  if (slot->max_participants > 1 && slot->max_participants < sched->workers) {  // another thread may join again
+  atomic_store_explicit(&slot->has_left_early, 1, memory_order_relaxed);  // released by leaving
+  // join() has cleared the slot's bit in sched->open if the worker limit was reached. Leaving makes room for a thread.
+  if (slot->max_participants > 1 && slot->max_participants < sched->workers) {
     atomic_fetch_or_explicit(&sched->open, 1u << (slot - sched->slots), memory_order_relaxed);
   }
   if (!slot->task) {
@@ -124,7 +126,9 @@ static bool has_waiting_work(const pyd_sched_t* sched) {
   return atomic_load_explicit(&sched->queued, memory_order_relaxed) && !has_idle_thread(sched);
 }
 
-// Hands the permit of this thread to a waiting thread after a time slice of work, and acquires one again.
+// Hands the permit of this thread to a waiting thread and waits for a permit again. Does nothing if no thread waits, or
+// before this thread has worked for a time slice since its last handover. Marks the job as interrupted if its interrupt
+// ends the wait; this thread then releases a permit later as usual. |meter|: of this thread in the job.
 void pyd_sched_yield(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_sched_meter_t* meter) {
   if (!pyd_permit_is_wanted(sched->permits)) return;
   if (meter->picoseconds - meter->yielded_at < UINT64_C(1000) * PYD_SCHED_PERMIT_SLICE_NS) return;
@@ -136,8 +140,9 @@ void pyd_sched_yield(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_sched_meter
   meter->waited += pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
 }
 
-// Wakes a sleeping thread for the job of |slot| when a permit has become free, if the |left| picoseconds of work
-// justify it.
+// Wakes a sleeping thread for the job of |slot| if a permit is free and the |left| picoseconds of work justify it. To be
+// called while sched->lacks_permits is set: a thread may sleep only because no permit was free. Clears it if none
+// sleeps.
 static void wake_for_free_permit(pyd_sched_t* sched, const pyd_sched_slot_t* slot, uint64_t left) {
   if (!pyd_permit_is_free(sched->permits) || atomic_load_explicit(&sched->spinners, memory_order_relaxed)) return;
   if (!pyd_slot_has_room(atomic_load_explicit(&slot->state, memory_order_relaxed))) return;
@@ -162,8 +167,9 @@ static bool has_passed(const pyd_sched_t* sched, uint64_t since, uint64_t now, u
   return pyd_sched_picoseconds(sched, pyd_cpu_elapsed(since, now)) >= UINT64_C(1000) * nanoseconds;
 }
 
-// Runs the chunk [range.begin, range.begin + |chunk|) of the current window. Returns false, and records the failure, if
-// an index failed.
+// Runs the first |chunk| indices of |range|, which this thread has claimed. They count from slot->base, the first index
+// of the window: the indices of the job that participants share now. Returns false, and records the failure, if an
+// index failed.
 static bool run_claimed(pyd_sched_slot_t* slot, uint32_t worker, pyd_range_t range, uint32_t chunk) {
   const pyd_sched_job_t* job = slot->job;
   uint64_t begin = slot->base + range.begin, failed = begin;
@@ -174,8 +180,10 @@ static bool run_claimed(pyd_sched_slot_t* slot, uint32_t worker, pyd_range_t ran
   return false;
 }
 
-// Runs chunks of an open job on this thread, which has the number |worker| in it, until none can be claimed or stolen.
-// Returns true earlier if other work waits for this thread or its permit.
+// Runs chunks of an open job on this thread, which has the number |worker| in it, until none can be claimed or stolen,
+// or the job has failed or is interrupted. Adds the number of indices and their time to |meter|. Returns true earlier
+// if other work waits for this thread or its permit: then it should leave with pyd_sched_leave_early(). Never returns
+// true to the caller of the job, which only hands its permit over for a while.
 bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter) {
   const pyd_sched_job_t* job = slot->job;
   const bool may_leave = slot->task || worker;  // not the caller of the job, which waits for its end anyway

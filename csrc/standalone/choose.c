@@ -37,11 +37,11 @@ static bool has_feature(const pyd_standalone_machine_t* machine, pyd_string_t na
 
 // ---- queries
 
-// Returns whether |name| as a whole matches a glob pattern with '*' and '?'. Takes time up to the product of both
-// lengths.
+// Returns whether |name| as a whole matches |pattern|, a glob in which '*' stands for any text and '?' for any byte.
+// Takes time up to the product of both lengths.
 static bool matches(pyd_string_t pattern, const char* name) {
-  // After a mismatch the last '*', at |star| in the pattern, takes one byte more of the name, up to |back|. NULL: no
-  // '*' so far. Earlier ones need no other length, as the last one can match any text.
+  // |star| is the index of the last '*' so far, and |back| the end of the text that it matches; NULL: no '*' so far. A
+  // mismatch extends that text by one byte. Texts of earlier ones need not change, as the last '*' can match any text.
   uint32_t at = 0, star = UINT32_MAX;
   const char* back = NULL;
   while (*name) {

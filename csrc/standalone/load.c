@@ -136,11 +136,12 @@ static pyd_status_t compute_constants(const loaded_t* p, uint32_t function, uint
   return status;
 }
 
-// Chooses a variant of executable |index|, loads its machine code, and links both to the program.
+// Chooses a variant of executable |index| for this machine, loads its machine code, and links it and its contracts to
+// the program.
 static pyd_status_t link_executable(loaded_t* p, uint32_t index) {
-  uint32_t number, words[kMaxConstants];
+  uint32_t number, words[kMaxConstants];  // the variant's index in the executable; its specialization constants
   uint64_t processor[PYD_CPU_WORDS];
-  char name[128];
+  char name[128];  // of the executable, for messages; a longer one is cut
   pyd_span_t elf;
   pyd_status_t status = pyd_standalone_choose(&p->manifest, p->program, index, &p->machine, &number);
   if (!pyd_ok(status)) return status;
@@ -176,14 +177,15 @@ static pyd_status_t link_executables(loaded_t* p) {
 
 // ---- constants
 
-// Makes |data| the bytes of constant |index|, whose size it has.
+// Links constant |index| to its bytes at |data|, as many as its length. They must outlive the program.
 static pyd_status_t link_bytes(loaded_t* p, uint32_t index, const void* data) {
   return pyd_program_set_constant(p->program, index,
                                   (pyd_span_t){data, (size_t)pyd_program_constant(p->program, index)->length});
 }
 
-// Links a constant to the memory of its parameter if that is row-major and aligned, else to an aligned copy of it.
-// Called twice, see link_constant(): the alignment matters only if |is_linking| is false.
+// Links a constant to the memory of its parameter if that is row-major and aligned, else to a row-major copy in
+// p->blocks, which has the alignment of the pool. Called twice, see link_constant(): the first call copies memory that
+// is not row-major, the second call memory that is not aligned.
 static pyd_status_t link_parameter(loaded_t* p, uint32_t index, bool is_linking, uint32_t alignment) {
   const pyd_program_constant_t* constant = pyd_program_constant(p->program, index);
   const pyd_api_memory_t* memory = pyd_standalone_parameter(p->parameters, constant->parameter);
@@ -192,6 +194,7 @@ static pyd_status_t link_parameter(loaded_t* p, uint32_t index, bool is_linking,
                            (unsigned long long)constant->length, (unsigned long long)memory->bytes);
   }
   bool is_usable = memory->is_dense && (is_linking || !((uintptr_t)memory->first & (alignment - 1)));
+  // In place, or copied by the first call.
   if (is_usable || !memory->bytes || p->blocks[index])
     return is_linking ? link_bytes(p, index, memory->first) : PYD_STATUS_OK;
   pyd_status_t status = pyd_pool_acquire(p->pool, (size_t)memory->bytes, &p->blocks[index]);
@@ -204,9 +207,10 @@ static pyd_status_t link_parameter(loaded_t* p, uint32_t index, bool is_linking,
   return link_bytes(p, index, p->blocks[index]);
 }
 
-// Links constant |index| unless it is derived, i.e. computed later. With |is_linking|, the first call, it is linked to
-// its bytes in place. The second call, when the alignment in bytes is known, replaces them by a copy if they are not
-// aligned.
+// Links constant |index| to its bytes, unless it is derived, i.e. computed from others. Called twice: the first call,
+// with |is_linking|, links the bytes in place, whatever their alignment. The second call, without |is_linking|, follows
+// when the executables have determined |alignment|, in bytes, a power of two. If the bytes are not aligned, it links a
+// copy in p->blocks instead.
 static pyd_status_t link_constant(loaded_t* p, uint32_t index, bool is_linking, uint32_t alignment) {
   const pyd_program_constant_t* constant = pyd_program_constant(p->program, index);
   if (constant->derivation != PYD_PROGRAM_NONE) return PYD_STATUS_OK;

@@ -130,6 +130,7 @@ pyd_status_t pyd_standalone_parameters_open(const pyd_program_t* program, pyd_ap
   return status;
 }
 
+// Returns the memory of the parameter with |index| in the program, borrowed from |parameters|.
 const pyd_api_memory_t* pyd_standalone_parameter(const pyd_standalone_parameters_t* parameters, uint32_t index) {
   return parameters->memories[index];
 }

@@ -57,6 +57,7 @@ pyd_status_t pyd_standalone_add_plugin(pyd_api_device_t* device, const char* nam
   return status;
 }
 
+// Removes the provider that one of the functions above has registered as |id|. Loaded programs keep its functions.
 pyd_status_t pyd_standalone_remove_provider(pyd_api_device_t* device, uint64_t id) {
   if (!device) return pyd_api_null("device_remove_provider", "device");
   return pyd_plugin_manager_remove(pyd_standalone_device(device)->manager, id);

@@ -15,6 +15,7 @@ typedef struct pyd_standalone_device_s {
   pyd_plugin_manager_t* manager;
 } pyd_standalone_device_t;
 
+// Returns the objects behind the handle |device|, which table.c has created and which owns them.
 static inline pyd_standalone_device_t* pyd_standalone_device(const pyd_api_device_t* device) {
   return (pyd_standalone_device_t*)pyd_api_device_owner(device);
 }
@@ -36,11 +37,12 @@ pyd_status_t pyd_standalone_link_commands(pyd_program_t* program, const pyd_reso
 pyd_status_t pyd_standalone_answer(const pyd_program_query_t* query, const pyd_standalone_machine_t* machine,
                                    uint32_t workers, bool* out_found, uint64_t* out_value);
 
-// load.c: the bytes of an artifact, which are freed or unmapped with the program, and after a failure.
+// load.c: the bytes of an artifact, in a mapped file or in memory. pyd_standalone_load() owns them: it frees or unmaps
+// them with the program, and after a failure.
 typedef struct pyd_standalone_source_s {
-  pyd_span_t file;
-  pyd_file_map_t map;  // of a file
-  void* copy;          // of bytes, 64-byte aligned: a block of the device's pool
+  pyd_span_t file;     // all bytes, in |map| or in |copy|
+  pyd_file_map_t map;  // the mapping of the file; zero without a file
+  void* copy;          // a block of the device's pool, 64-byte aligned; NULL with a file
 } pyd_standalone_source_t;
 pyd_status_t pyd_standalone_load(pyd_api_device_t* device, pyd_standalone_source_t source,
                                  const pyd_api_load_t* options, pyd_api_program_t** out_program);

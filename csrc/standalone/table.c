@@ -54,7 +54,7 @@ static bool read_name(const char* name, uint32_t* out_workers) {
 
 // Opens a device by its name; the slot |device_open| of the table.
 static pyd_status_t device_open(const char* name, pyd_api_device_t** out_device) {
-  pyd_sched_options_t options = {.spin_us = -1};
+  pyd_sched_options_t options = {.spin_us = -1};  // adaptive; read_name() sets the number of workers
   if (!out_device) return pyd_api_null("device_open", "out_device");
   *out_device = NULL;
   if (!name) return pyd_api_null("device_open", "name");
@@ -111,7 +111,8 @@ static pyd_status_t program_load(pyd_api_device_t* device, const pyd_api_load_t*
   return load("program_load", device, options, out_program);
 }
 
-// Fills as many whole members as fit into |size| bytes, the size of the caller's version of the table.
+// Fills |out_table| with the functions that work without Python: as many whole members as fit into |size| bytes, the
+// size of the caller's version of the table.
 void pyd_standalone_fill_sized(pyd_api_t* out_table, size_t size) {
   pyd_api_t table;
   pyd_api_fill(&table);
@@ -139,5 +140,5 @@ __attribute__((visibility("default")))
 #endif
 void pyd_standalone_fill(pyd_api_t* out_table);
 void pyd_standalone_fill(pyd_api_t* out_table) {
-  pyd_standalone_fill_sized(out_table, offsetof(pyd_api_t, memory_import));
+  pyd_standalone_fill_sized(out_table, offsetof(pyd_api_t, memory_import));  // it follows call_run_timed
 }

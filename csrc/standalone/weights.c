@@ -101,7 +101,8 @@ static void read_all(reader_t* r) {
   pyd_json_finish(&r->json);
 }
 
-// Reads the header of a safetensors file: name, type, shape and position of each tensor.
+// Reads the header of a safetensors file: name, type, shape and bytes of each tensor. The bytes are borrowed from
+// |file|; the caller frees the rest with pyd_weights_free().
 pyd_status_t pyd_weights_read(pyd_span_t file, pyd_weights_t* out_weights) {
   *out_weights = (pyd_weights_t){0};
   // A file begins with the length of its header in bytes, 64 bits in little-endian order.

@@ -87,10 +87,11 @@ pyd_status_t pyd_target_take(pyd_target_t* target, const int64_t* dims, const ui
   return status;
 }
 
-// Returns the 64-bit word of the scalar that is stored at |data|: an integer is sign-extended, a float or a truth value
-// is its bits.
+// Returns the 64-bit word of the scalar that is stored at |data|, as call_prepare takes it: any integer, even an
+// unsigned one, is sign-extended; a float or a truth value is its bits.
 static uint64_t read_word(const pyd_api_value_t* value, const void* data) {
-  // The upper byte of an element type is its numerical type: up to 0x12 integers. The lower three are its bits; 1: i1.
+  // The upper byte of an element type is its numerical type: up to 0x12 integers. The lower three bytes are its number
+  // of bits; an integer of one bit is a truth value.
   bool is_integer = value->dtype >> 24 <= 0x12 && (value->dtype & 0xFFFFFF) > 1;
   uint64_t word = 0;
   memcpy(&word, data, value->element_bytes);
@@ -128,7 +129,8 @@ static pyd_status_t bind(const pyd_api_function_t* fn, const pyd_target_argument
   return status;
 }
 
-// Takes an idle or new call of the function and binds |arguments| to it.
+// Takes an idle or new call of the function and binds |arguments| to it. Their memory must stay valid until the run has
+// ended. After it the caller passes the call to pyd_target_give_back().
 pyd_status_t pyd_target_begin(pyd_target_t* target, const pyd_target_argument_t* arguments, pyd_api_call_t** out_call) {
   enum { kInline = 64 };  // dimensions and scalars on the stack; more are allocated
   const pyd_api_function_t* fn = &target->entry->info;

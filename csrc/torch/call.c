@@ -67,8 +67,9 @@ static pyd_status_t torch_dtype(const call_t* c, const pyd_api_value_t* value, i
   return PYD_STATUS_OK;
 }
 
-// Converts the stack word of scalar argument |i|, a C++ double or int64, in place to the element type of the function's
-// argument. INVALID_ARGUMENT if the integer does not fit.
+// Converts the stack word of scalar argument |i|, a C++ double, int64 or bool, in place to the element type of the
+// function's argument, and stores the address of the word in c->arguments[i]. INVALID_ARGUMENT if an integer does not
+// fit.
 static pyd_status_t read_scalar(const call_t* c, uint32_t i) {
   const pyd_api_value_t* value = c->fn->arguments[i];
   pyd_torch_dtype_t dtype = pyd_torch_dtype(value->dtype);

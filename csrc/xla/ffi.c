@@ -274,7 +274,8 @@ static pyd_status_t call(const pyd_xla_frame_t* frame) {
   return status;
 }
 
-// Handles a call of XLA to this custom call. Returns NULL on success, or an error that XLA owns.
+// Handles a call of XLA to this custom call. Returns NULL on success, or an error that XLA owns. A query of metadata is
+// answered. A frame without error_create also returns NULL and runs nothing: its failures could not be reported.
 pyd_xla_error_t* pyd_xla_call(const pyd_xla_frame_t* frame) {
   if (!frame || !HAS(pyd_xla_frame_t, frame, extensions) || answer_metadata(frame)) return NULL;
   if (!HAS(pyd_xla_frame_t, frame, stage)) return NULL;
