@@ -140,8 +140,8 @@ void pyd_sched_yield(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_sched_meter
   meter->waited += pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
 }
 
-// Wakes a sleeping thread for the job of |slot| if a permit is free and the |left| picoseconds of work justify it. To be
-// called while sched->lacks_permits is set: a thread may sleep only because no permit was free. Clears it if none
+// Wakes a sleeping thread for the job of |slot| if a permit is free and the |left| picoseconds of work justify it.
+// Called while sched->lacks_permits is set: a thread may sleep only because no permit was free. Clears it if none
 // sleeps.
 static void wake_for_free_permit(pyd_sched_t* sched, const pyd_sched_slot_t* slot, uint64_t left) {
   if (!pyd_permit_is_free(sched->permits) || atomic_load_explicit(&sched->spinners, memory_order_relaxed)) return;
