@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil, copysign, floor, inf, isinf, isnan, trunc
+from math import ceil, copysign, floor, inf, isinf, isnan, nan, trunc
 from typing import Any
 
 import numpy as np
@@ -130,6 +130,15 @@ def test_pairs_of_halves() -> None:
             assert (pair == low.astype("u4") | high.astype("u4") << 16).all()
             relu = each(f"cvt.{mode}.relu.{kind}.f32 %d, %a;", [("f32", a)], "b16")
             assert (relu == np.where(np.signbit(a) & ~np.isnan(a), 0, high)).all()
+
+
+def test_finite_halves() -> None:
+    a = np.array([1e30, -inf, 65519, 65520, nan, -2], np.float32)
+    got = each("cvt.rn.satfinite.f16.f32 %d, %a;", [("f32", a)], "b16").view(np.float16)
+    np.testing.assert_array_equal(got, np.array([65504, -65504, 65504, 65504, nan, -2], np.float16))
+    pairs = each("cvt.rn.satfinite.relu.bf16x2.f32 %d, %a, %a;", [("f32", a)], "b32")
+    halves = each("cvt.rn.satfinite.relu.bf16.f32 %d, %a;", [("f32", a)], "b16")
+    assert (pairs == halves * np.uint32(0x10001)).all() and halves[1] == 0
 
 
 def test_tf32() -> None:

@@ -211,6 +211,17 @@ def test_subnormals_and_saturation() -> None:
     check("fma.rn.sat.f32", "f32", [a, b, a], lambda x, y, z: sat(exact("fma", "f32", "rn")(x, y, z)))
 
 
+def test_subnormals_of_bf16_and_selectors() -> None:
+    """ex2.ftz gives a zero for a result below 2^-126, and slct.ftz takes a subnormal selector for a zero."""
+    exponents = np.array([-125, -126, -127, -133, 1], np.float32)
+    given = [("b16", (exponents.view(np.uint32) >> 16).astype(np.uint16))]
+    results = of_bits(each("ex2.approx.ftz.bf16 %d, %a;", given, "b16"), "bf16")
+    assert results.tolist() == [2.0**-125, 2.0**-126, 0, 0, 2]
+    selectors = np.array([-1e-40, -0.0, -1, 1e-40, nan], np.float32)
+    for modifier, chosen in (("", [2, 1, 2, 1, 2]), (".ftz", [1, 1, 2, 1, 2])):
+        assert each(f"slct{modifier}.b32.f32 %d, 1, 2, %a;", [("f32", selectors)], "b32").tolist() == chosen
+
+
 def test_approximate_functions() -> None:
     """Within the tolerances of the PTX ISA."""
     rng = np.random.default_rng(9)

@@ -249,7 +249,7 @@ def test_parts_of_param_variables() -> None:
         ("st.param.b32 [s], %r0", r"names no \.param variable of this function"),
         ("ld.param [p], %r0", "has no type that is known"),
         ("ld %r0, [%p]", "has no type that is known"),
-        ("ld.global.weird.b32 %r0, [%p]", r"has '\.weird', which is not known"),
+        ("ld.global.weird.b32 %r0, [%p]", r"has '\.weird', which is not simulated"),
     ],
 )
 def test_accesses_that_cannot_be(access: str, message: str) -> None:

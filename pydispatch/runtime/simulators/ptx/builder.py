@@ -6,7 +6,7 @@ scalar that holds for all of them. Several slots may be views of one register, o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -172,6 +172,17 @@ class FunctionBuilder:
     def fail(self, instruction: Instruction, why: str = "is not known") -> NoReturn:
         """Raise an ArtifactError that names the line and the instruction."""
         raise ArtifactError(f"{self.module}:{instruction.line}: '{self.text(instruction)}' {why}; {_SUPPORTED_PTX}")
+
+    def require_modifiers(
+        self, instruction: Instruction, allowed: Container[str], words: Iterable[str] | None = None
+    ) -> None:
+        """Refuse an instruction with a modifier that would have no effect here: one that is not in `allowed`.
+
+        words: the modifiers that are checked; None for all.
+        """
+        for word in instruction.modifiers if words is None else words:
+            if word not in allowed:
+                self.fail(instruction, f"has '.{word}', which is not simulated")
 
     def text(self, instruction: Instruction) -> str:
         """Return the source line of an instruction, or its name and modifiers if the text lacks the line."""

@@ -56,6 +56,7 @@ def call(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
 
     Return a function that is passed the labels, which a call does not need, and the index of the block after it.
     """
+    builder.require_modifiers(instruction, ("uni",))
     compiled = _Call(builder, instruction)
     return lambda label, after: lambda batch, group, frame: compiled.run(batch, group, frame, after)
 

@@ -23,6 +23,7 @@ _FORMAT = re.compile(r"%[-+ #0]*(?:\d+)?(?:\.\d+)?(hh|h|ll|l|j|z|t)?([diouxXeEfF
 @handles("call")
 def host_call(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of a call of a function of CUDA's device runtime: vprintf, or a failed assertion."""
+    builder.require_modifiers(instruction, ("uni",))
     operands = [operand for operand in instruction.operands if operand is not None]
     # The operands are `(results), callee, (arguments)`; a call without results has only the other two.
     callee_index = next(k for k, operand in enumerate(operands) if isinstance(operand, PtxSymbol))

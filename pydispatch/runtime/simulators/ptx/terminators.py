@@ -58,6 +58,7 @@ def branch_if(slot: int, wanted: bool, target: int, after: int) -> End:
 
 def _bra(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
     """Build `bra label`, which is conditional if it has a guard (`@p bra label`)."""
+    builder.require_modifiers(instruction, ("uni",))
     operand = builder.operands(instruction, 1)[0]
     if not isinstance(operand, PtxSymbol):
         builder.fail(instruction, "jumps to no label")
@@ -82,6 +83,7 @@ def _bra(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
 
 def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
     """Build `brx.idx index, table`: a jump to one of the labels of a `.branchtargets` list."""
+    builder.require_modifiers(instruction, ("idx", "uni"))
     index, table = builder.operands(instruction, 2)
     slot = builder.source(instruction, index, "u32")
     names = function.tables.get(table.name) if isinstance(table, PtxSymbol) else None
@@ -119,6 +121,7 @@ def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
 
 def _return(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
     """Build `ret`: the threads return from the function."""
+    builder.require_modifiers(instruction, ("uni",))
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         """Return from the function, and return -1: the group ends."""
@@ -130,6 +133,7 @@ def _return(builder: FunctionBuilder, instruction: Instruction, function: PtxFun
 
 def _exit(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
     """Build `exit`: the threads end, in whatever function."""
+    builder.require_modifiers(instruction, ())
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         """End the threads, and return -1: the group ends."""
@@ -141,6 +145,7 @@ def _exit(builder: FunctionBuilder, instruction: Instruction, function: PtxFunct
 
 def _trap(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
     """Build `trap`, by which a kernel aborts: it is reported as a fault."""
+    builder.require_modifiers(instruction, ())
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         """Raise KernelError for the group, and never return."""
@@ -188,8 +193,10 @@ def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFu
     operand of .red is its result, the last the predicate that it reduces.
     """
     kinds = [m for m in instruction.modifiers if m in ("sync", "arrive", "red")]
-    if len(kinds) != 1 or any(m not in (*_BARRIER_WORDS, kinds[0]) for m in instruction.modifiers):
+    if len(kinds) != 1:
         builder.fail(instruction)
+    reduction_words = (*_BARRIER_REDUCTIONS, "u32", "pred") if kinds == ["red"] else ()
+    builder.require_modifiers(instruction, ("cta", "aligned", kinds[0], *reduction_words))
     operands = list(builder.operands(instruction, 1, most=4))
     reduction = None
     if kinds == ["red"]:
@@ -209,11 +216,13 @@ def _bar_reduction(
     builder: FunctionBuilder, instruction: Instruction, target: Operand | None, predicate: Operand | None
 ) -> _BarReduction:
     """Return the reduction of bar.red. target, predicate: its first and its last operand."""
-    function = next((m for m in instruction.modifiers if m in ("popc", "and", "or")), "")
-    if not function:
-        builder.fail(instruction, "has too few operands")
+    functions = [m for m in instruction.modifiers if m in _BARRIER_REDUCTIONS]
+    types = [m for m in instruction.modifiers if m in ("u32", "pred")]
+    if len(functions) != 1 or types != [_BARRIER_REDUCTIONS[functions[0]]]:
+        builder.fail(instruction)
+    (function,), (type_,) = functions, types
     slot = builder.source(instruction, predicate, BOOL)
-    builder.target(instruction, target, "u32" if function == "popc" else "pred")
+    builder.target(instruction, target, type_)
     result = builder.storage(target.name) if isinstance(target, Register) else None
     if result is None:
         builder.fail(instruction, "has no register for its result")
@@ -256,8 +265,8 @@ def _barrier_end(operands: _BarrierOperands, after: int) -> End:
     return end
 
 
-_BARRIER_WORDS = ("cta", "aligned", "popc", "and", "or", "u32", "pred")
-"""Modifiers of bar and barrier beside sync, arrive and red."""
+_BARRIER_REDUCTIONS = {"popc": "u32", "and": "pred", "or": "pred"}
+"""Modifier of bar.red that names its function → type of the result."""
 
 TERMINATORS: dict[str, Callable[[FunctionBuilder, Instruction, PtxFunction], BuildEnd]] = {
     "bra": _bra,

@@ -102,7 +102,8 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     operation = next((m for m in instruction.modifiers if m in _UFUNCS or m in ("exch", "cas", "inc", "dec")), "")
     words, type_ = instruction.modifiers[:-1], instruction.modifiers[-1]
     known = {*_WORDS, operation}
-    qualifiers = [m for m in words if m not in known and not m.startswith("L")]  # L2::cache_hint and the like are hints
+    # L2::cache_hint and the like are hints.
+    qualifiers = [m for m in words if m not in known and not m.startswith(("L1::", "L2::"))]
     vector = [m for m in qualifiers if m in ("v2", "v4", "v8")]
     unknown = [m for m in qualifiers if m not in vector]
     if not operation or unknown or type_ not in SIZES or SIZES[type_] > 8:
@@ -118,6 +119,8 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     result = operands.pop(0) if instruction.opcode == "atom" else None
     address = operands.pop(0)
     if vector:
+        if not isinstance(operands[0], Vector) or len(operands[0].items) != int(vector[0][1:]):
+            builder.fail(instruction, f"has no {{…}} of {vector[0][1:]} values")
         return _vector(builder, instruction, result, address, operands[0], atomic_operation)
     value_count = 2 if operation == "cas" else 1  # compare and swap: the value to compare with, and the new one
     values = operands[:value_count]
@@ -180,7 +183,7 @@ def _in_thread_order(resolve: MemoryOperand, operation: AtomicOperation, sources
 
 def _vector(
     builder: FunctionBuilder, instruction: Instruction, result: Operand | None, address: Operand | None,
-    values: Operand | None, operation: AtomicOperation,
+    values: Vector, operation: AtomicOperation,
 ) -> Step:  # fmt: skip
     """Build the closure of an atomic operation on vectors, as red.global.add.v4.f32 [a], {…}, element by element.
 
@@ -192,8 +195,6 @@ def _vector(
         values: Registers of the operands.
         operation: The operation on one element.
     """
-    if not isinstance(values, Vector):
-        builder.fail(instruction, "has no {…} of values")
     dtype = operation.dtype
     sources = [builder.source(instruction, one, dtype) for one in values.items]
     targets = [builder.target(instruction, one, dtype) for one in result.items] if isinstance(result, Vector) else []

@@ -110,8 +110,8 @@ def funnel(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """
     if len(instruction.modifiers) != 3:
         builder.fail(instruction)
-    direction, overflow, _ = instruction.modifiers
-    if direction not in "lr" or overflow not in ("wrap", "clamp"):
+    direction, overflow, type_ = instruction.modifiers
+    if direction not in ("l", "r") or overflow not in ("wrap", "clamp") or type_ != "b32":
         builder.fail(instruction)
     d, a, b, c = builder.bind(instruction, "u32", "u32", "u32", "u32")
     is_left, wraps = direction == "l", overflow == "wrap"
@@ -344,12 +344,10 @@ def prmt(builder: FunctionBuilder, instruction: Instruction) -> Step:
     A nibble of the selector chooses each byte; its highest bit asks for eight copies of that byte's sign. In a mode
     such as .f4e, the low two bits of the selector choose all four bytes.
     """
-    if instruction.modifiers[:1] != ("b32",) or (
-        len(instruction.modifiers) > 1 and instruction.modifiers[1] not in _PRMT_MODES
-    ):
+    mode = instruction.modifiers[1] if len(instruction.modifiers) > 1 else ""
+    if instruction.modifiers not in (("b32",), ("b32", mode)) or (mode and mode not in _PRMT_MODES):
         builder.fail(instruction)
     d, a, b, c = builder.bind(instruction, "u32", "u32", "u32", "u32")
-    mode = instruction.modifiers[1] if len(instruction.modifiers) > 1 else ""
 
     def select_bytes(low: Any, high: Any, selectors: Any) -> Any:
         """Select four of the eight bytes high:low, by the nibbles of the selector, or by the table of a mode."""
@@ -379,6 +377,8 @@ def fns(builder: FunctionBuilder, instruction: Instruction) -> Step:
     Bits are counted from 1, upwards for n > 0, downwards for n < 0. For n = 0 the result is `base` if that bit is set.
     If there is no such bit, it is 0xFFFFFFFF.
     """
+    if instruction.modifiers != ("b32",):
+        builder.fail(instruction)
     d, a, b, c = builder.bind(instruction, "u32", "u32", "u32", "s32")
 
     def find_set_bits(mask: Any, base: Any, offset: Any) -> Any:

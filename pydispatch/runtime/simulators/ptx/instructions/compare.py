@@ -23,6 +23,8 @@ _ORDERED = {
     "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,
 }  # fmt: skip
 """Comparison → ufunc. lo, ls, hi and hs are lt, le, gt and ge of unsigned integers."""
+_FLUSHED_TYPES = ("f32", "f16", "f16x2")
+"""Types of operands whose comparisons may have .ftz."""
 _COMBINE = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
 """Modifier of setp and set → function of the comparison's result and a predicate: `setp.lt.and.s32 p, a, b, q`."""
 
@@ -91,6 +93,8 @@ def _condition(builder: FunctionBuilder, instruction: Instruction, type_count: i
     if not 1 <= len(words) <= 2 or (len(words) == 2 and words[1] not in _COMBINE):
         builder.fail(instruction)
     type_ = instruction.modifiers[-1]
+    if flushes_subnormals and type_ not in _FLUSHED_TYPES:
+        builder.fail(instruction, f"has '.ftz', which compares {', '.join(_FLUSHED_TYPES)}, not {type_}")
     compare = _comparison(builder, instruction, words[0], is_float(type_))
     if flushes_subnormals:
         compare = _flushing(compare)
@@ -261,6 +265,8 @@ def _chosen_halves(condition: _Condition, type_: str, true_bits: np.uint16) -> C
 @handles("selp")
 def selp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of selp: a where the predicate holds, else b."""
+    if len(instruction.modifiers) != 1:
+        builder.fail(instruction)
     dtype = UNSIGNED[dtype_of(instruction.modifiers[-1]).itemsize]  # the bits are copied, of any type
     d, a, b, c = builder.bind(instruction, dtype, dtype, dtype, BOOL)
     return into(d, np.where, c, a, b)
@@ -268,11 +274,14 @@ def selp(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("slct")
 def slct(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of slct: a where c >= 0 (false for NaN), else b."""
-    result_type, selector_type = instruction.modifiers[-2], instruction.modifiers[-1]
+    """Build the closure of slct: a where c >= 0 (false for NaN), else b. With .ftz, a subnormal c counts as zero."""
+    words, result_type, selector_type = instruction.modifiers[:-2], instruction.modifiers[-2], instruction.modifiers[-1]
+    builder.require_modifiers(instruction, ("ftz",) if selector_type == "f32" else (), words)
     dtype = UNSIGNED[dtype_of(result_type).itemsize]
     d, a, b, c = builder.bind(instruction, dtype, dtype, dtype, selector_type)
-    return into(d, lambda left, right, selector: np.where(selector >= 0, left, right), a, b, c)
+    is_selected = _flushing(np.greater_equal) if words else np.greater_equal
+    zero = dtype_of(selector_type).type(0)
+    return into(d, lambda left, right, selector: np.where(is_selected(selector, zero), left, right), a, b, c)
 
 
 _TESTS: dict[str, Callable[[Any], Any]] = {

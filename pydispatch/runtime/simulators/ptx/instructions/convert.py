@@ -32,8 +32,10 @@ _INTEGRAL: dict[str, Callable[[Any], Any]] = {"rni": np.rint, "rzi": np.trunc, "
 """Modifier that rounds to an integer → the function: to nearest even, toward zero, down, up."""
 _MODES = ("rn", "rz", "rm", "rp", "rna")
 """Modifiers that round to a float: to nearest even, toward zero, down, up, to nearest with halves away from zero."""
-_WORDS = {*_MODES, *_INTEGRAL, "ftz", "sat", "satfinite", "relu"}
-"""Modifiers of cvt other than its types: rounding, subnormals to zero, saturation, negative values to zero."""
+_DIRECTED = _MODES[:4]
+"""Modifiers that round to a float other than tf32."""
+_BETWEEN_FLOATS = (*_DIRECTED, *_INTEGRAL, "ftz", "sat", "relu")
+"""Modifiers of a conversion between floats: rounding, subnormals to zero, saturation, negative values to zero."""
 
 
 @handles("cvt")
@@ -41,7 +43,7 @@ def cvt(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of cvt by its two types, first the type of the result: cvt.rn.f32.s32 converts s32 to f32."""
     if instruction.modifiers[:1] == ("pack",):
         return _pack(builder, instruction)
-    if len(instruction.modifiers) < 2 or set(instruction.modifiers[:-2]) - _WORDS:
+    if len(instruction.modifiers) < 2 or len({*_MODES, *_INTEGRAL}.intersection(instruction.modifiers)) > 1:
         builder.fail(instruction)
     to, source_type = instruction.modifiers[-2:]
     words = set(instruction.modifiers[:-2])
@@ -58,10 +60,16 @@ def cvt(builder: FunctionBuilder, instruction: Instruction) -> Step:
     d = builder.target(instruction, target, to, widen=True)
     if is_integer(to):
         if is_integer(source_type):
+            builder.require_modifiers(instruction, ("sat",), words)
             return into(d, _between_integers(to, source_type, "sat" in words), a)
+        builder.require_modifiers(instruction, (*_INTEGRAL, "ftz", "sat"), words)
         return into(d, _to_integer(to, source_type, words), a)
     if is_integer(source_type):
+        builder.require_modifiers(instruction, (*_DIRECTED, "ftz", "sat"), words)
         return _from_integer(a, d, to, source_type, words)
+    builder.require_modifiers(
+        instruction, (*_BETWEEN_FLOATS, "satfinite") if to in _LARGEST else _BETWEEN_FLOATS, words
+    )
     return _between_floats(a, d, to, source_type, words)
 
 
@@ -126,7 +134,9 @@ def _widen(value: Any, source_type: str, ftz: bool) -> Any:
     return np.asarray(value, np.float64)
 
 
-def _store(to: str, target: int, sat: bool, ftz: bool, relu: bool = False) -> Callable[[list[Any], Any], None]:
+def _store(
+    to: str, target: int, sat: bool, ftz: bool, relu: bool = False, satfinite: bool = False
+) -> Callable[[list[Any], Any], None]:
     """Return the function (regs, value) that writes a rounded value to a register; a bf16 is passed as f32.
 
     Args:
@@ -135,14 +145,17 @@ def _store(to: str, target: int, sat: bool, ftz: bool, relu: bool = False) -> Ca
         sat: Whether the value is clamped to [0, 1].
         ftz: Whether a subnormal f32 becomes a zero.
         relu: Whether a negative value becomes 0.
+        satfinite: Whether a value beyond the largest finite f16 or bf16 becomes that number.
     """
 
     def put(regs: list[Any], value: Any) -> None:
-        """Write a value to the target register with the modifiers ftz, sat and relu."""
+        """Write a value to the target register with the modifiers ftz, sat, satfinite and relu."""
         if ftz and to == "f32":
             value = flush(value)
         if sat:
             value = saturate(value)
+        if satfinite:
+            value = _finite(value, to)
         if relu:
             value = rectify(value)
         if to == "bf16":
@@ -175,7 +188,7 @@ def _between_floats(slot: int, target: int, to: str, source_type: str, words: se
     mode = next((m for m in _MODES if m in words), "rn")
     integral = next((_INTEGRAL[m] for m in _INTEGRAL if m in words), None)
     ftz = "ftz" in words
-    put = _store(to, target, "sat" in words, ftz, "relu" in words)
+    put = _store(to, target, "sat" in words, ftz, "relu" in words, "satfinite" in words)
 
     def convert_float(regs: list[Any]) -> None:
         """Convert a float to a float, rounded to an integral value first if requested."""
@@ -216,17 +229,17 @@ def _from_integer(slot: int, target: int, to: str, source_type: str, words: set[
 
 def _pair(builder: FunctionBuilder, instruction: Instruction, to: str, words: set[str]) -> Step:
     """Build the closure of `cvt.rn.f16x2.f32 d, a, b` or bf16x2, where a becomes the high half, b the low one."""
+    builder.require_modifiers(instruction, (*_DIRECTED, "relu", "satfinite"), words)
     d, a, b = builder.bind(instruction, "u32", "f32", "f32")
     kind = to.removesuffix("x2")
     mode = next((m for m in _MODES if m in words), "rn")
     relu, finite = "relu" in words, "satfinite" in words
-    limit = _F16_LARGEST if kind == "f16" else _BF16_LARGEST
 
     def half(v: Any) -> Any:
         """Round a number to 16 bits with the modifiers satfinite and relu."""
         value = narrowed(np.asarray(v, np.float64), kind, mode)
         if finite:
-            value = np.where(np.isnan(value), value, np.clip(value, -limit, limit)).astype(value.dtype)
+            value = _finite(value, kind)
         if relu:
             value = rectify(value)
         return bits16(value, kind)
@@ -238,8 +251,16 @@ def _pair(builder: FunctionBuilder, instruction: Instruction, to: str, words: se
     return step
 
 
-_F16_LARGEST, _BF16_LARGEST = 65504.0, float(from_bf16(np.uint16(0x7F7F)))
-"""The largest finite numbers of both types."""
+_LARGEST = {"f16": 65504.0, "bf16": float(from_bf16(np.uint16(0x7F7F)))}
+"""Type whose conversions may have .satfinite → its largest finite number."""
+
+
+def _finite(value: Any, type_: str) -> Any:
+    """Return numbers, clamped to the largest finite ones of a type; NaN stays NaN. type_: a key of `_LARGEST`."""
+    limit = _LARGEST[type_]
+    return np.where(np.isnan(value), value, np.clip(value, -limit, limit)).astype(value.dtype)
+
+
 _TF32_UNIT, _TF32_HALF, _TF32_DROPPED = np.uint32(1 << 13), np.uint32(1 << 12), np.uint32((1 << 13) - 1)
 """In the bits of an f32: the unit in the last place of tf32, half of it, and the bits below, which tf32 lacks."""
 
@@ -263,6 +284,7 @@ def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -
 
     words: the modifiers, of which rna (halves away from zero, the default), rn, rz and relu have an effect.
     """
+    builder.require_modifiers(instruction, ("rna", "rn", "rz", "relu"), words)
     d, a = builder.bind(instruction, "u32", "u32")
     mode = next((m for m in ("rna", "rn", "rz") if m in words), "rna")
     relu = "relu" in words
@@ -285,16 +307,16 @@ def _pack(builder: FunctionBuilder, instruction: Instruction) -> Step:
     The lowest byte of d is b, clamped to u8, the next one a; above them are the low bytes of c. The same holds for s8,
     and for u16 and s16, where no bits are left for c.
     """
+    has_c = len(instruction.operands) > 3  # c is left out in the form without .b32
     if (
         instruction.modifiers[1:2] != ("sat",)
-        or instruction.modifiers[3:4] != ("s32",)
+        or instruction.modifiers[3:] != (("s32", "b32") if has_c else ("s32",))
         or instruction.modifiers[2] not in ("u8", "s8", "u16", "s16")
     ):
         builder.fail(instruction)
     part_dtype = dtype_of(instruction.modifiers[2])
     bits = 8 * part_dtype.itemsize
-    c_types = ["u32"] if len(instruction.operands) > 3 else []  # c is left out in the form without .b32
-    d, a, b, *c = builder.bind(instruction, "u32", "s32", "s32", *c_types)
+    d, a, b, *c = builder.bind(instruction, "u32", "s32", "s32", *(["u32"] if has_c else []))
     info = np.iinfo(part_dtype)
 
     def clamped_bits(value: Any) -> Any:

@@ -115,6 +115,7 @@ def convert(builder: FunctionBuilder, instruction: Instruction, to: str, source_
         source_type: PTX type of the source.
         words: The other modifiers. Only relu changes the result: rn and satfinite hold for every such conversion.
     """
+    builder.require_modifiers(instruction, ("rn", "satfinite", "relu"), words)
     relu = "relu" in words
     if to in _KINDS and source_type == "f32":
         return _narrow_singles(builder, instruction, to, relu)

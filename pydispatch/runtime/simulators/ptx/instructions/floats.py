@@ -6,7 +6,7 @@ over the threads. `builder.bind` returns the slots of the destination and the so
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,12 @@ from pydispatch.runtime.simulators.ptx.instructions.small import flush, make_nan
 
 _MODES = ("rn", "rz", "rm", "rp")
 """Modifiers that round a result: to nearest even, toward zero, down, up."""
+_ROUNDED = frozenset({*_MODES, "ftz", "sat"})
+"""Modifiers of sums and products."""
+_QUOTIENT = frozenset({*_MODES, "ftz", "approx"})
+"""Modifiers of reciprocals and roots that are rounded or approximated."""
+_APPROXIMATE = frozenset({"ftz", "approx"})
+"""Modifiers of functions that GPUs only approximate."""
 _F32 = np.dtype("f4")
 Compute = Callable[..., Any]
 """Function of the values of an instruction's operands, arrays over the threads or scalars, that returns the result."""
@@ -34,14 +40,14 @@ class FloatModifiers(NamedTuple):
     type: str
 
 
-def float_modifiers(builder: FunctionBuilder, instruction: Instruction, *more: str) -> FloatModifiers:
+def float_modifiers(builder: FunctionBuilder, instruction: Instruction, allowed: Container[str]) -> FloatModifiers:
     """Return the modifiers of an instruction; the rounding mode is "rn" if it states none.
 
-    Refuse the instruction if one is neither a modifier of all float instructions nor one of `more`.
+    Refuse the instruction if one of them is not in `allowed`, or if two of them say how it rounds.
     """
     words = set(instruction.modifiers[:-1])
-    allowed = {*_MODES, "ftz", "sat", "approx", "full", *more}
-    if words - allowed:
+    builder.require_modifiers(instruction, allowed, words)
+    if len(words & {*_MODES, "approx", "full"}) > 1:
         builder.fail(instruction)
     return FloatModifiers(next((m for m in _MODES if m in words), "rn"), words, instruction.modifiers[-1])
 
@@ -83,7 +89,7 @@ def step_with_modifiers(
 
 def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of add and sub."""
-    mode, words, type_ = float_modifiers(builder, instruction)
+    mode, words, type_ = float_modifiers(builder, instruction, _ROUNDED)
     minus = instruction.opcode == "sub"
     ufunc = np.subtract if minus else np.add
     if mode == "rn":
@@ -109,7 +115,7 @@ def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 def _mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of mul."""
-    mode, words, type_ = float_modifiers(builder, instruction)
+    mode, words, type_ = float_modifiers(builder, instruction, _ROUNDED)
     if mode == "rn":
         return step_with_modifiers(builder, instruction, np.multiply, words, type_, count=2)
     if type_ == "f64":
@@ -121,21 +127,21 @@ def _mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 def _fma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of fma and mad: both round once, as mad does on every GPU since 2010."""
-    mode, words, type_ = float_modifiers(builder, instruction)
+    mode, words, type_ = float_modifiers(builder, instruction, _ROUNDED)
     compute = exact.fma64 if type_ == "f64" else exact.fma32
     return step_with_modifiers(builder, instruction, lambda x, y, z: compute(x, y, z, mode), words, type_, count=3)
 
 
 def _div(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of div. Its .approx and .full also return the exact quotient, rounded to nearest."""
-    mode, words, type_ = float_modifiers(builder, instruction)
+    mode, words, type_ = float_modifiers(builder, instruction, _QUOTIENT | {"full"})
     compute = exact.div64 if type_ == "f64" else exact.div32
     return step_with_modifiers(builder, instruction, lambda x, y: compute(x, y, mode), words, type_, count=2)
 
 
 def _rcp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of rcp. Its .approx of f32 also returns the exact quotient, rounded to nearest."""
-    mode, words, type_ = float_modifiers(builder, instruction)
+    mode, words, type_ = float_modifiers(builder, instruction, _QUOTIENT)
     if type_ == "f64":
         if "approx" in words:
             # rcp.approx.ftz.f64 returns the upper 32 bits of the reciprocal, with 20 bits of mantissa; the lower bits
@@ -157,8 +163,8 @@ def _upper_word(x: Any) -> Any:
 
 
 def _sqrt(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of sqrt with a rounding mode."""
-    mode, words, type_ = float_modifiers(builder, instruction)
+    """Build the closure of sqrt. Its .approx also returns the exact root, rounded to nearest."""
+    mode, words, type_ = float_modifiers(builder, instruction, _QUOTIENT)
     compute = exact.sqrt64 if type_ == "f64" else exact.sqrt32
     return step_with_modifiers(builder, instruction, lambda x: compute(x, mode), words, type_, count=1)
 
@@ -182,7 +188,7 @@ def _approx(function: Callable[[Any], Any]) -> Callable[[FunctionBuilder, Instru
         The only one with operands of f64 is rsqrt: rsqrt.approx.f64 returns all bits of the f64 computation, and
         rsqrt.approx.ftz.f64 returns it with the lower 32 bits set to 0.
         """
-        _, words, type_ = float_modifiers(builder, instruction)
+        _, words, type_ = float_modifiers(builder, instruction, _APPROXIMATE)
         if type_ == "f64":
             if instruction.opcode != "rsqrt":
                 builder.fail(instruction)
@@ -224,7 +230,7 @@ def _min_max(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     .NaN: a NaN operand is the result. .xorsign.abs: the magnitudes are compared, and the sign is the product of both.
     """
-    _, words, type_ = float_modifiers(builder, instruction, "NaN", "xorsign", "abs")
+    _, words, type_ = float_modifiers(builder, instruction, ("ftz", "NaN", "xorsign", "abs"))
     is_min, propagates_nan, is_xorsign = instruction.opcode == "min", "NaN" in words, "xorsign" in words
 
     def min_or_max(x: Any, y: Any) -> Any:
@@ -234,7 +240,7 @@ def _min_max(builder: FunctionBuilder, instruction: Instruction) -> Step:
         result = min_max(np.abs(x), np.abs(y), is_min, propagates_nan)
         return np.copysign(result, np.where(np.signbit(x) ^ np.signbit(y), -1.0, 1.0).astype(x.dtype))
 
-    if "abs" in words and not is_xorsign:  # PTX has .abs only with .xorsign here
+    if ("abs" in words) != is_xorsign:  # PTX has each of them only with the other one
         builder.fail(instruction)
     count = len(instruction.operands) - 1
     if count == 3:
@@ -246,7 +252,7 @@ def _min_max(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 def _sign(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of abs and neg. PTX leaves the bits of a NaN open; here only the sign changes."""
-    modifiers = float_modifiers(builder, instruction)
+    modifiers = float_modifiers(builder, instruction, ("ftz",))
     d, a = builder.bind(instruction, modifiers.type, modifiers.type)
     ufunc = np.absolute if instruction.opcode == "abs" else np.negative
     if "ftz" in modifiers.words:
@@ -261,7 +267,7 @@ def _sign(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 def _copysign(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of `copysign d, a, b`: the sign of a with the magnitude of b."""
-    type_ = instruction.modifiers[-1]
+    type_ = float_modifiers(builder, instruction, ()).type
     d, a, b = builder.bind(instruction, type_, type_, type_)
     return lambda regs: np.copysign(regs[b], regs[a], regs[d])
 

@@ -26,8 +26,15 @@ from pydispatch.runtime.simulators.ptx.instructions.small import (
     to_bf16,
 )
 
-_SUPPORTED_MODIFIERS = {"rn", "ftz", "sat", "approx", "relu", "NaN", "xorsign", "abs", "oob"}
-"""Modifiers other than the type that instructions on these types may have."""
+_SUM, _FUSED, _SIGN = ("rn", "ftz", "sat"), ("rn", "ftz", "sat", "relu"), ("ftz",)
+_EXTREME, _APPROXIMATE = ("ftz", "NaN", "xorsign", "abs"), ("approx", "ftz")
+_MODIFIERS = {
+    "add": _SUM, "sub": _SUM, "mul": _SUM, "fma": _FUSED, "mad": _FUSED, "min": _EXTREME, "max": _EXTREME,
+    "neg": _SIGN, "abs": _SIGN, "ex2": _APPROXIMATE, "tanh": _APPROXIMATE,
+}  # fmt: skip
+"""Opcode → modifiers other than the type that the instruction may have on these types."""
+_BF16_EXPONENT, _BF16_SIGN = np.uint16(0x7F80), np.uint16(0x8000)
+"""Bits of the exponent of a bf16, which are 0 in zeros and subnormals, and its sign."""
 
 
 def _fused(x: Any, y: Any, z: Any, is_bf16: bool) -> Any:
@@ -50,6 +57,8 @@ def _operation_on_f32(
         return 3, lambda x, y, z: _fused(x, y, z, is_bf16)
     if opcode in ("min", "max"):
         is_min, propagates_nan, is_xorsign = opcode == "min", "NaN" in words, "xorsign" in words
+        if ("abs" in words) != is_xorsign:  # PTX has each of them only with the other one
+            builder.fail(instruction)
 
         def min_or_max(x: Any, y: Any) -> Any:
             """Return the minimum or maximum; with .xorsign, of the magnitudes, with the product of both signs."""
@@ -68,16 +77,15 @@ def _operation_on_f32(
         "ex2": (1, lambda x: np.exp2(x.astype(np.float64)).astype(np.float32)),
         "tanh": (1, lambda x: np.tanh(x.astype(np.float64)).astype(np.float32)),
     }
-    if opcode not in table:
-        builder.fail(instruction)
     return table[opcode]
 
 
 def small_float_operation(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of one operation of f16, bf16, f16x2 or bf16x2, such as add or ex2."""
     words, type_ = set(instruction.modifiers[:-1]), instruction.modifiers[-1]
-    if words - _SUPPORTED_MODIFIERS:
+    if instruction.opcode not in _MODIFIERS:
         builder.fail(instruction)
+    builder.require_modifiers(instruction, _MODIFIERS[instruction.opcode], words)
     is_bf16, is_packed = type_.startswith("bf16"), type_.endswith("x2")
     source_count, compute = _operation_on_f32(builder, instruction, words, is_bf16)
     dtype = UNSIGNED[SIZES[type_]]
@@ -120,15 +128,13 @@ def _widening(is_bf16: bool, flushes_subnormals: bool) -> Callable[[Any], Any]:
 
     Args:
         is_bf16: Whether the numbers are bf16, else f16.
-        flushes_subnormals: Whether subnormals of f16 count as zeros.
+        flushes_subnormals: Whether subnormals count as zeros.
     """
-    if is_bf16:
-        return from_bf16
 
     def widen(bits: Any) -> Any:
-        """Widen f16 numbers, which are passed as their bits, to f32."""
-        half = np.asarray(bits).astype(np.uint16).view(np.float16)
-        return (flush(half) if flushes_subnormals else half).astype(np.float32)
+        """Widen numbers, which are passed as their bits, to f32."""
+        number = from_bf16(bits) if is_bf16 else np.asarray(bits).astype(np.uint16).view(np.float16)
+        return (flush(number) if flushes_subnormals else number).astype(np.float32)
 
     return widen
 
@@ -138,8 +144,8 @@ def _narrowing(is_bf16: bool, words: set[str]) -> Callable[[Any], Any]:
 
     Args:
         is_bf16: Whether the results become bf16, else f16.
-        words: Modifiers of the instruction: .ftz flushes subnormals of f16, .sat clamps to [0, 1], .relu replaces
-            negative results by 0.
+        words: Modifiers of the instruction: .ftz flushes subnormals, .sat clamps to [0, 1], .relu replaces negative
+            results by 0.
     """
     flushes_subnormals, saturates, rectifies = "ftz" in words, "sat" in words, "relu" in words
 
@@ -150,7 +156,8 @@ def _narrowing(is_bf16: bool, words: set[str]) -> Callable[[Any], Any]:
         if rectifies:
             result = rectify(result)
         if is_bf16:
-            return to_bf16(result)
+            bits = to_bf16(result)
+            return np.where(bits & _BF16_EXPONENT == 0, bits & _BF16_SIGN, bits) if flushes_subnormals else bits
         half = result.astype(np.float16)
         return bits16(flush(half) if flushes_subnormals else half, "f16")
 

@@ -84,12 +84,15 @@ def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     An opcode that ends in c reads the carry (a borrow for sub), .cc writes it.
     """
-    type_ = instruction.modifiers[-1]
+    words, type_ = instruction.modifiers[:-1], instruction.modifiers[-1]
+    opcode = instruction.opcode.removesuffix("c")
+    builder.require_modifiers(instruction, ("cc", "lo", "hi") if opcode == "mad" else ("cc",), words)
+    if opcode == "mad":
+        _part_of_product(builder, instruction, ("lo", "hi"))
     if SIZES[type_] < np.dtype(np.uint32).itemsize:  # sums with the carry, uint32, have the type of the operands
         builder.fail(instruction)
     dtype = UNSIGNED[SIZES[type_]]
     carry_in, carry_out = _carry_slots(builder, instruction)
-    opcode = instruction.opcode.removesuffix("c")
     if opcode == "mad":
         d, *factors, addend = builder.bind(instruction, dtype, type_, type_, dtype)
     else:
@@ -188,10 +191,22 @@ def _product(
     return dtype, np.multiply, dtype
 
 
+def _part_of_product(builder: FunctionBuilder, instruction: Instruction, modes: Sequence[str]) -> str:
+    """Return which part of a product an instruction computes: the one of its modifiers that is in `modes`.
+
+    Refuse an instruction with none of them, or with several.
+    """
+    stated = [m for m in instruction.modifiers if m in modes]
+    if len(stated) != 1:
+        builder.fail(instruction)
+    return stated[0]
+
+
 def mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of mul.lo, mul.hi and mul.wide."""
-    type_ = integer_type(builder, instruction, allowed=("lo", "hi", "wide"))
-    mode = instruction.modifiers[0]
+    modes = ("lo", "hi", "wide")
+    type_ = integer_type(builder, instruction, allowed=modes)
+    mode = _part_of_product(builder, instruction, modes)
     factor_dtype, multiply, product_dtype = _product(builder, instruction, type_, mode)
     d, a, b = builder.bind(instruction, product_dtype, factor_dtype, factor_dtype)
     if mode == "lo":
@@ -206,10 +221,13 @@ def mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 def mad(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of mad.lo, mad.hi, mad.wide and mad.hi.sat.s32."""
-    type_ = integer_type(builder, instruction, allowed=("lo", "hi", "wide", "sat"))
-    factor_dtype, multiply, product_dtype = _product(builder, instruction, type_, mode=instruction.modifiers[0])
+    modes = ("lo", "hi", "wide")
+    type_ = integer_type(builder, instruction, allowed=(*modes, "sat"))
+    mode, saturate = _part_of_product(builder, instruction, modes), "sat" in instruction.modifiers
+    if saturate and (mode, type_) != ("hi", "s32"):
+        builder.fail(instruction)
+    factor_dtype, multiply, product_dtype = _product(builder, instruction, type_, mode)
     d, a, b, c = builder.bind(instruction, product_dtype, factor_dtype, factor_dtype, product_dtype)
-    saturate = "sat" in instruction.modifiers
 
     def multiply_and_add(regs: list[Any]) -> None:
         """Store a * b + c in d, saturated to 32 bits if requested."""
@@ -299,9 +317,11 @@ def _mul24(builder: FunctionBuilder, instruction: Instruction) -> Step:
     The factors are the low 24 bits of each operand, with the sign of bit 23 for s32.
     """
     type_ = integer_type(builder, instruction, allowed=("lo", "hi"))
+    if type_ not in ("u32", "s32"):
+        builder.fail(instruction)
     wide = np.dtype("i8" if type_ == "s32" else "u8")
     d, a, b, *addend = builder.bind(instruction, type_, *(3 if instruction.opcode == "mad24" else 2) * [type_])
-    is_high, dtype = instruction.modifiers[0] == "hi", dtype_of(type_)
+    is_high, dtype = _part_of_product(builder, instruction, ("lo", "hi")) == "hi", dtype_of(type_)
     unused_bits, high_shift = wide.type(64 - 24), wide.type(48 - 32)
 
     def multiply_24_bits(regs: list[Any]) -> None:
@@ -321,14 +341,15 @@ def _dot(builder: FunctionBuilder, instruction: Instruction) -> Step:
     dp4a multiplies the four bytes of a and b; dp2a the two 16-bit numbers of a with the low or high two bytes of b. The
     types are those of a and b.
     """
-    words = [m for m in instruction.modifiers if m not in ("lo", "hi")]
+    is_dp4a = instruction.opcode == "dp4a"
+    half_of_b = "lo" if is_dp4a else _part_of_product(builder, instruction, ("lo", "hi"))  # dp4a takes all of b
+    words = instruction.modifiers if is_dp4a else instruction.modifiers[1:]
     if len(words) != 2 or any(word not in ("u32", "s32") for word in words):
         builder.fail(instruction)
     d, a, b, c = builder.bind(instruction, "u32", "u32", "u32", "u32")
     left_dtype, right_dtype = (np.dtype(np.int32 if word == "s32" else np.uint32) for word in words)
-    is_dp4a = instruction.opcode == "dp4a"
     count, left_bits = (4, 8) if is_dp4a else (2, 16)
-    first_byte = 2 if "hi" in instruction.modifiers else 0  # of b; dp4a has no halves
+    first_byte = 2 if half_of_b == "hi" else 0
     left = [_PackedInteger(a, left_dtype, left_bits, k) for k in range(count)]
     right = [_PackedInteger(b, right_dtype, 8, first_byte + k) for k in range(count)]
 

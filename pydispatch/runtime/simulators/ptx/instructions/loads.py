@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pydispatch.formats.ptx.module import SIZES, Address, Instruction, PtxSymbol
+from pydispatch.formats.ptx.module import SIZES, Address, Instruction, Operand, PtxSymbol
 from pydispatch.runtime.simulators.ptx.addresses import MemoryOperand, memory_operand
 from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Special, Step, items
 from pydispatch.runtime.simulators.ptx.elements import SIGNED, UNSIGNED, is_type
@@ -34,9 +34,22 @@ def _checked_type(builder: FunctionBuilder, instruction: Instruction) -> str:
     if not instruction.modifiers or not is_type(instruction.modifiers[-1]):
         builder.fail(instruction, "has no type that is known")
     for word in instruction.modifiers[:-1]:
-        if word not in _WORDS and not word.startswith(("L1::", "L2::", "level::")):
-            builder.fail(instruction, f"has '.{word}', which is not known")
+        if not word.startswith(("L1::", "L2::", "level::")):
+            builder.require_modifiers(instruction, _WORDS, [word])
     return instruction.modifiers[-1]
+
+
+def _elements(
+    builder: FunctionBuilder, instruction: Instruction, operand: Operand | None
+) -> tuple[Operand | None, ...]:
+    """Return the elements of a register or vector operand, after checking that they are as many as a modifier states:
+    .v2, .v4 or .v8, else one.
+    """
+    elements = items(operand)
+    stated = next((int(m[1:]) for m in instruction.modifiers if m in ("v2", "v4", "v8")), 1)
+    if len(elements) != stated:
+        builder.fail(instruction, f"has {len(elements)} registers, expected {stated}")
+    return elements
 
 
 def _dtype(type_: str) -> np.dtype[Any]:
@@ -56,7 +69,8 @@ def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
     type_ = _checked_type(builder, instruction)
     destination, source = builder.operands(instruction, 2, most=3)[:2]  # the third is a cache policy, without effect
     dtype = _dtype(type_)
-    slots = [builder.target(instruction, register, dtype, widen=True) for register in items(destination)]
+    elements = _elements(builder, instruction, destination)
+    slots = [builder.target(instruction, register, dtype, widen=True) for register in elements]
     if any(m.startswith("param") for m in instruction.modifiers) and isinstance(source, Address):
         direct = _parameter(builder, instruction, source, dtype, len(slots))
         if direct is not None:
@@ -147,7 +161,7 @@ def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
     type_ = _checked_type(builder, instruction)
     target, value = builder.operands(instruction, 2, most=3)[:2]  # the third is a cache policy, without effect
     dtype = UNSIGNED[SIZES[type_]]
-    sources = [builder.source(instruction, one, dtype) for one in items(value)]
+    sources = [builder.source(instruction, one, dtype) for one in _elements(builder, instruction, value)]
     if any(m in ("param", "param::func") for m in instruction.modifiers) and isinstance(target, Address):
         return _copy(sources, _parameter_targets(builder, instruction, target, dtype, len(sources)))
     resolve = memory_operand(builder, instruction, target, dtype.itemsize * len(sources), write=True)

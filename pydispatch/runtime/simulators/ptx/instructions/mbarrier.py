@@ -25,11 +25,14 @@ _WORD = np.dtype("u8")
 _LOG2_WORD_BYTES = 3  # shifts an offset in bytes to an index of a barrier
 _FIELD, _EXPECTED, _PHASE = np.uint64((1 << 20) - 1), np.uint64(20), np.uint64(40)
 """The bits of the lowest field (pending arrivals), and the first bits of the other two."""
-_WORDS = {
-    "shared", "shared::cta", "b64", "release", "acquire", "relaxed", "cta", "cluster", "noComplete", "noinc", "parity",
-    "async",
+_MEMORY = ("shared", "shared::cta", "b64")
+_ARRIVAL = (*_MEMORY, "release", "relaxed", "cta", "cluster", "noComplete")
+_WAIT = (*_MEMORY, "acquire", "relaxed", "cta", "cluster", "parity")
+_MODIFIERS = {
+    "init": _MEMORY, "inval": _MEMORY, "arrive": _ARRIVAL, "arrive_drop": _ARRIVAL, "test_wait": _WAIT,
+    "try_wait": _WAIT,
 }  # fmt: skip
-"""Modifiers other than the kind of operation: state space, type, order, scope, and variants of arrivals and waits."""
+"""Kind of operation → its other modifiers: state space, type, order, scope, and variants of arrivals and waits."""
 
 
 def _arrive(old: Any, operands: list[Any]) -> Any:
@@ -69,8 +72,9 @@ def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
     A barrier is a word of shared memory with the number of its phase, and of expected and pending arrivals.
     """
     kind, qualifiers = instruction.modifiers[0] if instruction.modifiers else "", instruction.modifiers[1:]
-    if set(qualifiers) - _WORDS:
+    if kind not in _MODIFIERS:
         builder.fail(instruction)
+    builder.require_modifiers(instruction, _MODIFIERS[kind], qualifiers)
     if kind in ("arrive", "arrive_drop"):
         result, address, *counts = builder.operands(instruction, 2, most=3)
         return arrival(
@@ -83,8 +87,6 @@ def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
         )
     if kind in ("init", "inval"):
         return _init(builder, instruction, is_invalidation=kind == "inval")
-    if kind not in ("test_wait", "try_wait"):
-        builder.fail(instruction)
     return _wait(builder, instruction, is_by_parity="parity" in qualifiers)
 
 

@@ -250,8 +250,9 @@ def mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
         for registers_of_operand in source_registers
     )
     d = [builder.target(instruction, operand, register) for operand in d_registers]
-    # PTX has .satfinite for integers only; it is ignored on other types.
-    saturates = "satfinite" in instruction.modifiers and types.a in _INTEGERS
+    saturates = "satfinite" in instruction.modifiers
+    if saturates and types.a not in _INTEGERS:  # PTX has .satfinite for integers only
+        builder.fail(instruction)
     return _TileProduct(instruction, rows, depth, ProductOperands(types, d, a, b, c, saturates)).step
 
 

@@ -162,7 +162,7 @@ def cvta(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def isspacep(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of isspacep, which tests whether a generic address is in a state space."""
     result_slot, address_slot = builder.bind(instruction, BOOL, "u64")
-    space = instruction.modifiers[0] if instruction.modifiers else ""
+    space = instruction.modifiers[0] if len(instruction.modifiers) == 1 else ""
     windows = {"shared": SHARED, "shared::cta": SHARED, "local": LOCAL, "param": PARAM, "param::entry": PARAM}
     if space not in (*windows, "global", "const"):
         builder.fail(instruction)
@@ -189,6 +189,8 @@ def isspacep(builder: FunctionBuilder, instruction: Instruction) -> Step:
 @handles("activemask")
 def activemask(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of activemask, which returns a mask of the lanes of the warp that execute it together."""
+    if instruction.modifiers != ("b32",):
+        builder.fail(instruction)
     target = builder.target(instruction, builder.operands(instruction, 1)[0], "u32")
 
     def store_active_mask(regs: list[Any]) -> None:

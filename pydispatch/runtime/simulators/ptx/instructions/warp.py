@@ -217,6 +217,7 @@ def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if (
         len(instruction.modifiers) != 3
         or instruction.modifiers[0] not in ("any", "all")
+        or instruction.modifiers[1] != "sync"
         or instruction.modifiers[2] not in ("b32", "b64")
     ):
         builder.fail(instruction)
@@ -286,6 +287,8 @@ def redux(builder: FunctionBuilder, instruction: Instruction) -> Step:
 @handles("elect")
 def elect(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of `elect.sync d|p, mask`: d is the lowest lane of the mask, p whether it is the own lane."""
+    if instruction.modifiers != ("sync",):
+        builder.fail(instruction)
     destination, mask_operand = builder.operands(instruction, 2)
     first, second = pair(destination)
     mask, target = builder.source(instruction, mask_operand, "u32"), builder.target(instruction, first, "u32")

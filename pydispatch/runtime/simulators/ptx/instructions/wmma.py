@@ -7,6 +7,7 @@ registers that the elements need (f16), the second half repeats the first.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,17 +42,29 @@ _SHAPES = {
     "tf32": ("m16n16k8",), "f64": ("m8n8k4",),
 }  # fmt: skip
 """Type of A and B → shapes of products that the PTX manual lists for it."""
-_WORDS = {"sync", "aligned", "row", "col", "satfinite", "rn", "global", "shared", "shared::cta"}
-"""Modifiers other than the operation, the matrix, the shape and types."""
+_LAYOUTS = ("row", "col")
+"""Modifiers that state the order of the elements of a matrix in memory."""
+_MEMORY_WORDS = ("sync", "aligned", *_LAYOUTS, "global", "shared", "shared::cta")
+"""Modifiers of load and store other than the operation, the matrix, the shape and the type."""
+_PRODUCT_WORDS = ("sync", "aligned", *_LAYOUTS, "satfinite", "rn")
+"""Modifiers of mma other than the operation, the shape and types."""
 
 
-def _shape_and_types(builder: FunctionBuilder, instruction: Instruction) -> tuple[tuple[int, int, int], list[str]]:
+def _shape_and_types(
+    builder: FunctionBuilder, instruction: Instruction, modifiers: Sequence[str], others: Sequence[str]
+) -> tuple[tuple[int, int, int], list[str]]:
     """Return the shape (m, n, k) and the types of a wmma instruction.
 
     For load and store there is one type, that of the matrix. For mma there are the types of D, A, B and C or, for f16,
     of D and C only.
+
+    Args:
+        builder: Builder of the function that contains the instruction.
+        instruction: The instruction.
+        modifiers: Its modifiers after the operation, and for load and store after the matrix.
+        others: The modifiers that it may have besides the shape and the types.
     """
-    words = [m for m in instruction.modifiers[1:] if m not in _WORDS and m not in ("a", "b", "c", "d")]
+    words = [m for m in modifiers if m not in others]
     shape = _SHAPE.fullmatch(words[0]) if words else None
     if shape is None or any(type_ not in _BYTES for type_ in words[1:]) or len(words) < 2:
         builder.fail(instruction)
@@ -90,12 +103,16 @@ class _MatrixInMemory:
         write: bool,
     ) -> None:
         """Compile the operands of the instruction. For the parameters, see the class."""
-        shape, types = _shape_and_types(builder, instruction)
-        matrix = instruction.modifiers[1]  # "a" of wmma.load.a.sync.aligned.row.m16n16k16.f16
+        # "a" of wmma.load.a.sync.aligned.row.m16n16k16.f16, and what follows it.
+        matrix, modifiers = instruction.modifiers[1], instruction.modifiers[2:]
+        layouts = [m for m in modifiers if m in _LAYOUTS]
+        if matrix not in (("d",) if write else ("a", "b", "c")) or len(layouts) != 1:
+            builder.fail(instruction)
+        shape, types = _shape_and_types(builder, instruction, modifiers, _MEMORY_WORDS)
         self.rows, self.columns = _size(matrix, shape)
         self.type = types[0]
         self.count = self.rows * self.columns // WARP_LANES  # elements of a lane
-        self._is_row_major = "row" in instruction.modifiers
+        self._is_row_major = layouts == ["row"]
         if not isinstance(address, Address) or address.base is None:
             builder.fail(instruction, "has no [address] where one is expected")
         size = builder.register_size(address.base) or ADDRESS_BYTES
@@ -227,7 +244,7 @@ class _FragmentProduct:
 
 def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of wmma.mma: D = A * B + C."""
-    (m, n, k), words = _shape_and_types(builder, instruction)
+    (m, n, k), words = _shape_and_types(builder, instruction, instruction.modifiers[1:], _PRODUCT_WORDS)
     # Of f16 the instruction names only the types of D and C.
     types = MatrixTypes(*words) if len(words) == 4 else MatrixTypes(words[0], "f16", "f16", words[-1])
     if (
@@ -244,5 +261,7 @@ def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     a = a[: m * k // WARP_LANES // per_register]
     b = b[: k * n // WARP_LANES // per_register]
     d = [builder.target(instruction, operand, register) for operand in d_registers]
-    saturates = "satfinite" in instruction.modifiers and types.d == "s32"
+    saturates = "satfinite" in instruction.modifiers
+    if saturates and types.d != "s32":  # for floats it would replace infinities and NaN
+        builder.fail(instruction, "has '.satfinite', which is simulated for integers only")
     return _FragmentProduct(instruction, m, n, k, ProductOperands(types, d, a, b, c, saturates)).step
