@@ -38,14 +38,17 @@ _used: dict[bytes, CodeType] = {}
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Read and store the bytecode of generated dataclass methods in a cache file while the block runs,
-    for all threads.
+    """Take the bytecode of generated dataclass methods from a cache file while the block runs, for all threads.
+
+    The module `dataclasses` passes the text of generated methods to `exec`. The first block that begins replaces that
+    name by `_exec`; the last one that ends restores it, and adds bytecode to the file that the file lacks. Blocks may
+    overlap, in one thread or in several.
     """
     global _users
     with _lock:
         _users += 1
-        if _users == 1:
-            if not _in_file:
+        if _users == 1:  # the first block
+            if not _in_file:  # the file was not read yet, or there is none
                 _in_file.update(_read())
             vars(dataclasses)["exec"] = _exec  # a global of that module hides the built-in function from it alone
     try:
@@ -53,7 +56,7 @@ def cached() -> Iterator[None]:
     finally:
         with _lock:
             _users -= 1
-            if _users == 0:
+            if _users == 0:  # the last block
                 del vars(dataclasses)["exec"]
                 if not _used.keys() <= _in_file.keys():  # the file lacks bytecode of this process
                     _write()

@@ -41,14 +41,18 @@ STYLE = (
 
 @dataclass(frozen=True)
 class Panel:
-    """Pair of axes of a plot, with the series drawn on them.
+    """Pair of axes of a plot, with the series drawn on them. The y axis is always logarithmic.
 
     Attributes:
-        x: Label of the x axis, as `y` of the y axis.
-        series: Points (x, y) of each series by name; positive on a logarithmic axis.
+        title: Text above the axes.
+        x: Label of the x axis.
+        y: Label of the y axis.
+        series: Points (x, y) of each series by its name in the legend, in any order. Coordinates on a logarithmic axis
+            are positive.
+        x_logarithmic: Whether the x axis is logarithmic, too.
         x_text: Function that formats a tick label of the x axis; None for `short_number`.
         y_text: Function that formats a tick label of the y axis; None for `short_number`.
-        level: y position of a horizontal line; None for no line.
+        level: Value on the y axis at which a horizontal line is drawn; None for no line.
     """
 
     title: str
@@ -140,9 +144,18 @@ def _line(x1: float, y1: float, x2: float, y2: float, css: str) -> str:
 
 @dataclass(frozen=True)
 class Axis:
-    """Mapping from values between `least` and `most` to coordinates between `begin` and `end`.
+    """Axis of a panel: maps values between `least` and `most` to coordinates between `begin` and `end`.
 
-    `text` returns the label of a value.
+    `axes` creates two for a panel by `of`. A call returns the coordinate of a value, `ticks` the labelled values. An
+    axis from 1 to 100 that is drawn from 56 to 366 maps 10 to 211 if it is logarithmic.
+
+    Attributes:
+        least: Value at `begin`; positive on a logarithmic axis.
+        most: Value at `end`; larger than `least`.
+        begin: Coordinate of the lower end, in units of the drawing.
+        end: Coordinate of the upper end; less than `begin` on a vertical axis, since y grows downwards in SVG.
+        is_logarithmic: Whether equal ratios of values have equal distances, instead of equal differences.
+        text: Function that returns the label of a value.
     """
 
     least: float
@@ -159,12 +172,20 @@ class Axis:
     ) -> Axis:  # fmt: skip
         """Return an axis whose range contains all values; a logarithmic axis has a margin.
 
-        begin, end: coordinates of the ends of the axis in the drawing.
+        Args:
+            values: One or more values; positive for a logarithmic axis.
+            begin: Coordinate of the end for the least value, in units of the drawing.
+            end: Coordinate of the end for the largest value.
+            is_logarithmic: Whether the axis is logarithmic.
+            text: Function that returns the label of a value; None for `short_number`.
         """
         least, most = min(values), max(values)
         if is_logarithmic:
-            room = (most / least) ** 0.04 * 1.05  # a factor on each side: 4 % of the logarithmic range, and 5 %
+            # Widen the range by a factor on each side: 4 % of its length, and 5 % of the value. The latter gives equal
+            # values a range at all.
+            room = (most / least) ** 0.04 * 1.05
             return Axis(least / room, most * room, begin, end, is_logarithmic=True, text=text or short_number)
+        # Equal values get a range of 1, since a call divides by the range.
         return Axis(
             least, most if most > least else least + 1, begin, end, is_logarithmic=False, text=text or short_number
         )
@@ -189,7 +210,7 @@ class Axis:
         low, high = math.floor(math.log10(self.least)), math.ceil(math.log10(self.most))
         candidates = [digit * 10.0**exponent for exponent in range(low, high + 1) for digit in steps]
         values = [value for value in candidates if self.least <= value <= self.most]
-        shown = values[:: max(1, math.ceil(len(values) / 7))]
+        shown = values[:: max(1, math.ceil(len(values) / 7))]  # every n-th, so that at most seven remain
         return [(value, self.text(value)) for value in shown]
 
 

@@ -53,7 +53,13 @@ def dispatch_benchmark(request: pytest.FixtureRequest) -> Callable[..., Any]:
     - `items`: number of items that one call computes
 
     `extra_info` of the benchmark contains items and bytes per second and the machine. A round has as many calls as take
-    100 µs; warm-up calls are not counted.
+    100 µs; warm-up calls are not counted. The options `min_rounds` and `max_time` of pytest-benchmark decide the number
+    of rounds.
+
+    Example:
+        def test_scale(dispatch_benchmark):
+            y = dispatch_benchmark(program.scale, x, 2.0, device="cpu", items=x.size)
+            np.testing.assert_array_equal(y, 2 * x)
     """
     if not request.config.pluginmanager.hasplugin("benchmark"):
         pytest.fail("dispatch_benchmark needs pytest-benchmark: pip install pytest-benchmark", pytrace=False)
@@ -62,7 +68,8 @@ def dispatch_benchmark(request: pytest.FixtureRequest) -> Callable[..., Any]:
     marker = request.node.get_closest_marker("benchmark")
 
     def option(name: str) -> Any:
-        """Return an option of the mark of the test, or else of the command line."""
+        """Return an option of pytest-benchmark: of the mark `@pytest.mark.benchmark` of the test, else of the command
+        line."""
         marked = {} if marker is None else marker.kwargs
         return marked.get(name, request.config.getoption(f"benchmark_{name}"))
 
@@ -75,11 +82,12 @@ def dispatch_benchmark(request: pytest.FixtureRequest) -> Callable[..., Any]:
         work = work_of(device, function, arguments, named)
         if benchmark.enabled:
             iterations, seconds = calibrated(work.call)  # calls of a round, and seconds of a call
+            # As many rounds as take max_time seconds, but at least min_rounds.
             rounds = max(int(option("min_rounds")), math.ceil(float(option("max_time")) / (iterations * seconds)))
             benchmark.pedantic(work.call, rounds=rounds, iterations=iterations, warmup_rounds=1)
         else:  # --benchmark-disable: one call
             benchmark(work.call)
-        if benchmark.stats is not None:
+        if benchmark.stats is not None:  # None with --benchmark-disable
             median = benchmark.stats.stats.median
             benchmark.extra_info.update(items_per_s=items / median, bytes_per_s=work.nbytes / median)
         if device is not None:

@@ -113,15 +113,20 @@ def _message_of(error: BaseException) -> str:
 def _run(words: Sequence[str]) -> int:
     """Parse the command line and run its subcommand; return the exit status.
 
-    words: the arguments after the name of the program. Without a subcommand the help is printed, and the status is 2.
+    Without a subcommand the help is printed, and the status is 2. The decorator raises an unexpected exception of
+    pydispatch's own code as InternalError; it leaves OSError and UnicodeError to `main`.
+
+    Args:
+        words: Arguments after the name of the program, such as ["run", "f.pdx", "--input=3"].
     """
+    # Only the module of the named subcommand is imported. An unknown name is refused here, with a suggestion.
     command = words[0] if words and not words[0].startswith("-") else None
     parser = _parser(command)
     names = [part.name for part in extensions.parts("subcommand")] if command is not None else []
     if command is not None and extensions.part("subcommand", command) is None:
         parser.error(f"there is no command '{command}'; {did_you_mean(command, names)}commands: {', '.join(names)}")
     args, unknown = parser.parse_known_args(words)
-    if unknown:
+    if unknown:  # refused here instead of by argparse, to add the hint
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{_quoting_hint(words, unknown)}")
     if args.version:
         import pydispatch
@@ -131,12 +136,12 @@ def _run(words: Sequence[str]) -> int:
     if args.command is None:
         parser.print_help()
         return 2
-    if args.verbose and not os.environ.get("PYDISPATCH_LOG"):
+    if args.verbose and not os.environ.get("PYDISPATCH_LOG"):  # the variable takes precedence over -v
         logs.set_up("info" if args.verbose == 1 else "debug")
     with warnings.catch_warnings():  # restores showwarning
         warnings.showwarning = _show_warning  # type: ignore[assignment]
         code = int(args.run(args))
-    _flush()
+    _flush()  # an error while writing the rest of the output is reported like others, not at exit
     return code
 
 
@@ -155,15 +160,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] == "pydispatch":
-            raise
+            raise  # no optional package is missing, but a module of pydispatch: the traceback is needed
         _report(f"error: this needs {error.name}: pip install 'pydispatch[compiler]'")
         return 1
     except (Error, OSError, MemoryError, UnicodeError) as error:
+        # The disk is full. `files` raises class Error for other files, so that this is standard output: a long text is
+        # written before the final _flush().
         if isinstance(error, OSError) and error.errno == errno.ENOSPC and not isinstance(error, Error):
-            _drop_output()  # a long text is written before the end
+            _drop_output()
             error = Error(f"cannot write standard output: {error.strerror}")
         if os.environ.get("PYDISPATCH_DEBUG", "0") not in ("", "0"):
-            raise
+            raise  # with the traceback
         text = _message_of(error)
         # A CompileError begins with its location, file:line:column, as compilers do, or with "error" when it has none.
         has_kind = ": error: " in text or text.startswith("error: ")

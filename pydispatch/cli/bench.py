@@ -97,7 +97,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _compare(args: argparse.Namespace) -> int:
-    """Measure FILE and the contenders that it is compared with, and print the report; return what `run` returns."""
+    """Measure FILE and the contenders that it is compared with, and print the report.
+
+    A contender is FILE itself, a file of --compare or a system of --peer. FILE is the first one, and the reference for
+    results and ratios.
+
+    Returns:
+        1 if the results of a contender differ from those of FILE by more than MOST_OFF, else 0.
+    """
     from pydispatch.bench import report
     from pydispatch.bench.measure import measure
     from pydispatch.bench.program import difference, machine
@@ -106,6 +113,7 @@ def _compare(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder:
         device, name, works = _calls_to_measure(args, Path(folder))
         first = next(iter(works.values()))
+        # Title → largest difference of its results from those of the first contender, relative to the largest element.
         off = {title: difference(work.results, first.results) for title, work in works.items()}
         profiles = {title: work.profile() for title, work in works.items()
                     if work.profile is not None and (args.profile or args.compare)}  # fmt: skip
@@ -157,10 +165,18 @@ def _modes(args: argparse.Namespace) -> int:
 
 
 def _calls_to_measure(args: argparse.Namespace, folder: Path) -> tuple[Any, str, dict[str, Work]]:
-    """Return the device, the name of the function, and the calls to measure by title: a path or the name of a peer.
+    """Load all contenders, and return the calls to measure.
 
     There is a call for FILE, for each file of --compare, and for each peer: another system of --peer, such as
-    onnxruntime, that is measured with the same inputs. Peers may write files to `folder`.
+    onnxruntime, that is measured with the same inputs.
+
+    Args:
+        args: The command line.
+        folder: Empty folder for files that peers write.
+
+    Returns:
+        The device, the name of the function, and the calls by title in the order above. A title is the path of a
+            program, or the name of a peer: `{"a.pdx": Work, "b.pdx": Work, "onnxruntime": Work}`.
     """
     from pydispatch.bench import peer
     from pydispatch.bench.program import work_of
@@ -176,11 +192,12 @@ def _calls_to_measure(args: argparse.Namespace, folder: Path) -> tuple[Any, str,
             path = Path(path_of("bench", text, "the path of a .pdx or .mlir file"))
             program = load_program(path, args, cpu="native")
             function = function_of(program, args.function)
+            # Each contender gets arrays of its own, parsed for the argument types of its function.
             inputs, named = inputs_of(function, args.input, reader)
             if text in works:
                 raise InvalidArgumentError(f"--compare: '{text}' is there twice")
             works[text] = work_of(target, function, inputs, named)
-        for name, file in wanted:
+        for name, file in wanted:  # a peer gets inputs of the types that the last program takes
             inputs, named = inputs_of(function, args.input, reader)
             if named:
                 raise InvalidArgumentError("--peer: give values in order, without names")

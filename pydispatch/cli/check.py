@@ -140,8 +140,11 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
 def _run_all(work: Sequence[tuple[Path, str]], args: argparse.Namespace) -> Iterator[list[Outcome]]:
     """Run the tests of each (file, device) pair, and yield their outcomes in the order of the pairs.
 
-    Each pair runs in a forked process of its own where the system can fork, so that a kernel that crashes does not end
-    the run. If there are files to compile, the children inherit the loaded compiler and run LLVM themselves.
+    Each pair runs in a forked process of its own, so that a kernel that crashes ends the tests of one pair only. A
+    system without fork, such as Windows, runs all pairs in this process, one after the other.
+
+    If there are .mlir files, the compiler is loaded before the first fork, and the children share its memory. They call
+    LLVM themselves, without the further processes that isolate a crash of LLVM elsewhere: a child is such a process.
     """
     import multiprocessing
 
@@ -153,7 +156,7 @@ def _run_all(work: Sequence[tuple[Path, str]], args: argparse.Namespace) -> Iter
         yield from _run_in_children(work, args)
         return
     with _llvm_in_process():
-        if len(work) > 1:
+        if len(work) > 1:  # a single child loads the compiler as fast itself
             _warm_up()
         yield from _run_in_children(work, args)
 
@@ -312,10 +315,15 @@ def _split_programs(file: Path) -> list[str]:
 
 
 def _run_part(file: Path, text: str | None, args: argparse.Namespace) -> list[Outcome]:
-    """Run the tests of a file (text: None), or of the part of it in `text`, and return their outcomes.
+    """Compile and load one program, run its tests, and return their outcomes.
 
-    A file that cannot be compiled or loaded has one outcome, without the name of a function. An outcome without a
-    failure has the text "" for it.
+    A program that cannot be compiled or loaded has one outcome, whose `function` is "".
+
+    Args:
+        file: The .mlir or .pdx file.
+        text: One of several programs in an .mlir file, the text between two lines `// -----`; None if the program is
+            the whole file.
+        args: Options of the command, with `device`, the one device to run on.
     """
     from pydispatch.cli.run import load_program
 
@@ -336,7 +344,7 @@ def _run_part(file: Path, text: str | None, args: argparse.Namespace) -> list[Ou
     outcomes = []
     for name, function in program.functions.items():
         if function.arguments or args.filter not in name:
-            continue
+            continue  # a function with arguments is no test
         start_time, failure = time.monotonic(), ""
         try:
             function()

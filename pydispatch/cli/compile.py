@@ -93,18 +93,22 @@ def _measured_on(args: argparse.Namespace) -> Device | None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    """Compile and write the artifact; return 0.
+    """Compile the source, and write the artifact, or with --compile-to the program after a phase; return 0.
 
-    `run` calls it with rare garbage collection, the bytecode cache, and CompileError for missing packages.
+    The artifact is written to --output, where - is standard output. Without the option it is written to the source's
+    name with .pdx, or to standard output if the source is standard input.
+
+    `run` calls it inside of contexts that make garbage collection rare, cache bytecode, and raise CompileError for
+    missing packages.
     """
     from pydispatch.tuning.compile import compile as compile_
 
     source, options = source_of(args.source), options_of(args)
     options["targets"] = _targets(options.get("targets"), args.cuda_targets)
-    if args.compile_to and args.compile_to != "end":  # the phase "end" leaves the artifact
+    if args.compile_to and args.compile_to != "end":  # after the last phase, "end", the program is the artifact
         _write_phase(args, source, options)
         return 0
-    with shown(sys.stderr) as show:
+    with shown(sys.stderr) as show:  # `show` prints the progress
         artifact = compile_(source, **options, tune_on=_measured_on(args), progress=show)
     if args.output == "-" or (args.output is None and args.source == "-"):
         sys.stdout.buffer.write(artifact.to_bytes())

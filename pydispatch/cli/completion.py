@@ -40,14 +40,23 @@ def _words(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> dict[tuple
 
 
 def _bash(words: dict[tuple[str, ...], list[str]], zsh: bool) -> str:
-    """Return a script that completes subcommands and options, else file names. zsh runs it through bashcompinit.
+    """Return a script that completes subcommands and options, else file names.
 
-    words: the result of `_words`.
+    The shell function in it joins the subcommands on the command line to a path, such as "plugin build", and selects
+    the words that may follow by a `case` with a line for each path:
+
+        "run") words="--device --input" ;;
+        "plugin build") words="--output --arch" ;;
+
+    Args:
+        words: The result of `_words`.
+        zsh: Whether the script is for zsh, which runs it through its emulation `bashcompinit`.
     """
     cases = "\n".join(
         f'    "{" ".join(path)}") words="{" ".join(choices)}" ;;' for path, choices in words.items() if path
     )
-    nesting = "|".join(sorted({path[0] for path in words if len(path) > 1}))  # commands with subcommands of their own
+    # Commands with subcommands of their own, such as `plugin`: their second word belongs to the path.
+    nesting = "|".join(sorted({path[0] for path in words if len(path) > 1}))
     start = "autoload -U +X compinit bashcompinit && compinit && bashcompinit\n" if zsh else ""
     return f"""{start}_pydispatch() {{
   local path="" words="{" ".join(words[()])}" word="${{COMP_WORDS[COMP_CWORD]}}"

@@ -41,16 +41,21 @@ def _describe_cubin(data: bytes, name: str) -> dict[str, Any]:
 
 
 def _describe_ptx(data: bytes, name: str) -> dict[str, Any]:
-    """Return the contents of a PTX text as `describe` does."""
+    """Return the contents of a PTX text as `describe` does; kernels and functions also have their "line" in the text.
+
+    A kernel that states neither a required nor a maximum block size has null for both.
+    """
     module = read.read(data, name)
     kernels = [
         {
             "name": function.name, "parameters": list(interface.parameter_sizes(function)),
+            # `.reqntid x, y, z`: the block size that a launch must have; `.maxntid`: the largest one.
             "required": function.directives.get("reqntid"), "maximum": function.directives.get("maxntid"),
             "line": function.line,
         }
         for function in module.entries
     ]  # fmt: skip
+    # Functions that other modules can call: with a body, unlike a declaration, and visible outside of the module.
     functions = [
         {"name": function.name, "parameters": [p.size for p in function.params], "line": function.line}
         for function in module.functions

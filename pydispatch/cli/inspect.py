@@ -185,9 +185,17 @@ def _run_cuda(args: argparse.Namespace) -> int:
 
 
 def describe(artifact: Artifact) -> dict[str, Any]:
-    """Return what `--json` prints for an artifact: its manifest, with sizes in bytes and the list of members.
+    """Return what `--json` prints for an artifact: the JSON object of its manifest, with further keys.
 
-    The listings of dispatches and choices, which are long, are left out; --dispatches adds them.
+    The further keys are:
+
+    - "size": bytes of the artifact; also of each variant and of each constant
+    - "chosen_here", of each executable: name of the variant that this CPU would load, or null
+    - "commands": name and operand types of each host command (code of the host that runs between dispatches)
+    - "members": name and size of each file in the artifact
+
+    The keys "dispatches" (operations of each dispatch) and "choices" (tuning results) of the manifest are left out,
+    because they are long. `_json_report` adds them, decoded, for --dispatches.
     """
     report = artifact.manifest.to_json()
     for key in (dispatches.KEY, choices.KEY):
@@ -235,7 +243,16 @@ def table(heads: Row, rows: Sequence[Row], *, right_aligned: Sequence[int] = (),
 
 
 def _executable_lines(artifact: Artifact) -> list[str]:
-    """Return the lines about the executables of an artifact and their variants."""
+    """Return the lines about the executables of an artifact, each with a table of its variants.
+
+    Example:
+          first
+            exports: mul, add
+            variant  format                  size  alignment  requires   imports
+            generic  embedded-elf-x86_64  2.0 KiB         64  -          -
+            v3       embedded-elf-x86_64  4.9 KiB         16  avx2, fma  f, ?g
+            this CPU takes v3
+    """
     lines: list[str] = []
     for entry in artifact.executables:
         lines.append(f"  {entry.name}")
@@ -252,6 +269,7 @@ def _executable_lines(artifact: Artifact) -> list[str]:
         lines += _choice_lines(entry)
         for variant in entry.variants:
             lines += _kernel_lines(entry.exports, variant)
+            # Description of the CPU whose caches and vector units decided the block sizes of generated code.
             if isinstance(model := variant.extra.get("machine_model"), str):
                 lines.append(f"    {variant.name} is made for {model}")
             lines += [f"    warning: {text}" for text in warnings_of(variant)]
@@ -293,9 +311,18 @@ def _requirements(names: Sequence[str]) -> str:
 
 
 def _kernel_lines(exports: Sequence[str], variant: VariantEntry) -> list[str]:
-    """Return the table of the kernels of a CUDA variant: symbol, block size, dynamic memory and sizes of scalars.
+    """Return the lines of a table with one row for each kernel of a CUDA variant; no lines for other variants.
 
-    Return no lines for other variants.
+    The figures are from the key "ptx" of the variant in the manifest. Its lists have one item for each export:
+
+    - "blocks": threads of a block along x, y and z; null if the kernel itself states them
+    - "shared": bytes of dynamic workgroup memory ("shared memory" in CUDA)
+    - "entries": [index of the module, symbol of the kernel]; missing if the code is one module
+    - "parameters": bytes of each kernel parameter after the bindings; missing in the same case
+
+    Example:
+        kernel of sm_86  symbol  block   dynamic memory  scalars (bytes)
+        mul              mul     64x1x1  0 B             4, 4
     """
     notes = variant.extra.get("ptx")
     if not isinstance(notes, dict) or not all(isinstance(notes.get(k), list) for k in ("blocks", "shared")):
@@ -303,7 +330,7 @@ def _kernel_lines(exports: Sequence[str], variant: VariantEntry) -> list[str]:
     rows = []
     try:
         entries, scalar_bytes = notes.get("entries") or [], notes.get("parameters") or []
-        symbols = [str(symbol) for _, symbol in entries]  # an entry is [module number, symbol of the kernel]
+        symbols = [str(symbol) for _, symbol in entries]
         for i, (name, block, shared_bytes) in enumerate(zip(exports, notes["blocks"], notes["shared"], strict=False)):
             symbol = symbols[i] if i < len(symbols) else "-"
             block_text = "x".join(map(str, block or ())) or "-"

@@ -36,13 +36,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace, dry_run: ModuleType) -> int:
-    """Match patterns without compiling, and print what they match; return the exit status.
+    """Match patterns without compiling; print the matches, the near misses and the diff of the program.
 
-    The status is 1 if a pattern matches nothing and --require-match is given, else 0. `dry_run` is the module of the
-    compiler, which is imported late.
+    Args:
+        args: The command line.
+        dry_run: The module `compiler.driver.dry_run`, which `run` imports late, because it loads the compiler.
+
+    Returns:
+        1 if a pattern matches nothing and --require-match is given, else 0.
     """
+    # --spec=p.py means --patterns=p.py, and so on: suffix and content of a file tell which of three options it belongs to.
     for spec in args.spec:
-        option = _option_of(spec)  # a file of --spec becomes a file of its own option, such as `patterns`
+        option = _option_of(spec)
         setattr(args, option, [*getattr(args, option, []), spec])
     source, options = source_of(args.source), options_of(args, MATCH)
     is_required = options.pop("require_match", False)  # no option of dry_run(): a missing match is reported below

@@ -10,8 +10,12 @@ from typing import Any
 def describe(path: Path, results: Mapping[str, Sequence[str]] = {}) -> dict[str, Any] | None:
     """Return the functions, weights and custom operations of a model; None if no frontend reads the file.
 
-    The keys are "functions" and "weights", lists of mappings with names and types as text, and "custom", a mapping from
-    an operation to its signature as text.
+    A custom operation is one that needs a kernel of the user.
+
+    Example:
+        {"functions": [{"name": "main", "inputs": [{"name": "x", "type": "f32[n, 4]"}], "outputs": [...]}],
+         "weights": [{"name": "w", "type": "tensor<4xf32>"}],
+         "custom": {"mylib::swish": "(tensor<?x4xf32>) -> (tensor<?x4xf32>), assumed"}}
 
     Args:
         path: The file.

@@ -19,13 +19,14 @@ WIDTH = 100
 class ProgressLine:
     """Line on a stream that shows the progress of one compilation.
 
-    `show` is called with each report, `clear` at the end.
+    `shown` creates it. The compiler calls `show` with each report; `shown` calls `clear` at the end.
 
     Attributes:
         stream: Stream to write to.
-        is_terminal: Whether the stream is a terminal, where one line is rewritten.
-        has_line: Whether the terminal has the line, which `clear` removes.
-        last_seconds: Seconds of the compilation at which the last line was written to another stream.
+        is_terminal: Whether the stream is a terminal. There one line is rewritten; another stream, such as a log file,
+            gets a line of its own every EVERY seconds.
+        has_line: Whether the terminal shows the line, which `clear` then removes.
+        last_seconds: Seconds from the start of the compilation to the last line on a stream that is no terminal.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -35,7 +36,7 @@ class ProgressLine:
 
     def show(self, progress: Progress) -> None:
         """Rewrite the line of a terminal; on another stream write a line every EVERY seconds."""
-        if self.is_terminal:
+        if self.is_terminal:  # "\r" returns to the start of the line; blanks cover the rest of a longer text before
             self.stream.write("\r" + text(progress)[:WIDTH].ljust(WIDTH))
             self.stream.flush()
             self.has_line = True

@@ -251,7 +251,17 @@ def inputs_of(
 ) -> tuple[list[Value], dict[str, Value]]:
     """Parse the arguments of a call from texts `value` or `name=value`; return the positional ones and those by name.
 
+    For @f(%x: tensor<2xf32>, %factor: f32), the texts ["2xf32=1 2", "factor=3"] become ([[1, 2]], {"factor": 3.0}).
+
     An argument that is named `out` has no keyword, because a call's keyword `out` is for its result arrays.
+
+    Args:
+        function: Function to call.
+        texts: Values of --input, in the grammar of `values`.
+        reader: Reader of the values, which keeps files open between them.
+
+    Raises:
+        InvalidArgumentError: A text is malformed, or an argument has several values by name.
     """
     # The element type of numbers and of tensors of rank 0; None for other tensors, whose texts state their types.
     kinds = [None if dims else kind for _, kind, dims in function.arguments]
@@ -260,20 +270,27 @@ def inputs_of(
     named: dict[str, Value] = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        if not equals or name not in names:
+        if not equals or name not in names:  # `2xf32=1 2` has a "=", but 2xf32 is no argument
             in_order.append(text)
             continue
         parsed = reader.read_all([value], [names[name]])
-        if len(parsed) != 1 or name in named:
+        if len(parsed) != 1 or name in named:  # `name=*file` may read any number of arrays
             raise InvalidArgumentError(f"--input={text}: expected one value for '{name}'")
         named[name] = parsed[0]
     return reader.read_all(in_order, kinds), named
 
 
 def _compare(function: Function | Procedure, returned: list[Value], args: argparse.Namespace, reader: Any) -> int:
-    """Compare results with the expected values, report differences, and return the exit status.
+    """Compare results with the values of --expected_output, print the report, and return 1 if one differs, else 0.
 
-    Values are read by `reader`. A value is compared as --equality_mode states.
+    There must be one expected value for each result; `(ignored)` and `(null)` match anything. The printed lines are
+    those of IREE's runner.
+
+    Args:
+        function: The function that was called.
+        returned: Its results, tensors as NumPy arrays.
+        args: The command line, with --expected_output and --equality_mode.
+        reader: Reader of the inputs, which parses the expected values, too: `+file` continues in a file of --input.
     """
     from pydispatch.cli import values
 
@@ -286,7 +303,8 @@ def _compare(function: Function | Procedure, returned: list[Value], args: argpar
     ):  # fmt: skip
         if text in ("(ignored)", "(null)"):
             continue
-        expected = reader.read_all([text], [kind if rank is None else None])[0]  # numbers have no rank
+        # A number, whose rank is None, is parsed as its type. The text of a tensor states the type itself.
+        expected = reader.read_all([text], [kind if rank is None else None])[0]
         wrong = values.mismatch(value, expected, kind, args.equality_mode == "exact")
         if wrong is None:
             continue

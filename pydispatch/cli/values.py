@@ -124,15 +124,20 @@ class Reader:
             raise SystemError_(f"input '{_shortened(text)}': {error.strerror or error}") from None
 
     def tensor(self, text: str) -> Array:
-        """Parse a tensor, `2xf32=1 2`; raise ValueError for other text.
+        """Parse the text of a tensor into an array; raise ValueError for other text.
 
-        After the `=` are all elements, one for all of them, or none for zeros. Or it is `@file`, to read the bytes of
-        the elements from the start of a file, or `+file`, to continue where the last read of the file ended.
+        The text is a type, or a type, `=` and the elements:
+
+        - `2x2xf32=1 2 3 4`: all elements, in row-major order
+        - `2x2xf32=7`: one value for all elements
+        - `2x2xf32=` or `2x2xf32`: zeros
+        - `2x2xf32=@data.bin`: the bytes of the elements, here 16, at the start of a file
+        - `2x2xf32=+data.bin`: the bytes that follow those that were read last from this file
         """
         if text in _ABSENT:
             raise ValueError("a tensor is needed here, for example 8xf32=2")
         head, equals, body = text.partition("=")
-        if not equals and "x" not in head:
+        if not equals and "x" not in head:  # no shape, but a number such as `3.5`, or a file name without its @
             raise ValueError("expected a shape and type such as 4x2xf32=..., or the name of an .npy file after @")
         spec = parse_type(head.strip())
         count = math.prod(spec.shape)
@@ -142,14 +147,14 @@ class Reader:
             data = stream.read(size)
             if len(data) < size:
                 raise ValueError(f"the file has {len(data)} bytes left, expected {size}")
-            if spec.kind.packed:
+            if spec.kind.packed:  # two or more elements share a byte of the file; in the array each has its own
                 return unpack_elements(spec.kind, data, spec.shape)
             return np.frombuffer(data, spec.kind.dtype).reshape(spec.shape)
         tokens = [token for token in _SEPARATORS.split(body) if token]
         if len(tokens) not in (0, 1, count):
             raise ValueError(f"expected {count} values, one, or none, got {len(tokens)}")
         array = np.zeros(spec.shape, spec.kind.dtype)
-        if tokens:
+        if tokens:  # a single value has the shape (), which is broadcast
             array[...] = _elements(tokens, spec).reshape(spec.shape if len(tokens) == count else ())
         return array
 
@@ -176,7 +181,14 @@ class Reader:
 
 
 def parse_type(text: str) -> Spec:
-    """Parse a tensor type such as `2x3xf32`, or `2x3xx8` with opaque elements; raise ValueError for other text."""
+    """Parse a tensor type; raise ValueError for other text.
+
+    - `2x3xf32`: shape (2, 3), elements f32
+    - `f32`: shape (), a tensor of rank 0
+    - `2x3xx8` or `2x3x*8`: opaque elements, 8 bits without a numeric meaning
+    - `4xi1`: bools, which are stored in a byte each; like opaque and complex elements they are written in hexadecimal
+    """
+    # All `x` separate sizes, but for the one that belongs to an opaque type.
     *sizes, name = text.split("x") if not text.endswith(("x8", "x16", "x32", "x64")) else _split_opaque(text)
     for axis, size in enumerate(sizes):
         if not size.isdecimal():
@@ -184,7 +196,7 @@ def parse_type(text: str) -> Spec:
     shape = tuple(int(size) for size in sizes)
     if len(shape) > 32:
         raise ValueError(f"rank {len(shape)} is more than NumPy has in common; at most 32")
-    if name in _SMALL:
+    if name in _SMALL:  # f8E5M2, f4E2M1FN and the like: the character after `f` is the width in bits
         return Spec(shape, type_of(dtype_word(_SMALL[name], int(name[1]))), is_hex=False)
     match = re.fullmatch(r"(i|si|ui|f|bf|cf|x|\*)(\d+)", name)  # IREE writes opaque elements as x8 or *8
     if match is None or len(match[2]) > 3:  # the widest has 128 bits
@@ -236,11 +248,13 @@ def _integer(token: str) -> int:
 
 
 def _integer_elements(numbers: list[int], kind: ElementType) -> Array:
-    """Return integers as elements of a type; raise OverflowError for one that does not fit.
+    """Return integers as elements of a type, in a flat array; raise OverflowError for one that does not fit.
 
-    Elements without a sign in their type (`i8`) may be written as signed or as unsigned numbers.
+    Elements without a sign in their type may be written as signed or as unsigned numbers: i8 accepts -128 to 255, where
+    255 and -1 are the same element. si8 accepts -128 to 127, ui8 0 to 255.
     """
     dtype, bits = kind.dtype, kind.bits
+    # The range of the type; the highest number has a bit less if the type is signed.
     low = 0 if kind.numerical == Numerical.UNSIGNED else -(1 << (bits - 1))
     high = (1 << (bits - (kind.numerical == Numerical.SIGNED))) - 1
     for value in numbers:
@@ -251,6 +265,7 @@ def _integer_elements(numbers: list[int], kind: ElementType) -> Array:
         numbers = [value - (1 << bits) if value >= 1 << (bits - 1) else value for value in numbers]
     # In an unsigned dtype the high bits of the byte are 0: -1 of an i4 is stored as 15.
     stored_bits = bits if bits < 8 and dtype.kind == "u" else 8 * dtype.itemsize
+    # Two's complement of that width, as an unsigned number whose bytes are then viewed as the dtype.
     wrapped = [value & ((1 << stored_bits) - 1) for value in numbers]
     return np.array(wrapped, f"u{dtype.itemsize}").view(dtype)
 
@@ -300,9 +315,20 @@ def type_name(kind: ElementType) -> str:
 
 
 def format_array(array: Array, kind: ElementType, limit: int = 1024) -> str:
-    """Format an array such as `2x3xf32=[1 2 3][4 5 6]`, with at most `limit` elements, then `...`."""
+    """Format an array with its type, in the grammar of this module.
+
+    For example `2x3xf32=[1 2 3][4 5 6]`, `f32=3.5` for rank 0, `4xi1=01 00 01 00`, and with a limit of 2 elements
+    `4xf32=1 2...`.
+
+    Args:
+        array: The elements. Those of a type that NumPy lacks (bf16, f8, f4, i4, i2) have a dtype of ml_dtypes, or are
+            unsigned integers with their bits.
+        kind: Element type, which the text names.
+        limit: Maximum number of elements in the text; `...` stands for the others.
+    """
     head = "".join(f"{size}x" for size in array.shape) + type_name(kind)
-    if kind.name == "bf16" and array.dtype.kind == "u":  # Raw bits: the upper half of an f32.
+    # Convert bits in unsigned integers to numbers.
+    if kind.name == "bf16" and array.dtype.kind == "u":  # the bits are the upper half of an f32
         array = (array.astype(np.uint32) << 16).view(np.float32)
     elif kind.name in _SMALL and array.dtype.kind == "u":
         array = decode(array, kind.name)
@@ -310,7 +336,8 @@ def format_array(array: Array, kind: ElementType, limit: int = 1024) -> str:
         # Sign-extend the low `bits` bits: flip the sign bit, then subtract its value.
         half = 1 << (kind.bits - 1)
         array = ((array.astype(np.int8) & (2 * half - 1)) ^ half) - half
-    is_hex = array.dtype.kind in "bc" or array.dtype.type is np.void  # bool, complex or opaque
+    # Bool, complex or opaque. Dtypes of ml_dtypes have the kind "V" of np.void as well, but other scalar types.
+    is_hex = array.dtype.kind in "bc" or array.dtype.type is np.void
     if is_hex:
         texts = [item.tobytes().hex().upper() for item in array.reshape(-1)[:limit]]
     elif _is_integer(kind):
@@ -363,9 +390,16 @@ _RELATIVE = 1e-5
 def mismatch(actual: Value, expected: Value, kind: ElementType, exact: bool) -> str | None:
     """Return how a result differs from the expected one, in the words of IREE's runner; None if it matches.
 
-    NaN equals NaN. exact: whether floats must be equal rather than close.
+    Tensors must have equal shapes and dtypes; the text names the first element that differs, such as
+    "element at index 1 (2) does not match the expected (5)". NaN equals NaN.
+
+    Args:
+        actual: The result: an array, or a number.
+        expected: The expected value, in the same form.
+        kind: Type of the number or of the elements.
+        exact: Whether floats must be equal rather than close. Integers and bools must be equal in any case.
     """
-    if not isinstance(actual, np.ndarray):
+    if not isinstance(actual, np.ndarray):  # a number
         expected = _parse_number(str(expected), kind) if isinstance(expected, (int, float)) else expected
         if isinstance(expected, np.ndarray):
             return f"value is {format_number(actual, kind)}; expected a tensor"
@@ -379,7 +413,8 @@ def mismatch(actual: Value, expected: Value, kind: ElementType, exact: bool) -> 
     mismatches = np.flatnonzero(~_are_close(actual.reshape(-1), expected.reshape(-1), kind, exact))
     if not len(mismatches):
         return None
-    k = int(mismatches[0])
+    k = int(mismatches[0])  # index in row-major order
+    # Each element as text: format_array() returns `1xf32=5`, of which the part after "=" is shown.
     left, right = (format_array(a.reshape(-1)[k : k + 1], kind).partition("=")[2] for a in (actual, expected))
     return f"element at index {k} ({left}) does not match the expected ({right})"
 

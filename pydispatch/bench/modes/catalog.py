@@ -34,8 +34,14 @@ class Mode:
 
 
 def modes() -> list[Mode]:
-    """Return all modes. Creating a mode raises DeviceUnavailableError if its device is missing."""
-    return [
+    """Return all modes in the order of the tables: ways to run one elementwise multiplication of f32 tensors.
+
+    The first nine run on the CPU and differ in where the code of the multiplication comes from. The next four are other
+    devices with generated code. The "direct" ones call a function without pydispatch, as baselines.
+
+    Calling `make` of a mode raises DeviceUnavailableError if its device or package is missing.
+    """
+    return [  # the arguments of _generated_loader: device to load on, target to compile for
         Mode("generated code", _generated_loader("cpu", "cpu")),
         Mode("C, inlined", _load_inlined),
         Mode("object, linked", _load_linked),
@@ -47,6 +53,7 @@ def modes() -> list[Mode]:
         Mode("host command", _load_host_command),
         Mode("Vulkan", _generated_loader("vulkan", "vulkan")),
         Mode("WebGPU", _generated_loader("webgpu", "webgpu")),
+        # The interpreter simulates CUDA threads on the CPU, so that a call of more elements takes too long.
         Mode("PTX interpreter", _generated_loader("ptx-interpreter", "sm_80"), most_elements=1 << 14),
         Mode("CUDA", _generated_loader("cuda", "cuda")),
         Mode("direct: NumPy", baselines.by_numpy),

@@ -46,7 +46,20 @@ def set_workers(count: int) -> None:
 
 
 class Module:
-    """Compiled program, loaded on a device. device: name of an IREE driver."""
+    """Program that IREE has compiled, loaded on a device.
+
+    `work` creates it, calls a function once by `function` for the results, and measures the call of `raw`.
+
+    Args:
+        file: The compiled program, a .vmfb.
+        device: Name of an IREE driver, such as "local-task".
+
+    Attributes:
+        rt: The Python module `iree.runtime`.
+        config: The driver's device, and the VM instance.
+        context: VM context: the loaded modules and their state.
+        module: The program.
+    """
 
     def __init__(self, file: Path | str, device: str) -> None:
         """Map the compiled program in `file` into memory, and load it into a context of the driver `device`."""
@@ -63,8 +76,14 @@ class Module:
         return self.context.modules[self.module.name][name]
 
     def raw(self, name: str, *inputs: Any) -> Callable[[], Any]:
-        """Return a call with the least overhead possible from Python: its arguments are on the device and packed
-        once."""
+        """Return a call with the least overhead possible from Python, which returns a VM list of the results.
+
+        The arguments are copied to the device and packed into a VM list here, once, so that a call only invokes the VM.
+
+        Args:
+            name: Name of the function.
+            inputs: Its arguments: NumPy arrays, floats and integers.
+        """
         rt, function, context = self.rt, self.module.lookup_function(name), self.context.vm_context
         arguments = rt.VmVariantList(len(inputs))
         referenced = []  # device arrays of `arguments`, which have to live as long as the call
@@ -79,7 +98,7 @@ class Module:
 
         def call(referenced: Any = referenced) -> Any:
             """Call the function and return its results; the default of `referenced` keeps the arguments alive."""
-            results = rt.VmVariantList(1)
+            results = rt.VmVariantList(1)  # 1: initial capacity
             context.invoke(function, arguments, results)
             return results
 

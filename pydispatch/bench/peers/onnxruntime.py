@@ -17,7 +17,16 @@ PACKAGES = "onnxruntime"
 
 
 def work(question: Question) -> Work:
-    """Load the model and return a Work whose results are written into preallocated memory."""
+    """Load the model, run it once, and return the call to measure with the results of that run.
+
+    Inputs and outputs are bound to memory in advance (an "I/O binding"), so that a call converts no arguments.
+
+    Args:
+        question: The .onnx file, the inputs in the order of the model, and the number of threads.
+
+    Raises:
+        InvalidArgumentError: The model has another number of inputs.
+    """
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -40,6 +49,6 @@ def work(question: Question) -> Work:
         """Run the session on the inputs that are bound to it; the results are written into its output memory."""
         session.run_with_iobinding(binding)
 
-    call()
+    call()  # computes the results, which are then copied out of the memory that later calls overwrite
     results = [np.array(value) for value in binding.copy_outputs_to_cpu()]
     return Work(call, results, nbytes=0)  # the bandwidth of a peer is not reported

@@ -100,12 +100,20 @@ def base_of(value: SSAValue) -> SSAValue:
 def final_write_of(value: SSAValue) -> Operation | None:
     """Return the operation that puts a tensor where it finally is stored: an insertion, a store or a return.
 
-    Updates of the tensor are followed: insertions into it, and microkernels that overwrite it. Return None if there is
-    no such operation, or if there are several.
+    Code generation uses it to let a producer write directly into that memory. Updates of the tensor are followed:
+    insertions into it, and microkernels that overwrite it. For %0 and %1 of
+
+        %0 = tensor.empty() : tensor<8xf32>
+        %1 = tensor.insert_slice %row into %0[0] [2] [1] : tensor<2xf32> into tensor<8xf32>
+        iree_tensor_ext.dispatch.tensor.store %1, %binding, ...
+
+    it is the store, for %row the insertion. Return None if there is no such operation, or if there are several; other
+    readers of the tensor do not count.
     """
     ends = set[Operation | None]()  # with None for an update that has no final write, or several
     for use in value.uses:
         user = use.operation
+        # A microkernel overwrites the tensors in `outs`: the n-th of them becomes its n-th tensor result.
         if isinstance(user, iree_codegen.UkernelGenericOp):
             outputs = [o for o in user.outputs if isinstance(o.type, TensorType)]
             tensors = [r for r in user.results if isinstance(r.type, TensorType)]

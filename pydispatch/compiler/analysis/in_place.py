@@ -87,11 +87,23 @@ def updated_arguments(function: func.FuncOp) -> list[int | None]:
 
 
 def _root(value: SSAValue) -> int | None:
-    """Return the index of the argument that `value` is, after one or more updates in place; None if there is none.
+    """Return the index of the function argument whose memory `value` overwrites; None if it is a new tensor.
 
-    `value`, the argument and all tensors between them must have one reader each.
+    `value` must be the argument after one or more updates, operations that overwrite elements of their destination. The
+    index is 0 for %0 in
+
+        func.func @f(%x: tensor<8xf32>, %row: tensor<2xf32>) -> tensor<8xf32> {
+          %0 = tensor.insert_slice %row into %x[2] [2] [1] : tensor<2xf32> into tensor<8xf32>
+          return %0 : tensor<8xf32>
+        }
+
+    Every tensor on the way, including `value` and the argument, must have the next operation as its only reader:
+    another one might see the updated elements.
+
+    Args:
+        value: A tensor that the function returns.
     """
-    updates = 0
+    updates = 0  # an argument that is returned unchanged is not updated in place
     while isinstance(value.owner, Operation):
         if value.uses.get_length() != 1:
             return None
@@ -100,7 +112,7 @@ def _root(value: SSAValue) -> int | None:
         if destination is not None:
             value = owner.operands[destination]
             updates += 1
-        elif owner.name == "flow.dispatch.tie_shape":
+        elif owner.name == "flow.dispatch.tie_shape":  # states the dynamic sizes of its operand, and returns it
             value = owner.operands[0]
         else:
             return None

@@ -54,19 +54,31 @@ def result_names(function: Operation) -> list[str]:
 def interface_of(function: Operation) -> FunctionEntry:
     """Return the names, types and sizes of a function's arguments and results, as its callers see them.
 
+    The function
+
+        func.func @both(%a: tensor<?xf32>, %b: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
+          %0 = arith.addf %a, %b : tensor<?xf32>
+          %1 = tensor.concat dim(0) %a, %b : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+          return %0, %1 : tensor<?xf32>, tensor<?xf32>
+        }
+
+    has the inputs (a: f32[d0], b: f32[d0]), since the sum requires equal sizes, and the outputs
+    (f32[d0], f32[d0 + d0]).
+
     Raises CompileError for a malformed attribute of an argument or result.
     """
     type = cast(FunctionType, function.properties["function_type"])
     names = _SizeNames(function)
     arguments: Sequence[SSAValue] = function.regions[0].blocks[0].args
     argument_attributes = _attributes(function, "arg_attrs", len(arguments))
-    # The names that the program states are recorded before others are generated.
+    # The names that the program states are recorded before others are generated, which must differ from them.
     for value, attributes in zip(arguments, argument_attributes, strict=True):
         names.record_stated(value, _shape(function, value.type, attributes))
     inputs = [
         ValueEntry(name, *names.type_and_shape(value.type, value, None))
         for name, value in zip(argument_names(function), arguments, strict=True)
     ]
+    # Sizes of results follow those of arguments, whose names they use.
     returned_values = names.returned_values(len(type.outputs))
     result_attributes = _attributes(function, "res_attrs", len(type.outputs))
     outputs = [
@@ -116,16 +128,20 @@ class _SizeNames:
     def type_and_shape(
         self, type: Attribute, value: SSAValue | None, stated: Sequence[int | str] | None
     ) -> tuple[str, list[int | str] | None]:
-        """Return the element type and the shape of an argument or result; the shape of a scalar is None.
+        """Return the element type and the shape of an argument or result.
 
-        The shape has a string for each dynamic size: its name, or an expression such as "n * 4".
-
-        Raises CompileError for a type that callers cannot pass.
+        The shape has an integer for each static size and a string for each dynamic one: its name, or an expression such
+        as "n * 4". For tensor<?x4xf32> the result is ("f32", ["d0", 4]), for the scalar f32 ("f32", None).
 
         Args:
-            type: Its type.
-            value: The value; None if it is not known.
-            stated: The shape that the program states; None if it states none.
+            type: Type of the argument or result.
+            value: The argument, or the value that the function returns. None for a result of a function with several
+                returns; its dynamic sizes then get new names.
+            stated: The shape in the attribute `pyd.shape` of a result, which is returned as it is. None if it has none,
+                and for an argument, whose attribute `record_stated` has recorded.
+
+        Raises:
+            CompileError: Callers cannot pass a value of this type.
         """
         shape = getattr(type, "get_shape", None)
         if shape is None:
@@ -143,6 +159,7 @@ class _SizeNames:
             return element, list(sizes if stated is None else stated)
         if value is None:
             return element, [size if size >= 0 else self._fresh() for size in sizes]
+        # A name that the program states for this very size takes precedence over a name of an equal one.
         terms = self._resolved(value)
         return element, [
             size if size >= 0 else self._size_names.get(Dim(value, axis)) or self._name(terms[axis])
@@ -178,7 +195,12 @@ class _SizeNames:
     def _text(self, term: Term) -> str | None:
         """Return a size as an expression over sizes of arguments and scalar arguments, such as "n * 4 + k".
 
-        Return None if it depends on other values, or if the expression is too long.
+        Return None if it depends on other values, or if the expression is longer than LONGEST.
+
+        Args:
+            term: A size without a name. That of `tensor.empty(%k)` is the index value %k, with the text "k" if %k is an
+                argument of the function. `Sum((Dim(%x, 0), 1))` has the text "n + 1" if the size of %x is named n. A
+                `Dim` alone has no text: no other size determines it.
         """
         function_arguments = self._blocks[0].args
         if isinstance(term, SSAValue):
@@ -193,7 +215,7 @@ class _SizeNames:
             return None
         if isinstance(term, Sum):
             text = " + ".join(map(str, parts))
-        else:
+        else:  # a sum inside of a product needs parentheses
             text = " * ".join(f"({part})" if " + " in str(part) else str(part) for part in parts)
         return text if len(text) <= LONGEST else None
 
@@ -235,8 +257,17 @@ def _names(function: Operation, key: str, count: int) -> list[str]:
 
 
 def _shape(function: Operation, type: Attribute, attributes: dict[str, Attribute]) -> tuple[int | str, ...] | None:
-    """Return the shape that the attribute `pyd.shape` states, None without it. Raises CompileError where it does not
-    fit the type.
+    """Return the shape that the attribute `pyd.shape` of an argument or result states; None if it has none.
+
+    For tensor<?x4xf32> {pyd.shape = ["batch", 4]} it is ("batch", 4); a static size may also be a text, "4".
+
+    Args:
+        function: The function, for messages.
+        type: Type of the argument or result; that of a scalar permits an empty list only.
+        attributes: All attributes of the argument or result.
+
+    Raises:
+        CompileError: The attribute does not have a name for each dynamic size and the same number for each static one.
     """
     stated = attributes.get(SHAPE)
     if stated is None:
@@ -251,6 +282,7 @@ def _shape(function: Operation, type: Attribute, attributes: dict[str, Attribute
             f"the attribute {SHAPE} of '@{symbol_name(function)}' is {_shown(stated)}, of a value of type {type}",
             location_of(function), f'write an entry for each axis: {{{SHAPE} = ["batch", 4]}}',
         ) from None  # fmt: skip
+    # A static size is returned as the integer of the type, even if the entry is a text.
     return tuple(entry if size < 0 else size for entry, size in zip(entries, sizes, strict=True))
 
 

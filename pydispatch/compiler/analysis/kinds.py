@@ -63,11 +63,15 @@ number permits dispatches of more operations, but they save no time on a CPU. Ev
 
 @dataclass(frozen=True)
 class DispatchArguments:
-    """Values that a group of operations reads from outside the group.
+    """Values that a group of operations reads from outside the group: the arguments of a dispatch of the group.
+
+    `arguments_of` returns that of some operations; fusion then combines those of groups by `joined`, and checks the
+    limits of a dispatch by `too_many`.
 
     Attributes:
-        tensors: Tensors, of which each is a binding of the dispatch.
-        scalars: Scalars other than constants, which are passed among the constants of the dispatch.
+        tensors: Tensors, of which each is a binding (a memory range) of the dispatch.
+        scalars: Scalars, which are passed by value, as constants of the dispatch. Results of `arith.constant` are not
+            among them: the dispatch gets copies of these operations.
     """
 
     tensors: frozenset[SSAValue]
@@ -76,7 +80,12 @@ class DispatchArguments:
     def joined(self, other: DispatchArguments, is_inside: Callable[[Operation], bool]) -> DispatchArguments:
         """Return the values that the union of two groups of operations reads from outside.
 
-        is_inside: whether an operation is in one of the two; their results are dropped.
+        If one group computes %0 from %a, and the other %1 from %0 and %b, the union reads %a and %b.
+
+        Args:
+            other: The values that the second group reads.
+            is_inside: Returns whether an operation is in one of the two groups. The results of such operations are
+                dropped, since the union computes them itself.
         """
 
         def outside(values: frozenset[SSAValue]) -> frozenset[SSAValue]:
@@ -86,23 +95,35 @@ class DispatchArguments:
         return DispatchArguments(outside(self.tensors | other.tensors), outside(self.scalars | other.scalars))
 
     def too_many(self, results: int, most_tensors: int) -> str | None:
-        """Return why a dispatch with these arguments would have more constants or bindings than fit, or None.
+        """Return why a dispatch with these arguments would exceed a limit, as text for reports; None if it fits.
+
+        The limits are `most_tensors` bindings, and MOST_SCALARS scalars and dynamic sizes.
 
         Args:
-            results: Number of tensors that the dispatch computes for operations outside.
+            results: Number of tensors that the dispatch computes for operations outside, each a binding as well.
             most_tensors: Maximum number of bindings.
         """
         if len(self.tensors) + results > most_tensors:
             return reasons.too_many_tensors(most_tensors)
-        sizes = sum(1 for v in self.tensors for n in shape_of(v) if n < 0)  # dynamic ones are passed as constants
+        sizes = sum(1 for v in self.tensors for n in shape_of(v) if n < 0)  # a dynamic size is passed like a scalar
         return reasons.too_many_scalars(MOST_SCALARS) if len(self.scalars) + sizes > MOST_SCALARS else None
 
 
 def arguments_of(ops: Sequence[Operation]) -> DispatchArguments:
-    """Return the values that operations read and that are computed before them.
+    """Return the values that operations read from outside: the arguments of a dispatch of them.
 
-    The dispatch gets a copy of each fill, so fills are not among them.
+    A fill is an operation that creates a tensor without memory, such as `tensor.splat` or `tensor.empty`. The dispatch
+    gets a copy of each fill that it reads, so that an operand of the fill is an argument instead of its result. For
+
+        %f = tensor.splat %x[%n] : tensor<?xf32>
+        %0 = arith.mulf %a, %f : tensor<?xf32>
+
+    and the operation %0, the tensors are {%a} and the scalars {%x}.
+
+    Args:
+        ops: The operations, whose regions are searched, too.
     """
+    # Values that the operations define: results, and arguments of blocks in their regions.
     inside = {inner for op in ops for inner in walk(op)}
     blocks = {b for inner in inside for region in inner.regions for b in region.blocks}
     tensors: set[SSAValue] = set()
@@ -114,7 +135,7 @@ def arguments_of(ops: Sequence[Operation]) -> DispatchArguments:
         if owner in blocks or owner in inside:
             continue
         if isinstance(owner, Operation) and is_fill(owner):
-            # The copy reads the element of a splat; its sizes are not passed.
+            # The copy reads the element of a splat (%x); operands that only decide its size (%n) are left out.
             pending += [v for v in owner.operands if v not in size_operands(owner)]
         elif isinstance(value.type, TensorType):
             tensors.add(value)

@@ -63,12 +63,22 @@ def dynamic_sizes(value: SSAValue, op: Operation) -> list[SSAValue]:
 
 
 def size_of(value: SSAValue, axis: int) -> Term:
-    """Return the size of a tensor along an axis as a term over the values in which it originates."""
+    """Return the size of a tensor along an axis as a term over the values in which it originates.
+
+    For the axis 0 of
+
+    - a tensor<4xf32>: 4
+    - an argument %a of type tensor<?xf32>: `Dim(%a, 0)`
+    - `arith.addf %a, %b : tensor<?xf32>`: `Dim(%a, 0)`, followed from the result to the operand
+    - `tensor.empty(%n) : tensor<?xf32>`: the index value %n
+    - `tensor.concat dim(0) %a, %b`: `Sum((Dim(%a, 0), Dim(%b, 0)))`
+    """
     known: Known = getattr(_CACHE, "known", {})
-    passed: list[tuple[SSAValue, int]] = []
-    # Follow the size to the tensor in which it originates: until `stated` is not the size of another tensor. It is then
-    # None for an argument or an opaque result, or, if that was cached, the `Dim` of (value, axis) itself. Otherwise it
-    # is a number, an index value, or computed from these.
+    passed: list[tuple[SSAValue, int]] = []  # dimensions on the way, which all have the size that is found
+    # Follow the size from tensor to tensor while `stated`, the size that the producer of `value` states, is the size of
+    # another tensor. At the end `stated` is
+    # - None if `value` is an argument, or its producer states nothing; if that was cached, `Dim(value, axis)` itself
+    # - else a number, an index value, or a term or an entry of a tensor of sizes, which _resolved() follows further.
     while True:
         stated = known[value, axis] if (value, axis) in known else _stated(value, axis)
         passed.append((value, axis))
