@@ -45,7 +45,7 @@ def _run(args: argparse.Namespace, dry_run: ModuleType) -> int:
     Returns:
         1 if a pattern matches nothing and --require-match is given, else 0.
     """
-    # --spec=p.py means --patterns=p.py, and so on: suffix and content of a file tell which of three options it belongs to.
+    # --spec=p.py means --patterns=p.py, and so on: suffix and content tell which of three options a file is for.
     for spec in args.spec:
         option = _option_of(spec)
         setattr(args, option, [*getattr(args, option, []), spec])
