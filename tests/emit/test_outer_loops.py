@@ -16,6 +16,7 @@ from xdsl.dialects.func import FuncOp
 import pydispatch as pd
 from pydispatch.compiler.kernel_ir.kernel import WHOLE_VECTORS
 from pydispatch.compiler.kernel_ir.outer_loops.vectorize import vectorize_outer_loops
+from pydispatch.compiler.kernel_ir.stack import MOST_OPTIMIZED_BYTES, stack_bytes
 from pydispatch.ir import parse
 
 LOADED = """%loaded = memref.load %a[%c4] : memref<4096xf32>
@@ -30,9 +31,12 @@ CHOSEN = f"""%is_long = arith.cmpi sgt, %n, %c4 : index
 
 def kernel(
     lanes: int = 32, end: str = "%n", index: str = "%j", flags: str = "flags(ReadOnly)", inside: str = "",
-    before: str = "%count = arith.constant 4 : i32", after: str = "", order: str = "",
+    before: str = "%count = arith.constant 4 : i32", after: str = "", order: str = "", entry: str = "",
 ) -> FuncOp:  # fmt: skip
-    """Sums of elements in each of `lanes` iterations. inside: more operations of the loop, and before and after it."""
+    """Sums of elements in each of `lanes` iterations. inside: more operations of the loop, and before and after it.
+
+    entry: operations of the function before all loops.
+    """
     module = parse(f"""
 func.func @kernel(%n: index) {{
   %c0 = arith.constant 0 : index
@@ -45,6 +49,7 @@ func.func @kernel(%n: index) {{
       #hal.pipeline.binding<storage_buffer>]>) binding(0) {flags} : memref<4096xf32>
   %b = hal.interface.binding.subspan layout(<constants = 0, bindings = [#hal.pipeline.binding<storage_buffer>,
       #hal.pipeline.binding<storage_buffer>]>) binding(1) : memref<4096xf32>
+  {entry}
   scf.parallel (%lane) = (%c0) to (%lanes) step (%c1) {{
     %fourth = arith.muli %lane, %c4 : index
     {before}
@@ -69,6 +74,18 @@ func.func @kernel(%n: index) {{
 """)
     (function,) = (op for op in module.walk() if isinstance(op, FuncOp))
     return function
+
+
+@pytest.mark.parametrize(("room", "reason"), [(4096, None), (64, "there are too many variables for the stack")])
+def test_arrays_of_the_function_are_part_of_its_stack(room: int, reason: str | None) -> None:
+    """Strips take what the array leaves: at most 8 bytes of each variable for each of 16 lanes."""
+    array_bytes = MOST_OPTIMIZED_BYTES - room
+    function = kernel(entry=f"%own = memref.alloca() : memref<{array_bytes}xi8>")
+    (note,) = vectorize_outer_loops(function)
+    function.verify()
+    assert note.endswith(reason or "16 at a time, also in loops")
+    assert (stack_bytes(function) == array_bytes) == (reason is not None)
+    assert stack_bytes(function) <= MOST_OPTIMIZED_BYTES
 
 
 @pytest.mark.parametrize(

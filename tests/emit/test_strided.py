@@ -15,13 +15,14 @@ from xdsl.dialects.func import FuncOp
 import pydispatch as pd
 from pydispatch.compiler.kernel_ir.build import known
 from pydispatch.compiler.kernel_ir.kernel import WHOLE_VECTORS
-from pydispatch.compiler.kernel_ir.strided import MOST_STACK_BYTES, take_steps_together
+from pydispatch.compiler.kernel_ir.stack import MOST_OPTIMIZED_BYTES, stack_bytes
+from pydispatch.compiler.kernel_ir.strided import MOST_CARRIED_BYTES, take_steps_together
 from pydispatch.ir import parse
 
 
 def kernel(
     start: str = "%lane", step: int = 64, end: str = "%n", inside: str = "", body: str = "", after: str = "",
-    invocations: int = 64,
+    invocations: int = 64, before: str = "",
 ) -> FuncOp:  # fmt: skip
     """A sum of every stepth element in each invocation.
 
@@ -36,6 +37,7 @@ func.func @kernel(%a: memref<?xf32>, %b: memref<64xf32>, %n: index, %half: index
   %step = arith.constant {step} : index
   %zero = arith.constant 0.0 : f32
   %memory = memref.alloc() : memref<64xf32, 3>
+  {before}
   scf.parallel (%lane) = (%c0) to (%c64) step (%c1) {{
     %twice = arith.addi %lane, %lane : index
     {inside}
@@ -166,7 +168,18 @@ def test_values_of_many_loops_are_in_workgroup_memory() -> None:
     function.verify()
     on_stack = sum(isinstance(op, memref.AllocaOp) for op in function.walk())
     shared = sum(isinstance(op, memref.AllocOp) for op in function.walk())
-    assert on_stack == MOST_STACK_BYTES // (64 * 8) and on_stack + shared == 35  # and one of the kernel itself
+    assert on_stack == MOST_CARRIED_BYTES // (64 * 8) and on_stack + shared == 35  # and one of the kernel itself
+
+
+@pytest.mark.parametrize("allocation", ["alloca", "alloc"])
+def test_arrays_of_the_function_are_part_of_its_stack(allocation: str) -> None:
+    """Of two strided loops, the stack has room for the value of one beside the array: for 64 values of 8 bytes."""
+    array_bytes = MOST_OPTIMIZED_BYTES - 64 * 8
+    function = kernel(before=f"%own = memref.{allocation}() : memref<{array_bytes}xi8>", after=products(1))
+    assert stack_bytes(function) == array_bytes
+    take_steps_together(function, has_masks=True)
+    function.verify()
+    assert stack_bytes(function) == array_bytes + 64 * 4  # one value, an f32
 
 
 Floats = Annotated[pd.View, pd.f32["n"]]

@@ -18,9 +18,7 @@ sums of 4 Mi integers, with 128 of them for each invocation, take 0.8 of the tim
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -32,18 +30,14 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from pydispatch.compiler.kernel_ir.bindings import SUBSPAN, read_only_memrefs
 from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, known
 from pydispatch.compiler.kernel_ir.readers import counts_indices
-from pydispatch.compiler.kernel_ir.types import byte_size, storage_bytes
+from pydispatch.compiler.kernel_ir.stack import MOST_OPTIMIZED_BYTES, stack_bytes
+from pydispatch.compiler.kernel_ir.types import byte_size
 from pydispatch.compiler.kernel_ir.vector_loops import LANES, allocated_on_stack, emit_lanes
-from pydispatch.errors import CompileError
 from pydispatch.ir.core.walk import is_defined_outside, walk
 from pydispatch.ir.dialects.pyd.prefix_scan import KINDS, PrefixScanOp
 from pydispatch.ir.op_info import info_of
 
 Access = memref.LoadOp | memref.StoreOp
-
-MOST_STACK_BYTES = 48 << 10
-"""Maximum stack size of a function, in bytes, for which more loops become scans with vectors on the stack. Compilation
-fails above `MAX_STACK` of the emitter, 64 KiB."""
 
 _ALLOCATIONS = {memref.AllocOp.name, memref.AllocaOp.name}
 """Operations that allocate memory: only their results, and views of these, refer to it."""
@@ -52,7 +46,7 @@ _ALLOCATIONS = {memref.AllocOp.name, memref.AllocaOp.name}
 def scan_in_vectors(function: FuncOp) -> None:
     """Replace the loops of a function that scan integers by loops over vectors; the original loop computes the rest.
 
-    Once the vectors would exceed the stack, the remaining loops stay as they are.
+    Once the stack has no room for another vector, the remaining loops stay as they are.
     """
     entry, read_only = Entry(function), read_only_memrefs(function)
     allocated_bytes = stack_bytes(function)
@@ -61,20 +55,9 @@ def scan_in_vectors(function: FuncOp) -> None:
         if scan is None:
             continue
         allocated_bytes += LANES * byte_size(scan.result.type)
-        if allocated_bytes > MOST_STACK_BYTES:
+        if allocated_bytes > MOST_OPTIMIZED_BYTES:
             return
         _emit_vectors(Build.before(entry, loop), loop, scan)
-
-
-def stack_bytes(function: FuncOp) -> int:
-    """Return the bytes of the stack that the operations of a function allocate."""
-    total = 0
-    for op in walk(function):
-        type_ = op.results[0].type if isinstance(op, memref.AllocaOp) else None
-        if isinstance(type_, MemRefType) and type_.has_static_shape():
-            with suppress(CompileError):  # the emitter reports elements that memory cannot hold
-                total += storage_bytes(type_.element_type, math.prod(type_.get_shape()))
-    return total
 
 
 @dataclass(frozen=True)

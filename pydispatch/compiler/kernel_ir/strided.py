@@ -45,6 +45,7 @@ from pydispatch.compiler.kernel_ir.bindings import read_only_memrefs
 from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, known
 from pydispatch.compiler.kernel_ir.outer_loops.lanes import MOST_BYTES_OF_VALUE
 from pydispatch.compiler.kernel_ir.readers import counts_indices
+from pydispatch.compiler.kernel_ir.stack import MOST_OPTIMIZED_BYTES, stack_bytes
 from pydispatch.compiler.kernel_ir.vector_loops import LANES, allocated_on_stack, emit_lanes
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import info_of
@@ -59,8 +60,9 @@ FEWEST = 8
 MOST_COPIED = 256
 """Maximum number of operations of all copies of a body together. It is copied for each vector of invocations."""
 
-MOST_STACK_BYTES = 16 << 10
-"""Maximum size in bytes of the carried values of a function's strided loops, on the stack, of which it has 64 KiB."""
+MOST_CARRIED_BYTES = 16 << 10
+"""Maximum size in bytes of the carried values of a function's strided loops on the stack; those of further loops are in
+workgroup memory. They are more than all vector registers hold, and leave stack memory to later optimizations."""
 
 _WORKGROUP = IntegerAttr(3, 64)
 """The memory space of workgroup memory."""
@@ -78,16 +80,16 @@ def take_steps_together(function: FuncOp, has_masks: bool = False, most_vectors:
     pending = [op for op in walk(function) if isinstance(op, scf.ParallelOp)]
     entry, read_only = Entry(function), read_only_memrefs(function)
     after_vectors = set[scf.ParallelOp]()  # loops whose strided loop was replaced by vectors in all steps
-    stack_bytes = 0
+    carried_bytes, allocated_bytes = 0, stack_bytes(function) if has_masks and pending else 0
     while pending:
         loop = pending.pop()
         strided = _find_strided_loop(loop, read_only)
         if strided is not None:
-            own_bytes = strided.carried_bytes
-            uses_masks = has_masks and stack_bytes + own_bytes <= MOST_STACK_BYTES
-            if _interchange(entry, loop, strided, uses_masks, most_vectors):
+            most_bytes = carried_bytes + strided.carried_bytes
+            fits_stack = most_bytes <= min(MOST_CARRIED_BYTES, MOST_OPTIMIZED_BYTES - allocated_bytes)
+            if _interchange(entry, loop, strided, has_masks and fits_stack, most_vectors):
                 after_vectors.add(loop)
-                stack_bytes += own_bytes
+                carried_bytes = most_bytes
             pending.append(loop)  # the code after the strided loop remains in it, and may have another strided loop
         elif loop in after_vectors:
             _divide_into_vectors(entry, loop, most_vectors)

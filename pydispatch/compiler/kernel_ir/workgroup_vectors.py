@@ -37,7 +37,7 @@ from pydispatch.compiler.kernel_ir.bounds import (
 )
 from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, known
 from pydispatch.compiler.kernel_ir.kernel import WHOLE_VECTORS
-from pydispatch.compiler.kernel_ir.prefix_scans import MOST_STACK_BYTES, stack_bytes
+from pydispatch.compiler.kernel_ir.stack import MOST_OPTIMIZED_BYTES, stack_bytes
 from pydispatch.compiler.kernel_ir.storage import is_workgroup
 from pydispatch.compiler.kernel_ir.types import bit_width
 from pydispatch.compiler.kernel_ir.vector_loops import LANES, allocated_on_stack, emit_lanes
@@ -82,7 +82,7 @@ def keep_arrays_in_registers(function: FuncOp) -> None:
     lines = sum(array.line_count for array in fitting.values())
     loads = sum(isinstance(use.operation, memref.LoadOp) for memory in fitting for use in memory.uses)
     line_bytes = LANES * _WORD_BITS // 8
-    if lines > MOST_LINES or stack_bytes(function) + (lines + loads) * line_bytes > MOST_STACK_BYTES:
+    if lines > MOST_LINES or stack_bytes(function) + (lines + loads) * line_bytes > MOST_OPTIMIZED_BYTES:
         return
     # The replacement.
     for array in fitting.values():

@@ -18,13 +18,9 @@ from pydispatch.compiler.kernel_ir.bindings import bindings_of
 from pydispatch.compiler.kernel_ir.kernel import MARKS_LINES
 from pydispatch.compiler.kernel_ir.readers import LEAVES, attribute, op_name, quoted, reverse_post_order, unsupported
 from pydispatch.compiler.kernel_ir.scan import ops_by_name
+from pydispatch.compiler.kernel_ir.stack import MAX_STACK_BYTES
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
-
-MAX_STACK = 64 * 1024
-"""Maximum size of the stack memory of a function, in bytes. Workers may run on small stacks, whose overflow is not
-detected."""
-
 
 Lowering = Callable[["FunctionEmitter", Operation], None]
 """Function that emits the code of an operation."""
@@ -143,12 +139,12 @@ class FunctionEmitter:
         `align` is in bytes.
 
         Raises:
-            CompileError: The function needs more than MAX_STACK bytes.
+            CompileError: The function needs more than MAX_STACK_BYTES.
         """
         self._stack_bytes += byte_size
-        if self._stack_bytes > MAX_STACK:
+        if self._stack_bytes > MAX_STACK_BYTES:
             raise self.error(
-                f"function '{self.name}' needs {self._stack_bytes} bytes of stack, the limit is {MAX_STACK}",
+                f"function '{self.name}' needs {self._stack_bytes} bytes of stack, the limit is {MAX_STACK_BYTES}",
                 "use workgroup memory (memref.alloc with #gpu.address_space<workgroup>) or another binding",
             )
         return self.body.let_entry(f"alloca {type_}, align {align}", "a")

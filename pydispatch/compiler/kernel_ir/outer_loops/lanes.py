@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import known
 from pydispatch.compiler.kernel_ir.readers import counts_indices
+from pydispatch.compiler.kernel_ir.stack import MOST_OPTIMIZED_BYTES
 from pydispatch.ir.core.walk import is_defined_outside, is_inside, walk
 from pydispatch.ir.op_info import Cost, info_of
 
@@ -22,7 +23,7 @@ STREAMED_LANES = 64
 `LANES` iterations, each step would access a single cache line of a row, which prefetchers do not follow."""
 
 MOST_BYTES = 32 << 10
-"""Maximum size in bytes of the values of all lanes, on the stack, of which a function has 64 KiB."""
+"""Maximum bytes of the values of all lanes of one loop on the stack. It leaves room for those of other loops."""
 
 MOST_STRIPS = 2
 """Maximum number of strips of a short loop, one that ends at min(n, c) where the constant c is at most so many strips.
@@ -68,11 +69,17 @@ class Lanes:
         refusal: The operation because of which the loop stays as it is, and why; None if it is interchanged.
     """
 
-    def __init__(self, loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> None:
-        """Begin with only `lane` varying. read_only: memrefs that nothing in the function writes."""
+    def __init__(self, loop: scf.ParallelOp, read_only: frozenset[SSAValue], most_bytes: int) -> None:
+        """Begin with only `lane` varying.
+
+        Args:
+            loop: The loop.
+            read_only: Memrefs that nothing in the function writes.
+            most_bytes: Bytes of the stack that the values of all lanes may take.
+        """
         self.loop = loop
         self.lane: SSAValue = loop.body.block.args[-1]
-        self._read_only = read_only  # memrefs that nothing in the function writes
+        self._read_only, self._most_bytes = read_only, most_bytes
         self.varying: set[SSAValue] = {self.lane}
         self.lane_integers: set[SSAValue] = {self.lane}
         self.ops_with_lane_loops: set[Operation] = set()
@@ -85,12 +92,15 @@ class Lanes:
         self.is_streamed = False
 
     @classmethod
-    def of(cls, loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> Lanes:
+    def of(cls, loop: scf.ParallelOp, read_only: frozenset[SSAValue], allocated_bytes: int = 0) -> Lanes:
         """Return the lanes of a parallel loop, with a refusal if strips of it are not worthwhile or not possible.
 
-        `read_only` are the memrefs that nothing in the function writes.
+        Args:
+            loop: The loop.
+            read_only: Memrefs that nothing in the function writes.
+            allocated_bytes: Bytes of the stack that the function allocates without strips of this loop.
         """
-        lanes = cls(loop, read_only)
+        lanes = cls(loop, read_only, min(MOST_BYTES, MOST_OPTIMIZED_BYTES - allocated_bytes))
         low, high, step = (known(side[-1]) for side in (loop.lowerBound, loop.upperBound, loop.step))
         block = loop.body.block
         if isinstance(high, int) and high < LANES:
@@ -106,7 +116,7 @@ class Lanes:
             if lanes._has_stack_for(width):
                 lanes.is_streamed, lanes.width = True, width
         if not lanes._has_stack_for(lanes.width):
-            lanes._refuse(loop, "there are too many variables")
+            lanes._refuse(loop, "there are too many variables for the stack")
         return lanes
 
     def _has_stack_for(self, width: int) -> bool:
@@ -115,7 +125,7 @@ class Lanes:
         Lane integers take none: they are computed at each use.
         """
         variables = self.varying - self.lane_integers
-        return len(variables) * MOST_BYTES_OF_VALUE * width <= MOST_BYTES
+        return len(variables) * MOST_BYTES_OF_VALUE * width <= self._most_bytes
 
     def _pays_without_loops(self, block: Block) -> bool:
         """Return whether strips of lanes pay for a loop whose body has no sequential loops.

@@ -30,6 +30,7 @@ from pydispatch.compiler.kernel_ir.kernel import UNROLLED
 from pydispatch.compiler.kernel_ir.outer_loops.lane_loops import Copies
 from pydispatch.compiler.kernel_ir.outer_loops.lanes import Lanes
 from pydispatch.compiler.kernel_ir.outer_loops.strip import Strip
+from pydispatch.compiler.kernel_ir.stack import stack_bytes
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.core.walk import walk
 
@@ -44,12 +45,15 @@ def vectorize_outer_loops(function: FuncOp) -> list[str]:
         why not.
     """
     entry, read_only, notes = Entry(function), read_only_memrefs(function), []
-    for loop in [op for op in walk(function) if isinstance(op, scf.ParallelOp)]:
+    loops = [op for op in walk(function) if isinstance(op, scf.ParallelOp)]
+    allocated_bytes = stack_bytes(function) if loops else 0
+    for loop in loops:
         loops_in_it = [op for op in walk(loop) if isinstance(op, scf.ForOp | scf.WhileOp)]
-        lanes = Lanes.of(loop, read_only)
+        lanes = Lanes.of(loop, read_only, allocated_bytes)
         if lanes.refusal is None:
             location = location_of(_first_operation(loop))
             _interchange(entry, loop, lanes)
+            allocated_bytes = stack_bytes(function)
             result = f"the invocations from here on are lanes of vectors, {lanes.width} at a time, also in loops"
         else:
             op, reason = lanes.refusal
