@@ -177,8 +177,6 @@ GL_COMPUTE = 5
 """Execution model of compute shaders."""
 LOCAL_SIZE = 17
 """Execution mode: the workgroup size as three numbers."""
-SUBGROUP_SIZE_MODE = 35
-"""Execution mode: the size of subgroups."""
 LOCAL_SIZE_ID = 38
 """Execution mode: the workgroup size as the ids of three constants."""
 
