@@ -11,7 +11,8 @@ cdef class ElementType:
     cdef readonly uint32_t bits
     cdef readonly bint packed         # several elements share a byte of a buffer; in arrays each has its own
 
-    # Of an integer: what it can hold, as Python numbers and clamped to 64 signed bits.
+    # Of an integer type: it accepts the values in [low, high]; those in [least, most] also fit in 64 signed bits.
+    # most_signed: 2**(bits - 1) - 1. modulus: 2**bits.
     cdef object low, high, most_signed, modulus
     cdef int64_t least, most
 

@@ -116,7 +116,7 @@ cdef class ElementType:
         return self.pack_float(value, out_word)
 
     cdef int pack_integer(self, object value, uint64_t* out_word) except -1:
-        """Convert an integer to a register value, sign-extended."""
+        """Convert an integer to a register value, sign-extended. Raise OverflowError if it is not in [low, high]."""
         cdef int overflow = 0
         cdef long long small
         if type(value) is int:  # fast path without Python arithmetic

@@ -144,6 +144,7 @@ cdef object number_array(str function, int index, str name, ElementType kind, ob
     try:
         return array_of_number(given, kind)
     except (TypeError, OverflowError) as error:
+        # 0x12 is the numerical type of unsigned integers, the last integer type (docs/program.md).
         remedy = "; pass int(x)" if isinstance(given, float) and kind.numerical <= 0x12 else ""
         raise InvalidArgumentError(
             f"{value_text(function, 'argument', index, name)}: expected {kind.name} (a number, or a "

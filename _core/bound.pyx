@@ -99,7 +99,11 @@ cdef class Binding:
         return 0
 
     cdef int rebind(self, object args) except -1:
-        """Bind other arguments, for which the plan must be the same: of the same shapes. Change nothing on failure."""
+        """Replace the arguments by others that have the same plan. Change nothing on failure.
+
+        They must have the shapes of the arguments before, and the same scalars where a scalar decides a size. Strided
+        arrays are refused. Raises InvalidArgumentError.
+        """
         cdef Binding fresh = Binding.__new__(Binding)
         fresh.function = self.function
         fresh.words = <uint64_t*>calloc(self.function.frame_words + 1, sizeof(uint64_t))
@@ -166,6 +170,7 @@ cdef class Binding:
         """Return whether kernels can write a result of `size` bytes to the memory of its array, at `data`."""
         cdef Function function = self.function
         cdef uint32_t k
+        # result_mask: the alignment in bytes that kernels require of the result, minus 1.
         if (<ElementType>function.result_types[result]).packed or <uintptr_t>data & self.plan.result_mask[result]:
             return False
         for k in range(function.arg_count):

@@ -35,6 +35,7 @@ cdef pyd_api_t TABLE  # written once, below
 
 
 cdef const pyd_api_t* api() noexcept nogil:
+    """Return the table for extension modules that cimport this function; it is valid as long as the process."""
     return &TABLE
 
 
@@ -186,10 +187,12 @@ cdef pyd_status_t add_function(Request* request, str method) except? NULL:
 
 
 cdef pyd_status_t add_import(Request* request) except? NULL:
+    """Register a C function for an imported symbol of programs, see add_function()."""
     return add_function(request, "add_import")
 
 
 cdef pyd_status_t add_command(Request* request) except? NULL:
+    """Register a C function as a host command, see add_function()."""
     return add_function(request, "add_command")
 
 
@@ -214,10 +217,10 @@ cdef pyd_status_t remove_provider(Request* request) except? NULL:
     return NULL
 
 
-# ---- the slots
+# ---- the slots, as pydispatch/api.h describes them
 
 cdef Request request_of(const char* slot) noexcept nogil:
-    """Return a request with the name of its slot, all other members zero."""
+    """Return a request for the function of the table that is named `slot`; all other members are zero."""
     cdef Request request
     memset(&request, 0, sizeof(request))
     request.slot = slot
@@ -348,6 +351,11 @@ cdef pyd_status_t register(
 cdef pyd_status_t device_add_import(
         pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function, void* context, int32_t priority,
         void (*release)(void*) noexcept nogil, void* owner, uint64_t* out_id) noexcept nogil:
+    """Register a C function for an imported symbol of programs that the device loads afterwards.
+
+    context: passed to each call of `function` as its context. release(owner) is called when nothing needs the function
+    any more, but not after a failure. name, priority, out_id: as in pydispatch/api.h.
+    """
     cdef Request request = request_of("device_add_import")
     request.function, request.context, request.release, request.owner = function, context, release, owner
     return register(add_import, &request, device, name, <void*>function != NULL, priority, out_id)
@@ -356,6 +364,7 @@ cdef pyd_status_t device_add_import(
 cdef pyd_status_t device_add_command(
         pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function, void* context, int32_t priority,
         void (*release)(void*) noexcept nogil, void* owner, uint64_t* out_id) noexcept nogil:
+    """Register a C function as a host command. The parameters are those of device_add_import()."""
     cdef Request request = request_of("device_add_command")
     request.function, request.context, request.release, request.owner = function, context, release, owner
     return register(add_command, &request, device, name, <void*>function != NULL, priority, out_id)
@@ -370,6 +379,7 @@ cdef pyd_status_t device_add_plugin(
 
 
 cdef pyd_status_t device_remove_provider(pyd_api_device_t* device, uint64_t id) noexcept nogil:
+    """Remove the import, command or plugin that was registered through this handle and has this `id`."""
     cdef Request request = request_of("device_remove_provider")
     if device == NULL:
         return null(request.slot, "device")
@@ -378,7 +388,11 @@ cdef pyd_status_t device_remove_provider(pyd_api_device_t* device, uint64_t id) 
 
 
 cdef int32_t watch_signals(void* context) noexcept nogil:
-    """Return nonzero if a signal handler has raised; the table's `is_signalled`, for `is_wanted` of interrupts."""
+    """Return nonzero if a Python signal handler raised; its exception stays set in the thread.
+
+    The table has it as `is_signalled`, which C code stores as `is_wanted` of a pyd_api_interrupt_t: signals such as
+    Ctrl-C then end a call. context: a uint64_t, 0 when the call begins, that receives the time of each check.
+    """
     return is_signalled(context) if has_python() else 0
 
 

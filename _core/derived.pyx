@@ -12,21 +12,28 @@ from pydispatch._core.status import Error
 
 
 cdef void fork_prepare(void* self) noexcept nogil:
+    """Lock the mutex of derived constants before a fork: no other thread holds it in the child. self: pyd_derived_t."""
     pyd_derived_fork_prepare(<pyd_derived_t*>self)
 
 
 cdef void fork_done(void* self) noexcept nogil:
+    """Unlock the mutex in the parent after a fork."""
     pyd_derived_fork_done(<pyd_derived_t*>self)
 
 
 cdef void fork_child(void* self) noexcept nogil:
+    """Unlock the mutex in the child of a fork, where computations of other threads are abandoned."""
     pyd_derived_fork_child(<pyd_derived_t*>self)
 
 
 @cython.final
 @cython.no_gc
 cdef class Derived:
-    """Derived constants of a loaded program, `module`. Each is computed on first use; equal programs share them."""
+    """Host memory of the derived constants of a loaded program, `module`.
+
+    A derived constant is computed from other constants on first use, such as a weight in another layout. Loaded copies
+    of one program may share one object.
+    """
 
     def __init__(self, Module module not None):
         if self.derived != NULL:

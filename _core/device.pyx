@@ -97,12 +97,13 @@ def memory_at(uintptr_t address, size_t size, bint writable):
 cdef class Runner:
     """Adapter through which a Python device runs the calls of a program and supplies the memory of its procedures.
 
-    It calls these methods of the device; their exceptions reach the caller of the program:
+    A procedure is a function with control flow on the host; its tensors are in memory of the device while it runs. The
+    adapter calls these methods of the device; their exceptions reach the caller of the program:
 
-    - run_addresses(data, constants, patterns, addresses) runs a call. data: a PlanData. constants: the 32-bit constants
-      of this call, as bytes. patterns: for each command of `data.commands` the pattern of a fill, 0 for others.
-      addresses: for each buffer of the plan the host address of an argument or result, 0 for other buffers and for
-      unused ones.
+    - run_addresses(data, constants, patterns, addresses) runs a call on host memory. data: a PlanData. constants: the
+      32-bit constants of this call, as bytes. patterns: for each command of `data.commands` the pattern of a fill, 0
+      for others. addresses: for each buffer of the plan the host address of an argument or result, 0 for other buffers
+      and for unused ones.
     - run_blocks(data, constants, patterns, blocks) runs a call on memory of the device. blocks: for each buffer an
       object that represents its memory, or None; an argument and a result may share one.
     - acquire(bytes) and constant_memory(index) return such objects.
@@ -112,7 +113,7 @@ cdef class Runner:
     """
 
     cdef object device
-    cdef dict plans
+    cdef dict plans  # (function, sizes, scalars) of a plan -> PlanData; at most MAX_PLANS
 
     def __init__(self, Module module not None, device):
         cdef pyd_runner_t runner
@@ -122,7 +123,7 @@ cdef class Runner:
         memory.self = <void*>self
         memory.run, memory.acquire, memory.constant, memory.release = run_blocks, acquire, constant, release
         memory.copy, memory.read, memory.write = copy, read, write
-        module.hold(self)
+        module.hold(self)  # the program stores the address of this object
         pyd_program_set_runner(module.program, runner)
         pyd_program_set_device_memory(module.program, memory)
 
@@ -148,9 +149,10 @@ cdef pyd_status_t run_call(void* context, pyd_call_t* call) noexcept with gil:
 
 
 cdef pyd_status_t failed(void* context, object error):
-    """Return the status of an exception in a procedure, and store the exception for the caller to raise.
+    """Return the status of an exception that the device raised for a procedure, and store the exception.
 
-    It is stored in the device's dict `raised` under the identifier of this thread. context: the Runner.
+    The C core passes on only the status. The Python caller of the procedure raises the exception, which it takes from
+    the device's dict `raised`, where the key is the identifier of this thread. context: the Runner.
     """
     (<Runner>context).device.raised[PyThread_get_thread_ident()] = error
     return status_of(error, "a device's program")
@@ -230,6 +232,7 @@ cdef int run_on_device(Runner self, pyd_call_t* call, bint on_device) except -1:
     cdef uint32_t function = pyd_plan_function(plan)
     cdef const pyd_program_function_t* info = pyd_plan_function_info(plan)
     dims_count = info.dims_count
+    # A plan is identified by its function, and by the sizes and scalars that it was created for.
     key = (
         function, (<const char*>pyd_plan_dims(plan))[:8 * dims_count] if dims_count else b"",
         (<const char*>scalars)[:8 * scalar_count] if scalar_count else b"")
@@ -242,7 +245,7 @@ cdef int run_on_device(Runner self, pyd_call_t* call, bint on_device) except -1:
                 oldest = self.plans.pop(next(iter(self.plans)), None)
             self.plans[key] = data
     constants = (<const char*>pyd_call_constants(call))[:4 * data.constant_count] if data.constant_count else b""
-    patterns = [pyd_call_pattern(call, i) for i in data.numbers]
+    patterns = [pyd_call_pattern(call, i) for i in data.numbers]  # indices in the plan of data.commands
     addresses = [
         <uintptr_t>pyd_call_buffer(call, i) if buffer.kind in MEMORY_OF_CALLS else 0
         for i, buffer in enumerate(data.buffers)
@@ -259,6 +262,7 @@ cdef int run_on_device(Runner self, pyd_call_t* call, bint on_device) except -1:
 cdef class DeviceFunction:
     """A function on a device: checks the arguments of a call, buffers of the device or arrays, and finds its plan.
 
+    module, index: the program, and the number of the function in it.
     buffer: the class of the device's buffers, with attributes `element` (an ElementType) and `shape`.
     """
 

@@ -104,6 +104,10 @@ cdef object capsule_of(object source):
 
 
 cdef object from_dlpack(object source):
+    """Return an array over the memory of an object with `__dlpack__`, without a copy.
+
+    Raise BufferError if the memory is not accessible to the CPU or its elements are not supported.
+    """
     return open_capsule(capsule_of(source))
 
 

@@ -32,8 +32,8 @@ cdef class Plan:
     cdef size_t* arg_bytes      # per argument; 0 for scalars
     cdef size_t* stage_offset   # per argument, in the scratch memory of a slot
     cdef size_t* arg_mask       # per argument: alignment - 1
-    cdef size_t* result_bytes
-    cdef size_t* result_mask
+    cdef size_t* result_bytes   # per result; 0 for scalars
+    cdef size_t* result_mask    # per result: alignment - 1; 0 for scalars
     cdef size_t stage_bytes
     cdef bint has_scalars
     cdef public object device   # what a device that runs the plan by itself keeps with it
