@@ -6,6 +6,7 @@ The streams of the fake driver run nothing before somebody waits: an order that 
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,36 @@ def test_results_go_to_others(fake: FakeDriver, device: Any) -> None:
     empty = device.empty((0, 3))
     assert empty.__cuda_array_interface__["data"][0] == 0
     assert open_capsule(device.empty(3, np.int16).__dlpack__()).dtype == np.int16
+
+
+@pytest.mark.parametrize("in_thread", [False, True], ids=["same thread", "another thread"])
+def test_tensors_outlive_a_closed_device(fake: FakeDriver, in_thread: bool) -> None:
+    """A closed device is destroyed by the deleter of its last tensor: until then the memory and the context are there.
+
+    Another thread that runs the deleter has no current context.
+    """
+    other, fresh = Other(fake), pd.device("cuda:0?check=1")
+    x = given(N)
+    buffer: Any = fresh.upload(x)
+    consumed, unconsumed = [open_capsule(buffer.__dlpack__())], [buffer.__dlpack__()]
+    retained = fake.devices[0].retained
+    fresh.close()
+    with pytest.raises(pd.DeviceUnavailableError, match="cuda:0 was closed"):
+        buffer.__dlpack__()
+    np.testing.assert_array_equal(np.from_dlpack(_OnCpu(buffer)), x)
+    del buffer
+    np.testing.assert_array_equal(other.read(consumed[0].__array_interface__["data"][0], N), x)
+    unconsumed.clear()
+    assert fake.devices[0].retained == retained
+    if in_thread:
+        thread = threading.Thread(target=consumed.clear)
+        thread.start()
+        thread.join()
+    else:
+        consumed.clear()
+    assert fake.devices[0].retained == retained - 1
+    assert fake.calls["cuMemPoolDestroy"] == fake.calls["cuStreamDestroy"] == 1
+    assert set(fake.devices[0].streams.by_number) == {0, 1, other.stream}  # of the default and the other library
 
 
 class _OnCpu:
