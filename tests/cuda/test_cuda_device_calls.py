@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -404,6 +405,29 @@ def test_the_last_buffer_of_a_closed_device_releases_its_context(fake: FakeDrive
     del x
     assert fake.devices[0].retained == before
     del y
+    assert fake.devices[0].retained == before - 1
+
+
+def test_another_thread_releases_the_last_buffer_while_buffers_are_counted(
+    fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh = pd.device("cuda:0?check=1")
+    first: Any = fresh.upload(given(10))
+    others: list[Any] = [fresh.upload(given(10))]
+    pool, before = first.memory.context.pool, fake.devices[0].retained
+    stats = pool.stats
+
+    def count_and_release() -> Any:
+        counts = stats()
+        if others:
+            thread = threading.Thread(target=others.clear)
+            thread.start()
+            thread.join()
+        return counts
+
+    fresh.close()
+    monkeypatch.setattr(pool, "stats", count_and_release)
+    del first
     assert fake.devices[0].retained == before - 1
 
 

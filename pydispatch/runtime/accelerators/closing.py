@@ -22,8 +22,9 @@ class Releasable(Protocol):
 class Closing:
     """Base class of devices: one that the user has closed is destroyed when its last block of memory is released.
 
-    A subclass's `close` refuses further work and calls `release_programs`; `release` of the last block then calls
-    `_destroy`. In the child of a fork, nothing is destroyed: the device belongs to the parent.
+    A subclass's `close` refuses further work, calls `release_programs`, and calls `destroy_if_unused` once it has
+    released the lock; `release` of the last block then calls `_destroy`. In the child of a fork, nothing is destroyed:
+    the device belongs to the parent.
 
     Attributes:
         lock: Reentrant lock of the device.
@@ -44,6 +45,7 @@ class Closing:
         self.recordings: weakref.WeakSet[Any] = weakref.WeakSet()
         self._is_closed = False  # closed by the user
         self._is_destroyed = False
+        self._may_be_unused = False  # a block was released since the blocks in use were counted last
 
     def release_programs(self) -> None:
         """Release what programs hold, and destroy the device once no block is in use, such as that of a user's buffer.
@@ -55,13 +57,13 @@ class Closing:
         for recorded in list(self.recordings):
             recorded.release()
         self._is_closed = True
-        self._destroy_if_unused()
+        self.destroy_if_unused()
 
     def release(self, block: Any) -> None:
         """Release a block of memory. If the device is closed and this was its last block, destroy the device."""
         block.pool.release(block)
         if self._is_closed:
-            self._destroy_if_unused()
+            self.destroy_if_unused()
 
     def forget_locks(self) -> None:
         """Mark the device as forked and replace its lock, which a thread of the parent process may have held."""
@@ -75,18 +77,21 @@ class Closing:
                 "pydispatch.device(), or start processes with the method 'spawn'"
             )
 
-    def _destroy_if_unused(self) -> None:
-        """Destroy the device unless one of its blocks is in use."""
-        if self.is_forked or not self.lock.acquire(blocking=False):
-            # `release` must not wait. The thread that has the lock runs this function, at the latest when it releases
-            # its last block.
+    def destroy_if_unused(self) -> None:
+        """Destroy the closed device unless one of its blocks is in use."""
+        if self.is_forked:
             return
-        try:
-            if not self._is_destroyed and all(pool.stats()["live_blocks"] == 0 for pool in self._pools()):
-                self._is_destroyed = True
-                self._destroy()
-        finally:
-            self.lock.release()
+        self._may_be_unused = True
+        # `release` must not wait. A thread that has the lock runs this function again: in this loop, at the end of
+        # `close`, or when it releases the block that it works on.
+        while self._may_be_unused and self.lock.acquire(blocking=False):
+            try:
+                self._may_be_unused = False
+                if not self._is_destroyed and all(pool.stats()["live_blocks"] == 0 for pool in self._pools()):
+                    self._is_destroyed = True
+                    self._destroy()
+            finally:
+                self.lock.release()
 
     @abstractmethod
     def _pools(self) -> Iterable[Any]:

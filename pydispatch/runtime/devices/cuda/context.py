@@ -242,7 +242,7 @@ class Context(Closing, base.Context):
         self.pool.release(block)
         if self._is_closed:
             self.pool.unused_borrowed.clear()  # no work is in flight
-            self._destroy_if_unused()
+            self.destroy_if_unused()
 
     # Moving bytes
 
@@ -377,6 +377,7 @@ class Context(Closing, base.Context):
                 module.destroy()
             self._borrowed_until.clear()  # no work is in flight: releases these blocks
             self.release_programs()
+        self.destroy_if_unused()
 
     def _pools(self) -> tuple[StreamOrderedPool]:
         """Return the pools of device memory: while one has live blocks, a closed device is not destroyed."""

@@ -381,6 +381,7 @@ class Context(Closing, base.Context):
                 self.calls.vkDeviceWaitIdle(self.handle)
                 self.cache.save()
             self.release_programs()
+        self.destroy_if_unused()
 
     def _pools(self) -> set[ChunkPool]:
         """Return the pools of device memory and of staging memory."""

@@ -343,6 +343,7 @@ class Context(Closing, base.Context):
             self.release_programs()
             self._release_garbage()
             self.trim()
+        self.destroy_if_unused()
 
     def _pools(self) -> tuple[BufferPool, ...]:
         """Return the pools of device memory and of buffers for read-backs."""
