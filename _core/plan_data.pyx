@@ -32,7 +32,10 @@ cdef class PlanData:
 
 
 cdef PlanData plan_data(const pyd_plan_t* plan, const pyd_program_function_t* function):
-    """Convert a plan to a PlanData. function: the description of the plan's function in the program."""
+    """Convert a plan to a PlanData, whose docstring describes the members.
+
+    function: the description of the plan's function in the program.
+    """
     cdef PlanData data = PlanData.__new__(PlanData)
     cdef pyd_buffer_info_t buffer
     cdef const int64_t* dims
@@ -42,7 +45,7 @@ cdef PlanData plan_data(const pyd_plan_t* plan, const pyd_program_function_t* fu
     for i in range(data.command_count):
         command = command_of(plan, i)
         if command is not None:
-            data.numbers.append(i)
+            data.numbers.append(i)  # its index among all commands of the plan, including empty ones
             data.commands.append(command)
     for i in range(pyd_plan_buffer_count(plan)):
         pyd_plan_buffer(plan, i, &buffer)
@@ -93,7 +96,10 @@ cdef object command_of(const pyd_plan_t* plan, uint32_t index):
 
 
 def derivation_of(Module module not None, uint32_t function):
-    """Return the PlanData of a function without arguments, by its number, such as one that derives a constant."""
+    """Return the PlanData of function number `function` of a program, which must have no arguments.
+
+    Such functions compute derived constants.
+    """
     return data_of(make_plan(module, function, NULL, NULL, 0))
 
 

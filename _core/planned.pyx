@@ -142,7 +142,7 @@ cdef class PlannedFunction(PublicFunction):
                 plan = <Plan>found
                 _previous, self.last = self.last, plan
                 break
-        found = None
+        found = None  # frees no plan under the lock, because `plans` still refers to it
         pyd_unlock(&self.lock)
         return plan
 

@@ -84,6 +84,7 @@ def check_library(data):
 
 
 cdef str text_of(const char* text):
+    """Return a terminated C string as text. Invalid UTF-8, which a plugin may state, becomes U+FFFD."""
     return text.decode("utf-8", "replace")
 
 
@@ -199,6 +200,7 @@ cdef class Plugin:
 
     @property
     def description(self):
+        """Return the description that the plugin states, "" if it states none."""
         return text_of(pyd_plugin_description(self.get()))
 
     @property
@@ -208,7 +210,11 @@ cdef class Plugin:
 
     @property
     def may_print(self):
-        """Return whether it may write through C stdio: it may unless it is embedded or imports no such function."""
+        """Return whether it may write through C stdio, so that output streams must be flushed around calls of it.
+
+        True for a static plugin, False for an embedded one. False for a shared library only if all its imports are
+        known not to print.
+        """
         return bool(pyd_plugin_may_print(self.get()))
 
     def close(self):
@@ -240,6 +246,10 @@ cdef class Resolution:
             pyd_resolution_free(resolution)
 
     cdef const pyd_resolver_t* resolver(self) noexcept nogil:
+        """Return the C interface by which executables resolve their imports, for pyd_executable_options_t.
+
+        It is valid as long as this object. Only one thread at a time may use it.
+        """
         return pyd_resolution_resolver(self.resolution)
 
     cdef bint may_print(self) noexcept nogil:
@@ -303,14 +313,17 @@ cdef class Resolution:
 
 
 cdef void drop(void* owner) noexcept with gil:
+    """Release the `keepalive` object of functions that neither a manager nor a program uses. Called on any thread."""
     Py_DECREF(<object>owner)
 
 
 cdef void before_fork(void* manager) noexcept nogil:
+    """Lock a pyd_plugin_manager_t before a fork, so that no thread changes its providers meanwhile."""
     pyd_plugin_manager_before_fork(<pyd_plugin_manager_t*>manager)
 
 
 cdef void after_fork(void* manager) noexcept nogil:
+    """Unlock a pyd_plugin_manager_t after a fork, in the parent and in the child."""
     pyd_plugin_manager_after_fork(<pyd_plugin_manager_t*>manager)
 
 
@@ -342,9 +355,10 @@ cdef class Manager:
     def add_function(self, str name, uintptr_t address, uintptr_t context=0, keepalive=None, int32_t priority=0):
         """Add one C function `int f(void* params, void* context, void* reserved)`. Return its identifier for remove().
 
-        It is called on many threads at once, without the GIL. name: the import that it provides. address, context: of
-        the function, and of data that it is passed. keepalive: any object that owns the function or its context;
-        referenced until neither this manager nor a program uses the function. priority: higher ones are queried first.
+        It is called on many threads at once, without the GIL, and returns 0 for success. docs/plugins.md describes
+        `params`. name: the import that it provides. address, context: of the function, and of data that it is passed.
+        keepalive: any object that owns the function or its context; referenced until neither this manager nor a program
+        uses the function. priority: higher ones are queried first.
         """
         return self.add_functions({name: (address, context)}, name, keepalive, priority)
 

@@ -38,6 +38,10 @@ cdef class Prepared:
         self.vectorcall = <vectorcallfunc><void*>call
 
     def __init__(self, Function function not None, args, out, workers=None, bint fresh=False):
+        """Bind the arguments to the plan for their sizes, and take the slot of that plan that all runs use.
+
+        args: all arguments, in order; arrays must be contiguous. out, workers, fresh: as for Function.prepare.
+        """
         if self.binding is not None:
             raise Error("a Prepared is made once")
         if len(args) != function.arg_count:

@@ -28,6 +28,12 @@ cdef class PreparedProcedure:
     cdef uint32_t workers     # maximum number of threads of a run; 0: no limit of its own
 
     def __init__(self, Procedure procedure not None, args, out, workers):
+        """Check and bind the arguments. Each run reads the memory of arrays again.
+
+        Only arrays with elements of less than 8 bits are copied, to pack the elements. args: all arguments, in order;
+        arrays must be contiguous. out: None, an array for the only result, or a tuple with an array or None per result.
+        workers: maximum number of threads of a run, None for no limit of its own.
+        """
         if self.inputs != NULL:
             raise Error("a PreparedProcedure is made once")
         self.inputs = <pyd_input_t*>calloc(procedure.arg_count + 1, sizeof(pyd_input_t))

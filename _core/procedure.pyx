@@ -185,7 +185,10 @@ cdef class Procedure(PublicFunction):
         return [arrays, owners]
 
     cdef object convert(self, uint32_t i, object value, pyd_input_t* out_input, bint copies):
-        """Return argument `i` as an array of its type; for a number, store its bits in `out_input` and return None."""
+        """Return argument `i` as an array of its type; for a number, store its bits in `out_input` and return None.
+
+        copies: copy strided arrays; otherwise they are refused. Raises InvalidArgumentError.
+        """
         cdef ElementType kind = self.arg_types[i]
         if self.arg_dims[i] is not None:
             return input_array(self.name, i, self.arg_names[i], kind, self.arg_dims[i], value, copies)
@@ -196,9 +199,10 @@ cdef class Procedure(PublicFunction):
         return None
 
     cdef object bind_array(self, uint32_t i, object array, pyd_input_t* out_input):
-        """Store address and sizes of the array of argument `i`.
+        """Store the addresses of the elements and of the sizes of the array of argument `i`.
 
-        Return the object that owns the bytes: the array, or a packed copy of elements of less than 8 bits.
+        Return the owner of the elements: the array, or a packed copy of elements of less than 8 bits. The sizes stay
+        in `array` in both cases, so the caller keeps both objects alive while C reads them.
         """
         cdef ElementType kind = self.arg_types[i]
         owner = packed_of(kind, array) if kind.packed else array
@@ -207,7 +211,10 @@ cdef class Procedure(PublicFunction):
         return owner
 
     cdef object bind_buffer(self, uint32_t i, object buffer, pyd_input_t* out_input, void** out_block):
-        """Store memory and sizes of a device's buffer for argument `i`. Return the objects that own both."""
+        """Store memory and sizes of a device's buffer for argument `i`. Return the objects that own both.
+
+        out_block: receives the Python object that represents the memory, as a borrowed reference.
+        """
         self.check_buffer(i, buffer)
         memory, sizes = buffer.memory, np.array(buffer.shape, np.int64)
         out_block[0], out_input.dims = <void*>memory, <const int64_t*>PyArray_DATA(<PyArrayObject*>sizes)
@@ -224,12 +231,12 @@ cdef class Procedure(PublicFunction):
         cdef pyd_status_t status
         cdef Caller caller
         cdef pyd_scope_t scope
-        cdef bint flushes = self.module.flushes
+        cdef bint flushes = self.module.flushes  # code of the program may print through C stdio
         outs = self.check_out(out)
         if flushes:
             flush_python()
-        enter(self.module.sched.callers, &caller)
-        interrupt = interrupt_of(caller.thread)
+        enter(self.module.sched.callers, &caller)  # Scheduler.close() raises Error inside a call
+        interrupt = interrupt_of(caller.thread)  # NULL unless this is the main thread, which handles signals
         limit(&scope, workers)
         with nogil:
             if blocks == NULL:
@@ -314,7 +321,7 @@ cdef class Procedure(PublicFunction):
                 continue
             if not pyd_tensor_bytes(kind.word, value.rank, value.dims, &size) or size != value.bytes:  # not trusted
                 raise ArtifactError(f"@{self.name}: a tensor of {value.bytes} bytes, but its shape takes {size}")
-            block = pyd_invocation_take(invocation, i)
+            block = pyd_invocation_take(invocation, i)  # a reference to a Python object, see acquire() in device.pyx
             memory = <object>(<PyObject*>block)
             Py_DECREF(memory)  # the cast has added a reference to the one that was taken
             values.append((memory, tuple([value.dims[axis] for axis in range(value.rank)]), kind, value.bytes))
@@ -386,4 +393,4 @@ cdef object array_over(str function, ElementType kind, pyd_value_t* value, Block
         PyArray_SetBaseObject(<PyArrayObject*>made, <PyObject*>block)
     return array
 
-cdef uint64_t[2] EMPTY  # address of arrays without bytes
+cdef uint64_t[2] EMPTY  # address of arrays without bytes: for NULL, NumPy would allocate memory

@@ -29,6 +29,8 @@ cdef class Module:
     parameters, derived constants, host commands, state. Then it is immutable and usable from any thread, until `close`.
     """
 
+    # program: bytes of program.bin, which are copied. sched: runs the dispatches. pool: supplies the memory of plans,
+    # calls and results. backing: owner of the bytes of constants, which are not copied.
     def __cinit__(self, const unsigned char[::1] program, Scheduler sched, Pool pool, object backing):
         cdef pyd_span_t span
         span.data, span.size = &program[0] if program.shape[0] else NULL, program.shape[0]
@@ -45,6 +47,8 @@ cdef class Module:
 
     def __dealloc__(self):
         cdef uint32_t i
+        # In this order: the state refers to the program, which refers to the contracts and the executables. Debuggers
+        # must not refer to code that is unmapped.
         self.state = None
         if self.program != NULL:
             pyd_program_free(self.program)
@@ -66,7 +70,10 @@ cdef class Module:
         self.closed = True
 
     cdef tuple described(self):
-        """Return `details`, after calling it if it is a function."""
+        """Return the pair (flops, interfaces): `details`, replaced by its result if it is a function.
+
+        The pair is ({}, None) if `details` is None.
+        """
         details = self.details
         if not isinstance(details, tuple):
             self.details = details = ({}, None) if details is None else details()
@@ -74,12 +81,19 @@ cdef class Module:
 
     @property
     def flops(self):
-        """Index of an executable -> the operation counts of its exports (docs/artifact.md), of those that state it."""
+        """Return a dict from indices of executables to the operation counts of their exports.
+
+        A value is the list `flops` of the chosen variant in the manifest (docs/artifact.md). Executables whose variant
+        has no such list are absent.
+        """
         return self.described()[0]
 
     @property
     def interfaces(self):
-        """Name of a function -> its entry in the manifest, which has the names of sizes; None if it is not known."""
+        """Return a dict from names of functions to their entries in the manifest, which name the dynamic sizes.
+
+        Return None if `details` is None.
+        """
         return self.described()[1]
 
     def queries(self):
@@ -133,7 +147,10 @@ cdef class Module:
         return found
 
     def use_derived(self, Derived derived not None, owner):
-        """Set the memory of derived constants, before any call. owner: an object that keeps it alive."""
+        """Set the memory of derived constants, those that the program computes from others, before any call.
+
+        owner: an object that keeps that memory alive; this module refers to it.
+        """
         check(pyd_program_set_derived(self.program, derived.derived))
         self.derived = owner
 
@@ -158,13 +175,16 @@ cdef class Module:
         return found
 
     def link_commands(self, Resolution resolution not None, list functions not None):
-        """Link the host commands. functions: (address, context) of each as integers, kept alive by `resolution`."""
+        """Link the host commands: functions of this process that the program calls between dispatches.
+
+        functions: (address, context) of each command as integers, by command index, kept alive by `resolution`.
+        """
         cdef uint32_t i
         cdef uintptr_t address, context
         self.hold(resolution)
         for i, (address, context) in enumerate(functions):
             check(pyd_program_set_command(self.program, i, <pyd_import_fn_t><void*>address, <void*>context))
-        self.flushes |= resolution.may_print()
+        self.flushes |= resolution.may_print()  # if true, calls flush Python's streams before and C stdio after
 
     def hold(self, owner):
         """Keep `owner` alive as long as this module, because constants use its memory."""
@@ -190,7 +210,7 @@ cdef class Module:
         self.decode_contracts(span)
 
     cdef int decode_contracts(self, pyd_span_t contracts) except -1:
-        """Decode contracts, of which there are none so far."""
+        """Decode the contents of contracts.bin, which are copied. Call it at most once: a second call would leak."""
         with nogil:
             check(pyd_program_decode(contracts, &self.contracts))
         return 0
@@ -222,7 +242,10 @@ cdef class Module:
         pyd_program_set_chains(self.program, options)
 
     def apply_contracts(self):
-        """Add the scalars that contracts read to the keys of plans; to be called when all contracts are set."""
+        """Add the scalars that contracts read to the keys of plans, after all contracts are set and before any plan.
+
+        A plan is checked against contracts once, when it is created, so it must not serve other values of the scalars.
+        """
         with nogil:
             check(pyd_program_apply_contracts(self.program))
 
@@ -256,7 +279,11 @@ cdef class Module:
         return text_of(executable.name), function, pyd_program_function(self.program, function).result_count, conditions
 
     def evaluate(self, uint32_t function, uint32_t result_count, uint64_t argument=0):
-        """Return all `result_count` results of a function with at most one argument, a number, as 64-bit words."""
+        """Return the results of a function that computes only scalars, as 64-bit register values.
+
+        function: its index; it has at most one argument. result_count: the number of its results, which is not checked.
+        argument: value of its argument. Such functions compute executable constants and conditions of variants.
+        """
         cdef uint64_t* results = <uint64_t*>calloc(result_count + 1, sizeof(uint64_t))
         if results == NULL:
             raise MemoryError()
