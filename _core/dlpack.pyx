@@ -182,7 +182,7 @@ cdef struct Lent:
 
 
 cdef void end(Lent* lent) noexcept with gil:
-    """Release the owner of the tensor's memory, and free the capsule's."""
+    """Release the owner of a tensor's memory and free `lent`, the structure in the capsule."""
     owner = <object>lent.owner
     Py_DECREF(owner)
     free(lent)
@@ -209,8 +209,9 @@ def make_capsule(object owner, uintptr_t address, tuple shape, int code, int bit
     """Create a DLPack capsule over C-contiguous memory that `owner` keeps alive.
 
     address: of the first element. code, bits: DLPack type code and width of the elements. device_type, device_id: where
-    the memory is, as in DLPack. versioned: create a capsule of version 1.0, which states that the memory is writable;
-    otherwise one of the form before, which cannot.
+    the memory is, as in DLPack. versioned: create a capsule of DLPack 1.0, which states that the memory is writable;
+    otherwise an unversioned capsule, which cannot state that. The capsule has a reference to `owner` until the consumer
+    calls its deleter, or until the unconsumed capsule is freed. Raise BufferError for more than MAX_DIMS dimensions.
     """
     cdef Lent* lent
     cdef DLTensor* tensor

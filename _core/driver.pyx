@@ -46,7 +46,7 @@ cdef class Mailbox:
         self.box = <pyd_mailbox_t*>calloc(1, sizeof(pyd_mailbox_t))
         if self.box == NULL:
             raise MemoryError()
-        mailboxes.append(<uintptr_t>self.box)
+        mailboxes.append(<uintptr_t>self.box)  # the C memory outlives this object: callbacks may run later
 
     @property
     def address(self):
@@ -59,10 +59,11 @@ cdef class Mailbox:
         """Remove and return all messages, in order.
 
         Returns:
-            A list of (ERROR, LOST, OPENED or MAPPED; code of the driver; address of the object it passes; text).
+            A list of (kind, code, handle, text). kind: ERROR, LOST, OPENED or MAPPED. code: a code of the driver, whose
+            meaning depends on the kind. handle: address of the device for OPENED, else 0.
 
         Raises:
-            MemoryError: A message was dropped for want of memory.
+            MemoryError: A callback has dropped a message for want of memory. The other messages are removed, too.
         """
         cdef pyd_message_t* message = pyd_mailbox_take(self.box)
         cdef pyd_message_t* next_
@@ -81,20 +82,24 @@ cdef class Mailbox:
 def copy_mapped(
         tuple functions not None, uintptr_t device, uintptr_t buffer, bint is_read, size_t at, size_t length,
         size_t skip, uintptr_t host, size_t size, Mailbox box not None):
-    """Copy `size` bytes between host memory and a WGPUBuffer, from its byte `at + skip` on, when the device is idle.
+    """Wait until the device is idle, then copy `size` bytes between host memory and a mappable WGPUBuffer.
+
+    The bytes in the buffer begin at its offset `at + skip`.
 
     Args:
-        functions: Addresses of wgpuBufferMapAsync, wgpuDevicePoll, wgpuBufferGet(Const)MappedRange and wgpuBufferUnmap.
+        functions: Addresses of wgpuBufferMapAsync, wgpuDevicePoll, wgpuBufferGetMappedRange and wgpuBufferUnmap. With
+            `is_read`, the third is wgpuBufferGetConstMappedRange.
         device, buffer: The WGPUDevice and the WGPUBuffer.
-        is_read: Whether to copy from the buffer.
-        at, length: Offset and size of the range that is mapped during the copy, in bytes. WebGPU requires multiples
-            of 8 and 4, so that it may be larger than the copied one.
+        is_read: Whether to copy from the buffer to host memory, else from host memory to the buffer.
+        at, length: Offset and size of the range that is mapped during the copy, in bytes. WebGPU requires a multiple
+            of 8 for the offset and of 4 for the size, so that the range may be larger than the copied bytes.
         skip: Number of bytes of the range before the copied ones.
         host, size: Address of the host memory and number of bytes to copy.
         box: Receives the driver's message if mapping fails.
 
     Returns:
-        The WGPUMapAsyncStatus, 1 for success.
+        The WGPUMapAsyncStatus, 1 for success; 0 if the driver has not reported one, -1 for want of memory or if the
+        mapped range has no address. Bytes are copied only if it is 1.
     """
     cdef pyd_wgpu_functions_t addresses
     cdef int32_t status

@@ -19,6 +19,7 @@ from pydispatch._core.status cimport check
 
 
 cdef inline pyd_span_t span_of(const unsigned char[::1] view) noexcept:
+    """Return the address and size of the bytes of a buffer, which the caller keeps alive. The address is not NULL."""
     cdef pyd_span_t span
     span.data = &view[0] if view.shape[0] else <const unsigned char*>b""
     span.size = view.shape[0]
@@ -119,6 +120,7 @@ cdef class Module:
         self.close()
 
     cdef void* find(self, const char* name) noexcept nogil:
+        """Return the address of a defined global symbol; NULL if there is none, or after close()."""
         return pyd_elf_module_symbol(&self.module, name)
 
     def symbol(self, str name):

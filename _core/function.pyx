@@ -51,7 +51,7 @@ cdef class Function(PlannedFunction):
         self.vectorcall = <vectorcallfunc><void*>call
 
     def __call__(self, *args, out=None, workers=None, **named):
-        """Replaced by the vectorcall slot; kept for the signature that it shows."""
+        """Provide the signature for introspection; calls use the vectorcall slot, call(), and never run this method."""
         raise NotImplementedError
 
     @property
@@ -264,7 +264,7 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
     """
     cdef Function self = <Function>callable
     cdef Py_ssize_t count = PyVectorcall_NARGS(nargsf)
-    cdef uint64_t words[STACK_WORDS]
+    cdef uint64_t words[STACK_WORDS]  # memory of the arrays of `frame`
     cdef Frame frame
     cdef Plan plan
     cdef bint has_out = names != NULL  # after the next check: `out` is the only keyword, and there is one result
@@ -289,7 +289,11 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
 
 
 cdef object call_with_names(Function self, PyObject** args, Py_ssize_t count, PyObject* names):
-    """Call with keywords other than `out` alone, or with `out` for several results. Arguments are those of call()."""
+    """Call with keywords other than `out` alone, or with `out` for several results. Arguments are those of call().
+
+    If the keywords name arguments only, put the arguments in order and use call(). Otherwise, including wrong keywords,
+    use call_with_checked_names().
+    """
     cdef PyObject* ordered[NAMED_ARGUMENTS]
     if order_arguments(self, args, count, <tuple>names, ordered):
         return call(<PyObject*>self, ordered, self.arg_count, NULL)

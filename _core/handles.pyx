@@ -56,6 +56,7 @@ cdef extern from *:
 
 
 cdef bint has_python() noexcept nogil:
+    """Return whether this thread may take the GIL and run Python code; for other modules."""
     return pyd_has_python()
 
 
@@ -64,18 +65,21 @@ cdef Py_ssize_t live_programs = 0
 
 
 cdef tuple live_handles():
+    """Return the numbers of device handles and of program handles that are not freed yet, in this order."""
     return live_devices, live_programs
 
 
 # ---- owners: tuples of the objects that a handle keeps alive
 
 cdef void drop_device(void* owner) noexcept nogil:
+    """Release the owner of a device handle; the `drop` of its pyd_api_owner_t, called when the handle is freed."""
     if pyd_has_python():  # otherwise the owner leaks, as no Python object can be freed any more
         drop_with_gil(owner, True)
 
 
 cdef void drop_program(void* owner) noexcept nogil:
-    if pyd_has_python():
+    """Release the owner of a program handle, as drop_device() does for a device handle."""
+    if pyd_has_python():  # otherwise the owner leaks
         drop_with_gil(owner, False)
 
 
@@ -177,10 +181,11 @@ cdef class HeldMemory:
 
 
 cdef object array_over(pyd_api_memory_t* memory, HeldMemory held):
-    """Return the elements of a memory handle as a contiguous array, without a copy if they are in row-major order.
+    """Return the elements of an embedder's memory handle, a parameter of a program, as a contiguous array.
 
-    held: receives a reference to the memory, which it releases when it is freed. The caller keeps it alive as long as
-    the array, which does not refer to it.
+    The array is a view of the memory if the elements are in row-major order without gaps, else a copy. held: receives a
+    reference to the handle and releases it when it is freed. The array does not refer to `held`: the caller keeps
+    `held` alive as long as the array. Raise InvalidArgumentError for elements of less than 8 bits.
     """
     cdef const memory_t* seen = <const memory_t*>memory
     kind = element_type(seen.dtype)

@@ -65,7 +65,7 @@ cdef class Context:
     These three are addresses as integers, None on other devices.
     """
 
-    cdef const pyd_host_command_t* command  # of a call in this process; NULL elsewhere, and when it has returned
+    cdef const pyd_host_command_t* command  # the call on a CPU; NULL on other devices, and after it has returned
     cdef readonly str kind
     cdef readonly str name
     cdef readonly object stream, command_buffer, handle
@@ -112,7 +112,11 @@ cdef class Loop:
 
 cdef int32_t run_loop(
         void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) noexcept with gil:
-    """Run the range [begin, end) of a Loop, `self`; the C body of parallel_for. Return nonzero to end the loop."""
+    """Run the range [begin, end) of a Loop, `self`; the C body of parallel_for. Return nonzero to end the loop.
+
+    The first exception of all ranges is stored in the Loop, and Context.parallel_for() raises it. worker: unused.
+    out_failed: not set, as the index of a failure is not used.
+    """
     cdef Loop loop = <Loop>self
     try:
         loop.body(begin, end)

@@ -17,7 +17,7 @@ cdef extern from "Python.h":
     object PyObject_Vectorcall(object callable, PyObject* const* args, size_t nargsf, PyObject* names)
     int Py_IS_TYPE(PyObject*, void* type) nogil
 
-cdef tuple NAMES = ("out",)  # keywords of the vectorcall
+cdef tuple NAMES = ("out",)  # names of the keyword arguments of a call of `function`
 
 cdef enum:
     STACK_ARGUMENTS = 32  # maximum of a fast call, `out` included, and bits of the mask `views`
@@ -45,7 +45,8 @@ cdef class KernelCall:
             function: Callable that takes the arguments and, as `out`, the written ones among them: one, or a tuple.
             written: Position of the argument that it writes, from 0, or a sequence of positions.
             count: Number of arguments.
-            views: Positions of the arguments that are arrays. Calls with anything else there are `call_unbound`.
+            views: Positions of the arguments that must be NumPy arrays. A call with an argument of another type at
+                one of these positions is passed to `call_unbound`.
         """
         cdef unsigned int mask = 0
         for view in views:
@@ -74,6 +75,7 @@ cdef class KernelCall:
             return
         for i in range(count):
             arguments[i] = <PyObject*>PyTuple_GET_ITEM(args, i)
+            # Bit i of `views`: the function needs a NumPy array here.
             if self.views >> i & 1 and not Py_IS_TYPE(arguments[i], &PyArray_Type):
                 self.call_unbound(args)
                 return

@@ -47,9 +47,10 @@ cdef class Manifest:
 
 
 def read_manifest(ArtifactFile file not None):
-    """Return the Manifest of an artifact; None if the reader in C refuses it, which accepts less than that in Python.
+    """Return the Manifest of an artifact; None if the C reader refuses it.
 
-    Raise ArtifactError if the member is missing or damaged.
+    The C reader accepts a subset of manifests; for None, the caller reads the manifest in Python, which may succeed or
+    raise an error. Raise ArtifactError if the member is missing or damaged.
     """
     cdef Manifest result = Manifest.__new__(Manifest)
     cdef pyd_span_t text = file.span("manifest.json", True)
@@ -110,19 +111,24 @@ def link_directly(
         missing not None):
     """Link the executables of a program whose code is all in its artifact, and load the contracts of its exports.
 
-    Nothing here but the result is a Python object for each executable.
+    This is faster than `CpuLinker.link`, because the manifest is read as C structures. If the result is None, the
+    loader chooses variants in Python and uses `CpuLinker.link`, which raise the errors of invalid programs.
 
     Args:
         module: The program; without executables so far.
         file: Its artifact.
         manifest: The manifest of `file`.
         machine: The CPU that runs the program.
-        missing: Function that returns the error for imports that the manifest does not state, given the index of the
-            executable, that of the variant, and the names.
+        missing: Function that returns the error for imports that the manifest does not state. Its arguments are the
+            index of the executable, the index of the variant, and a tuple of the names.
 
     Returns:
-        For each executable a tuple of the index of its variant and its constants. None, and the program is unchanged,
-        if it needs something else: imports, code that is supplied at load, or a message about what is wrong with it.
+        For each executable a tuple: the index of its variant, then its constants. None, with the program unchanged, if
+        a variant has imports or its code is supplied at load, or if a step before linking fails.
+
+    Raises:
+        ArtifactError: Code or contracts are invalid. The program may be linked in part; the caller drops it. The same
+            holds for the error of `missing`.
     """
     cdef uint32_t i, k, failed = 0, count = module.executable_count
     cdef bint is_linked
@@ -160,10 +166,11 @@ cdef bint choose(
         pyd_span_t* out_file) noexcept nogil:
     """Choose the variant of an executable, compute its constants and find its code in the artifact.
 
-    Return False if `link_directly` cannot link the executable.
+    out_file: receives the code, memory of `file`. out_choice: zero before; the caller frees its `words`, also after
+    False. Return False if `link_directly` cannot link the executable.
     """
     cdef uint64_t results[MAX_CONSTANTS]
-    cdef uint64_t argument
+    cdef uint64_t argument  # of the function that computes the constants: index of the variant
     cdef uint32_t i, function = pyd_program_executable(module.program, index).constants_function
     cdef const pyd_artifact_member_t* member
     cdef const pyd_manifest_variant_t* variant
@@ -213,10 +220,14 @@ cdef int link_choice(
 
 cdef int link_contracts(
         Module module, ArtifactFile file, Manifest manifest, const Choice* choices, uint32_t count) except -1:
-    """Load the contracts of the exports of chosen variants, if any has contracts."""
+    """Load the contracts of the exports of chosen variants, if any has contracts, after all executables are linked.
+
+    A contract is a function of contracts.bin that bounds the grid and the accesses of an export; plans are checked
+    against it.
+    """
     cdef const pyd_manifest_variant_t* variant
-    cdef uint32_t nothing = 0  # an address for an empty list
-    cdef const uint32_t* functions
+    cdef uint32_t nothing = 0  # address of the list of a variant without contracts
+    cdef const uint32_t* functions  # for each export, the index of its contract in contracts.bin
     cdef uint32_t i
     for i in range(count):
         variant = choices[i].variant
@@ -252,9 +263,10 @@ def raise_exports(str file, str name, str member, listed, count):
 
 
 def map_executables(Module module not None, list codes not None):
-    """Map the code of executables of a program, all in one mapping.
+    """Map the code of executables in one mapping, which takes fewer system calls; load_executable() then links each.
 
-    codes: (index, name, bytes of the ELF file) of each executable.
+    codes: (index, name, bytes of the ELF file) of each executable. Raise ArtifactError if a file cannot be loaded; no
+    code is mapped then.
     """
     cdef uint32_t i, index, failed = 0, count = <uint32_t>len(codes)
     cdef const unsigned char[::1] elf
@@ -285,12 +297,14 @@ def load_executable(
         Module module not None, uint32_t index, const unsigned char[::1] elf, str name, list constants,
         tuple processor_data, uint32_t variant, uint32_t alignment, Resolution resolution=None, uintptr_t query=0,
         object owner=None):
-    """Load the chosen variant of executable `index`, whose code is mapped, and link it to the program.
+    """Load the chosen variant of executable `index` and link it to the program. Return the number of its exports.
 
-    elf: its file. query: if not 0, the address of the query function of a library, in place of an ELF file; the
-    library is in memory as long as `owner`. resolution: resolves its imports, the same for all executables of a
-    program. constants: words of the executable constants. processor_data: of sched.processor_data(). alignment:
-    bytes, a power of two, to which the variant requires its bindings to be aligned. Returns the number of exports.
+    The code is either an ELF file that map_executables() has mapped, or a library in memory. elf: the bytes of the ELF
+    file; None for a library. query: address of the query function of the library; 0 for an ELF file. The library is in
+    memory as long as `owner`. name: of the executable, for messages. variant: index of the variant. resolution:
+    resolves its imports, the same for all executables of a program. constants: words of the executable constants.
+    processor_data: of sched.processor_data(). alignment: bytes, a power of two, to which the variant requires its
+    bindings to be aligned.
     """
     cdef pyd_executable_options_t options
     cdef uint32_t words[MAX_CONSTANTS]

@@ -15,10 +15,12 @@ from pydispatch._core.status import OutOfMemoryError
 
 
 cdef void fork_prepare(void* self) noexcept nogil:
+    """Lock a pool before a fork, so that its state is consistent in the child."""
     pyd_pool_fork_prepare(<pyd_pool_t*>self)
 
 
 cdef void fork_done(void* self) noexcept nogil:
+    """Unlock a pool after a fork, in the parent and in the child."""
     pyd_pool_fork_done(<pyd_pool_t*>self)
 
 
@@ -69,7 +71,11 @@ cdef class Pool:
         return block
 
     def stats(self):
-        """Return a dict: bytes of blocks in use (live_bytes) and cached (free_bytes), peak_bytes, and live_blocks."""
+        """Return a dict of counts.
+
+        live_bytes, live_blocks: bytes and number of blocks in use. free_bytes: bytes of cached free blocks. peak_bytes:
+        largest sum of live_bytes and free_bytes so far.
+        """
         cdef pyd_pool_stats_t stats
         pyd_pool_stats(self.pool, &stats)
         return {

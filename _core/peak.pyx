@@ -19,9 +19,11 @@ cdef dict KNOWN = {}
 
 
 cdef double measured(Scheduler sched, Pool pool, uint64_t size) except -1:
-    """Return the peak f32 operations per second for `size` 0, else the peak bytes per second for blocks of that size.
+    """Return the peak rate of all workers: f32 operations per second if `size` is 0, else bytes per second.
 
-    size: in bytes. Each peak is measured with all workers of the scheduler, once in a process for a number of workers.
+    size: bytes of memory that are read and written; a size that fits a cache measures the bandwidth of the cache. The
+    first call for a number of workers and a size measures for some ten milliseconds; later calls in the process return
+    the cached value.
     """
     cdef Caller caller
     cdef pyd_status_t status = NULL
@@ -41,12 +43,14 @@ cdef double measured(Scheduler sched, Pool pool, uint64_t size) except -1:
 
 
 def peak_of(Scheduler sched not None, Pool pool not None):
-    """Return a profile.Peak: a function least(flops, type, nbytes) for commands that all workers run together.
+    """Return a profile.Peak: the function least(flops, type, nbytes), a lower bound for the seconds of a command.
 
-    It returns the least seconds for a number of f32 operations and of bytes, which it moves at the bandwidth of memory
-    or of the cache that they fit; None for an unknown number of operations or another type.
+    The bound is for all workers. flops: number of operations, None if it is unknown. type: element type of the
+    operations. nbytes: bytes that the command reads or writes. The function returns None if `flops` is None, or if
+    there are operations of another type than "f32".
     """
     def least(flops, str type, nbytes):
+        # Maximum of the time for the operations and the time for the bytes, which are assumed to overlap.
         if flops is None or (flops and type != "f32"):
             return None
         seconds = flops / measured(sched, pool, 0) if flops else 0.0

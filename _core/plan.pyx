@@ -97,7 +97,7 @@ cdef class Plan:
             self.drop(&self.free_slots[i])
         if self.plan != NULL:
             pyd_plan_free(self.plan)
-        free(self.arg_bytes)
+        free(self.arg_bytes)  # one allocation of fill_plan(), which holds all five arrays
 
     cdef void drop(self, Slot* slot) noexcept:
         """Free the call and the scratch memory of a slot."""

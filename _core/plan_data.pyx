@@ -22,12 +22,13 @@ cdef class PlanData:
     """A plan, the commands of a function for certain sizes, as Python objects for devices and profiles.
 
     program_device.h describes the C form.
-    commands: the commands that are not empty, in order, as objects of `commands`. numbers: for each of them its index
-    among all command_count commands of the plan. buffers: a PlanBuffer each. results: for each result a TensorResult,
-    or None for a number. constants: the constant_count 32-bit constants of all commands, as bytes. arena_bytes: size of
-    the arena of transient buffers. has_deferred: whether constants, patterns or scalar results depend on scalars of a
-    call that the plan is not specialized for. function: number of the function in the program. device: data that the
-    device caches with the plan.
+    commands: the commands that do something for these sizes, in order, as the dataclasses of commands.py. numbers: for
+    each of them its index among all command_count commands of the plan. buffers: a PlanBuffer for each buffer. results:
+    for each result a TensorResult, or None for a scalar. constants: the constant_count 32-bit constants of all
+    commands, as bytes. arena_bytes: size of the arena of transient buffers. has_deferred: whether constants, patterns
+    of fills or scalar results depend on scalar arguments that the plan is not specialized for, so that each call
+    computes them again. function: number of the function in the program. device: data that the device caches with the
+    plan.
     """
 
 
