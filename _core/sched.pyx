@@ -58,7 +58,10 @@ cdef uint32_t worker_limit(str function, object workers) except? 0xFFFFFFFF:
 
 
 cdef void fork_prepare(void* self) noexcept nogil:
-    """Lock all that threads of a scheduler change, before a fork: the child then gets it in a consistent state."""
+    """Lock the lists of callers and the C scheduler before a fork, so that the child gets both in a consistent state.
+
+    self: the Scheduler.
+    """
     for i in range(PYD_CALLER_LISTS):
         pyd_lock(&(<Scheduler>self).callers[i].lock)
     pyd_sched_fork_prepare((<Scheduler>self).sched)
@@ -71,11 +74,16 @@ cdef void fork_done(Scheduler self) noexcept nogil:
 
 
 cdef void fork_parent(void* self) noexcept nogil:
+    """Unlock a scheduler in the parent of a fork. self: the Scheduler."""
     pyd_sched_fork_parent((<Scheduler>self).sched)
     fork_done(<Scheduler>self)
 
 
 cdef void fork_child(void* self) noexcept nogil:
+    """Reset and unlock a scheduler in the child of a fork, which has no pool threads and no calls of other threads.
+
+    self: the Scheduler.
+    """
     pyd_sched_fork_child((<Scheduler>self).sched)
     for i in range(PYD_CALLER_LISTS):
         remove_other_threads(&(<Scheduler>self).callers[i])
@@ -120,6 +128,7 @@ cdef class Scheduler:
         cdef pyd_sched_options_t options
         cdef pyd_sched_t* sched = NULL
         cdef pyd_status_t status
+        # Refuses only what the fields of the options cannot hold; pyd_sched_create() checks the stated ranges.
         if not 0 <= workers <= 0xFFFFFFFF:
             raise InvalidArgumentError(f"workers: expected 1 to 1024, or 0 for one per CPU; got {workers}")
         if not -1 <= spin_us <= 0x7FFFFFFF:
@@ -128,7 +137,7 @@ cdef class Scheduler:
         options.has_affinity = affinity
         options.spin_us = spin_us
         memset(&options.threads, 0, sizeof(options.threads))
-        if threads:
+        if threads:  # an address, see the class
             options.threads = (<pyd_sched_threads_t*><uintptr_t>threads)[0]
         options.trace = recorder
         options.scopes.get, options.scopes.set = pyd_process_scope_get, pyd_process_scope_set
@@ -146,7 +155,7 @@ cdef class Scheduler:
 
     def __dealloc__(self):
         if self.sched != NULL:
-            with nogil:
+            with nogil:  # joins the threads, which may need the GIL, such as for host commands
                 pyd_process_atfork_remove(<void*>self)
                 pyd_sched_destroy(self.sched)
 
@@ -156,7 +165,7 @@ cdef class Scheduler:
         return pyd_sched_workers(self.sched)
 
     def close(self):
-        """Stop the threads and wait for them. Running dispatches are finished by their callers.
+        """Cancel submitted calls, stop the threads and wait for them. Running dispatches are finished by their callers.
 
         A later dispatch starts the threads again. Raises Error inside a call that uses them, such as in a function that
         a kernel imports, because the threads would wait for one another.

@@ -37,7 +37,10 @@ signals.is_wanted, signals.self = is_signalled, &asked
 
 
 def _find_main_thread():
-    """Store the identifier of the main thread, 0 if unknown. A forked child repeats it: its main thread is another."""
+    """Store the identifier of the main thread, 0 if unknown.
+
+    Called again in the child of a fork, whose main thread is the thread that forked.
+    """
     global main_thread
     main_thread = threading.main_thread().ident or 0
 

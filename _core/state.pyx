@@ -34,8 +34,8 @@ cdef void fork_child(void* self) noexcept nogil:
 cdef class State:
     """Globals and cached plans of a loaded program. Created after linking; the constructor runs the initializers.
 
-    is_session: the state is an additional one, with its own globals, and keeps the module alive. The module's default
-    state, which the module owns, must not, as the two would keep each other alive.
+    is_session: the state is an additional one, with its own globals, and keeps the module alive. Otherwise it is the
+    default state, which the module owns: it does not keep the module alive, as such a reference cycle is never freed.
     """
 
     def __init__(self, Module module not None, bint is_session=False):

@@ -241,7 +241,7 @@ cdef bytes text_of(object error, int code):
 
 
 cdef int kernel_values(object error, int64_t* values) except -1:
-    """Store a KernelError in the five `values` of a status: 0, x, y, z of the workgroup, returned code."""
+    """Store a KernelError in the five `values` of a status: command (unknown: 0), workgroup x, y, z, returned code."""
     x, y, z = error.workgroup or (0, 0, 0)
     values[0], values[1], values[2], values[3], values[4] = 0, x, y, z, error.code or 0
     return 0

@@ -36,13 +36,13 @@ cdef extern from "Python.h":
 cdef class Lease:
     """A slot (a prepared call with its scratch memory) leased from a plan, and the memory of the call's frame.
 
-    A task holds it while it uses them; deallocation returns the slot to the plan.
+    The task of a call owns the lease while the call runs; deallocation returns the slot to the plan.
     """
 
     cdef Plan plan
     cdef Slot slot
-    cdef uint64_t* words  # memory of the arrays that the Frame points to; owned
-    cdef bint taken       # plan and slot are set
+    cdef uint64_t* words  # owned memory of the arrays of the task's Frame: frame_words + 1, so never 0 bytes
+    cdef bint taken       # plan and slot are set, and the slot must be returned
 
     def __dealloc__(self):
         if self.taken:
@@ -61,7 +61,7 @@ cdef class FunctionTask(Task):
     cdef object made      # without a Binding: the new result array, or a list of several
 
     cdef object pending(self):
-        """Return the array that will hold the only result; None if there are more, or it may be another object."""
+        """Return the array that receives the only result; None if there is none, or a Binding fills it in collect()."""
         with settling:  # another thread may settle the task, which clears `made` when `value` is set
             if self.settled:
                 return self.value if self.error is None and self.function.simple else None
@@ -170,7 +170,7 @@ cdef Task start(Function function, tuple args, object out, object priority, obje
     cdef pyd_status_t status
     fill_options(&options, function.name, priority, workers, after, first)
     function.check_count(len(args))
-    lease.words = <uint64_t*>malloc((function.frame_words + 1) * sizeof(uint64_t))
+    lease.words = <uint64_t*>malloc((function.frame_words + 1) * sizeof(uint64_t))  # + 1: never 0 bytes
     if lease.words == NULL:
         raise MemoryError()
     function.lay_out(lease.words, frame)
@@ -205,7 +205,7 @@ cdef class Items:
     """Memory of the calls of a batch, owned while its task uses it."""
 
     cdef pyd_batch_item_t* items  # one for each call
-    cdef uint64_t* words          # of the Frames of the calls, one after the other
+    cdef uint64_t* words          # of the Frames of the calls, frame_words + 1 each, so never 0 bytes
 
     def __dealloc__(self):
         free(self.items)
@@ -240,7 +240,7 @@ cdef class BatchTask(Task):
 
     cdef object value_at(self, uint32_t index):
         """Return the value of call number `index`, which has succeeded."""
-        cdef Frame frame
+        cdef Frame frame  # only out_scalars is set: value_of() reads no other field
         made = self.made[index]
         if type(made) is Binding:
             return (<Binding>made).collect()
@@ -284,6 +284,7 @@ cdef class BatchTask(Task):
         return first
 
     cdef void let_go(self) noexcept:
+        """Release all objects but the items and plans, which the C task uses until Task.__dealloc__ releases it."""
         self.kept, self.made = (self.items, self.plans), None
 
 
@@ -291,7 +292,7 @@ def submit_many(Function function not None, items, priority, workers, on_error):
     """See Function.submit_many."""
     cdef bint is_returned = returns_errors(on_error)
     cdef list given = [arguments_of(item) for item in items]
-    if not given or any(map(has_futures, given)):
+    if not given or any(map(has_futures, given)):  # start_many() needs items, none with futures
         return all_of(partial(function.submit, priority=priority, workers=workers), given, is_returned)
     return CallFuture(start_many(function, given, is_returned, priority, workers))
 
@@ -337,7 +338,7 @@ cdef class Batch:
         cdef object results
         cdef pyd_batch_item_t* item = &self.items.items[self.count]
         function.check_count(len(args))
-        function.lay_out(self.items.words + self.count * <size_t>(function.frame_words + 1), &frame)
+        function.lay_out(self.items.words + self.count * <size_t>(function.frame_words + 1), &frame)  # see Items
         if not function.has_packed_elements and gather_plain(function, PySequence_Fast_ITEMS(args), &frame):
             plan = plan_of(function, &frame)
             results = fresh_results(function, plan, &frame)
@@ -357,8 +358,7 @@ cdef class Batch:
 cdef Task start_many(Function function, list given, bint is_returned, object priority, object workers):
     """Submit one call for each item as one task.
 
-    given: for each item a tuple of its arguments. Items with wrong arguments raise, or become errors among the results
-    if `is_returned`.
+    given: a tuple of arguments per item. Wrong arguments raise, or their errors are results if `is_returned`.
     """
     cdef BatchTask task = BatchTask.__new__(BatchTask)
     cdef Items items = Items.__new__(Items)
@@ -369,7 +369,7 @@ cdef Task start_many(Function function, list given, bint is_returned, object pri
     cdef size_t count = <size_t>len(given)
     fill_options(&options, function.name, priority, workers, (), NULL)
     items.items = <pyd_batch_item_t*>calloc(count, sizeof(pyd_batch_item_t))
-    items.words = <uint64_t*>malloc(count * (function.frame_words + 1) * sizeof(uint64_t))
+    items.words = <uint64_t*>malloc(count * (function.frame_words + 1) * sizeof(uint64_t))  # + 1: never 0 bytes
     if items.items == NULL or items.words == NULL:
         raise MemoryError()
     task.refused = batch.add_accepted(given, is_returned)
@@ -392,7 +392,7 @@ cdef Task start_many(Function function, list given, bint is_returned, object pri
 def mapped(PublicFunction function not None, items, in_flight, workers, on_error):
     """See Function.map."""
     cdef bint is_returned = returns_errors(on_error)
-    # By default each worker has a call to run and another that waits for it.
+    # Default: for each worker a running call and a queued one.
     count = 2 * function.module.sched.workers if in_flight is None else in_flight
     if not isinstance(count, int) or count < 1:
         raise InvalidArgumentError(f"@{function.name}: map: in_flight: expected a number from 1 on, got {in_flight!r}")

@@ -136,6 +136,7 @@ cdef class Target:
     cdef readonly uint64_t number
 
     def __init__(self, PublicFunction function not None, uint64_t number=0):
+        """Register the function under `number`, by which runtimes find it; 0 chooses a random number."""
         cdef pyd_api_program_t* program = NULL
         cdef const pyd_api_function_t* found = NULL
         cdef bytes name = function.name.encode()
@@ -148,7 +149,7 @@ cdef class Target:
             check(pyd_target_create(found, &self.target))
         finally:
             pd.program_release(program)  # the target holds it
-        number = number or secrets.randbits(63)
+        number = number or secrets.randbits(63)  # 63 bits: XLA receives it as a signed 64-bit integer
         check(pyd_process_number_add(number, self.target, pyd_target_retain))
         self.number = number
 

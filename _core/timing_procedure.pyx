@@ -92,6 +92,7 @@ def profile(Procedure procedure not None, args, runs, cold):
         timings.append((function, own))
         busy += sum([measured.busy(run) for run in range(len(spans))])
     peak = peak_of(procedure.module.sched, procedure.module.pool)
+    # None: seconds of an ordinary call, which is not measured.
     return Profile(merged(timings), None, max(0.0, whole - busy) / runs, peak, "cold" if cold else "warm")
 
 
@@ -100,12 +101,13 @@ cdef double run_once(Procedure procedure, pyd_input_t* inputs, Observer observer
 
     cold: evict all caches before it.
     """
-    cdef pyd_procedure_observer_t told
+    cdef pyd_procedure_observer_t c_observer
     cdef pyd_invocation_t* invocation = NULL
     cdef const pyd_interrupt_t* interrupt
     cdef pyd_status_t status
     cdef Caller caller
-    told.ran, told.self, told.nanoseconds = ran, <void*>observer, 0  # nanoseconds: receives the callback's time
+    # `nanoseconds` receives the time that the callback takes.
+    c_observer.ran, c_observer.self, c_observer.nanoseconds = ran, <void*>observer, 0
     enter(procedure.module.sched.callers, &caller)
     interrupt = interrupt_of(caller.thread)
     if cold:
@@ -113,8 +115,8 @@ cdef double run_once(Procedure procedure, pyd_input_t* inputs, Observer observer
     start = time.perf_counter()
     with nogil:
         status = pyd_procedure_call_timed(
-            procedure.state.state, procedure.index, inputs, interrupt, &told, &invocation)
-    seconds = time.perf_counter() - start - told.nanoseconds * 1e-9
+            procedure.state.state, procedure.index, inputs, interrupt, &c_observer, &invocation)
+    seconds = time.perf_counter() - start - c_observer.nanoseconds * 1e-9
     leave(procedure.module.sched.callers, &caller)
     check(status)
     try:

@@ -39,7 +39,7 @@ def start(events, threads):
     that are recorded. Raises InvalidArgumentError if a trace is being recorded, or for numbers out of range.
     """
     global most_queued, lost_queued
-    # Clamped to 32 bits, which the recorder's check refuses as too large.
+    # Clamped, as a conversion to uint32_t would raise OverflowError. pyd_trace_start() refuses both bounds.
     check(pyd_trace_start(recorder, min(max(events, 0), 0xFFFFFFFF), min(max(threads, 0), 0xFFFFFFFF)))
     with queue_lock:
         queued.clear()
@@ -73,7 +73,7 @@ def begin():
 
 
 def end(kind, str name, uint64_t begin, bint failed=False):
-    """Record the span of this thread from `begin` until now; nothing if `begin` is 0.
+    """Record the span of this thread from `begin` (ticks, from begin()) until now; nothing if `begin` is 0.
 
     kind: a Kind. name: of the function or operation.
     """
