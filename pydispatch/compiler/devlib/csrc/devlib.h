@@ -74,7 +74,8 @@ PYD_INLINE pyd_dd_t pyd_two_prod(double a, double b) {
   return (pyd_dd_t){p, ((ah * bh - p) + ah * bl + al * bh) + al * bl};
 #endif
 }
-// x * 2^k for -2100 < k < 2100, rounded once.
+// x * 2^k for -2044 <= k <= 2046, so that both powers of two are normal. It is rounded once where x * 2^(k >> 1) is
+// normal: callers clamp their arguments, so that |k| < 1200 and |x|, if it is not 0, is between 2^-501 and 2^61.
 PYD_INLINE double pyd_scale(double x, int64_t k) {
   int64_t first = k >> 1;
   return x * pyd_double((uint64_t)(first + 1023) << 52) * pyd_double((uint64_t)(k - first + 1023) << 52);
