@@ -32,9 +32,9 @@ _INTEGRAL: dict[str, Callable[[Any], Any]] = {"rni": np.rint, "rzi": np.trunc, "
 """Modifier that rounds to an integer → the function: to nearest even, toward zero, down, up."""
 _MODES = ("rn", "rz", "rm", "rp", "rna")
 """Modifiers that round to a float: to nearest even, toward zero, down, up, to nearest with halves away from zero."""
-_DIRECTED = _MODES[:4]
+_FLOAT_MODES = _MODES[:4]
 """Modifiers that round to a float other than tf32."""
-_BETWEEN_FLOATS = (*_DIRECTED, *_INTEGRAL, "ftz", "sat", "relu")
+_BETWEEN_FLOATS = (*_FLOAT_MODES, *_INTEGRAL, "ftz", "sat", "relu")
 """Modifiers of a conversion between floats: rounding, subnormals to zero, saturation, negative values to zero."""
 
 
@@ -65,7 +65,7 @@ def cvt(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.require_modifiers(instruction, (*_INTEGRAL, "ftz", "sat"), words)
         return into(d, _to_integer(to, source_type, words), a)
     if is_integer(source_type):
-        builder.require_modifiers(instruction, (*_DIRECTED, "ftz", "sat"), words)
+        builder.require_modifiers(instruction, (*_FLOAT_MODES, "ftz", "sat"), words)
         return _from_integer(a, d, to, source_type, words)
     builder.require_modifiers(
         instruction, (*_BETWEEN_FLOATS, "satfinite") if to in _LARGEST else _BETWEEN_FLOATS, words
@@ -229,7 +229,7 @@ def _from_integer(slot: int, target: int, to: str, source_type: str, words: set[
 
 def _pair(builder: FunctionBuilder, instruction: Instruction, to: str, words: set[str]) -> Step:
     """Build the closure of `cvt.rn.f16x2.f32 d, a, b` or bf16x2, where a becomes the high half, b the low one."""
-    builder.require_modifiers(instruction, (*_DIRECTED, "relu", "satfinite"), words)
+    builder.require_modifiers(instruction, (*_FLOAT_MODES, "relu", "satfinite"), words)
     d, a, b = builder.bind(instruction, "u32", "f32", "f32")
     kind = to.removesuffix("x2")
     mode = next((m for m in _MODES if m in words), "rn")
