@@ -152,20 +152,25 @@ def size_cache(known: Known) -> Iterator[None]:
 def kept_dims(op: Operation, shape: Sequence[int]) -> list[int] | None:
     """Return the dimension of the larger tensor for each dimension of the smaller tensor of a slice operation.
 
-    A slice of 4x1x8 that drops the dimension of size 1 has the shape 4x8, and the result is [0, 2]. Return None when
-    the types do not determine the mapping.
+    The type of the smaller tensor may lack dimensions in which the slice has size 1. A slice of 4x1x8 that drops this
+    dimension has the shape 4x8, and the result is [0, 2]. If there is a choice, dimensions as far inside as possible
+    are dropped: 1x1x8 with the shape 1x8 gives [0, 2]. A dynamic size is never dropped.
 
     Args:
         op: The slice operation.
-        shape: Shape of the smaller tensor; dynamic sizes are negative.
+        shape: Shape of the smaller tensor; -1 for a dynamic size.
+
+    Returns:
+        The dimensions, ascending; None if the slice's sizes without some sizes of 1 do not match `shape`.
     """
     sizes = [n if isinstance(n, int) else -1 for n in slice_of(op).sizes]
     kept: list[int] = []
-    left_to_drop = len(sizes) - len(shape)
+    left_to_drop = len(sizes) - len(shape)  # dimensions that the smaller tensor lacks
     for dim, size in enumerate(sizes):
         position = len(kept)
         # A dynamic size matches any static one.
         matches = position < len(shape) and (shape[position] == size or (size < 0) != (shape[position] < 0))
+        # A size of 1 is kept if the sizes after it have enough other ones to drop.
         may_keep = matches and _can_drop_ones(sizes[dim + 1 :], shape[position + 1 :], left_to_drop)
         if size == 1 and left_to_drop and not may_keep:
             left_to_drop -= 1

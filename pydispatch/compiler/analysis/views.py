@@ -19,17 +19,26 @@ that it overwrites, to restore them if the call fails, and supports no more of t
 def is_contiguous(op: Operation, walked: int = 0) -> bool:
     """Return whether a `tensor.extract_slice` or `tensor.insert_slice` covers one run of the whole tensor's memory.
 
-    With `walked`, return whether it covers one run for each index of the `walked` outermost dimensions.
+    The whole tensor is the source of an extraction, or the destination of an insertion. A slice is one run if its
+    strides are 1, and every dimension outside the innermost partly covered one has size 1. Of a tensor of 4x8x16:
 
-    A slice is contiguous if its strides are 1, and every dimension outside the innermost partly covered one has size 1.
-    Example: of 4x8x16, the slice 1x3x16 is contiguous, the slice 2x3x16 is not. A run of elements that share bytes must
-    also begin, and for an insertion end, at a byte boundary in every call.
+    - the slice 1x3x16 is one run: 3 adjacent rows
+    - the slice 2x3x16 is two runs, one for each index of dimension 0: contiguous only with `walked` = 1
+
+    Packed elements, those of 2 or 4 bits, share bytes. A run of them must also begin, and for an insertion end, at a
+    byte boundary in every call.
+
+    Args:
+        op: The slice operation.
+        walked: Number of outermost dimensions that a caller loops over: the result is then whether the slice covers one
+            run for each index of these dimensions. It is False for packed elements.
     """
     whole = op.operands[0] if op.name == "tensor.extract_slice" else op.operands[1]
     part = slice_of(op)
     assert isinstance(whole.type, TensorType)
     if any(_known_or_term(s) != 1 for s in part.strides):
         return False
+    # From the innermost dimension outwards.
     has_partial_dim = False  # whether a dimension further in is not covered from end to end
     for axis in reversed(range(len(part.sizes))):
         if axis < walked:
@@ -39,18 +48,23 @@ def is_contiguous(op: Operation, walked: int = 0) -> bool:
         if not _covers(whole, axis, part.offsets, part.sizes):
             has_partial_dim = True
     bits = bit_width(whole.type.element_type)
-    per_byte = 8 // bits if bits in (2, 4) else 1
-    if walked:  # runs of packed elements are not examined one by one: their type is refused
+    per_byte = 8 // bits if bits in (2, 4) else 1  # an i1 has a byte of its own
+    if walked:  # where each run of packed elements begins is not examined: they are refused
         return per_byte == 1
+    # Without a partly covered dimension, the slice is the whole tensor, which begins and ends with a byte.
     return per_byte == 1 or not has_partial_dim or _in_bytes(op, whole.type, per_byte)
 
 
 def walked_axes(op: Operation) -> int | None:
-    """Return how many outer dimensions an insertion is copied into index by index; None if it is not copied by runs.
+    """Return how many outer dimensions the host loops over to copy an insertion; None if the host does not copy it.
 
-    It is 0 if the slice is one run of memory. A slice of several runs, at most MOST_RUNS, is copied by runs only if the
-    destination is the value of a global. Other such insertions are dispatches, which for a global would write the whole
-    tensor.
+    The host copies a `tensor.insert_slice` as contiguous runs of the destination's memory, without a kernel, if
+
+    - the slice is one run: the result is 0
+    - the slice is at most MOST_RUNS runs, and the destination is the value of a global. The slice x[:, 2:4] of a 3x8
+      tensor is 3 runs, one for each index of dimension 0: the result is 1
+
+    Other insertions are dispatches. For a global, a dispatch would write the whole tensor.
     """
     if is_contiguous(op):
         return 0
@@ -62,7 +76,7 @@ def walked_axes(op: Operation) -> int | None:
     runs = 1
     for walked, size in enumerate(slice_of(op).sizes, 1):
         known = _known_or_term(size)
-        runs *= known if isinstance(known, int) else MOST_RUNS + 1
+        runs *= known if isinstance(known, int) else MOST_RUNS + 1  # a dynamic size has no maximum
         if runs > MOST_RUNS:
             return None
         if is_contiguous(op, walked):
@@ -71,7 +85,11 @@ def walked_axes(op: Operation) -> int | None:
 
 
 def _in_bytes(op: Operation, whole: TensorType[Attribute], per_byte: int) -> bool:
-    """Return whether a run of packed elements is sure to begin, and for an insertion to end, where a byte does.
+    """Return whether a run of packed elements is sure to begin, and for an insertion to end, at a byte boundary.
+
+    Packed elements share bytes: a byte holds 2 of i4. The element [i, j] of a 4x6 tensor is number i * 6 + j in memory.
+    A slice of i4 with the offsets [1, 2] therefore begins at number 8, a byte boundary, and one with the offsets [1, 3]
+    at number 9, in the middle of a byte. The result is True only if each term of the sum is a multiple of `per_byte`.
 
     Args:
         op: The slice operation.
@@ -85,7 +103,7 @@ def _in_bytes(op: Operation, whole: TensorType[Attribute], per_byte: int) -> boo
         value = _known_or_term(size)
         return value if isinstance(value, int) else 1
 
-    step = 1
+    step = 1  # distance in memory, in elements, of neighbours along the axis, or a factor of it
     for axis in reversed(range(len(part.offsets))):
         if known(part.offsets[axis]) * step % per_byte:
             return False

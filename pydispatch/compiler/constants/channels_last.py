@@ -41,14 +41,18 @@ DISPATCH_OPS = ("flow.dispatch.region", "flow.dispatch.workgroups")
 def put_channels_last(function: Operation, converts_floats: bool) -> None:
     """Rewrite the convolutions of a host function to channels-last layout in place, if that pays for one of them.
 
-    The other convolutions and poolings are then rewritten, too, so that no transpositions are needed between them.
-    Sums of bytes stay exact; sums of floats are added in the order of the new loops. Left unchanged are functions that
-    form dispatches themselves, and functions with grouped convolutions, whose few channels per group do not fill
-    vectors: a ResNeXt became 1.15 times slower.
+    An image [batch, channels, height, width] becomes [batch, height, width, channels]. The rewrite of a convolution
+    pays if the convolution is faster even with a transposition before and after it. If one does, all convolutions and
+    poolings that can be rewritten are, so that no transpositions are needed between them. Sums of bytes stay exact;
+    sums of floats are added in the order of the new loops.
+
+    Unchanged are functions in which the program itself forms dispatches, and functions with a grouped convolution: the
+    few channels of a group do not fill vectors, and a ResNeXt would be 1.15 times slower.
 
     Args:
         function: The host function.
-        converts_floats: Whether to rewrite f32 and f64 convolutions with constant filters, too.
+        converts_floats: Whether to rewrite, besides convolutions of bytes, f32 and f64 convolutions with constant
+            filters, and poolings and depthwise convolutions.
     """
     if not any(_has_windows(op) for op in walk(function)) or any(op.name in DISPATCH_OPS for op in walk(function)):
         return
@@ -60,6 +64,7 @@ def put_channels_last(function: Operation, converts_floats: bool) -> None:
         return
     if any(_is_grouped_convolution(op) for op in ops):
         return
+    # Each rewrite transposes the image and the result. Transpositions that meet cancel out (sink.py).
     for candidate in candidates:
         # Match again: an earlier rewrite may have replaced the image.
         current = window_reduction(candidate.op, known, converts_floats)
@@ -98,16 +103,22 @@ def _is_grouped_convolution(op: GenericOp) -> bool:
 
 
 def _order_filter(op: GenericOp, known: KnownConstants) -> None:
-    """Store a constant filter that is multiplied with windows of a channels-last image with its channels last.
+    """Transpose the constant filter of a convolution in channels-last layout, so that channels and filters are last.
 
-    The new dimensions of the filter are those that are reduced, in the order of the image, then those of the result:
-    [filters, channels, height, width] becomes [height, width, channels, filters].
+    The filter's dimensions get the order of the loops that index them: first those that are summed over, in the order
+    in which the image's index has them, then those of the result. A filter [filters, channels, height, width] becomes
+    [height, width, channels, filters], since the image is read at (batch, row + height, column + width, channels).
+
+    Args:
+        op: The operation; unchanged unless put_channels_last() has rewritten it.
+        known: The values that depend on constants alone.
     """
     if KEPT_ORDER not in op.attributes:  # only operations that _rewrite_channels_last() rewrote
         return
     generic = structured(op)
     result_index = generic.maps[-1].results
     image_maps = [m for m in generic.maps[: len(generic.inputs)] if has_sliding_index(m)]
+    # The image has a sliding index, such as row + height; the operands of a 1x1 convolution have none.
     if not generic.has_reduction_loops or not result_index or len(image_maps) != 1:
         return
     reduced_dims = [d for r in image_maps[0].results for d in sorted(r.used_dims()) if d in generic.reduced_loops]
@@ -130,13 +141,16 @@ def _order_filter(op: GenericOp, known: KnownConstants) -> None:
 def _read_transposed_copies(function: Operation) -> None:
     """Make elementwise operations that read a tensor in transposed order read a transposed copy that exists already.
 
-    If no other operation reads the tensor itself, it need not be stored.
+    If no other operation reads the tensor itself, it need not be stored. Example, with the index of each operand:
+
+        %copy = copy of %x at (d0, d3, d1, d2)
+        %y = elementwise operation on %x at (d0, d3, d1, d2)   # becomes: on %copy at (d0, d1, d2, d3)
     """
     copies = [c for op in walk(function) if op.name == GENERIC and (c := defining_copy(op.results[0])) is not None]
     for copy in copies:
         source, order = copy.inputs[0], copy.maps[0].inverse_permutation()
         if order is None or not is_identity(copy.maps[1]) or is_identity(copy.maps[0]):
-            continue  # no transposition
+            continue  # no transposition, or its loops are not in the order of the copy
         axes = [cast(AffineDimExpr, r).position for r in order.results]  # for each axis of the copy, the source's
         for use in list(source.uses):
             reader, index = use.operation, use.index
@@ -145,7 +159,7 @@ def _read_transposed_copies(function: Operation) -> None:
             generic = structured(reader)
             if not generic.is_parallel or index >= len(generic.inputs) or reader.is_before_in_block(copy.op):
                 continue
-            in_order = _reordered(generic.maps[index], axes)
+            in_order = _reordered(generic.maps[index], axes)  # the index of the copy that selects the same element
             if is_identity(in_order):
                 reader.operands[index] = copy.op.results[0]
                 reader.attributes[KEPT_ORDER] = UnitAttr()  # otherwise read_through_copies() would undo this

@@ -72,8 +72,11 @@ def folded(chain: Sequence[Operation], value: SSAValue) -> arith.ConstantOp | No
 
 
 def _results(op: Operation, known: Mapping[SSAValue, Array]) -> list[Array]:
-    """Compute the results of an operation from the `known` values. Raises Unknown for an operation that is not
-    supported.
+    """Compute the results of an operation. Raises Unknown for an operation that is not supported.
+
+    Args:
+        op: The operation: a generic, a constant, or an operation on whole tensors or scalars.
+        known: Value → its array; contains all operands of the operation.
     """
     if op.name == GENERIC:
         return _generic(structured(op), known)
@@ -88,7 +91,7 @@ def _results(op: Operation, known: Mapping[SSAValue, Array]) -> list[Array]:
         return [np.full(shape_of(result), known[op.operands[0]])]
     if op.name in ("tensor.expand_shape", "tensor.collapse_shape", "flow.tensor.reshape"):
         return [known[op.operands[0]].reshape(shape_of(result))]
-    return [_scalar(op, known)]
+    return [_scalar(op, known)]  # elementwise on whole tensors, such as `arith.addf %a, %b : tensor<4xf32>`
 
 
 def _numpy_dtype(type_: Attribute) -> np.dtype[Any]:
@@ -126,27 +129,32 @@ def _constant_array(op: Operation) -> Array:
 def _generic(generic: Structured, known: Mapping[SSAValue, Array]) -> list[Array]:
     """Compute the results of a generic without reductions. Raises Unknown for other generics.
 
-    Each scalar of the body is computed for all iterations at once, as an array with a dimension for each loop.
+    Each scalar of the body is computed for all iterations at once, as an array with a dimension for each loop. NumPy's
+    broadcasting expands sizes of 1. With loops of 2x3, and a body that adds A, read at (d0, d1), and b, read at (d1),
+    the scalar of A is an array of 2x3, that of b one of 1x3, and their sum one of 2x3.
     """
     extents = [n for n in generic.extents if n is not None]
+    # A loop without a static size has no extent.
     if len(extents) != len(generic.extents) or prod(extents) > MOST_ELEMENTS:
         raise Unknown
     if not generic.is_parallel or not all(_is_permutation(m) for m in generic.output_maps):
         raise Unknown
     points: dict[SSAValue, Array] = dict(known)  # scalar → its values in all iterations
     for argument, operand, map_ in zip(generic.block.args, generic.operands, generic.maps, strict=True):
+        # Arguments for the initial values of results usually have no uses.
         points[argument] = _over_loops(known[operand], map_, len(extents)) if argument.uses.get_length() else None
     *body, last = generic.block.ops
     for op in body:
         if op.name == "linalg.index":
             dim = cast(Any, op.properties["dim"]).value.data
+            # The loop's index varies along the dimension of that loop alone: 0 1 2 of shape [1, 3] for d1 of 2x3 loops.
             row = np.arange(extents[dim], dtype=np.int64)
             points[op.results[0]] = row.reshape([-1 if d == dim else 1 for d in range(len(extents))])
         else:
             points[op.results[0]] = _constant_array(op) if op.name == "arith.constant" else _scalar(op, points)
     results = []
     for value, map_ in zip(last.operands, generic.output_maps, strict=True):
-        order = [cast(AffineDimExpr, r).position for r in map_.results]
+        order = [cast(AffineDimExpr, r).position for r in map_.results]  # for each axis of the result, its loop
         results.append(np.transpose(np.broadcast_to(points[value], extents), order))
     return results
 

@@ -53,16 +53,22 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     if variant.module is None and len(variant.objects) == 1 and variant.objects[0].suffix in LIBRARIES:
         return _prebuilt_library(variant, machine)
     clock = Clock()
+
+    # Read the user's objects: machine code is linked last; bitcode is linked into each generated module.
     files = [file for file in variant.objects if file.suffix in LINKED]
     with clock("check"):
         checked = [objects.check_object(file, machine.arch) for file in files]
     with clock("bitcode"):
         modules = [(file.name, _bitcode(file, machine), file.suffix in BITCODE) for file in variant.objects
                    if file.suffix in BITCODE + SOURCES]  # fmt: skip
+
+    # Generate LLVM modules, and compile each to an object. The symbols of the user's objects are read only if needed.
     units = Units(variant, machine)
     emitted = units.emit(lambda: _provided(checked, modules))
     context = UnitContext(machine=machine, user_bitcode=modules, user_objects=checked, clock=clock, dump=dump)
     codes = context.compile(emitted)
+
+    # Link the objects to a shared object, and check it.
     with clock("link"):
         elf = _link(codes, variant, checked, machine)
     if dump is not None:

@@ -65,7 +65,14 @@ class Instance:
 def instance_of(text: str) -> Instance | None:
     """Split the LLVM IR of an export into a template and its integers.
 
-    Return None if the module defines another function beside that of the export.
+    For `%2 = mul nsw i64 %1, 768`, the template has `_HOLE` in place of 768, and the instance has the integer "768".
+    Only integers that may become arguments are replaced, those of the instructions that `_INSTRUCTION` matches.
+
+    Args:
+        text: LLVM module of one export, without library tables.
+
+    Returns:
+        The instance; None if the module defines another function beside that of the export.
     """
     definition = _DEFINITION.search(text)
     if definition is None or len(_ANY_DEFINITION.findall(text)) > 1:
@@ -83,18 +90,24 @@ def instance_of(text: str) -> Instance | None:
 
 
 def shared_module(instances: Sequence[Instance]) -> str:
-    """Return the LLVM IR of several instances of one template.
+    """Return one LLVM module for several instances of one template; the code of the template is in it only once.
 
-    It has one function, whose arguments are the integers that differ, and for each export a function that calls it.
+    The code becomes an internal function. Integers that are equal in all instances stay literals, the others become its
+    arguments. The function of each export only calls it. For the exports f and g, which differ in 768 and 512:
+
+        define internal i32 @"f.shared"(ptr %env, ..., i64 %integer0) { ... mul nsw i64 %1, %integer0 ... }
+        define i32 @"f"(ptr %env, ...) { ... call i32 @"f.shared"(ptr %env, ..., i64 768) ... }
+        define i32 @"g"(ptr %env, ...) { ... call i32 @"f.shared"(ptr %env, ..., i64 512) ... }
     """
     template = instances[0].template
     operands, arguments = _operands_of_holes(instances)
     start, *texts_after_holes = template.body.split(_HOLE)
     body = start + "".join(operand + text for operand, text in zip(operands, texts_after_holes, strict=True))
-    shared = f'@{instances[0].symbol[:-1]}.shared"'
+    shared = f'@{instances[0].symbol[:-1]}.shared"'  # the symbol ends with a quote
     parameters = ", ".join([template.parameters, *(f"i64 {argument}" for argument in arguments.values())])
     # Without "noinline" LLVM would compile a copy of the code for each export.
     functions = [f"define internal i32 {shared}({parameters}) #0 noinline {{{body}"]
+    # All parameters of an export are pointers; a call repeats them without their attributes.
     pointers = [f"ptr {name}" for name in re.findall(r"%\w+", template.parameters)]
     for index, instance in enumerate(instances):
         passed = ", ".join([*pointers, *(f"i64 {integers[index]}" for integers in arguments)])

@@ -49,17 +49,20 @@ not compiled here."""
 
 @dataclass(frozen=True)
 class Unit:
-    """LLVM module that is compiled to one object.
+    """LLVM module that is compiled to one object. `Units.emit` creates it, and `UnitContext.compile` compiles it.
 
     Attributes:
         variant: The variant, with only the exports whose code is in this module.
         text: LLVM IR.
-        visible_symbols: Symbols that other objects refer to.
+        visible_symbols: Symbols that other objects or the runtime refer to; all others become internal.
         defined_elsewhere: Symbols that other units define; only the unit of library tables, which is last, has some.
         stem: Part of the names of dumped files.
-        has_register_blocks: Whether a kernel computes a product in register blocks of several rows.
-        guards_strided_loads: Whether an innermost loop loads elements at a stride under a condition.
-        notes: Lines that say which invocations are lanes of vectors, or why not.
+        has_register_blocks: Whether a kernel computes a matrix product in register blocks (tiles of the result in
+            vector registers) of several rows. Some passes of LLVM are then left out, which would find nothing.
+        guards_strided_loads: Whether an innermost loop loads elements at a stride under a condition. Such a loop needs
+            LLVM's full effort, also in a unit with register blocks.
+        notes: For dumps: a line for each parallel loop around sequential loops, which says whether its iterations
+            became lanes of vectors, or why not.
     """
 
     variant: Variant
@@ -96,10 +99,19 @@ class Units:
     _pages: list[int] = field(default_factory=list)  # of 4096 bytes of local memory, per export emitted so far
 
     def emit(self, provided: Callable[[], frozenset[str]]) -> Iterator[Unit]:
-        """Yield the units of code of the dispatches.
+        """Yield the LLVM modules of the variant; each is compiled to one object.
+
+        One of the modules has the library tables, which describe the exports to the runtime: functions, names, numbers
+        of bindings. Depending on the variant, the modules are
+
+        - the tables alone, if the kernels are in the user's objects; an empty module if the objects have tables, too
+        - one module of all exports, with the tables, if there is only one export, or if the exports share objects,
+          constants or imports
+        - one module for each export, and then one of the tables. In a fallback variant, exports that differ only in
+          integers share a module
 
         Args:
-            provided: Function that returns the symbols that objects of the variant define.
+            provided: Function that returns the symbols that objects of the variant define; called only if needed.
 
         Raises:
             CompileError: At the operation that cannot be lowered.
@@ -132,9 +144,10 @@ class Units:
         return _with_properties_of_loops(unit, symbols)
 
     def _emit(self, executable: str | None, exports: Sequence[Export], symbols: Symbols) -> tuple[str, tuple[str, ...]]:
-        """Generate the LLVM IR of exports, and record their alignment, imports and pages of local memory.
+        """Generate the LLVM IR of exports, and record their alignment, imports and local memory.
 
-        Return the text and the notes of a `Unit`.
+        Return the text and the notes of a `Unit`. Local memory, the working memory of a workgroup, is recorded in
+        `_pages` in pages of 4096 bytes, as the library tables state it.
 
         Args:
             executable: Name of the executable for the library tables; None for a module without tables.
@@ -247,13 +260,16 @@ class UnitContext:
         return code
 
     def _compile(self, unit: Unit) -> bytes:
-        """Compile a unit in another process. Raises CompileError also if LLVM aborts that process."""
+        """Compile a unit by LLVM, and return the object code.
+
+        LLVM runs in another process. Raises CompileError also if LLVM aborts that process.
+        """
 
         def dump(suffix: str, content: bytes | str) -> object:
             """Write an intermediate text, and return its path; return None if texts are not requested."""
             return self.dump and self.dump(f".{unit.stem}{suffix}" if unit.stem else suffix, content)
 
-        shown: list[tuple[str, bytes | str]] = [(".ll", unit.text)]
+        shown: list[tuple[str, bytes | str]] = [(".ll", unit.text)]  # (suffix, content) of the files to dump
         if unit.notes:
             shown.append((".vectors.txt", "\n".join(unit.notes) + "\n"))
         try:
@@ -262,7 +278,8 @@ class UnitContext:
             with opened as module:
                 self._link(module, unit)
                 with self.clock("optimize"):
-                    # Sums of register blocks are in registers already: both passes take long and find nothing.
+                    # The sums of register blocks are in registers from the start. Promotion of memory to registers and
+                    # loop strength reduction would take long and find nothing.
                     module.optimize(self._effort(unit), promote_memory=not unit.has_register_blocks)
                 with self.clock("codegen"):
                     code = module.object(reduce_strength=not unit.has_register_blocks)
@@ -296,6 +313,7 @@ class UnitContext:
         with self.clock("bitcode"):
             for name, data, check_features in self.user_bitcode:
                 module.link(name, data, check_features=check_features)
+            # Functions that LLVM can inline, such as expf. The linker adds others of the device library.
             undefined = module.undefined()
             inlined = undefined & devlib.inlinable_symbols()
             # A definition of the user has precedence over that of the device library.
@@ -304,6 +322,7 @@ class UnitContext:
                 machine = self.machine
                 module.link("device library", devlib.bitcode(machine.arch, machine.cpu, machine.features, inlined))
                 undefined = module.undefined()
+            # Check that every symbol that this unit or an object of the user calls is defined somewhere.
             own, provided = module.defined(), devlib.provided_symbols()
             variant = unit.variant
             user = f"executable '{variant.executable}'"

@@ -56,12 +56,15 @@ def architecture_of(variant: Variant) -> str:
 def _compile(variant: Variant, dump: Dump | None) -> Binary:
     """Compile a variant for `compile_variant`, which adds the variant's location to errors that have none.
 
-    `dump` receives the modules, and LLVM IR of generated ones.
+    A variant has either kernels in kernel IR, from which one module is generated, or hand-written kernels in one or
+    several objects. `dump` receives the modules, and LLVM IR of generated ones.
     """
     if variant.target.format != FORMAT:
         raise CompileError(f"there is no format '{variant.target.format}' for CUDA", note=f"known is: {FORMAT}")
-    if variant.module is None and not variant.objects:
+    if variant.module is None and not variant.objects:  # code is supplied when the program is loaded
         return _declared_binary(variant)
+
+    # Build the modules.
     start = time.perf_counter()
     arch = architecture_of(variant)
     linked: LinkedKernels | None = None
@@ -73,6 +76,8 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     else:
         modules = open_objects(variant.objects, arch)
     seconds = {"objects" if linked is None else "emit": time.perf_counter() - start}
+
+    # Find the kernel of each export, and check it.
     chosen = [_kernel(export, modules, variant) for export in variant.exports]  # (index in modules, kernel)
     blocks = [
         _check_export(export, kernel, None if linked is None else linked.blocks.get(export.name))
@@ -81,6 +86,8 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     if dump is not None:
         for i, image in enumerate(modules):
             dump(f".{image.kind}" if len(modules) == 1 else f".{i}.{image.kind}", image.data)
+
+    # Describe modules and exports for the manifest, in the order of the exports (docs/artifact.md).
     dynamic_shared = {} if linked is None else linked.shared  # bytes; hand-written kernels have what the export states
     ptx: dict[str, object] = {
         "modules": _offsets(modules),
@@ -181,8 +188,9 @@ def _generated_module(linked: LinkedKernels, variant: Variant) -> CudaModule:
 def _kernel(export: Export, modules: Sequence[CudaModule], variant: Variant) -> tuple[int, CudaKernel]:
     """Return (index of its module, kernel) of an export: the kernel of the same name.
 
-    If the only export of hand-written modules describes its parameters, the only kernel may have another name. Raises
-    CompileError if there is no such kernel, or if there are several.
+    If the only export of hand-written modules describes its parameters, the only kernel may have another name: such
+    kernels come from other compilers, such as Numba, which choose the name. Raises CompileError if there is no such
+    kernel, or if there are several.
     """
     name = export.name if variant.module is None else _generated_symbol(export.name)
     kernels_of_name = [(i, kernel) for i, module in enumerate(modules) if (kernel := module.kernel(name)) is not None]
@@ -251,9 +259,12 @@ def _check_export(export: Export, kernel: CudaKernel, generated: Threads | None)
 def _block_problem(kernel: CudaKernel, block: Threads, shared: int) -> str | None:
     """Return why a kernel cannot run with this block size and `shared` bytes of dynamic workgroup memory; None if it
     can.
+
+    The text is a clause of an error message, such as "its block of 2048x1x1 is 2048 threads, ...".
     """
     if kernel.ptx is not None:
         return interface.block_problem(kernel.ptx, block, shared)
+    # A cubin: only the block sizes that its attributes state are known, not its static workgroup memory.
     limits = interface.MAX_BLOCK
     if any(not 0 < n <= limit for n, limit in zip(block, limits, strict=True)) or prod(block) > interface.MAX_THREADS:
         most = f"{interface.MAX_THREADS}, {_format_block(limits)}"
@@ -271,7 +282,12 @@ def _block_problem(kernel: CudaKernel, block: Threads, shared: int) -> str | Non
 
 
 def _mismatch(export: Export, kernel: CudaKernel) -> str | None:
-    """Return why the parameters of a kernel do not match the layout of an export; None if they do."""
+    """Return why the parameters of a kernel do not match the layout of an export; None if they do.
+
+    The text is a clause of an error message. Unless the export describes its parameters, a kernel takes a pointer for
+    each binding, and then the constants, words of 32 bits: a parameter of 8 bytes takes two words, a smaller one takes
+    one.
+    """
     constants, bindings = export.layout.constants, len(export.layout.bindings)
     if export.parameters is not None:
         try:
@@ -281,7 +297,7 @@ def _mismatch(export: Export, kernel: CudaKernel) -> str | None:
         return interface.described_mismatch(described, constants, bindings, kernel.parameters, kernel.ptx)
     if kernel.ptx is not None:
         return interface.mismatch(kernel.ptx, constants, bindings)
-    sizes = kernel.parameters
+    sizes = kernel.parameters  # all that a cubin states
     if len(sizes) < bindings:
         return f"it has {_with_noun(len(sizes), 'parameter')}, the layout {_with_noun(bindings, 'binding')}"
     for i, size in enumerate(sizes):

@@ -90,19 +90,27 @@ def _compiled(file: ObjectFile, arch: str, include: list[Path], flags: tuple[str
 
 
 def prepared(data: bytes, arch: str, file: ObjectFile) -> bytes:
-    """Return bitcode that can be linked into a generated module: without attributes of a machine, and with the device
-    library's mathematics.
+    """Return bitcode of the user in a form that can be linked into a generated module and compiled to PTX.
 
-    data: bitcode that LLVM can read; `file` is only for messages. Raises CompileError for bitcode of another machine,
-    and for code that LLVM cannot compile to PTX.
+    Attributes of a machine, such as target-cpu, are removed. The functions of the device library that the bitcode
+    calls, such as expf, are linked in.
+
+    Args:
+        data: Bitcode that LLVM can read.
+        arch: Architecture, such as "sm_80".
+        file: The object that the bitcode comes from, for messages.
+
+    Raises:
+        CompileError: The bitcode is for another machine, or LLVM cannot compile it to PTX.
     """
     try:
+        # Undefined functions that the device library has; others may be defined by other objects.
         wanted = llvm_process.call(prepare.undefined, data) & devlib.inlinable_symbols()
         library = devlib.bitcode(ARCH, arch, symbols=wanted) if wanted else b""
         result = llvm_process.call(prepare.prepared, data, library)
     except CompileError as error:
         raise CompileError(f"object '{file.name}' {error.message}", file.location, error.note) from None
-    problem = _codegen_problem(result, arch)
+    problem = _codegen_problem(result, arch)  # a trial, whose error names this object
     if problem:
         raise CompileError(
             f"object '{file.name}' cannot become PTX: {problem}",

@@ -66,13 +66,16 @@ class LinkedKernels:
 
 @dataclass
 class Inputs:
-    """Objects of a variant by how they are linked.
+    """Objects of a variant with functions that its generated kernels call, by how they are linked.
+
+    `read_objects` creates it.
 
     Attributes:
-        bitcode: (name, bitcode) of objects that LLVM links.
-        libraries: PTX objects that pydispatch links.
-        machine: (machine code or LTO-IR, its kind as nvJitLink names it) of objects that nvJitLink links.
-        serial: Names of C functions that do not use thread ids.
+        bitcode: (name, bitcode) of objects that LLVM links and inlines.
+        libraries: PTX objects that pydispatch links as text.
+        machine: (object with machine code or LTO-IR, its kind as nvJitLink names it) of objects that nvJitLink links.
+        serial: Names of C functions that do not read thread ids: they may be written for a CPU, where one call computes
+            a whole workgroup. A workgroup of a kernel that calls one on buffers gets a single thread by default.
     """
 
     bitcode: list[tuple[str, bytes]] = field(default_factory=list)

@@ -49,14 +49,20 @@ sys.stdout.buffer.write(code)
 def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: str) -> bytes:
     """Link PTX with machine code or LTO-IR to a cubin, and cache the result.
 
-    ptx: the generated kernels. inputs: objects, each with its kind, a name of nvJitLink's InputType. Raises
-    CompileError with the linker's diagnostics, for an undefined symbol, or if there is no linker.
+    Args:
+        ptx: The generated kernels.
+        inputs: At least one object, each with its kind, a name of nvJitLink's InputType such as "LTOIR".
+        arch: Architecture of the cubin, such as "sm_80".
+
+    Raises:
+        CompileError: The linker reports an error, such as an undefined symbol, or cannot be loaded.
     """
     files = [("kernels.ptx", "PTX", ptx.encode() + b"\0"), *((file.name, kind, file.data) for file, kind in inputs)]
     options = [f"-arch={arch}", *(["-lto"] if any(kind == "LTOIR" for _, kind in inputs) else [])]
     key = cache.digest("nvJitLink", _version(), options, [(kind, data) for _, kind, data in files])
     if (cached_code := cache.load(key)) is not None:
         return cached_code
+    # The input of _PROGRAM: a line of JSON with the size of each file, then their contents.
     header = {"options": options, "inputs": [(name, kind, len(data)) for name, kind, data in files]}
     stdin = json.dumps(header).encode() + b"\n" + b"".join(data for _, _, data in files)
     command = [sys.executable, "-c", _PROGRAM]
@@ -73,8 +79,9 @@ def _link_error(
     """Return the error for a failed link, with the linker's diagnostics and a remedy.
 
     Args:
-        process: The process that ran nvJitLink.
-        inputs: The objects, each with its kind.
+        process: The process that ran nvJitLink; it ended with _REFUSED, _MISSING or, if the linker terminated it, with
+            another exit code than 0.
+        inputs: The objects, each with its kind; at least one.
         arch: Architecture, such as "sm_80".
     """
     names, location = ", ".join(file.name for file, _ in inputs), inputs[0][0].location
@@ -95,7 +102,7 @@ def _link_error(
         )
     elif "INPUT_LTOIR" in diagnostics:
         note = f"nvcc -dc -dlto -ltoir -arch={arch} makes LTO-IR"
-    elif process.returncode != _REFUSED:
+    elif process.returncode != _REFUSED:  # the linker terminated the process
         note = "the linker ended over them: build them anew"
     return CompileError(f"{names} cannot be linked into the kernels for {arch}:\n{diagnostics}", location, note)
 

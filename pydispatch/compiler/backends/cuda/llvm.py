@@ -127,7 +127,8 @@ def generate(
         variant: The variant.
         arch: Architecture, such as "sm_80".
         bitcode: (name, LLVM bitcode) whose functions are inlined.
-        provided: Symbols that objects define, for which no fallback is compiled.
+        provided: Symbols that objects define. Calls of another statically linked function become calls of its fallback,
+            a function of the module, if it has one.
         keep: Function that stores a text: called with (suffix, LLVM IR) when LLVM aborts, it returns the path of the
             file, for the message; None to store nothing.
     """
@@ -146,13 +147,14 @@ def generate(
     dynamic: frozenset[str] = frozenset()
     while True:
         platform = CudaPlatform(machine.has, variant.exports, sizes, variant.constants, functions, dynamic)
-        text = emit_module(symbols_of(module), platform, names, subjects=SUBJECTS)  # lowerings for GPUs
+        text = emit_module(symbols_of(module), platform, names, subjects=SUBJECTS)  # the lowerings for CUDA
         large = frozenset(name for name, size in platform.shared.items() if size > STATIC_SHARED)
         if large == dynamic:
             break
         dynamic = large
     _check_shared(platform.shared, machine, variant)
     try:
+        # Entries and executable constants stay visible: the runtime finds them by name.
         ptx = _assembly(text, machine, bitcode, {*map(entry_symbol, names), *variant.constants})
     except llvm_process.Died as died:
         raise died.error_for(variant, arch, keep and keep(".ll", text)) from None

@@ -152,17 +152,27 @@ def _library(module: CudaModule) -> PtxLibrary | None:
 def _linked_and_checked(module: CudaModule, libraries: Sequence[PtxLibrary]) -> CudaModule:
     """Link the functions of libraries that a module calls into it, check it by ptxas if available, and return it.
 
-    A cubin, and a module that is not one of the user's files, are returned unchanged. Raises CompileError.
+    Functions that no library defines stay `.extern`; the module has their names in `unresolved`. A cubin, and a module
+    that is not one of the user's files, are returned unchanged. `kernels` and `ptx` describe the module before linking.
+
+    Args:
+        module: A module with kernels.
+        libraries: The other objects of the variant that define functions.
+
+    Raises:
+        CompileError: Two libraries define the same function, one does not fit its declaration, or ptxas refuses the
+            result.
     """
     file = module.file
     if module.ptx is None or file is None:
         return module
     if link.imports_of(module.ptx, module.name):
         try:
+            # unique: a symbol that two libraries define is an error.
             linked = link.link(module.ptx, libraries, optional=(), where=module.name, unique=True)
         except (ArtifactError, InvalidArgumentError) as error:
             raise CompileError(str(error), file.location) from None
-        needs = tuple(interface.requirements(linked.target))
+        needs = tuple(interface.requirements(linked.target))  # a library for a newer architecture raises the target
         module = replace(
             module, data=linked.data.encode(), target=linked.target, requires=needs, unresolved=linked.unresolved
         )
@@ -180,7 +190,11 @@ def _remedy(file: ObjectFile) -> str:
 
 
 def of_ptx(data: bytes, name: str, file: ObjectFile | None = None) -> CudaModule:
-    """Parse a PTX text as a module. Raises ArtifactError for a malformed text or an unknown newer version."""
+    """Parse a PTX text as a module.
+
+    Raises ArtifactError for a malformed text, an unknown `.target`, or a `.version` that is too old for the `.target`.
+    A newer `.target` than the known ones is accepted.
+    """
     ptx = read.read(data, name)
     if problem := interface.target_problem(ptx):
         raise ArtifactError(f"{name}: {problem}")

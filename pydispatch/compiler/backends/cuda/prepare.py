@@ -55,14 +55,19 @@ def undefined(data: bytes) -> frozenset[str]:
 
 
 def prepared(data: bytes, library: bytes) -> bytes:
-    """Return bitcode without attributes of a machine, such as target-cpu and target-features.
+    """Return bitcode with a library linked in, and without attributes of a machine, such as target-cpu.
 
-    library: bitcode that is linked in as private functions, or b"".
+    The definitions of the library become internal: other bitcode of the same program may contain them, too.
+
+    Args:
+        data: Bitcode for nvptx64, or without a target triple.
+        library: Bitcode of the functions that `data` calls; b"" for none.
     """
 
     def linked(llvm: Any, context: Any) -> bytes:
         """Return the bitcode of the module with the library linked in, whose definitions become internal."""
         module = llvm.parse_assembly(_machine_neutral_ir(llvm, data, context), context)
+        # The module's own definitions stay visible: generated kernels call them.
         own = {v.name for v in (*module.functions, *module.global_variables) if not v.is_declaration}
         if library:
             module.link_in(llvm.parse_bitcode(library, context))
@@ -112,6 +117,9 @@ def _in_context(work: Callable[[Any, Any], T]) -> T:
 
 def _machine_neutral_ir(llvm: Any, data: bytes, context: Any) -> str:
     """Return bitcode as LLVM IR without machine attributes, and with math intrinsics replaced by C functions.
+
+    `call float @llvm.exp.f32(...)` becomes `call float @expf(...)`, which the device library defines: LLVM cannot lower
+    these intrinsics for PTX. Metadata that would clash with that of other modules is removed.
 
     Raises CompileError for another machine; the caller puts the file's name before the message.
     """

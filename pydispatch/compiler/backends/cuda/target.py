@@ -80,9 +80,12 @@ def runs_on(code: str, machine: str) -> bool:
 
 
 class _Architectures(Architectures):
-    """Architectures of NVIDIA GPUs, such as "sm_80", whose code runs on newer GPUs, too, unless they have a suffix."""
+    """Architectures of NVIDIA GPUs, such as "sm_80". PTX for one runs on newer ones, too, unless its name has a suffix.
 
-    # Keys of a configuration that compilation for CUDA reads.
+    PTX for sm_90a, for example, runs on sm_90a alone. `Architectures` describes the attribute and the methods.
+    """
+
+    # Entries that state the architecture, and others that compilation for CUDA reads.
     entries = frozenset((*ENTRIES, "target_features", "features", "ptx", "workgroup_size_limit"))
 
     def stated(self, configuration: DictionaryAttr) -> str:
@@ -92,6 +95,8 @@ class _Architectures(Architectures):
     def best(self, have: Iterable[str], wanted: str) -> str | None:
         """Return the architecture `wanted` if it is among those of `have`, else the newest of these whose code runs on
         it; None if there is none.
+
+        Of sm_75, sm_80 and sm_90, the best for sm_86 is sm_80.
         """
         fitting = [name for name in have if is_architecture(name) and runs_on(name, wanted)]
         return max(fitting, key=lambda name: (name == wanted, number_of(name)), default=None)
@@ -104,17 +109,20 @@ class _Architectures(Architectures):
 
 
 class Cuda(Backend):
-    """PTX for the architecture that the target states, or for the oldest supported one."""
+    """Backend for NVIDIA GPUs: PTX for the architecture that the target states, or for `DEFAULT`.
+
+    `Backend` describes the attributes.
+    """
 
     name = "cuda"
     format = FORMAT
     emitter = "pydispatch.compiler.backends.cuda.backend:compile_variant"
     machines = (f"sm_80 and the like ({', '.join(NAMES)})",)  # names in `targets=`, for messages
     architectures = _Architectures()
-    workgroup_bytes = 16 << 10
+    workgroup_bytes = 16 << 10  # that a workgroup (block) of a generated kernel reads and writes
     row_bytes = 8 << 10  # largest row of intermediates in shared memory
-    has_invocations = True
-    subgroup_size = 32
+    has_invocations = True  # threads
+    subgroup_size = 32  # a warp
 
     def select(self, machine: str) -> ExecutableTargetAttr | None:
         """Return the target of "sm_80" or "cuda:sm_80", or the default one for ""; None for another backend's name."""

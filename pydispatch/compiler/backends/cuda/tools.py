@@ -95,7 +95,7 @@ def has_cuda_compiler() -> bool:
 
 
 def compile_cu(file: ObjectFile, arch: str, *, relocatable: bool = False) -> bytes:
-    """Compile CUDA C++ to PTX by nvcc, else by NVRTC, and cache the result.
+    """Compile CUDA C++ to PTX by nvcc, whose results are cached, or, without nvcc, by NVRTC.
 
     relocatable: keep all functions, as a library. Raises CompileError with the compiler's diagnostics, or if there is
     no compiler.
@@ -168,11 +168,15 @@ def _included(text: str, toolkit: Path) -> list[str]:
 
 
 def _nvrtc(nvrtc: Any, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
-    """Compile CUDA C++ to PTX by NVRTC."""
+    """Compile CUDA C++ to PTX by NVRTC, NVIDIA's compiler as a library. Raises CompileError with its diagnostics.
+
+    nvrtc: the module `cuda.bindings.nvrtc`. Its functions return the error code, 0 for success, before their results.
+    """
     options = [f"--gpu-architecture={arch.replace('sm_', 'compute_')}", "--std=c++17"]
     options += ["--relocatable-device-code=true"] if relocatable else []
     options += _flags_of(file, "--include-path=", "--define-macro=")
     try:
+        # NVRTC takes headers as texts: those that it lacks.
         texts = [f"#pragma once\n{text}".encode() for text in _HEADERS.values()]
         names = [name.encode() for name in _HEADERS]
         _, program = nvrtc.nvrtcCreateProgram(file.data, file.name.encode(), len(names), texts, names)
@@ -186,11 +190,11 @@ def _nvrtc(nvrtc: Any, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
         (code,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
         if int(code):
             _, size = nvrtc.nvrtcGetProgramLogSize(program)
-            log = b" " * size
+            log = b" " * size  # a buffer that the next call fills, although Python's bytes are immutable
             nvrtc.nvrtcGetProgramLog(program, log)
             raise _compile_error(file, arch, log.rstrip(b"\0 \n").decode("utf-8", "replace"))
         _, size = nvrtc.nvrtcGetPTXSize(program)
-        data = b" " * size
+        data = b" " * size  # filled in place, as above
         nvrtc.nvrtcGetPTX(program, data)
         return data.rstrip(b"\0")
     finally:
@@ -208,7 +212,8 @@ def _compile_error(file: ObjectFile, arch: str, said: str) -> CompileError:
 def assemble_problem(text: bytes, name: str, target: str, *, is_open: bool = False) -> str:
     """Assemble a PTX text by ptxas, and return its errors.
 
-    Return "" if there are none, or if ptxas is missing or too old for the text. Accepted texts are cached.
+    Return "" if there are none, or if ptxas is missing, or too old or too new for the text: the driver then checks the
+    text when the program is loaded. That a text was accepted is cached.
 
     Args:
         text: The text.

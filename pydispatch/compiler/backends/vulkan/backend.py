@@ -100,6 +100,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     imports: tuple[str, ...] = ()
     if generated is not None and generated.imports:
         imports, notes["imports"] = generated.imports, generated.calls
+        # Functions that are linked at load may write to buffers: the runtime checks them against these flags.
         spirv["read_only"] = [[binding.read_only for binding in export.layout.bindings] for export in variant.exports]
     if dump is not None:
         for i, binary in enumerate(modules):
@@ -150,8 +151,8 @@ def _user_module(file: ObjectFile) -> SpirvModule:
             f"known kinds: {', '.join((*SPIRV, *SOURCES))}",
         )
     try:
-        reflection = reflect(data, file.name)
-        check(data, file.name)
+        reflection = reflect(data, file.name)  # entry points and resources
+        check(data, file.name)  # that the driver can read the module safely: ids, types, structure
     except ArtifactError as error:
         hint = "compile it again: glslangValidator -V, glslc or dxc -spirv"
         raise CompileError(str(error), file.location, hint) from None
@@ -161,7 +162,7 @@ def _user_module(file: ObjectFile) -> SpirvModule:
             f"object '{file.name}' has no entry point for compute{f'; it has {others}' if others else ''}",
             file.location,
         )
-    problem = validate(data)
+    problem = validate(data)  # by spirv-val, if installed
     if problem:
         raise CompileError(f"object '{file.name}' is not valid SPIR-V:\n{problem}", file.location)
     return SpirvModule(

@@ -110,10 +110,18 @@ def _requirements_of_module(
 
 
 def requirements(entry: EntryPoint, module: WgslModule | None) -> list[str]:
-    """Return the limits that an entry point needs above those of every device, as "name>=number".
+    """Return the limits that an entry point needs above those that every device has.
 
-    module: the parsed text, which shows the buffers that an entry point uses and that can be merged. None if no entry
-        point has more bindings than every device supports: their number then stands for that of the buffers.
+    Storage buffers count as after merging: at load, several buffers become slices of one if a device has too few
+    bindings.
+
+    Args:
+        entry: The entry point.
+        module: The parsed text, from which the number of buffers after merging is computed. None if it is not needed,
+            because no entry point has more bindings than every device supports.
+
+    Returns:
+        Requirements such as "maxComputeInvocationsPerWorkgroup>=512"; none for a limit that every device has.
     """
     x, y, z = entry.size
     function = module.entry(entry.name) if module is not None else None

@@ -37,9 +37,13 @@ class UserModule:
 
 
 def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
-    """Compile a variant that has kernels in WGSL alone, and return its modules as a binary. Raises CompileError."""
+    """Compile a variant that has kernels in WGSL alone, and return its modules as a binary. Raises CompileError.
+
+    Its objects are parsed, adapted to the binding points of the runtime, checked against the exports, and concatenated.
+    """
     start = time.perf_counter()
     objects = [_user_module(file) for file in variant.objects]
+    # For each export: (index in `objects`, name of the entry point).
     entry_points = [_entry_point_of(export, objects, variant) for export in variant.exports]
     objects = [_with_adapted_bindings(index, module, variant, entry_points) for index, module in enumerate(objects)]
     problem = unknown_constant([module.wgsl for module in objects], variant.constants)
@@ -101,8 +105,12 @@ def _with_adapted_bindings(
 ) -> UserModule:
     """Return a module of the user with the bindings that the runtime expects.
 
-    Its uniform block moves to the binding of the constants. A storage buffer becomes `var<storage, read>` if no entry
-    point writes it and the layout of an export declares it as ReadOnly.
+    Its uniform block, which holds the constants of a dispatch, moves to the binding point of the constants, and storage
+    buffers after it move down by one. A storage buffer becomes `var<storage, read>` if no entry point writes it and the
+    layout of an export declares it as ReadOnly. For one read-only buffer:
+
+        @group(0) @binding(0) var<uniform> n: u32;             // becomes @group(3) @binding(0) var<uniform> n: u32;
+        @group(0) @binding(1) var<storage, read_write> x: T;   // becomes @group(0) @binding(0) var<storage, read> x: T;
 
     Args:
         index: Index of the module among those of the variant.
