@@ -22,10 +22,17 @@ from pydispatch.ir.functions import FUNCTIONS, symbol_name
 class DerivedFunctions:
     """Builder of the functions of a module that compute derived constants; equal functions are added once.
 
+    A derived constant is a tensor that depends on constants alone, such as transposed weights. It is computed when the
+    program is loaded, by a private function without arguments. Host functions read it as an ordinary constant with the
+    value `#pyd.derived<"derived_0", 0>`: result 0 of the function `derived_0` (see `constant_of`).
+
+    The pipeline creates one builder per module. Passes call `add` for a function, then `constant_of` for its results.
+
     Attributes:
         module: The module that gets the functions.
         added: Name → added function.
-        transposed: Name of a function that only transposes a constant matrix → that matrix; filled by callers of `add`.
+        transposed: Name of an added function that only transposes a constant matrix → that matrix, not transposed.
+            Callers of `add` fill it; packing then reads this matrix instead of its transpose.
         _known: Structural key of an added function → its name.
         _names: Names of all functions of the module.
     """
@@ -45,13 +52,13 @@ class DerivedFunctions:
         return the name of that one.
 
         Args:
-            ops: Operations that belong to no block yet, producers first.
+            ops: Operations that belong to no block yet, at least one, producers first. The function takes them over.
             values: The results of `ops` that the function returns.
         """
         body = Block([*ops, util.ReturnOp(operands=[list(values)])])
         function = util.FuncOp(
             properties={
-                "sym_name": StringAttr("derived"), "sym_visibility": StringAttr("private"),
+                "sym_name": StringAttr("derived"), "sym_visibility": StringAttr("private"),  # the name is chosen below
                 "function_type": FunctionType.from_lists([], [v.type for v in values]),
             },
             attributes={DERIVED: UnitAttr()},

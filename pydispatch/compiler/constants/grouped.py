@@ -30,7 +30,14 @@ from pydispatch.ir.values import shape_of
 
 @dataclass(frozen=True)
 class Grouped:
-    """Right-hand factor of a contraction, computed from a single argument of the dispatch function.
+    """Right-hand factor of a contraction, packed in groups and computed from one argument of the dispatch function.
+
+    A group is the adjacent steps of K that one dot-product instruction multiplies and adds, such as 4 bytes. Example:
+    the argument is a tensor<64x32xi8>, and the factor is its elements, widened to i32, minus the zero point 3. The
+    factor's values are -131 to 124. For instructions that take signed bytes of B, they are packed minus the offset -3.
+
+    `grouped_factor` recognizes the factor. `packed_elements` computes it for the constant that a dispatch passes, and
+    `multiply_packed` changes the dispatch function to read the packed elements.
 
     Attributes:
         contraction: The contraction C += A * B; the factor is B.
@@ -56,18 +63,29 @@ class Grouped:
 
 
 def grouped_factor(function: func.FuncOp, contraction: Contraction, levels: Sequence[Level]) -> Grouped | None:
-    """Return the right-hand factor of a contraction if it depends on one argument alone and the kernels of all ISA
-    levels multiply it in the same groups; else None.
+    """Return the right-hand factor B of a contraction for packing in groups; None if it cannot be packed so.
+
+    The kernels of all ISA levels must multiply B in the same packed form: element type, group size and offset. B must
+    be one matrix that is computed from a single argument, which no other operation of the function reads.
+
+    Args:
+        function: The dispatch function.
+        contraction: The contraction, an operation of the function.
+        levels: ISA levels of all targets.
     """
     arithmetics = {arithmetic_of(contraction, level) for level in levels}
-    arithmetic = next(iter(arithmetics))  # any, since only the packed form is used, which all must have
+    # Any of them: all must have the same packed form. With equal offsets, `unsigned_b` can differ between levels only
+    # if all values of B are 0 to 127: such bytes widen to the same integers with and without sign.
+    arithmetic = next(iter(arithmetics))
     packed_forms = {a and (a.compute, a.group, a.b_offset) for a in arithmetics}  # None: a level has no such kernel
-    if len(packed_forms) != 1 or arithmetic is None or arithmetic.group == 1:
+    if len(packed_forms) != 1 or arithmetic is None or arithmetic.group == 1:  # 1: no groups
         return None
-    reads_one_input = set(contraction.b.inputs) == {contraction.b.main_input}  # no scales or offsets
+    reads_one_input = set(contraction.b.inputs) == {contraction.b.main_input}  # no tensor of scales or zero points
     has_batch = bool(set(contraction.outer) & contraction.b.dims)  # several matrices, which groups do not pack
+    # Only a generic has a body that multiply_packed() can rewrite.
     if contraction.op.name != GENERIC or not reads_one_input or has_batch:
         return None
+    # The values that B is computed from: its tensor, and what its scalar code reads from outside the contraction.
     backward_slice = _slice(function, [contraction.tensor_of(contraction.b), *_captured(contraction)])
     if backward_slice is None:
         return None
@@ -129,12 +147,18 @@ def _is_read_only_by(argument: BlockArgument, slice_ops: Sequence[Operation], co
 
 
 def packed_elements(grouped: Grouped, source: SSAValue) -> list[Operation]:
-    """Build the operations that compute the factor, in its packed type, from `source`.
+    """Build the operations that compute the packed elements of the factor from `source`, not yet in panels.
 
-    They are copies of `grouped.ops`, with `source` for the argument, and a `linalg.generic` that computes each element
-    by the factor's scalar code and converts it. Its result is the factor.
+    They are copies of `grouped.ops`, with `source` for the argument, then a `linalg.generic` of the packed type. Its
+    body computes an element by the scalar code of the factor, subtracts `arithmetic.b_offset` and narrows the result.
+    For a factor `extsi(x) - 3` with the offset -3, an element is `trunci((extsi(x) - 3) - -3)`.
 
-    source: the value that a dispatch passes for the argument.
+    Args:
+        grouped: The factor.
+        source: The value that a dispatch passes for the argument.
+
+    Returns:
+        The operations, producers first. The last one returns the packed elements, in the shape of the factor's tensor.
     """
     contraction, arithmetic, factor = grouped.contraction, grouped.arithmetic, grouped.factor
     mapping: dict[SSAValue, SSAValue] = {grouped.argument: source}
@@ -142,6 +166,7 @@ def packed_elements(grouped: Grouped, source: SSAValue) -> list[Operation]:
     value = contraction.tensor_of(factor)
     value = mapping.get(value, value)
     element = cast("TensorType[Attribute]", value.type).element_type
+    # The body: the factor's scalar code on an element of `value`, then the conversion to the packed type.
     body = Block(arg_types=[element, arithmetic.compute])
     inner = {**mapping, contraction.element_of(factor): body.args[0]}
     body.add_ops([op.clone(inner) for op in factor.code])
@@ -171,9 +196,25 @@ def _converted(body: Block, value: SSAValue, arithmetic: Arithmetic) -> SSAValue
 
 
 def multiply_packed(grouped: Grouped, packed: SSAValue) -> None:
-    """Replace a contraction by one that reads `packed` elements and widens them in its body.
+    """Replace the contraction in the dispatch function by one that reads `packed` elements and widens them in its body.
+
+    With the offset -3, the body
+
+        %0 = arith.extsi %b : i8 to i32
+        %1 = arith.subi %0, %c3 : i32        // the factor
+        %2 = arith.muli %a, %1 : i32
+
+    becomes
+
+        %0 = arith.extsi %packed_element : i8 to i32
+        %1 = arith.addi %0, %c-3 : i32       // the same factor
+        %2 = arith.muli %a, %1 : i32
 
     Operations that computed the unpacked factor and have no other use are erased.
+
+    Args:
+        grouped: The factor and its contraction.
+        packed: Tensor of the packed elements, of type `grouped.packed_type`.
     """
     c, arithmetic = grouped.contraction, grouped.arithmetic
     old, operand_index = c.op, grouped.factor.main_input
@@ -181,8 +222,10 @@ def multiply_packed(grouped: Grouped, packed: SSAValue) -> None:
     new.operands[operand_index] = packed
     set_location(new, old)
     block = new.regions[0].block
+    # The factor in the clone: old and new body define the same values in the same order.
     old_values, new_values = _values_defined_in(c.generic.block), _values_defined_in(block)
     factor = dict(zip(old_values, new_values, strict=True))[c.b.value]
+    # Widen the packed element, and use the result instead of the factor.
     element = block.insert_arg(arithmetic.compute, operand_index)
     ops = _widened(element, factor.type, arithmetic)
     first = block.first_op

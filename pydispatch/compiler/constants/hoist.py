@@ -144,9 +144,18 @@ def _is_used_at_run_time(known: KnownConstants, value: OpResult, function: Opera
 def _hoisting_pays(known: KnownConstants, value: OpResult) -> bool:
     """Return whether storing a value is better than computing it in every call.
 
-    Results of divisions and functions are stored up to TABLE_BYTES. Other results of LEAST_BYTES or more are stored if
-    they are no larger than the constants that they depend on, or, up to TABLE_BYTES, larger by at most the factor
-    PADDED. Any result is stored if it is smaller than constants of LEAST_BYTES or more by the factor REDUCED.
+    The value is stored in any of these cases, where its sources are the constants that it depends on:
+    - A pass has marked its operation by ONCE.
+    - Divisions or functions compute it, and it has at most TABLE_BYTES: a table of sines.
+    - It has LEAST_BYTES or more and is no larger than its sources together: transposed weights.
+    - It has from LEAST_BYTES to TABLE_BYTES, and at most PADDED times the bytes of its sources: padded weights.
+    - Its sources have LEAST_BYTES or more, and at least REDUCED times its bytes: sums of the rows of weights.
+
+    Views and fills are never stored.
+
+    Args:
+        known: The operations of the host function that depend on constants alone.
+        value: A tensor that one of them computes.
     """
     cost, size = known.costs[value.op], bytes_of(value)
     if cost is Cost.FREE:  # views and fills

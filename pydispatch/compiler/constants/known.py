@@ -25,12 +25,19 @@ them."""
 class KnownConstants:
     """Analysis result: the operations of one host function that depend on constants alone.
 
-    A pass moves these operations to functions that compute derived constants once, when the program is loaded.
+    A pass moves these operations to functions that compute derived constants once, when the program is loaded. Example:
+    with %w a large constant and %x an argument,
+
+        %t = transpose %w        // recorded: `sources` is {the constant %w}, `costs` is CHEAP
+        %y = matmul %x, %t       // not recorded
+
+    `known_of` creates it and calls `add` for the operations of a function in order.
 
     Attributes:
-        sources: Operation → the operations in `CONSTANTS` that it depends on, without scalars, splats and small
-            constants, which are embedded in kernels.
-        costs: Operation → cost of the most expensive operation among it and those it depends on.
+        sources: Operation → the operations in `CONSTANTS` that it depends on. Scalars, splats and small constants are
+            left out, since kernels contain them. The set of an operation on such constants alone is empty.
+        costs: Operation → cost per element of the most expensive operation among those in its body and those that it
+            depends on. An operation counts as CHEAP itself; a constant, view or fill as FREE.
     """
 
     sources: dict[Operation, frozenset[Operation]] = field(default_factory=dict)
@@ -41,7 +48,12 @@ class KnownConstants:
         return isinstance(value, OpResult) and value.op in self.sources
 
     def add(self, op: Operation) -> None:
-        """Record an operation if it depends on constants alone. Call this for its operands first."""
+        """Record an operation if it depends on constants alone and may be executed before the first call.
+
+        All values that it and its regions read from outside must be known, so the operations that compute them must be
+        added first. Its results must be tensors of static shape, or scalars. It must be of EVALUABLE_PREFIXES, and
+        neither have side effects nor trap.
+        """
         if op.name in CONSTANTS:
             # Kernels embed a fill, such as a splat, so that its users depend on no stored constant.
             self.sources[op] = frozenset() if is_fill(op) else frozenset([op])

@@ -38,16 +38,32 @@ MOST_BYTES = 64 << 20
 def pack_before_loops(function: Operation, levels: Sequence[Level]) -> None:
     """Pack the loop-invariant factors of the products in the loops of a host function before the loops, in place.
 
-    A factor is packed where the iterations, the rows of the product and the size of the copy make that faster, see the
-    limits of this file.
+    A panel is a fixed number of adjacent columns, stored together with all their rows. A factor is packed where the
+    iterations, the rows of the product and the size of the copy make that faster, see the limits of this file.
 
-    levels: the ISA levels of all targets, which are CPUs.
+        ^entry(%w):                              ^entry(%w):
+          br ^header                               %panels = pack %w
+        ^header:                                   br ^header
+          cond_br %more, ^body, ^exit      →     ^header:
+        ^body:                                     cond_br %more, ^body, ^exit
+          %y = matmul %x, %w                     ^body:
+          br ^header                               %u = unpack %panels
+                                                   %y = matmul %x, %u
+                                                   br ^header
+
+    If the unpacking becomes a part of the product's dispatch, the kernel reads the panels in place.
+
+    Args:
+        function: The host function, whose loops have become branches.
+        levels: The ISA levels of all targets, which are CPUs.
     """
     blocks = list(function.regions[0].blocks)
     for header in blocks:  # outer loops before inner ones
+        # The branch at the end of a loop's header states the number of iterations, if that is known.
         end = header.last_op
         if end is None or recorded_iterations(end) < MIN_ITERATIONS:
             continue
+        # Factors are packed at the end of the only block that enters the loop, if it does so unconditionally.
         body = _natural_loop(header, blocks)
         entries = [block for block in blocks if block not in body and header in successors(block)]
         branch = entries[0].last_op if len(entries) == 1 else None

@@ -49,7 +49,10 @@ with all packed (Zen 5)."""
 
 @dataclass(frozen=True)
 class Packed:
-    """Argument of a dispatch function that only its contraction reads, and the panel layout to store it in.
+    """Argument of a dispatch function to pack into panels, which only its contraction reads, and the panel layout.
+
+    A panel is a fixed number of adjacent columns of a matrix, stored together with all their rows. Example: an argument
+    of `type` tensor<512x64xf32> with the layout of axis 1 and width 32 has the `panels` tensor<2x512x32xf32>.
 
     Attributes:
         function: The dispatch function.
@@ -113,10 +116,14 @@ def _dispatches(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchOp]
 def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
     """Return the argument of a dispatch function to pack into panels, with its layout.
 
-    It is the right-hand factor B of the contraction, or the argument that B is computed from. Return None if packing is
-    not possible or not worthwhile.
+    There are three cases, with B for the right-hand factor of the function's only contraction:
+    - The argument is B, of the type of the sums, f32 or f64.
+    - The argument is a tensor of f16 or bf16 that kernels widen to B as they load it.
+    - B is computed from the argument, and multiplied in groups of bytes, i16 or bf16 (see `Grouped`).
+
+    Return None in other cases, and if packing is not worthwhile. `levels` are the ISA levels of all targets.
     """
-    if not function.body.blocks:
+    if not function.body.blocks:  # a declaration
         return None
     match = contraction_in(function)
     if match is None:
@@ -126,12 +133,13 @@ def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
     halves = [half_precision_b(contraction, level) for level in levels]
     # The tensor of f16 or bf16 that kernels widen as they load it, if those of all levels do.
     half = halves[0] if grouped is None and None not in halves else None
-    value = (half or contraction.tensor_of(contraction.b)) if grouped is None else grouped.argument
+    value = (half or contraction.tensor_of(contraction.b)) if grouped is None else grouped.argument  # to be packed
     if not isinstance(value, BlockArgument) or value.owner is not function.body.block:
         return None
     type_ = value.type if grouped is None else grouped.packed_type
     if not isinstance(type_, TensorType) or not type_.has_static_shape():
         return None
+    # Another use would need the unpacked matrix. grouped_factor() has checked the uses of its argument.
     if grouped is None and (value.uses.get_length() != 1 or not _reads_b_as_stored(contraction, type_, half)):
         return None
     layout = _layout(contraction, type_, grouped, levels, is_widened=half is not None)
@@ -162,8 +170,12 @@ def _layout(
 ) -> Layout | None:
     """Return the panel layout of the constant factor B of a contraction; None if packing is not worthwhile.
 
-    For dot-product instructions, steps of K are interleaved in groups. Half-width panels are used for a transposed B,
-    [N, K], if they divide the columns and full ones do not.
+    Examples, of layouts and of the shapes that B is stored in:
+    - B [K, N] of f32, 512x64: `Layout(axis=1, width=32)`, 2x512x32.
+    - B [N, K] of f32 (transposed), 48x512: `Layout(axis=0, width=16)`, 3x512x16. A half-width panel is used because 16
+      divides the 48 columns and 32 does not.
+    - B [K, N] of bytes, multiplied in groups of 4 steps of K, 512x64: `Layout(axis=1, width=32, group=4, step_axis=0)`,
+      2x128x32x4.
 
     Args:
         contraction: The contraction.
@@ -193,7 +205,8 @@ def _layout(
         width //= 2  # for f32, a panel has 32 columns; 16, 48 or 80 are whole half-width panels
     if is_widened and (wide := _widening_columns(contraction, element.size, columns, levels)) is not None:
         width = wide
-    # A last panel padded with zeros pays for a plain product with several panels.
+    # A last panel padded with zeros pays only for a plain product, which sums over K alone (unlike a convolution), and
+    # only with several panels.
     if columns % width and (contraction.reductions or columns < MIN_PANELS_WITH_REMAINDER * width):
         return None
     return Layout(axis, width) if packing_pays(contraction, type_, element.size, levels) else None
@@ -250,7 +263,12 @@ def _widening_columns(contraction: Contraction, size: int, columns: int, levels:
 
 
 def _use_panels(packed: Packed) -> None:
-    """Change the argument of a dispatch function from a matrix to its packed panels."""
+    """Change the argument of a dispatch function from a matrix to its packed panels.
+
+    An argument %b of tensor<512x64xf32> becomes one of tensor<2x512x32xf32>, and the function begins with a generic
+    that unpacks it: `%matrix[k, n] = %b[n / 32, k, n % 32]`. The contraction reads %matrix. Kernels on CPUs recognize
+    the generic and read the panels in place.
+    """
     function, block = packed.function, packed.function.body.block
     argument = block.args[packed.index]
     new = block.insert_arg(packed.panels, argument.index)
@@ -261,6 +279,7 @@ def _use_panels(packed: Packed) -> None:
     for op in ops:
         set_location(op, function)
     block.insert_ops_before(ops, first)
+    # Let the contraction read the unpacked matrix, or the unpacked elements, which it then widens.
     if packed.unpacking is None:
         argument.replace_all_uses_with(ops[-1].results[0])
     else:
@@ -279,11 +298,24 @@ def _constant(op: flow.DispatchOp, packed: Packed) -> OpResult | None:
 
 
 def _pass_panels(op: flow.DispatchOp, packed: Packed, functions: DerivedFunctions) -> None:
-    """Replace the matrix that a dispatch passes by a derived constant that holds its packed panels."""
+    """Replace the matrix that a dispatch passes by a derived constant that holds its packed panels.
+
+    A dispatch of (%x, %w), with %w a constant tensor<512x64xf32>, becomes one of (%x, %panels), with
+
+        %panels = flow.tensor.constant #pyd.derived<"derived_0", 0> : tensor<2x512x32xf32>
+
+    The new function `derived_0` packs %w when the program is loaded. Equal functions are shared.
+
+    Args:
+        op: The dispatch.
+        packed: The packed argument of the function that it runs.
+        functions: Receives the new function.
+    """
     value = _constant(op, packed)
     assert value is not None
+    # Operations with dynamic sizes, whose kernel all packed matrices share, are preferred.
     ops = [] if packed.unpacking is not None else _panels_of_matrix(value, packed, functions)
-    if not ops:  # the shared code for matrices does not apply
+    if not ops:  # operations with static sizes: compute the constant, convert its elements, pack them
         ops, source = _rematerialized(value, functions)
         if packed.unpacking is not None:
             ops += packed_elements(packed.unpacking, source)
@@ -299,17 +331,22 @@ def _pass_panels(op: flow.DispatchOp, packed: Packed, functions: DerivedFunction
 
 
 def _panels_of_matrix(value: OpResult, packed: Packed, functions: DerivedFunctions) -> list[Operation]:
-    """Build the operations that compute the panels of a constant matrix, or of a derived transpose of one.
+    """Build the operations that compute the panels of a constant, treated as a matrix. Sizes are dynamic in them, so
+    that all such constants share one kernel.
 
-    Sizes are dynamic in them, so that all such constants share one kernel. Return no operations for other values, and
-    for panels along another dimension than the first or last.
+    Of a constant with more than two dimensions, all but the packed one count as one dimension of the matrix: a filter
+    of 3x3x64x128 whose last dimension is packed is the matrix 576x128. The constant is stored in the program, or is the
+    derived transpose of such a constant.
+
+    Return no operations for other derived constants, for panels along a dimension other than the first or last, and if
+    a reshape changed the size of the packed dimension.
 
     Args:
-        value: The constant, or a reshape of it.
+        value: The constant, or a reshape of it, that a dispatch passes.
         packed: The packed argument.
         functions: Functions that derive constants.
     """
-    source: SSAValue = value
+    source: SSAValue = value  # the constant
     while isinstance(source, OpResult) and source.op.name in RESHAPES:
         source = source.op.operands[0]
     if not isinstance(source, OpResult) or source.op.name not in CONSTANTS or not isinstance(source.type, TensorType):
@@ -317,8 +354,8 @@ def _panels_of_matrix(value: OpResult, packed: Packed, functions: DerivedFunctio
     sizes, layout = shape_of(value), packed.layout
     if layout.axis not in (0, len(sizes) - 1) or len(sizes) < 2:
         return []
-    axis = 0 if layout.axis == 0 else 1  # of the value as a matrix
-    columns = sizes[layout.axis]
+    axis = 0 if layout.axis == 0 else 1  # the packed dimension of the value as a matrix
+    columns = sizes[layout.axis]  # size of the packed dimension: columns of the product
     other_elements = prod(sizes) // columns  # of all other dimensions, which become one
     attribute = source.op.properties["value"]
     is_derived = isinstance(attribute, DerivedAttr)

@@ -56,8 +56,19 @@ def _channel_axes(
 ) -> tuple[int, int] | None:
     """Return the axes of the channels in an image and in its filter, if padding them pays; else None.
 
-    The padded number is a multiple of `GROUP`. The filter must be widened without a zero point: then its padded zeros
-    stay 0, and the added channels of the image do not matter.
+    For a convolution with a window, whose body reads
+
+        image[n, c, y + ky, x + kx] and filter[f, c, ky, kx]
+
+    return (1, 1). Padding pays if the channels, rounded up to a multiple of `GROUP`, grow at most by MOST_GROWTH: 3 to
+    4, but not 5 to 8. Both factors must be bytes. The filter must be constant, and only widened by the body, without a
+    zero point: then its padded zeros stay 0, and the added channels of the image do not matter.
+
+    Args:
+        contraction: The contraction.
+        filter_: The factor that is examined as the filter.
+        image: The other factor.
+        known: The values of the host function that depend on constants alone.
     """
     generic = contraction.generic
     image_indices, filter_indices = generic.maps[image.main_input].results, generic.maps[filter_.main_input].results
@@ -71,6 +82,7 @@ def _channel_axes(
     channel = cast(AffineDimExpr, image_indices[reduced_axes[0]]).position
     filter_axes = [a for a, r in enumerate(filter_indices) if isinstance(r, AffineDimExpr) and r.position == channel]
     channels, filter_loops = generic.extents[channel], [d for d in filter_.dims if d not in generic.reduced_loops]
+    # A filter is indexed by the channels once, and by a single loop that is not reduced (f above).
     if len(filter_axes) != 1 or len(filter_loops) != 1 or not channels:  # None: a dynamic number of channels
         return None
     filters = generic.extents[filter_loops[0]]  # output channels

@@ -45,11 +45,18 @@ of 120 MB in all):
 def packing_pays(contraction: Contraction, type_: TensorType[Attribute], size: int, levels: Sequence[Level]) -> bool:
     """Return whether reading packed panels of the factor B is faster than reading it in place.
 
+    Panels make the columns that a register block multiplies contiguous. They pay in these cases:
+    - B is transposed, [N, K], and has MIN_TRANSPOSED_BYTES. If the result has one row, B must exceed the L2 cache.
+    - B is [K, N], has MIN_BYTES and more than FEW_PANELS panels, and one of these holds: the result has more than
+      FEW_ROWS rows, B exceeds the L2 cache, workgroups share the reading of B, or the number of rows is dynamic and
+      panels are faster than columns in place for ASSUMED_ROWS.
+    - B is [K, N] with two panels, and exceeds the L2 cache of a CPU that does not prefetch strides of a page.
+
     The constants of this file explain the limits.
 
     Args:
         contraction: The contraction.
-        type_: Type of B's tensor.
+        type_: Type of B's tensor, of static shape. Columns are its last dimension, unless B is transposed.
         size: Bytes of an element as kernels multiply it.
         levels: ISA levels of all targets.
     """
@@ -63,7 +70,8 @@ def packing_pays(contraction: Contraction, type_: TensorType[Attribute], size: i
         return total >= MIN_TRANSPOSED_BYTES and (rows is None or rows > 1 or exceeds_cache)
     if total < MIN_BYTES or columns * size <= PANEL_BYTES:  # a single panel is B as it is stored
         return False
-    # Few panels: rows are read whole, in order, also without panels.
+    # Few panels: rows are read whole, in order, also without panels. CPUs that do not prefetch strides of a page are an
+    # exception, see FEW_PANELS.
     prefetches_rows = all(level.model.prefetch_stride >= level.model.page for level in levels)
     if columns * size <= FEW_PANELS * PANEL_BYTES and (prefetches_rows or not exceeds_cache):
         return False
@@ -72,7 +80,7 @@ def packing_pays(contraction: Contraction, type_: TensorType[Attribute], size: i
     if (rows is not None and rows > FEW_ROWS) or exceeds_cache or is_shared:
         return True
     # The factor fits the L2 cache. With one or two rows it is left unpacked; a dynamic number is assumed to be many.
-    pays_in_place = [
+    pays_in_place = [  # for each level, with rows of a panel `stride_bytes` apart in B
         pays_in_place_b(
             level,
             rows=ASSUMED_ROWS,

@@ -157,21 +157,28 @@ def transposition_of(matrix: Matrix) -> list[Operation]:
 def in_panels(matrix: Matrix, layout: Layout, result: TensorType[Attribute]) -> list[Operation]:
     """Build the operations that pack a matrix into panels: [panels, size of the other dimension, width].
 
-    The packed dimension, `layout.axis`, is padded to whole panels. The result of the last operation holds the panels.
+    A panel is `layout.width` adjacent columns, or rows for axis 0, stored together: the elements of one index of the
+    other dimension are contiguous. A matrix 512x70 with axis 1 and width 32 is padded with zeros to 512x96 and stored
+    as 3x512x32. The sizes of the copy other than the width are dynamic, so that all matrices share its kernel.
 
     Args:
         matrix: The constant.
-        layout: Layout of the panels in terms of the matrix.
+        layout: Layout of the panels in terms of the matrix: axis 0 or 1, without groups.
         result: Type of the panels. It keeps the unpacked dimensions of the constant apart, which `matrix` joins into
-            one; the panels are reshaped if there are several.
+            one: 4x3x3x64x32 for a constant 3x3x64x128 that is the matrix 576x128. The panels, 4x576x32, are reshaped.
+
+    Returns:
+        The operations, producers first. The result of the last one holds the panels, with the type `result`.
     """
     code, axis, width = _Code(matrix), layout.axis, layout.width
+    # The number of panels is the size divided by the width, rounded up, as a value of type index.
     size = rounded_up = code.dims[axis]
     if (matrix.rows, matrix.columns)[axis] % width:  # rounding and padding are emitted only where they are needed
         rounded_up = code.put(arith.AddiOp(size, code.number(width - 1)))
     panels = code.put(arith.DivUIOp(rounded_up, code.number(width)))
     if rounded_up is not size:
         code.pad(axis, code.put(arith.MuliOp(panels, code.number(width))))
+    # Copy the matrix into the panels, and return to static sizes.
     sizes = [panels, code.dims[1 - axis]]
     code.copy(sizes=sizes, static_shape=[-1, -1, width], reads=layout.unpacked_map(2).results)
     flat = layout.type_of(TensorType(code.element, [matrix.rows, matrix.columns]))

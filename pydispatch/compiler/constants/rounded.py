@@ -70,7 +70,18 @@ class _Factors:
 
 
 def _factors_to_round(op: Operation, only_constants: bool) -> _Factors | str:
-    """Return the factors of a product that are rounded, or a clause that says why none is."""
+    """Return the factors of a product that are rounded, or a clause that says why none is.
+
+    With `only_constants`, the constant factor is rounded, so that fewer bytes are read. Otherwise both factors are
+    rounded or none, since instructions that multiply bf16 take it for both.
+
+    Args:
+        op: A generic that adds up products of two factors.
+        only_constants: Whether only the factor that is a constant is rounded.
+
+    Returns:
+        The factors; or the end of the sentence "<location> stays <type>: ...", such as "its sums are not f32".
+    """
     contraction = contraction_of(op)
     if contraction is None:
         return "it is no product of two factors that has a kernel of its own"
@@ -82,7 +93,7 @@ def _factors_to_round(op: Operation, only_constants: bool) -> _Factors | str:
     if any(gathered_pages(contraction.tensor_of(factor)) is not None for factor in factors):
         return "a factor is gathered pages, which attention reads in place"
     constants = [factor.main_input for factor in factors if _is_constant(contraction, factor)]
-    if len(constants) == 2:
+    if len(constants) == 2:  # the product is itself a constant
         return "both factors are constants"
     if only_constants:
         return _Factors(constants[0], ()) if constants else "neither factor is a constant of f32"
@@ -109,7 +120,25 @@ def _round(
 ) -> None:
     """Replace a product by one of factors rounded to `element`.
 
-    rounded: constant → its rounded copy; new copies are added.
+    With %a among `factors.others`, %w the constant and bf16 for `element`, the body
+
+        ^(%a: f32, %w: f32, %sum: f32): mulf %a, %w ...
+
+    becomes
+
+        ^(%a: f32, %narrow: bf16, %sum: f32):
+          %0 = arith.truncf %a : f32 to bf16
+          %1 = arith.extf %0 : bf16 to f32
+          %2 = arith.extf %narrow : bf16 to f32
+          mulf %1, %2 ...
+
+    Kernels recognize a factor that is widened from bf16.
+
+    Args:
+        op: The product.
+        factors: Its factors to round.
+        rounded: Constant → its rounded copy. New copies are added, for other products by the same constant.
+        element: The type that factors are rounded to.
     """
     new, parent = op.clone(), op.parent
     block = new.regions[0].block
@@ -132,10 +161,10 @@ def _round(
 def _read_rounded(
     new: Operation, operand: int, rounded: dict[SSAValue, SSAValue], element: BFloat16Type | Float16Type
 ) -> None:
-    """Let a product read a rounded constant, and widen each element.
+    """Let a product read a rounded constant, and widen each element in its body (see `_round`).
 
     Args:
-        new: The product.
+        new: The product, which is changed.
         operand: Index of the operand that is rounded.
         rounded: Constant → its rounded copy, which is created on first use.
         element: Element type of the copy.
@@ -144,6 +173,7 @@ def _read_rounded(
     if factor not in rounded:
         rounded[factor] = _rounded_copy(factor, element)
     new.operands[operand] = rounded[factor]
+    # Replace the argument of the body for this operand by one of the narrow type, widened.
     block = new.regions[0].block
     wide = block.args[operand]
     narrow = block.insert_arg(element, operand)

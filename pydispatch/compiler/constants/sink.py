@@ -27,12 +27,21 @@ from pydispatch.ir.values import reordered_type, shape_of
 
 
 def replace(op: Operation, copy: SSAValue) -> None:
-    """Replace the result of `op` by `copy`, a transposed copy of a tensor, and sink it below its readers.
+    """Replace the result of `op` by `copy`, a transposed copy of a tensor, and sink this copy below its readers.
 
-    Sinking below a reader means that the reader computes in the order of the copy's source, and that its result is
-    transposed instead. This is repeated for the readers of that result as far as possible.
+    A transposed copy is the result of a generic that only permutes the dimensions of a tensor, its source. Sinking
+    below a reader means that the reader computes in the order of the source, and that its result is transposed instead:
+
+        %copy = transpose %source              %r = math.exp %source
+        %result = math.exp %copy        →      %result = transpose %r
+
+    The new %result is a transposed copy, too. Sinking is repeated for its readers as far as possible.
+
+    Args:
+        op: The operation to replace. Its only result has the type of `copy`.
+        copy: The transposed copy.
     """
-    pending = [_replace_result(op, copy)]
+    pending = [_replace_result(op, copy)]  # transposed copies whose readers are still to be visited
     while pending:
         copy = pending.pop()
         order = _order_of(copy)
@@ -75,7 +84,8 @@ def _sink_below(reader: Operation, copy: SSAValue, order: list[int]) -> SSAValue
     Return the transposed result; None if the reader cannot be rewritten.
 
     Args:
-        reader: The operation that reads the copy, of the same block, or an extract in the body of a generic there.
+        reader: The operation that reads the copy. Only operations of the copy's block are rewritten. A `tensor.extract`
+            must be in the body of a generic of that block, which is rewritten then.
         copy: The transposed copy.
         order: For each dimension of the copy's source, the dimension of the copy (`_order_of`).
     """
@@ -87,6 +97,8 @@ def _sink_below(reader: Operation, copy: SSAValue, order: list[int]) -> SSAValue
         return None
     if isinstance(reader, GenericOp):
         return _elementwise(reader, copy)
+    # Build `result`, the reader's result in the order of the source. `order` becomes, for each dimension of `result`,
+    # the dimension of the reader's result; reshapes change it.
     if isinstance(reader, tensor.ConcatOp):
         result = _concatenated(reader, order)
     elif isinstance(reader, tensor.ExtractSliceOp):
@@ -98,7 +110,7 @@ def _sink_below(reader: Operation, copy: SSAValue, order: list[int]) -> SSAValue
         kept_axes = _kept_source_dims(reader)
         if kept_axes is None:
             return None
-        order = [kept_axes.index(a) for a in order if a in kept_axes]
+        order = [kept_axes.index(a) for a in order if a in kept_axes]  # without the dropped dimensions, renumbered
         result = _collapsed(insertion_point=reader, collapse=reader, order=order)
     else:
         return None
@@ -108,9 +120,18 @@ def _sink_below(reader: Operation, copy: SSAValue, order: list[int]) -> SSAValue
 def _elementwise(user: GenericOp, copy: SSAValue) -> SSAValue | None:
     """Compute an elementwise operation in the order of a transposed copy's source.
 
-    Return its result as a transposed copy, or None when the operation cannot be rewritten. The operation has one
-    result, of the copy's dimensions. If the copy has other readers, no operand may need an additional transposition:
-    all operands that the operation reads with an identity map must be transposed copies.
+    For `%y = add %copy, %v` with %copy a transposed copy of %s, the new operation loops in the order of %s: it reads %s
+    by an identity map and %v by a permuted one. The latter costs as much as a transposition, unless %v is a transposed
+    copy of the same order, whose source is read instead. If the copy has other readers, it is stored anyway, and the
+    rewrite only pays if all operands that the operation reads by an identity map are transposed copies.
+
+    Args:
+        user: The operation. It is rewritten only if it has one result and writes it by an identity map.
+        copy: The transposed copy that it reads.
+
+    Returns:
+        The result as a transposed copy, which replaces the old result; None if the operation does not compute in the
+        order of the source.
     """
     generic = structured(user)
     is_elementwise = len(user.results) == 1 and generic.is_parallel and is_identity(generic.maps[-1])
@@ -121,14 +142,15 @@ def _elementwise(user: GenericOp, copy: SSAValue) -> SSAValue | None:
     is_only_reader = len(list(copy.uses)) == 1
     if copy not in read_whole or not (is_only_reader or all(_order_of(v) is not None for v in read_whole)):
         return None
+    # Read the sources of copies instead of the copies, by permuted maps; the loops are in the old order still.
     source, new_result = _source(copy), read_through_copies(user)
     if new_result is None:
         return None
-    # `rewritten` reads the sources of the copies instead of the copies, by permuted maps.
     rewritten = structured(cast(Operation, _replace_result(user, new_result).owner))
-    is_copy_skipped = source in rewritten.inputs
+    is_copy_skipped = source in rewritten.inputs  # False if only other copies could be skipped
     if not is_copy_skipped:
         return None
+    # Reorder the loops, and with them the result, so that the map of the source becomes the identity.
     source_map = rewritten.maps[rewritten.inputs.index(source)]
     result = computed_in(rewritten.op, [r.position for r in source_map.results if isinstance(r, AffineDimExpr)])
     return None if result is None else _replace_result(rewritten.op, result)
@@ -160,7 +182,22 @@ def _sliced(op: tensor.ExtractSliceOp, copy: SSAValue, order: list[int]) -> SSAV
 def _gather(op: GenericOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
     """Make a generic that reads elements of a transposed copy at computed indices read the copy's source.
 
-    Return its result as a transposed copy, or None when the generic cannot be rewritten. order: `_order_of` the copy.
+    Such a generic is a nearest-neighbour resizing, whose body computes rows and columns. The copy below has the
+    dimensions [n, c, h, w] and its source [n, h, w, c], so that `order` is [0, 2, 3, 1]. The body
+
+        %0 = tensor.extract %copy[%n, %c, %row, %column]      in the loops (n, c, h, w)
+
+    becomes
+
+        %0 = tensor.extract %source[%n, %row, %column, %c]    in the loops (n, h, w, c)
+
+    Args:
+        op: The generic.
+        copy: The transposed copy.
+        order: For each dimension of the source, the dimension of the copy (`_order_of`).
+
+    Returns:
+        The result as a transposed copy, which replaces the old result; None if the loops stay in the old order.
     """
     generic = structured(op)
     reads = [o for o in generic.block.ops if isinstance(o, tensor.ExtractOp) and o.tensor is copy]
@@ -193,8 +230,10 @@ def _loops(value: SSAValue, generic: Structured) -> list[int]:
 def in_order(op: Operation, value: SSAValue, order: list[int]) -> SSAValue:
     """Return `value` transposed: dimension d of the result is dimension `order[d]` of `value`.
 
-    New operations are inserted before `op`. Transpositions are moved before padding and unit reshapes, and cancel
-    existing ones.
+    The order [0, 2, 3, 1] moves the channels of [batch, channels, height, width] to the end. If `value` is padded, or
+    reshaped by adding or dropping dimensions of size 1, its source is transposed, and then padded or reshaped. If a
+    tensor in the wanted order was transposed to get `value`, this tensor is returned. New operations are inserted
+    before `op`.
     """
     owner = value.owner
     if order == sorted(order):
@@ -209,12 +248,16 @@ def in_order(op: Operation, value: SSAValue, order: list[int]) -> SSAValue:
         return collapsed
     if _order_of(value) == order:  # value is itself a transposed copy, of a tensor in this order
         return _source(value)
-    new_dims = [order.index(d) for d in range(len(order))]  # of each dimension of `value`, as transposed() takes them
+    # transposed() takes the inverse of `order`: for each dimension of `value`, the dimension of the result.
+    new_dims = [order.index(d) for d in range(len(order))]
     return transposed(value, new_dims, op)
 
 
 def _collapsed(insertion_point: Operation, collapse: tensor.CollapseShapeOp, order: list[int]) -> SSAValue | None:
-    """Create the result of a collapse_shape, permuted to `order`, from a permuted source.
+    """Create the result of a collapse_shape, transposed, by a collapse_shape of its transposed source.
+
+    Dimension d of the new result is dimension `order[d]` of the old one. Example: the source 8x1x4x6 is collapsed to
+    8x4x6, and `order` is [1, 2, 0]. The source is transposed to 1x4x6x8, which is collapsed to 4x6x8.
 
     Return None unless the collapse_shape only drops dimensions of size 1. New operations are inserted before
     `insertion_point`.
@@ -222,7 +265,8 @@ def _collapsed(insertion_point: Operation, collapse: tensor.CollapseShapeOp, ord
     source, shape, kept = shape_of(collapse.src), shape_of(collapse.result), _kept_source_dims(collapse)
     if kept is None or min(source) < 0:
         return None
-    # The dropped dimensions, all of size 1, are moved to the front and collapsed with the first kept one.
+    # The dropped dimensions, all of size 1, are moved to the front and collapsed with the first kept one: [[0, 1], [2],
+    # [3]] are the groups of source dimensions in the example.
     units = [a for a in range(len(source)) if a not in kept]
     inner = in_order(insertion_point, collapse.src, [*units, *(kept[d] for d in order)])
     count = len(units)
@@ -236,8 +280,11 @@ def _collapsed(insertion_point: Operation, collapse: tensor.CollapseShapeOp, ord
 def _expanded(insertion_point: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> SSAValue | None:
     """Create the result of an expand_shape, transposed, by an expand_shape of its transposed source.
 
-    Dimension d of the new result is dimension `order[d]` of the old one. Return None unless the expand_shape only adds
-    dimensions of size 1. New operations are inserted before `insertion_point`.
+    Dimension d of the new result is dimension `order[d]` of the old one. Example: the source 4x6 is expanded to 4x1x6,
+    and `order` is [2, 0, 1]. The source is transposed to 6x4, which is expanded to 6x4x1.
+
+    Return None unless the expand_shape only adds dimensions of size 1. New operations are inserted before
+    `insertion_point`.
     """
     shape, source_shape = shape_of(expand.result), shape_of(expand.src)
     if min(shape) < 0:

@@ -33,17 +33,20 @@ first leaves much of the vectors and register blocks empty. With more pixels, bo
 
 @dataclass(frozen=True)
 class WindowReduction:
-    """Channels-first operation that can be rewritten: a convolution (also 1x1), a depthwise convolution or a pooling.
+    """Operation that can be rewritten to channels-last layout: a convolution (also 1x1 or depthwise) or a pooling.
 
-    Example: a convolution of an image [batch, channels, height, width] with a result [batch, filters, height, width]
-    has `image_channel_dim` 1 and `result_channel_dim` 1.
+    The rewrite moves the channels of the image and of the result to the end. Example: a convolution of an image
+    [batch, channels, height, width] with a result [batch, filters, height, width] has `image_channel_dim` 1 and
+    `result_channel_dim` 1. It then reads [batch, height, width, channels] and writes [batch, height, width, filters].
 
     Attributes:
         op: The `linalg.generic` of the operation.
-        image: The operand that is read through windows; its channels precede its spatial dimensions.
-        image_channel_dim: Dimension of the image that indexes its channels.
+        image: The operand that is read through windows.
+        image_channel_dim: Dimension of the image that indexes its channels, before its spatial dimensions. Of a pooling
+            or depthwise convolution it may be the last one; the image is then read as it is.
         result_channel_dim: Dimension of the result that indexes its channels (the filters of a convolution).
-        pays: Whether the rewrite pays even with transpositions at both ends; otherwise only next to one that pays.
+        pays: Whether the rewrite is faster even if the image must be transposed before it and the result after it.
+            Otherwise it is done only if the rewrite of another operation of the function pays.
     """
 
     op: GenericOp
@@ -54,10 +57,13 @@ class WindowReduction:
 
 
 def window_reduction(op: GenericOp, known: KnownConstants, converts_floats: bool) -> WindowReduction | None:
-    """Return a generic as a window reduction that can be rewritten; None for other operations.
+    """Return a generic as a window reduction that can be rewritten to channels-last layout; None for other operations.
 
-    known: the values that are constant when the program runs. converts_floats: whether float convolutions, and
-    operations on each channel alone, are rewritten too.
+    Args:
+        op: The generic.
+        known: The values of the host function that depend on constants alone, such as filters.
+        converts_floats: Whether float convolutions, and operations on each channel alone (pooling, depthwise
+            convolutions), are rewritten, too; otherwise only convolutions of bytes.
     """
     generic = structured(op)
     if (
@@ -87,17 +93,27 @@ def _has_static_sizes(generic: Structured) -> bool:
 def _convolution(
     op: GenericOp, contraction: Contraction, known: KnownConstants, converts_floats: bool
 ) -> WindowReduction | None:
-    """Return a convolution as a window reduction; None for other contractions.
+    """Return a convolution as a window reduction; None for other contractions, and for one that stays channels-first.
 
     The convolution sums over windows and channels of an image, times a filter [filters, channels, height, width]. The
-    filter loop indexes the channels of the result. `known` has the values that are constant when the program runs.
+    filter loop indexes the channels of the result: of the loops in
+
+        result[n, f, y, x] += image[n, c, y + ky, x + kx] * filter[f, c, ky, kx]
+
+    f is the filter loop, y and x are the pixel loops, and c, ky and kx are reduction loops.
+
+    Args:
+        op: The generic.
+        contraction: The same operation as a contraction; either factor may be the image.
+        known: The values of the host function that depend on constants alone.
+        converts_floats: Whether float convolutions with constant filters are rewritten, too.
     """
     generic = contraction.generic
     result_dims = [cast(AffineDimExpr, r).position for r in generic.maps[-1].results]
     for filter_, image in ((contraction.a, contraction.b), (contraction.b, contraction.a)):
         filter_loop = _filter_loop(filter_, set(generic.reduced_loops))
         if filter_loop is None or filter_loop not in result_dims or filter_loop in image.dims:
-            continue
+            continue  # `filter_` is no filter, or it has a filter for each channel of the image (depthwise)
         # In channels-first order the loops over the pixels of the result follow its filters.
         pixel_loops = result_dims[result_dims.index(filter_loop) + 1 :]
         channel_axis = _leading_channel_axis(generic, image, pixel_loops)
@@ -110,6 +126,8 @@ def _convolution(
             pixels=math.prod(sizes[loop] for loop in pixel_loops),
             has_window=len(generic.reduced_loops) > 1,
         )
+        # Convolutions of bytes are rewritten only where that pays. Those of floats are candidates with fewer channels,
+        # too, for the case that another rewrite pays.
         if _multiplies_bytes(contraction, image) and counts.fill_groups_of_bytes():
             pays = True
         elif (
@@ -132,7 +150,7 @@ def _convolution(
 
 @dataclass(frozen=True)
 class _Counts:
-    """Sizes of a convolution, which decide whether its rewrite pays.
+    """Sizes of a convolution, which decide whether its rewrite to channels-last layout pays.
 
     Attributes:
         filters: Number of filters.
@@ -147,18 +165,19 @@ class _Counts:
     has_window: bool
 
     def fill_groups_of_bytes(self) -> bool:
-        """Return whether the channels are whole groups, as dot-product instructions on bytes sum them (`GROUP`), and
-        channels and filters are enough.
+        """Return whether a convolution of bytes fills dot-product instructions, each of which sums `GROUP` channels.
 
-        A convolution over a window needs only one group of channels.
+        The channels must be whole groups. There must be at least FEWEST_CHANNELS filters and as many channels; for a
+        convolution over a window, one group of channels is enough.
         """
         fewest_channels = GROUP if self.has_window else FEWEST_CHANNELS
         return self.filters >= FEWEST_CHANNELS and self.channels >= fewest_channels and self.channels % GROUP == 0
 
     def pay_for_floats(self) -> bool:
-        """Return whether the rewrite of a float convolution pays even with transpositions at both ends.
+        """Return whether the rewrite of a float convolution pays even if image and result must be transposed for it.
 
-        A 1x1 convolution must have few pixels: with more, both layouts are equally fast.
+        There must be at least MANY_CHANNELS channels and filters. A 1x1 convolution must have few pixels, too: with
+        more, both layouts are equally fast.
         """
         are_channels_many = min(self.filters, self.channels) >= MANY_CHANNELS
         return are_channels_many and (self.has_window or self.pixels <= FEW_PIXELS)
@@ -167,12 +186,14 @@ class _Counts:
 def _leading_channel_axis(generic: Structured, image: Factor, pixel_loops: Sequence[int]) -> int | None:
     """Return the axis of an image's channels if they precede its spatial axes.
 
-    Return None for an image with its channels last, for a plain matrix, and for a factor that is no image.
+    The channels are the only axis with a reduction loop as index; spatial axes are indexed with pixel loops. For an
+    image read at [n, c, y + ky, x + kx] with the reduction loops c, ky and kx, return 1. Return None for an image with
+    its channels last, for a plain matrix [k, n], and for a factor that is no image.
 
     Args:
         generic: The contraction.
         image: The factor.
-        pixel_loops: Loops over the pixels of the result.
+        pixel_loops: Loops over the pixels of the result, here y and x.
     """
     exprs = generic.maps[image.main_input].results  # the index of each image axis
     channel_axes = [
@@ -181,6 +202,7 @@ def _leading_channel_axis(generic: Structured, image: Factor, pixel_loops: Seque
     spatial_axes = [a for a, r in enumerate(exprs) if not set(pixel_loops).isdisjoint(r.used_dims())]
     if len(channel_axes) != 1 or not spatial_axes:
         return None
+    # With a single spatial axis and no window, an image [channels, pixels] is a matrix of a product.
     is_matmul = len(pixel_loops) < 2 and len(generic.reduced_loops) == 1
     is_channels_last = spatial_axes[0] < channel_axes[0]
     return None if is_matmul or is_channels_last else channel_axes[0]
@@ -217,10 +239,12 @@ def _multiplies_constant_floats(
 def _channelwise_windows(op: GenericOp, generic: Structured) -> WindowReduction | None:
     """Return an operation on each channel alone (pooling, a depthwise convolution) as a window reduction.
 
-    Return None for other operations, and if the result has its channels last already. The rewrite pays only next to
-    others. The image's channels are a dimension that the result has too: the last one before the windows, or the last
-    of all. A pooling with the result (n, c, h, w) reads (n, c, h + kh, w + kw): its kept axes are n and c, its channels
-    are axis 1.
+    A pooling with the result [n, c, h, w] reads the image [n, c, h + kh, w + kw]. Axes 2 and 3 slide: their index is a
+    sum. Axes 0 and 1 are kept: the result has their index. The channels are the last axis of the image if it is kept,
+    else the last kept axis before the windows, here axis 1.
+
+    Return None for other operations, and if the result has its channels last already. `pays` is False: the rewrite
+    only saves transpositions between other operations that are rewritten.
     """
     result_dims = [cast(AffineDimExpr, r).position for r in generic.maps[-1].results]
     images = [v for v, m in zip(generic.inputs, generic.maps, strict=False) if has_sliding_index(m)]

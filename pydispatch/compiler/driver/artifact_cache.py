@@ -91,6 +91,9 @@ def _compile(source: Any, options: Mapping[str, Any]) -> Artifact:
 class _Entry:
     """Entry of the cache of compiled programs for one source and its options: it loads or stores the artifact.
 
+    `_entry` creates it. `load` is called first; if it returns None, the program is compiled from `source`, and `store`
+    is called with the artifact.
+
     Attributes:
         key: Digest of everything that decides the artifact, except the files that are read for it.
         source: The source; a `ProgramFile` if its text has been read from a file.
@@ -149,6 +152,10 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
 
     It is not cached if the key does not cover an option, if the processor is unknown, if there is no cache, if an
     installed package extends the compiler, or if the source is too large or cannot be read as text.
+
+    Args:
+        source: Argument of `compile`: text, a path, a kernel in Python, or another object (not cached).
+        options: All options of `compile`.
     """
     start, stated_options, processor = time.time_ns(), _options(options), _processor()
     if (
@@ -161,6 +168,7 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
     with suppress(OSError, ValueError, TypeError):
         name, content = _named_text(source)
         text: str | None
+        # Text has a line break, a path has none.
         if isinstance(content, str) and "\n" in content:
             path, text = None, elide_literals(content)
             source = source if name else text  # a kernel in Python is compiled as it is
@@ -170,7 +178,9 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
             source = None if text is None else ProgramFile(path, text)
         if text is not None and len(text) <= LARGEST:
             blobs = text.blobs if isinstance(text, ElidedText) else {}
-            source_type = type(content).__name__  # text of a str subclass states other locations than its own
+            # `GeneratedText` is located in the Python code that it was generated from; a plain str with the same
+            # characters is located by its own lines.
+            source_type = type(content).__name__
             machine = processor, caches_of_this_machine()
             stated = source_type, name, path, str(Path.cwd()), stated_options, *machine, *_tools()
             key = cache.digest(_KEY_VERSION, text.encode(), [*blobs], *blobs.values(), *stated)

@@ -274,7 +274,9 @@ class Pipeline:
     def _has_chain_kernel(self) -> Callable[[Chain], bool] | None:
         """Function that returns whether all targets have a kernel for a chain of two contractions.
 
-        None if a target has no kernel for any chain, or if sums of floats may not be reordered, as such kernels do.
+        A chain is two contractions with row-wise operations between them, such as attention, that one dispatch can
+        compute. None if a target has no kernel for any chain, or if sums of floats may not be reordered, as such
+        kernels do.
         """
         if not self.options.reassociate:
             return None

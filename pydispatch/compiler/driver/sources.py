@@ -106,8 +106,13 @@ def reader_of(path: Path) -> Frontend | None:
 def lower_input(module: ModuleOp, options: ReadOptions) -> ModuleOp:
     """Lower operations of frontends' dialects, such as StableHLO, combine several sources, and return the program.
 
-    The result may be the same module or a new one. A module in one such dialect is translated by its frontend as a
-    whole. In a module with other dialects too, each operation is lowered in place.
+    A module with operations of one frontend, such as one of stablehlo and func, is translated by it as a whole. If it
+    also has operations of other dialects, such as linalg, each operation of a `DialectFrontend` is lowered in place. A
+    module that `load_source` returned for several sources has a nested module for each of them (attribute SOURCE).
+    These are lowered one by one and combined into one program.
+
+    Returns:
+        The program: the same module, which may be changed, or a new one.
     """
     sources = [op for op in module.ops if isinstance(op, ModuleOp) and SOURCE in op.attributes]
     if sources:
@@ -122,8 +127,9 @@ def lower_input(module: ModuleOp, options: ReadOptions) -> ModuleOp:
     readers = [frontend for frontend in frontends() if not frontend.dialects.isdisjoint(used)]
     if not readers:
         return module
+    # Mixable: can lower single operations. Other frontends read whole modules only, and report operations of other
+    # dialects as errors.
     mixable = [frontend for frontend in readers if isinstance(frontend, DialectFrontend)]
-    # Frontends that are not mixable read whole modules only; the first one reports operations of other dialects.
     if not mixable or (len(mixable) == len(readers) == 1 and _reads_whole(mixable[0], used)):
         return readers[0].read(module, options)
     from pydispatch.frontends.mixed import lower_mixed

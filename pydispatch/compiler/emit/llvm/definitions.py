@@ -42,7 +42,14 @@ def _native(arch: str, features: frozenset[str]) -> Native:
 def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
     """Emit an operation by its definition in simpler operations, and define its results.
 
-    `exponent` is the exponent of an integer power, if it is a constant; None otherwise.
+    The definition is a function of kernel IR, whose body is emitted in the place of the operation. For a target without
+    arithmetic of bf16, `%r = arith.addf %a, %b : bf16` becomes the extension of both operands to f32, by shifts of
+    integers, their addition, and the rounding of the sum.
+
+    Args:
+        emitter: Emitter of the function that contains the operation.
+        op: The operation, on scalars.
+        exponent: The exponent of an integer power (`math.ipowi`, `math.fpowi`) if it is a constant; None otherwise.
     """
     if not any(is_float(value.type) or is_integer(value.type) for value in (op.operands[0], op.results[0])):
         raise emitter.error(
@@ -50,6 +57,7 @@ def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None)
             "kernel IR computes on scalars; vectors come from parallel loops",
         )
     function = definition(op, native_floats(emitter.platform), exponent).function
+    # The parameters of the definition are the operands of the operation.
     emitter.values.update(
         zip(function.body.blocks[0].args, (emitter.values[operand] for operand in op.operands), strict=True)
     )

@@ -117,8 +117,19 @@ class ImportCalls:
     def call(self, emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
         """Emit a call of an import through the thunk, and return the results; a status other than 0 ends the workgroup.
 
-        The thunk takes a structure of results, arguments, and the fields of the environment that the import requests.
-        It is on the stack once per function and size, not per call.
+        The thunk is the runtime's function through which kernels call imports:
+
+            i32 thunk(ptr function, ptr params, ptr context, ptr reserved)
+
+        `params` points to a structure on the stack, with members for the results, the arguments, and the fields of the
+        environment that the import requests, in this order. For `f(i32, f64) -> f32` it is {f32, i32, f64}. The call
+        stores the arguments before it and loads the results after it. Calls in a function with structures of the same
+        size share the memory.
+
+        Args:
+            emitter: Emitter of the function that contains the call.
+            callee: Declaration of the imported function.
+            operands: The values of the arguments; a memref becomes one or several members.
         """
         ordinal = self._ordinal(callee)
         results = list(callee.function_type.outputs.data)
@@ -130,12 +141,14 @@ class ImportCalls:
             params = emitter.once(
                 ("params", layout.size, align), lambda: emitter.alloca(f"[{layout.size} x i8]", layout.size, align)
             )  # fmt: skip
+        # Store the arguments and fields.
         for argument, member in zip(arguments, layout.members[layout.result_count :], strict=True):
             type_, operand = argument.type, argument.operand
             if type_ == "i1":  # a byte in memory
                 type_, operand = "i8", emitter.body.let(f"zext i1 {operand} to i8")
             pointer = _field_address(emitter, params, member.offset)
             emitter.body.emit(f"store {type_} {operand}, ptr {pointer}, align {member.size}")
+        # An optional import that was not found has a null pointer in the table: its call ends the workgroup.
         function = self._entry(emitter, _FUNCTIONS, ordinal)
         if self.table[ordinal].optional:
             missing = emitter.body.let(f"icmp eq ptr {function}, null")
@@ -145,6 +158,7 @@ class ImportCalls:
         stop_on_failure(
             emitter, emitter.body.let(f"call i32 {thunk}(ptr {function}, ptr {params}, ptr {context}, ptr null)")
         )
+        # The first members are those of the results.
         return [_result(emitter, params, m.offset, t) for m, t in zip(layout.members, results, strict=False)]
 
     def available(self, emitter: FunctionEmitter, callee: FuncOp) -> str:
