@@ -3,8 +3,8 @@
 The imports of a module are comments, one line for each function and set of buffers, and for each question whether
 a function is there:
 
-    // import scale as import0_scale(u32, i32) -> f32: binding0_f read, binding2_f write
-    // available scale as available0_scale
+    // import scale as import0_scale(u32, u32, i32) -> f32: binding0_f read, binding2_f write
+    // available scale as available_scale
 
 The name after `as` is the one that the text uses. docs/webgpu.md says how libraries are written.
 """
@@ -35,7 +35,7 @@ class Import:
     Attributes:
         symbol: Name of the function in libraries.
         name: Name by which the module calls it.
-        types: WGSL types of the arguments, such as "u32", without the memrefs.
+        types: WGSL types of the arguments; that of a memref is "u32", the offset of its first element.
         result: WGSL type of the result; "" for none.
         buffers: Pairs (name of the module's variable, whether the function may write it), one per memref argument.
     """

@@ -56,7 +56,7 @@ class Atomics(Memory[E, V]):
         """Lower an atomic update, which yields the old element.
 
         It is an instruction if the element is a whole word and the language has one; else a compare-exchange loop on
-        the word around the element.
+        the word around the element. Element 5 of a binding of i8 is the 8 bits above the low 8 (`shift`) of word 1.
         """
         kind, memref = kind_of(op), emitter.memref(op.operands[1])
         element = memref.element
@@ -68,8 +68,9 @@ class Atomics(Memory[E, V]):
             raise emitter.error("an atomic operation on memory of one invocation", "use memref.load and memref.store")
         index = element_index(emitter, memref, [emitter.int_or_value(operand) for operand in indices_of(op)])
         shift: Index = 0  # bits of the word before the element
+        # Width of the element in memory: bindings have narrow elements, workgroup memory has whole registers.
         bits = storage_bits(element) if memref.root.kind == "binding" else max(32, emitter.width(element))
-        if bits < 32:
+        if bits < 32:  # `index` becomes that of the word
             index, shift = self.part(emitter, index, bits)
         address = self.atomic_address(emitter, memref, index, max(bits, 32))
         old_word = None  # the whole word before the update; None until an instruction has returned it

@@ -106,7 +106,10 @@ class Casts(Registers[E, V]):
     def index_cast(self, is_signed: bool) -> Callable[[E, Operation], None]:
         """Return the lowering of an index cast.
 
-        A wider integer saturates when it is cast to a 32-bit index, so that an out-of-bounds index stays out of bounds.
+        A wider integer saturates when it is cast to a 32-bit index, so that an out-of-bounds index stays out of bounds:
+        2^32 + 4 becomes 2^31 - 1, while its low 32 bits are 4. A number known while compiling is cut to its low bits.
+
+        is_signed: whether an integer is extended with its sign when it is widened; otherwise with zeros.
         """
 
         def lower(emitter: E, op: Operation) -> None:
@@ -117,12 +120,14 @@ class Casts(Registers[E, V]):
             from_width, to_width = emitter.width(operand.type), emitter.width(result.type)
             index = emitter.int_or_value(operand)
             if known(index):
-                constant = index if is_signed else index & ((1 << from_bits) - 1)  # known numbers are signed
+                # Known numbers are signed, whatever their type: 255 of i8 is -1.
+                constant = index if is_signed else index & ((1 << from_bits) - 1)
                 emitter.define(result, signed(constant, to_bits))
                 return
             value = emitter.get(operand)
             if isinstance(result.type, IndexType) and from_width > to_width:
-                value = self.saturated_index(emitter, value)  # truncation could bring it back into bounds
+                # An unsigned integer of 2^63 or more is negative in its register. It becomes -2^31: out of bounds, too.
+                value = self.saturated_index(emitter, value)
             elif not is_signed and to_bits > from_bits:
                 value = self.unsigned_resized(emitter, value, from_bits, from_width, to_width)
             else:

@@ -35,7 +35,10 @@ def _if(emitter: Emitter, op: Operation) -> None:
 
 
 def _index_switch(emitter: Emitter, op: Operation) -> None:
-    """Lower an `scf.index_switch` to a sequence of conditions, which suits few cases and 64-bit selectors."""
+    """Lower an `scf.index_switch` to a sequence of conditions, which suits few cases and 64-bit selectors.
+
+    The cases 2 {A} and 5 {B} and the default {C} become `if i == 2 {A} else { if i == 5 {B} else {C} }`.
+    """
     cases, (operand,) = integers(op, "cases"), operands_of(op)
     # If a case contains a barrier, WGSL demands a selector that it knows to be equal in all invocations.
     selector = emitter.as_uniform(op, emitter.get(operand), operand)
@@ -48,7 +51,7 @@ def _index_switch(emitter: Emitter, op: Operation) -> None:
 
         Region 0 of the operation is the default, region i + 1 that of case i.
 
-        Return the runtime values that the results are passed as: a memref is several indices into its root.
+        Return the parts of the results, the runtime values that they are passed as (`ShaderFunction.parts`).
         """
         if index == len(cases):
             return emitter.yielded(op.regions[0], roots)

@@ -178,10 +178,16 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
     def define_from_parts(self, values: Sequence[SSAValue], parts: Sequence[V], roots: Sequence[Root | None]) -> None:
         """Define values from the runtime values (V) that represent them: the inverse of `parts`.
 
-        `roots` has the storage of each value that is a memref, None for others. The parts of a
-        memref are its base, and its dynamic offset, sizes and strides.
+        The parts of a memref are its base, and its dynamic offset, sizes and strides. For values of the types f32 and
+        `memref<?x4xf32>`, whose size 0 is dynamic, `parts` are [the float, base, size 0].
+
+        Args:
+            values: Arguments of a block, or results of an operation.
+            parts: The parts of all values, in order.
+            roots: The storage of each value that is a memref, None for others. It is known while compiling, so that no
+                part represents it.
         """
-        if len(parts) == len(values) and not any(roots):
+        if len(parts) == len(values) and not any(roots):  # scalars only, the frequent case: each is its one part
             self.values.update(zip(values, parts, strict=True))
             return
         remaining = list(parts)
@@ -338,8 +344,14 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
     def yielded(self, region: Region, roots: list[Root | None] | None = None) -> list[V]:
         """Emit a region, and return the parts of the values that it yields.
 
-        `roots` is the storage of each yielded memref, and None for scalars. The caller passes an empty list for the
-        first region, whose yield fills it; later yields must be in the same storage. None: no memrefs are yielded.
+        Parts are the runtime values (V) that represent a value: a scalar is one, a memref is its base, and its dynamic
+        offset, sizes and strides, see `parts`. An absent region, such as an omitted `else`, yields nothing.
+
+        Args:
+            region: A region of one block, whose arguments are defined.
+            roots: The storage of each yielded memref, and None for scalars. Branches of one operation share a list,
+                which is empty at first: the first yield fills it, later yields must be in the same storage. A loop
+                passes the storage of its carried values. None: no memrefs are yielded.
         """
         parts: list[V] = []
 

@@ -125,13 +125,13 @@ class Integers(Registers[E, V]):
     def of_indices(self, kind: str) -> Callable[[E, Operation], None]:
         """Return the lowering of a sum, difference or product; `kind` is a key of INDEX_ARITHMETIC.
 
-        For indices, constants are folded, and if the current block has already computed an equal sum, difference or
-        product, its value is reused.
+        Indices are computed by the index arithmetic of the emitter, as addresses are: constants are folded, and a value
+        that the current block has already computed, such as an equal sum, is reused. Other integers use `binary`.
         """
         on_indices, on_numbers = INDEX_ARITHMETIC[kind], self.binary(kind)
 
         def lower(emitter: E, op: Operation) -> None:
-            """Lower on indices at compile time as far as possible, and other integers by `on_numbers`."""
+            """Emit the operation on two indices, or on two other integers."""
             (first, second), (result,) = operands_of(op), op.results
             if type(result.type) is IndexType:
                 values = emitter.values
@@ -166,13 +166,19 @@ class Integers(Registers[E, V]):
         return lower
 
     def division(self, division: Division) -> Callable[[E, Operation], None]:
-        """Return the lowering of a division."""
+        """Return the lowering of a division to its quotient or remainder.
+
+        An unsigned division by a constant power of two becomes a shift or mask, others are emitted by `divided`, which
+        states what holds for the divisor.
+        """
 
         def lower(emitter: E, op: Operation) -> None:
             """Emit a division, or the constant for two constants that are not negative."""
             (first, second), (result,) = operands_of(op), op.results
             width = width_of(emitter, result.type)
             a, b = emitter.int_or_value(first), emitter.int_or_value(second)
+            # Not of negative numbers: Python rounds down instead of toward zero, and known numbers are signed, so that
+            # a negative one of an unsigned division stands for a large number.
             if known(a) and known(b) and a >= 0 and b > 0:
                 emitter.define(result, a // b if division.is_quotient else a % b)
                 return

@@ -103,10 +103,14 @@ class Root:
 class MemRef:
     """Memref as the emitters of shaders describe it at compile time: a storage with offset, sizes and strides.
 
+    Element [i, j] is number `base + offset + i * strides[0] + j * strides[1]` of the storage. `base` takes the place of
+    the pointer in LLVM's memref descriptor: `memref.reinterpret_cast` replaces the offset, and retains the base.
+
     Attributes:
         root: The storage: a binding, an allocation, or a constant table.
-        base: Index of the element of the storage from which offsets of views count.
-        offset, sizes, strides: In elements, relative to `base`.
+        base: Number of the element of the storage from which `offset` counts, such as the first one of a subspan.
+        offset, sizes, strides: In elements, as an int if known while compiling. The type of the memref in kernel IR
+            states those of them that are static; `base` is in no type.
         element: Type of an element.
     """
 

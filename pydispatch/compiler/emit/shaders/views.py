@@ -19,7 +19,12 @@ from pydispatch.compiler.kernel_ir.types import checked_memref, layout_of, stora
 
 
 def _subspan(emitter: ShaderFunction[Any], op: Operation) -> None:
-    """Lower a subspan to a memref whose storage begins `offset` bytes into the binding."""
+    """Lower a subspan to a memref of a binding that begins at a byte offset, which is 0 if the operation has none.
+
+    The operands are the byte offset, if there is one, and the dynamic sizes. With 64 as byte offset, the result of type
+    `memref<?x4xf32>` begins at element 16 of the binding: its base is 16 and its offset 0. The result of type
+    `memref<?x4xf32, strided<[4, 1], offset: ?>>` has the base 0 and the offset 16.
+    """
     (result,) = op.results
     memref = cast(MemRefType, result.type)
     ordinal = integer(op, "binding")
@@ -32,7 +37,8 @@ def _subspan(emitter: ShaderFunction[Any], op: Operation) -> None:
     extents: list[Index] = [emitter.int_or_value(next(remaining)) if size is None else size for size in shape]
     read_only = emitter.bindings[ordinal].read_only
     root = Root("binding", ("binding", ordinal), ordinal, read_only=read_only)
-    # A dynamic offset of the type is that of the subspan; a static one counts from the subspan's first element.
+    # A dynamic offset of the type is that of the subspan, as `pyd.layout` returns it; a static one is stated by the
+    # type, and counts from the subspan's first element.
     base, offset_in_view = (0, start) if offset is None else (start, offset)
     emitter.values[result] = MemRef(
         root=root,

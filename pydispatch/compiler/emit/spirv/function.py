@@ -179,6 +179,11 @@ class FunctionEmitter(BlockArithmetic):
     ) -> list[Id]:
         """Emit a loop that runs `copies` iterations at a time, and then one over the remaining iterations.
 
+        Bounds (0, end, 1) and 4 copies become these loops; k, the start of the second one, is a carried value:
+
+            for (k = 0; k < max(end, 0) - 3; k += 4) { body(k) body(k + 1) body(k + 2) body(k + 3) }
+            for (; k < end; k += 1) { body(k) }
+
         Other parameters, and the result, are those of `loop`. Counters are compared with their sign.
         """
         lower, upper, step = bounds
@@ -186,7 +191,7 @@ class FunctionEmitter(BlockArithmetic):
         last: Index  # end (exclusive) of the unrolled loop: from counters below it, `copies` iterations are left
         if known(upper):
             last = upper - (copies - 1) * step
-        else:  # not below `lower`, so that the difference does not wrap
+        else:  # `unroll_factor` ensures that `lower` is known and not negative, so that this difference cannot wrap
             is_empty = self.code.let("SLessThan", self.m.bool(), upper, self.m.integer(lower, width))
             bounded_upper = self.code.let("Select", kind, is_empty, self.m.integer(lower, width), upper)
             last = self.code.let("ISub", kind, bounded_upper, self.m.integer((copies - 1) * step, width))
@@ -205,7 +210,7 @@ class FunctionEmitter(BlockArithmetic):
             with_counter = [*carried, (kind, first)]
             *values, reached = self.plain_loop(unrolled, with_counter, unrolled_body, width, is_unsigned=False)
         remaining = list(zip((type_ for type_, _ in carried), values, strict=True))
-        with self.iterations.inside(copies - 1):
+        with self.iterations.inside(copies - 1):  # at most so many iterations are left
             return self.plain_loop((reached, upper, step), remaining, body, width, is_unsigned=False)
 
     def plain_loop(

@@ -39,7 +39,12 @@ The parts are the declarations that it refers to, such as the element type of an
 class Template:
     """Function in SPIR-V that is emitted once, and whose words are copied into modules with renumbered ids.
 
-    `definitions.py` creates one for each function that computes an operation such as exp, and caches it.
+    `definitions.py` creates one for each function that computes an operation such as exp, and caches it. `copy` is then
+    called for each such operation. It looks up every word of the copy in one table, by positions recorded before.
+
+    Of the instruction `%r = OpFMul %float %x %two`, the first word (its length and opcode) is a literal, which all
+    copies share; %float and %two are declared outside functions, and have other ids in another module; %x is an
+    operand; %r is an id of the function's own, which is new in each copy.
 
     Args:
         function: The function in kernel IR, whose parameters and results are scalars.
@@ -53,9 +58,11 @@ class Template:
     ) -> None:
         """Emit the function in a module of its own, and record how `copy` computes the words of each copy.
 
-        `copy` builds a table of words: literals, and the ids in the other module of declarations outside functions
-        (`outer`), operands, the label of the first block, and new ids for the function's own, in this order. For each
-        word of the function, its position in such a table is recorded here.
+        `copy` builds a table of words, in this order: literals; ids of declarations outside functions (`outer`);
+        operands; the label of the block that the copy begins in; new ids for the function's own. The ids are those of
+        the module that is copied into. For each word of the function, its position in such a table is recorded here.
+
+        The class documents the arguments.
         """
         # The function in a module of its own.
         kernels = Kernels(ModuleOp([]), rows, constants=())
@@ -72,7 +79,8 @@ class Template:
 
         f.region(function.body, leave)
         self._iterations = f.iterations.total  # of the function's loops; copy() adds them to those of the entry point
-        # The contents of the table.
+        # The contents of the table. A word that is neither literal, operand nor first label is an id: either `outer`
+        # records it as declared outside functions, or it is the function's own.
         outer = _Declarations(f.m)
         literals: dict[int, int] = {}  # literal -> its position in the table
         own_ids: dict[int, int] = {}  # id that the function allocates -> its position among these ids
@@ -87,6 +95,7 @@ class Template:
             outer.record(result)  # does nothing unless it is a constant, which is declared outside the function
         ids = [*outer.ids, *operands, first_label, *own_ids]
         index_of_id = {id_: len(literals) + index for index, id_ in enumerate(ids)}
+        # What `copy` builds its table from.
         self._literals, self._own_count, self._outer = list(literals), len(own_ids), outer.declarations
         # The position in the table of each word of the function.
         self._lines = _table_getter(f.code.lines, literals, index_of_id)
@@ -97,8 +106,11 @@ class Template:
     def copy(self, emitter: FunctionEmitter, operands: list[Id]) -> list[Id]:
         """Append the function's body to an entry point, and return the ids of its results.
 
+        The body continues the block that is open, and leaves its last block open.
+
         operands: ids of the values of the function's parameters.
         """
+        # Ids of the declarations outside functions, which the module may have already. Each refers to earlier ones.
         module, outer = emitter.m, list[Id]()
         for make, parts in self._outer:
             outer.append(make(module, [outer[part] for part in parts]))
@@ -185,7 +197,8 @@ class _Declarations:
     def record(self, id: int) -> bool:
         """Record an id if it is that of a declaration outside functions, after the declarations that it needs.
 
-        Return whether it is.
+        Return whether it is. The constant 2.0 is recorded as the call `m.constant(parts[0], 0x40000000)`, where m is
+        the module that is copied into, and parts[0] is the id there of its type, float, which is recorded first.
         """
         if id in self.ids:
             return True
@@ -194,10 +207,10 @@ class _Declarations:
         words = self._globals.get(id)
         if words is None:
             return False
-        key: Any = self._keys.get(id, ("", ()))
+        key: Any = self._keys.get(id, ("", ()))  # of a type, (name of the instruction, operands), see `Module.type`
         code = _opcode(words)
         # Words after the first. Constant: type, id, value. TypeInt and TypeFloat: id, width.
-        if code == OP["Variable"]:
+        if code == OP["Variable"]:  # outside functions, the variables of a definition are its constant tables
             return self._record_table(id, key, words)
         if code in (OP["TypeInt"], OP["TypeFloat"]):
             width = words[2]
@@ -215,6 +228,11 @@ class _Declarations:
     def _record_table(self, id: int, key: Any, variable: Sequence[int]) -> bool:
         """Record a constant table. Return True, which `record` returns: the id is declared outside functions.
 
+        A table is a variable with an initializer, and is declared again from the values of its elements:
+
+            %values = OpConstantComposite %array %first %second
+            %id = OpVariable %pointer Private %values
+
         Args:
             id: Id of the variable that holds the table.
             key: Key by which a module finds the table if it has declared it already.
@@ -223,7 +241,7 @@ class _Declarations:
         composite = self._globals[variable[4]]  # the words of a ConstantComposite
         _, array, _, *elements = composite  # after the first word: its type, its id, the ids of its elements
         element = self._globals[elements[0]][1]  # the type of the first element, which is that of all
-        words_of_elements = [self._globals[id_][3:] for id_ in elements]  # an element may have two words
+        words_of_elements = [self._globals[id_][3:] for id_ in elements]  # the values; one of 64 bits has two words
 
         def table(module: Module, parts: list[Id]) -> Id:
             """Declare the same table in another module. parts: the types of the array and of an element."""

@@ -30,9 +30,12 @@ def register_type(module: Module, type_: Attribute, index_width: int) -> Id:
 class Unit:
     """Element type of the array that a buffer is declared as.
 
+    A function that accesses a binding both as i8 and as f32 declares it twice, as arrays of the units of 8 bits and of
+    32 bits; both variables have the same binding number.
+
     Attributes:
         bits: 8, 16, 32 or 64.
-        is_float: Whether it is a float; otherwise it is an integer.
+        is_float: Whether it is an f32 or f64; otherwise it is an integer, also for the bits of smaller floats.
     """
 
     bits: int

@@ -58,10 +58,18 @@ class _Uses:
 
 
 def plan(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
-    """Return how to declare each buffer that a function accesses: its element type. ops: its operations by name.
+    """Return how to declare each buffer that a function accesses: its element type.
 
-    Bindings have the key ("binding", ordinal). Allocations with atomic operations have their operation as the key;
-    other allocations are left out. `has_f16` is whether f16 is a type of the language.
+    A function that loads f32 of binding 0 and stores i8 to binding 1, four of which share a word, has the plan
+    `{("binding", 0): Buffer("f32"), ("binding", 1): Buffer("u32", is_atomic=True)}`.
+
+    Args:
+        ops: The operations of the function, by name.
+        has_f16: Whether f16 is a type of the language.
+
+    Returns:
+        Key of a buffer, as `base_of` returns it, -> its declaration. Bindings have the key ("binding", ordinal).
+        Allocations with atomic operations have their operation as the key; other allocations are left out.
     """
     # Loads, stores and atomic updates.
     uses: dict[object, _Uses] = {}
@@ -70,12 +78,12 @@ def plan(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
         for op in ops.get(name, ()):
             memref = op.operands[operand_index]
             element = checked_memref(memref.type).element_type
-            for key in base_of(memref):
+            for key in base_of(memref):  # several if the function chooses between memrefs
                 use = uses.setdefault(key, _Uses(set()))
                 use.elements.add(element)
                 if is_store and element_bits(element) < 32:
                     use.writes_parts = True
-                if name in UPDATES and element_bits(element) <= 32:
+                if name in UPDATES and element_bits(element) <= 32:  # WGSL has no atomics of 64 bits
                     use.atomic = True
                     use.is_unsigned |= kind_of(op) in UNSIGNED
     # Calls, which pass buffers.

@@ -45,6 +45,9 @@ _written: dict[_Key, Written] = {}
 def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
     """Emit a call of the function that computes an operation by its definition, and add the function to the module.
 
+    A definition is a function of kernel IR that computes an operation, such as `exp`, by operations that WGSL has.
+    `%y = math.exp %x : f32` becomes `let v2 = pyd_exp_f32(v1);`, and the module gets `fn pyd_exp_f32(a0: f32) -> f32`.
+
     exponent: the exponent of an integer power if it is known while compiling, else None.
     """
     expansion = definition_of(emitter, op, exponent)
@@ -55,7 +58,7 @@ def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None)
         name = _name(emitter, op, exponent)
         written = _written[key] = _write(emitter, op, expansion.function, tables, name)
     emitter.module.include(written.module)
-    emitter.iterations.add(written.iterations)  # of the loops in the definition
+    emitter.iterations.add(written.iterations)  # an invocation also runs the loops in the definition
     # The call returns the result, or a structure with a field for each of several results.
     returned = emitter.let(f"{written.name}({', '.join(emitter.get(operand) for operand in op.operands)})")
     if not written.fields:
@@ -80,9 +83,16 @@ def _emitter_of_definition(
 
 
 def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict[str, Operation], name: str) -> Written:
-    """Write the WGSL function that computes an operation by its definition.
+    """Write the WGSL function that computes an operation by its definition, in a module that has nothing else.
 
-    Several results are returned as a structure `NAME_results` with fields r0, r1, ...
+    Several results are returned as a structure `NAME_results` with fields r0, r1, ...: the text for an operation with
+    two results is
+
+        struct NAME_results { r0: i32, r1: i32 }
+        fn NAME(a0: i32, a1: i32) -> NAME_results {
+          ...
+          return NAME_results(v7, v8);
+        }
 
     Args:
         outer: Emitter of the function that contains the operation.
@@ -90,6 +100,9 @@ def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict
         function: The definition: a function of kernel IR with parameters for the operands.
         tables: Constant tables that the definition reads, by symbol.
         name: Name of the function to write.
+
+    Returns:
+        The function, with the module of it and all that it uses, which `expand` merges into the module of each caller.
     """
     # The body of the function, whose parameters are a0, a1, ...
     module = Module()
@@ -121,13 +134,14 @@ def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict
 
 
 def _name(emitter: FunctionEmitter, op: Operation, exponent: int | None) -> str:
-    """Return the name of a definition's function.
+    """Return the name of a definition's function, such as "pyd_exp_f32" or, with flags, "pyd_exp_f32_ninf_nnan".
 
     It states everything on which the definition depends. So no counter is needed to tell functions apart, and the WGSL
     of a program does not depend on what the process compiled before. `exponent` is that of an integer power, if it is
     known, else None.
     """
     types = [str(value.type) for value in (*op.operands, *op.results)]
+    # One type stands for all if all are equal: pyd_exp_f32, but pyd_truncf_f32_bf16.
     parts = [op_name(op).split(".")[-1], *(types if len(set(types)) > 1 else types[:1])]
     parts += flags(op, "fastmath").split()
     parts += [f"{name}_{value}" for name, value in sorted(op.properties.items()) if name != "fastmath"]

@@ -85,23 +85,32 @@ def emit_module(
 
 
 def _entry(emitter: FunctionEmitter, export: Export, kernel: Kernel) -> EntryPoint:
-    """Emit the entry point of an export, whose code is that of `kernel`, and return its description."""
+    """Emit the entry point of an export, whose code is that of `kernel`, and return its description.
+
+    Args:
+        emitter: Emitter of the entry point, without statements.
+        export: The export.
+        kernel: Its function, lowered to the code of one invocation.
+    """
+    # Attributes that lowerings read.
     emitter.declared_size, emitter.layout = export.workgroup_size, export.layout
     # Bindings in which invocations of a workgroup read what others wrote before a barrier.
     emitter.synchronizes_buffers = bool(integers(kernel.function, COHERENT_BINDINGS))
-    planned = buffers.plan(kernel.ops, emitter.has_f16)  # by ("binding", ordinal) or the operation of an allocation
+    # How to declare bindings, whose keys are ("binding", ordinal), and the allocations that atomic operations access,
+    # whose keys are their operations.
+    planned = buffers.plan(kernel.ops, emitter.has_f16)
     emitter.atomic = {key: buffer for key, buffer in planned.items() if buffer.is_atomic and not isinstance(key, tuple)}
     emitter.buffers = {
         key[1]: buffer for key, buffer in planned.items() if isinstance(key, tuple) and key[0] == "binding"
     }
-    # has_word_counts: shifts take only the low 32 bits of their count
+    # The statements. has_word_counts: shifts take only the low 32 bits of their count.
     expand_integers(kernel.function, TargetIntegers(emitter.index_width, has_word_counts=True, registers=WIDTHS))
     emitter.region(kernel.function.body, leave=lambda op: None)
     # Sums are combined with this variable, so that compilers cannot regroup them: it is always 0, since it is 1 only in
     # an empty grid, in which no code runs; compilers do not know that.
     if HIDDEN_ZERO in emitter.module.declarations:
         emitter.entry.insert(0, f"  {HIDDEN_ZERO} = u32({emitter.built_in('workgroups')}.x == 0u);")
-    # Names that begin with pyd_ belong to library functions and definitions.
+    # The function. Names that begin with pyd_ belong to library functions and definitions.
     name = export.name if is_free(export.name) and not export.name.startswith("pyd_") else f"entry{export.ordinal}"
     size = ", ".join(map(str, kernel.size))
     comment = "" if name == export.name else f"// {export.name!r}\n"

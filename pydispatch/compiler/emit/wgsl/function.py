@@ -225,6 +225,11 @@ class FunctionEmitter(StatementEmitter):
     ) -> list[Name]:
         """Emit a loop that runs `copies` iterations at a time, and then one over the remaining iterations.
 
+        Bounds (0, end, 1) and 4 copies become these loops; k, the start of the second one, is a carried value:
+
+            for (k = 0; k < max(end, 0) - 3; k += 4) { body(k) body(k + 1) body(k + 2) body(k + 3) }
+            for (; k < end; k += 1) { body(k) }
+
         The counter is an i32. Other parameters, and the result, are those of `loop`.
         """
         lower, upper, step = bounds
@@ -232,7 +237,7 @@ class FunctionEmitter(StatementEmitter):
         last: Index  # end (exclusive) of the unrolled loop: from counters below it, `copies` iterations are left
         if type(upper) is int:
             last = upper - (copies - 1) * step
-        else:  # not below `lower`, so that the difference does not wrap
+        else:  # `unroll_factor` ensures that `lower` is known and not negative, so that this difference cannot wrap
             last = self.let(f"max({upper}, {lower}) - {(copies - 1) * step}", stem="at")
 
         def unrolled_body(counter: Name, values: list[Name]) -> list[Name]:
@@ -252,7 +257,7 @@ class FunctionEmitter(StatementEmitter):
             final = self._loop(unrolled, [*carried, start], unrolled_body, width=32, unsigned=False)
         *values, reached = final
         remaining = list(zip((type_ for type_, _ in carried), values, strict=True))
-        with self.iterations.inside(copies - 1):
+        with self.iterations.inside(copies - 1):  # at most so many iterations are left
             return self._loop((reached, upper, step), remaining, body, width=32, unsigned=False)
 
     def _loop(

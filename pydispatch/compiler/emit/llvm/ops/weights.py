@@ -80,11 +80,13 @@ def _bytes_of(emitter: FunctionEmitter, weights: MemRef) -> MemRef:
 class _WeightBlock:
     """Emitter of the product of rows of A by packed weights for one register block, in integers or floats.
 
-    It multiplies one group at a time: the steps of K whose weights of a column share four bytes.
+    It multiplies one group at a time: the steps of K whose weights of a column share four bytes. Weights of 8 bits have
+    4 steps in a group, one in each byte. Weights of 4 bits have 8: byte b has step b in its low half, and step b + 4 in
+    its high half. `multiply_weights` creates an instance, and passes `add_floats` or `add_bytes` to `run_steps`.
 
     Attributes:
         emitter: Emitter of the function.
-        lhs: The factor A, [row][group][byte].
+        lhs: The factor A, [row][group][step in the group].
         rhs: The weights, [group][column][byte].
         pieces: Vectors that a row of the block is cut into.
         rows: Rows of A and of the block.
@@ -101,8 +103,12 @@ class _WeightBlock:
     def add_bytes(self, k: Index, values: list[str]) -> list[str]:
         """Emit the products of weights and signed bytes of A in group `k`, added to `values`.
 
-        A group of weights of 4 bits has two halves, the low and the high halves of its bytes; of 8 bits, it has one.
-        `values` are the sums, [row][vector], as a flat list that is changed and returned.
+        Each row and column adds up 4 products at once: those of 4 bytes of A and 4 bytes of weights. A group of weights
+        of 4 bits has 8 steps: the low halves of its bytes are the first 4, the high halves the others.
+
+        Args:
+            k: Number of the group.
+            values: The sums, [row][piece], as a flat list that is changed and returned.
         """
         halves, body = 8 // self.bits, self.emitter.body
         loaded = [
@@ -116,6 +122,7 @@ class _WeightBlock:
                 ]
             first = BYTES * half  # step in the group of the first weight of this half
             for row in range(self.rows):
+                # The row's bytes of 4 steps as one i32: every column multiplies the same ones by its weights.
                 steps = load(self.emitter, self.lhs, "i32", row, k, first)
                 for index, piece in enumerate(self.pieces):
                     broadcast = splat(self.emitter, steps, "i32", piece.lanes)
@@ -128,14 +135,19 @@ class _WeightBlock:
     def add_floats(self, k: Index, values: list[str]) -> list[str]:
         """Emit the products of weights, widened to f32, and elements of A in group `k`, added to `values`.
 
-        A group of weights of 4 bits has two halves, the low and the high halves of its bytes; of 8 bits, it has one.
-        `values` are the sums, [row][vector], as a flat list that is changed and returned.
+        A word of four bytes is loaded for each column. From bit 0 on, it has weights of 4 bits for the steps 0, 4,
+        1, 5, 2, 6, 3 and 7, or weights of 8 bits for the steps 0, 1, 2 and 3.
+
+        Args:
+            k: Number of the group.
+            values: The sums, [row][piece], as a flat list that is changed and returned.
         """
         halves = 8 // self.bits
         loaded = [load(self.emitter, self.rhs, f"<{piece.lanes} x i32>", k, piece.first, 0) for piece in self.pieces]
         for half in range(halves):
             first = BYTES * half  # step in the group of the first weight of this half
             for byte in range(BYTES):
+                # One step of K: its weights of all columns, multiplied by the element of A of each row.
                 widened = [
                     _widened(self.emitter, piece, word, 8 * byte + self.bits * half, self.bits)
                     for piece, word in zip(self.pieces, loaded, strict=True)
@@ -201,7 +213,9 @@ def _unpack(emitter: FunctionEmitter, op: Operation) -> None:
 def _floats_of_group(emitter: FunctionEmitter, words: MemRef, target: MemRef, terms: MemRef, bits: int) -> Step:
     """Return the emitter that stores the weights of a group as (weight - zero) * scale + offset in rows of `target`.
 
-    A group is one 32-bit word for each column, with the weights of 4 or 8 adjacent rows.
+    A group is one 32-bit word for each column, with the weights of 4 or 8 adjacent rows. The emitter is a `Step` of
+    `run_steps`: it emits the code for one group, given its number, and carries no values. With 4 bits, group 2 becomes
+    the rows 16 to 23; the word 0x76543210 has the weights 0, 2, 4, 6, 1, 3, 5 and 7 of these rows.
 
     Args:
         emitter: The function's emitter.
@@ -214,6 +228,7 @@ def _floats_of_group(emitter: FunctionEmitter, words: MemRef, target: MemRef, te
     columns, count = terms.sizes[1], terms.sizes[0]
     assert isinstance(columns, int) and isinstance(count, int)
     pieces, halves, body = pieces_of(emitter, columns, target.element), 8 // bits, emitter.body
+    # For each piece of a row: vectors of the zero points, scales and offsets of its columns, loaded before the loop.
     vectors = [[load(emitter, terms, piece.type, term, piece.first) for term in range(count)] for piece in pieces]
 
     def step(group: Index, values: list[str]) -> list[str]:
@@ -238,7 +253,16 @@ def _floats_of_group(emitter: FunctionEmitter, words: MemRef, target: MemRef, te
 
 
 def _bytes_of_group(emitter: FunctionEmitter, words: MemRef, target: MemRef) -> Step:
-    """Return the emitter that widens a group of weights of 4 bits, 8 steps of K, to two groups of bytes of `target`."""
+    """Return the emitter that widens a group of weights of 4 bits, 8 steps of K, to two groups of bytes of `target`.
+
+    The four bytes 0x40, 0x51, 0x62 and 0x73 of a column in group 3 become its bytes 0, 1, 2 and 3 in group 6, and 4, 5,
+    6 and 7 in group 7. The emitter is a `Step` of `run_steps` that carries no values.
+
+    Args:
+        emitter: The function's emitter.
+        words: The weights as bytes, [group][column][byte].
+        target: The widened weights, [group][column][byte], with twice as many groups.
+    """
     columns = target.sizes[1]
     assert isinstance(columns, int)
 

@@ -17,12 +17,17 @@ from pydispatch.formats.spirv.interface import are_spilled
 
 
 class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
-    """Lowerings of reads of constants to SPIR-V: the constants of a dispatch, and those of the executable."""
+    """Lowerings of reads of constants to SPIR-V: the constants of a dispatch, and those of the executable.
+
+    Layout constants are the scalar arguments of a dispatch, executable constants are set when a pipeline is created.
+    The base class composes a scalar of 32-bit words, which the methods here read.
+    """
 
     def layout_word(self, emitter: FunctionEmitter, index: int) -> Id:
         """Emit the load of the 32-bit layout constant `index`.
 
-        It is a push constant, or an element of a read-only buffer after the bindings if there are too many constants.
+        It is a push constant. If a dispatch has more constants than all devices take as push constants (`are_spilled`:
+        more than 32), all of them are in a read-only buffer whose binding number follows those of the program.
         """
         module, count, binding = emitter.m, emitter.layout.constants, len(emitter.layout.bindings)
         is_spilled = are_spilled(count)
@@ -38,9 +43,11 @@ class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
                 module.decorate(variable, "NonWritable")
             return variable
 
-        # Kernels of one module may have layouts of different sizes, each with a block of its own.
+        # Kernels of one module may have layouts of different sizes, each with a block of its own. The binding is in
+        # the key since kernels of equally many constants may have different numbers of bindings.
         variable = module.once((storage, count, binding if is_spilled else 0), declare)
         pointer = module.pointer(storage, module.int(32))
+        # The block has one member, number 0: the array of words.
         pointer_to_word = emitter.code.let("AccessChain", pointer, variable, module.integer(0), module.integer(index))
         return emitter.code.let("Load", module.int(32), pointer_to_word)
 

@@ -46,7 +46,7 @@ def linked_call(emitter: FunctionEmitter, op: Operation, callee: FuncOp, name: s
     check_call(emitter, op, callee, name, "SPIR-V")
     types: list[Id] = []
     arguments: list[Id] = []
-    for operand in op.operands:
+    for operand in op.operands:  # a scalar is one argument, a memref two: its variable, and the offset in it
         value = emitter.values[operand]
         if isinstance(value, MemRef):
             passed = _buffer(emitter, name, value)

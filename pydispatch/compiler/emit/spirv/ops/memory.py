@@ -80,9 +80,10 @@ class _PlainAccess(NamedTuple):
 
 
 def _plain_access(emitter: FunctionEmitter, memref: MemRef) -> _PlainAccess | None:
-    """Return the ids for accesses to a binding; None if its elements are not stored as in registers.
+    """Return the ids for accesses to a binding whose elements are stored as in registers, such as f32 or i64.
 
-    Such elements are packed, or have fewer than 32 bits, or another width than their registers.
+    They are computed once for each binding and element type. The result is None if a load or store must convert the
+    element: it is packed, or has fewer than 32 bits, or another width than its register.
     """
     element, root = memref.element, memref.root
     key = (root.binding, id(element))
@@ -98,7 +99,8 @@ def _plain_access(emitter: FunctionEmitter, memref: MemRef) -> _PlainAccess | No
                 variable=buffer_variable(emitter, root, unit),
                 zero=module.integer(0),
             )
-        cached = emitter.plain_accesses[key] = access, element  # the element stays alive, and its id its own
+        # The reference to `element` keeps Python from giving its id(), which is in the key, to another object.
+        cached = emitter.plain_accesses[key] = access, element
     known_access: _PlainAccess | None = cached[0]
     return known_access
 

@@ -19,7 +19,11 @@ def _repeat(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `scf.while` to a structured loop: header, condition, body, continue and merge blocks.
 
     Its first region computes the condition from the carried values, and passes values on to the second, the body, which
-    yields the next carried values.
+    yields the next carried values. The blocks branch as follows; the first region may add more blocks to the condition,
+    and the second to the body:
+
+        entry -> header -> condition -> body -> continue -> header
+                           condition -> merge, where code after the loop is emitted
     """
     code, module = emitter.code, emitter.m
     before, after = op.regions[0], op.regions[1]
@@ -54,6 +58,7 @@ def _repeat(emitter: FunctionEmitter, op: Operation) -> None:
     emitter.region(before, branch_on_condition)
     # The body.
     code.start(body_label)
+    # Memrefs that the body yields must be in the storage of the carried ones.
     next_values = emitter.yielded(after, list(roots) if roots else None)
     code.branch(continue_label)
     code.start(continue_label)

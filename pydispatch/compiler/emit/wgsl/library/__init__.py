@@ -17,10 +17,12 @@ def functions() -> dict[str, tuple[str, tuple[str, ...]]]:
     """Return name -> (text, callees) of each library function.
 
     The text includes the comments and structures before the function; callees are names of library functions.
+    "pyd_i32_product" has the text "fn pyd_i32_product(a: i32, b: i32) -> vec2u {...}" and ("pyd_u32_product",).
     """
     functions_: dict[str, tuple[str, tuple[str, ...]]] = {}
     for path in sorted(Path(__file__).parent.glob("*.wgsl")):
-        before = ""  # text of structures that precede a function; a line that begins with "}" ends either
+        before = ""  # text of the structures that precede the next function
+        # A line "}" ends each function and structure. `split` removes it except from the last one of a file.
         for text in path.read_text("utf-8").strip().split("\n}\n"):
             body = before + text.strip().removesuffix("}").rstrip() + "\n}"
             head = _HEAD.search(body)

@@ -23,7 +23,14 @@ from pydispatch.link.wgsl.link import Import, available_line, import_line
 
 
 def _call(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower a call of an external function, which linking adds to the module."""
+    """Lower a call of an external function, which linking adds to the module.
+
+    `%r = func.call @scale(%m, %x) : (memref<8xf32>, i32) -> f32`, where %m is binding 0, becomes a declaration, which
+    is a comment, and a call. A memref is passed as the offset of its first element; its variable is in the declaration:
+
+        // import scale as import0_scale(u32, i32) -> f32: binding0_f write
+        let v2 = import0_scale(0u, v1);
+    """
     callee = callee_of(emitter, op)
     name = bare_symbol(callee)
     outputs = callee.function_type.outputs.data
@@ -35,6 +42,7 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
         if isinstance(value, MemRef):
             buffers.append(_buffer(emitter, name, value))
         passed.append(_passed(emitter, operand))
+    # An f16 is returned as its bits, as it is passed: external functions are the same with and without WGSL's f16.
     result = "" if not outputs else "i32" if emitter.is_f16(outputs[0]) else emitter.type(outputs[0])
     function_name = _declared(emitter, name, tuple(type_ for type_, _ in passed), result, tuple(buffers))
     emitter.iterations.mark_unknown()  # the function may have loops
@@ -43,7 +51,8 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
         emitter.do(f"{call};")
         return
     returned = emitter.let(call)
-    if result == "i32" and not isinstance(outputs[0], IndexType):  # the upper bits of narrower types are undefined
+    # A function may return anything in the bits of an i32 above those of a narrower type.
+    if result == "i32" and not isinstance(outputs[0], IndexType):
         returned = REGISTERS.wrap(emitter, returned, bits=bit_width(outputs[0]), width=32)
     emitter.define(op.results[0], emitter.from_bits(returned, outputs[0]))
 
