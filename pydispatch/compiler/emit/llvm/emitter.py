@@ -101,13 +101,17 @@ def emit_module(
 
 
 def _run_passes(function: FuncOp, platform: Platform[FunctionEmitter]) -> list[str]:
-    """Expand the operations of a function and vectorize its loops, in place.
+    """Expand operations without a lowering, and rewrite loops so that LLVM vectorizes them, in place.
 
-    Return a line for each parallel loop around sequential loops: whether its iterations became lanes of vectors, or why
-    not.
+    On CPUs, one thread runs the invocations of a workgroup in parallel loops, whose iterations become lanes of vectors.
+
+    Returns:
+        A line for each parallel loop around sequential loops: whether its iterations became lanes of vectors, or why
+        not. The list is empty for GPUs.
     """
-    expand(function)
-    # Loop interchange: strided loops are moved outside of the loops over invocations.
+    expand(function)  # affine operations and views
+    # Loop interchange: loops in which invocation i of W processes the elements i, i + W, ... are moved outside of the
+    # loops over invocations.
     take_steps_together(
         function,
         has_masks=any(feature in platform.features for feature, _ in MASKED_LANES),
@@ -118,11 +122,12 @@ def _run_passes(function: FuncOp, platform: Platform[FunctionEmitter]) -> list[s
         unroll_loops_over_private_arrays(function)
         notes = vectorize_outer_loops(function)
         scan_in_vectors(function)
+        # Loop versions: for constant trip counts, and for tiles that lie inside of their arrays.
         separate_full_loops(function)
         separate_full_tiles(function)
-        if "avx512f" in platform.features:
+        if "avx512f" in platform.features:  # the pass needs 32 vector registers of 512 bits
             keep_arrays_in_registers(function)
-        separate_edge_vectors(function)
+        separate_edge_vectors(function)  # vectors between the edges of an array are computed without masks
     split_index_sets(function)  # parallel loops are split at the edges of conditions on their index
     # has_word_counts: the machine uses the low 32 bits of a shift count
     expand_integers(function, TargetIntegers(has_word_counts=platform.has_word_counts))

@@ -110,15 +110,21 @@ class Order:
 
 
 def order_of(emitter: FunctionEmitter, value: SSAValue) -> Order | None:
-    """Return the order in which a loop carries a maximum or minimum of floats as integers.
+    """Return the order in which an `scf.for` carries a maximum or minimum of floats as integers.
 
-    Return None if it carries the float itself: the operation is fast enough, the loop is short, or the loop uses the
-    value for anything but this operation.
+    Return None if it carries the float itself. The order exists for a loop of this form only:
+
+        %r = scf.for %i = ... iter_args(%max = %init) { %next = arith.maximumf %max, %x; scf.yield %next }
+
+    The operation must be slow on floats (`_is_slow`) and the loop long (`_is_long`). `%max` must have no other use than
+    the operation, and `%next` no other use than the yield: other users would need the float.
 
     Args:
         emitter: The function's emitter.
-        value: The argument of the loop's body, or the result of the operation on it, which the loop yields.
+        value: `%max`, an argument of the loop's body, or `%next`, the result of the operation on it. Both have the same
+            order.
     """
+    # `%next` is defined by the operation; `%max` is a block argument, whose first user must be the operation.
     combine = value.owner if isinstance(value.owner, Operation) else next((u.operation for u in value.uses), None)
     if combine is None or not _is_slow(emitter, combine):
         return None
@@ -126,7 +132,7 @@ def order_of(emitter: FunctionEmitter, value: SSAValue) -> Order | None:
     if not isinstance(loop, scf.ForOp) or block is None or combine.results[0].uses.get_length() != 1:
         return None
     (use,) = combine.results[0].uses
-    if use.operation is not block.last_op:
+    if use.operation is not block.last_op:  # the yield
         return None
     carried = block.args[1 + use.index]  # the first argument is the index of the loop
     if value not in (carried, combine.results[0]) or carried.uses.get_length() != 1 or not _is_long(emitter, loop):

@@ -50,7 +50,14 @@ class FunctionEmitter:
     def __init__(
         self, module: ModuleWriter, platform: Platform[FunctionEmitter], function: FuncOp, exported: bool
     ) -> None:
-        """Begin the function without instructions; it has debug locations if it states `MARKS_LINES`."""
+        """Begin the function, which has no instructions yet.
+
+        Args:
+            module: Writer of the LLVM module: its functions, globals and metadata.
+            platform: The target.
+            function: The function in kernel IR. With the attribute `MARKS_LINES`, its instructions get debug locations.
+            exported: Whether it is an export, which the runtime calls; a helper is called by kernels only.
+        """
         self.module = module
         self.platform = platform
         self.function = function
@@ -69,7 +76,8 @@ class FunctionEmitter:
         self._alias_scopes = AliasScopes(module)
         self._lines = LineTable(module, function) if MARKS_LINES in function.attributes else None
         self.bindings = bindings_of(ops_by_name(function))
-        width = attribute(function, "pyd.index_width")  # signed bits: indices of 32 bits are below 2^31
+        # The bits that hold every index of the function as a signed integer: with 32, indices are below 2^31.
+        width = attribute(function, "pyd.index_width")
         self.narrow_indices = (
             self.platform.divides_in_words and isinstance(width, IntegerAttr) and width.value.data <= 32
         )
@@ -152,14 +160,20 @@ class FunctionEmitter:
     def access_metadata(self, memref: MemRef, shared: bool = False, block: bool | None = None) -> str:
         """Return the metadata of a load or store of `memref`, as text that is appended to the instruction.
 
+        An access to a read-only binding in a parallel loop has all of it:
+
+            , !alias.scope !4, !noalias !5, !invariant.load !6, !llvm.access.group !7
+
+        The first two nodes state which storages (`MemRef.root`) the access does not overlap: distinct bindings never
+        overlap. The access groups are those of the parallel loops around the access, whose iterations are independent.
+        Stack memory, which all iterations use, and a memref of unknown origin, which may be on the stack, get no
+        metadata.
+
         Args:
             memref: The accessed memory.
-            shared: Whether other iterations of a parallel loop may access the same byte.
-            block: For an operation that accumulates into a block in memory: True for accesses of the block, False for
-                accesses of its operands, which never alias the block. None for other operations.
-
-        Distinct bindings do not overlap. Iterations of a parallel loop are independent, except in stack memory, which
-        all of them use. Stack memory, and a memref of unknown origin, which may be on the stack, get no metadata.
+            shared: Whether other iterations of a parallel loop may access the same byte; then no access group is named.
+            block: For accesses of a matrix product (`pyd.contract`): True for its register block, the sums C in memory,
+                False for its factors A and B, which are declared not to overlap C. None for other operations.
         """
         if memref.root is None or memref.root == "stack":
             return ""
@@ -179,8 +193,9 @@ class FunctionEmitter:
     # The function
 
     def run(self) -> str:
-        """Emit the whole function, and return it as text."""
-        # The parameters: those of the platform, and for each argument of a helper one or, for a memref, several.
+        """Emit the whole function, and return it as text, from its `define` line to the closing brace."""
+        # The parameters of a helper: those of the platform, then one for each scalar argument, several for a memref.
+        # An export has no arguments: `export_header` states the parameters that the runtime passes to it.
         parameters = list(self.platform.parameters)
         entry = self.function.body.blocks[0]
         for position, argument in enumerate(entry.args):
@@ -247,15 +262,24 @@ class FunctionEmitter:
     # Blocks
 
     def region(self, region: Region, leave: Leave) -> None:
-        """Emit a region; its entry block is begun and its entry arguments are defined.
+        """Emit the blocks of a region, each after the blocks that dominate it.
 
-        `leave` emits what the region's terminators (yield, return) do. Branches inside of the region add edges to phis.
+        The caller has begun the entry block and defined its arguments. The arguments of the other blocks become phis. A
+        branch inside of the region (`cf.br ^bb2(%x)`) records an edge with `target`; the edges become the incoming
+        values of the phis after all blocks are emitted.
+
+        Args:
+            region: The region.
+            leave: Emits what a terminator that leaves the region (yield, return) does.
+
+        Raises:
+            CompileError: A branch leads back to the entry block, which has no phis.
         """
         blocks = list(reverse_post_order(region.blocks[0]))
         for block in blocks[1:]:
             self._labels[block] = self.body.new_label("bb")
         phis: dict[Block, list[Phi]] = {}
-        if region.blocks[0] in self._successors(blocks):  # a branch back to the entry block
+        if region.blocks[0] in self._successors(blocks):
             raise unsupported(region.blocks[0].ops.first or self.op)
         for block in blocks:
             if block is not blocks[0]:

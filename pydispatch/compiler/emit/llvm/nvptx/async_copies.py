@@ -19,9 +19,11 @@ _BYTES_PAST_L1 = 16
 
 
 def _copy(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower the copy of a row, of 4, 8 or 16 bytes, from global to workgroup memory to cp.async.
+    """Lower `pyd.copy_async`, the copy of a row of 4, 8 or 16 bytes from global to workgroup memory, to cp.async.
 
-    Operands are the source and the target, memrefs whose last dimension is the row.
+    Operands are the source and the target, memrefs of shape [1, N]. With four f32, the code is:
+
+        call void @llvm.nvvm.cp.async.cg.shared.global.16(ptr addrspace(3) %target, ptr addrspace(1) %source)
     """
     body, byte_count = emitter.body, 0
     pointers = []
@@ -35,6 +37,7 @@ def _copy(emitter: FunctionEmitter, op: Operation) -> None:
             address = body.let(f"getelementptr inbounds {memory_type_of(row.element)}, ptr {address}, i64 {row.offset}")
         pointers.append((f"ptr addrspace({space})", body.let(f"addrspacecast ptr {address} to ptr addrspace({space})")))
     source, target = pointers
+    # "cg" bypasses the L1 cache, "ca" passes through it.
     cache = "cg" if byte_count == _BYTES_PAST_L1 else "ca"
     _call(emitter, f"{cache}.shared.global.{byte_count}", target, source)
 

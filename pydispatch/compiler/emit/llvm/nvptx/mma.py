@@ -78,20 +78,24 @@ def _store_sums(emitter: FunctionEmitter, memref: MemRef, addresses: Sequence[st
 
 
 def _fma(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumulator: MemRef) -> None:
-    """Emit the product of a block by multiply-adds; each lane has a small block of sums.
+    """Emit one lane's share of the product of a block, C += A @ B, as scalar multiply-adds.
+
+    A lane is one of the 32 invocations of a warp. `lane_layout` distributes C: lanes are arranged in 4 rows of 8, each
+    has `run` x `run` adjacent elements, and this repeats over the block. With f32, `run` is 4: lane 9, in row 1 and
+    column 1 of the lanes, has C[4..7, 4..7]; in a block of 32x32 it also has C[20..23, 4..7].
 
     Args:
         emitter: Emitter of the function.
         lane: Index of the invocation in its warp.
         lhs: A, of shape [rows, steps of K].
         rhs: B, of shape [steps of K, columns].
-        accumulator: The sums that the lane holds.
+        accumulator: The sums that the lane holds, of one dimension, in the order of the slots of `lane_layout`.
     """
     body, run = emitter.body, adjacent_elements_of(bit_width(accumulator.element))
     (rows, depth), columns = lhs.sizes, rhs.sizes[1]
     assert isinstance(rows, int) and isinstance(depth, int) and isinstance(columns, int)
     layout = lane_layout("fma", rows, columns, run)
-    # The first row and column of the lane: lanes are 4 rows of 8, which hold interleaved elements of the block.
+    # The first row and column of C that the lane has.
     row = body.times(body.shift_right(lane, 3), layout.row_step)
     column = body.times(body.low_bits(lane, 7), layout.column_step)
     left = _pointer(emitter, lhs, lhs.aligned, _offset(emitter, lhs, row, column=0))
@@ -110,15 +114,20 @@ def _load_factors(
 ) -> dict[int, str]:
     """Emit the loads of the elements of A or B that a lane multiplies in a step of K, and return them by offset.
 
+    For offsets 0 to 3 and 16 to 19 with `run` 4, the runs that begin at 0 and at 16 are loaded. The result maps each of
+    the eight offsets to its element.
+
     Args:
         emitter: Emitter of the function.
         memref: A or B.
         base: Pointer to the lane's first row (of A) or column (of B).
         dim: Dimension of the rows or columns in the memref.
         step: Step of K.
-        offsets: Rows or columns of the lane, counted from its first one.
+        offsets: Rows or columns of the lane's sums, counted from its first one; they repeat, since several sums are in
+            a row or column.
         run: Number of adjacent rows or columns that one load reads, of up to 16 bytes.
     """
+    # The first offset of each run is a multiple of `run`.
     factors: dict[int, str] = {}
     for first in sorted({offset - offset % run for offset in offsets}):
         values = _load_neighbours(emitter, memref, base, dim=dim, step=step, first=first, run=run)
@@ -173,8 +182,10 @@ def _multiply_add(emitter: FunctionEmitter, accumulator: MemRef, lhs: str, rhs: 
 def _tensor(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumulator: MemRef) -> None:
     """Emit the product of a block by tensor cores, 16 steps of K at a time.
 
-    An instruction multiplies 16x16 elements of A by 16x8 of B. Each lane holds four sums of each such product.
-    Parameters are those of `_fma`.
+    An instruction multiplies 16x16 elements of A by 16x8 of B. Each lane holds four sums of each such product. A block
+    of 32x16 has four products in each of these steps, and each lane has 16 sums.
+
+    Parameters are those of `_fma`; A and B have 16-bit floats, and the sums are f32.
     """
     (rows, depth), columns = lhs.sizes, rhs.sizes[1]
     assert isinstance(rows, int) and isinstance(depth, int) and isinstance(columns, int)
@@ -195,6 +206,7 @@ def _tensor(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, acc
         blocks = [pair[2 * half : 2 * half + 2] for pair in pairs for half in range(2)]
         for i, row_fragment in enumerate(row_fragments):
             for j, block in enumerate(blocks):
+                # `lane_layout` orders the sums by product, row by row.
                 first_sum = _LANE_SUMS * (i * len(blocks) + j)
                 own = slice(first_sum, first_sum + _LANE_SUMS)
                 sums[own] = _product(emitter, lhs.element, row_fragment, block, sums[own])
@@ -222,11 +234,19 @@ def _lane_address(emitter: FunctionEmitter, memref: MemRef, lane: Index) -> str:
 def _fragment(
     emitter: FunctionEmitter, memref: MemRef, base: str, row: int, column: int, transposed: bool
 ) -> list[str]:
-    """Emit the load of the 16x16 elements from (row, column) on by `ldmatrix`, and return four registers (i32).
+    """Emit the load of 16x16 elements of A or B into the registers of a warp, and return a lane's four registers (i32).
 
-    `base` is the address of the lane (`_lane_address`). `transposed` is whether `ldmatrix` transposes: the
-    elements of a register are then adjacent in a row of the block, but the columns are contiguous in memory, or the
-    reverse.
+    `ldmatrix` loads four matrices of 8x8, one for each register: rows 0 to 7 and rows 8 to 15 of columns 0 to 7, then
+    the same rows of columns 8 to 15. A register of a lane holds two elements that are neighbours along K, as `mma.sync`
+    takes them.
+
+    Args:
+        emitter: Emitter of the function.
+        memref: A or B, of 16-bit elements.
+        base: Address that the lane passes for the 16x16 elements at (0, 0), from `_lane_address`.
+        row, column: Position of the first element.
+        transposed: Whether lines that are contiguous in memory run across K, not along it. Then `ldmatrix` transposes
+            each matrix.
     """
     offset = row * cast(int, memref.strides[0]) + column * cast(int, memref.strides[1])
     address = base

@@ -95,10 +95,15 @@ class CudaPlatform(Platform[FunctionEmitter]):
         functions: Mapping[str, FuncOp] | None = None,
         dynamic: frozenset[str] = frozenset(),
     ) -> None:
-        """Begin the module. Raise CompileError for a constant or declared function whose name is no PTX identifier."""
+        """Begin the module, before its functions are emitted; the class describes the arguments.
+
+        Raises:
+            CompileError: The name of an executable constant or of a declared function is no PTX identifier.
+        """
         self.features = features
+        # The largest number of 32-bit words of dispatch constants, the scalars that a dispatch passes, of an export.
         self.constant_words = max((export.layout.constants for export in exports), default=0)
-        self.shared = {export.name: 0 for export in exports}  # bytes of workgroup memory
+        self.shared = {export.name: 0 for export in exports}  # bytes of workgroup memory, which grow during emission
         self._exports = {export.name: export for export in exports}
         self._sizes, self._constants = sizes, tuple(constants)  # sizes: invocations per workgroup along x, y, z
         self._dynamic = dynamic  # exports whose workgroup memory is sized at launch
@@ -148,7 +153,17 @@ class CudaPlatform(Platform[FunctionEmitter]):
         return f"%b{ordinal}"
 
     def constant(self, emitter: FunctionEmitter, ordinal: int, type_: Attribute, words: int) -> str:
-        """Emit a constant of the layout from `words` parameters, the low word first, and return it."""
+        """Return a dispatch constant as a value of type `type_`, which the entry block computes once.
+
+        The constants of the layout are the parameters %c0, %c1, ... of the kernel, of 32 bits each. An i64 at ordinal 2
+        has two words: it is `zext(%c2) | zext(%c3) << 32`.
+
+        Args:
+            emitter: Emitter of the function.
+            ordinal: Number of the constant's first word in the layout of the export.
+            type_: Type of the constant in kernel IR.
+            words: Number of 32-bit words of the constant, 1 or 2; the low word is first.
+        """
         count = self._exports[emitter.name].layout.constants
         if ordinal + words > count:
             raise emitter.error(
@@ -157,7 +172,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         let = emitter.body.let_entry
 
         def convert() -> str:
-            """Emit the value from its parameters: one of 32 bits, or two for the low and the high word."""
+            """Emit the value from its one or two parameters."""
             bits = f"%c{ordinal}"
             if words == 2:
                 low, high = let(f"zext i32 %c{ordinal} to i64"), let(f"zext i32 %c{ordinal + 1} to i64")
@@ -202,12 +217,20 @@ class CudaPlatform(Platform[FunctionEmitter]):
         return emitter.once(("executable constant", key, str(type_)), convert)
 
     def grid(self, emitter: FunctionEmitter, what: str, dimension: int) -> str:
-        """Emit the read of a special register with its range, as i64; the size of a workgroup is a constant.
+        """Return a property of the grid along a dimension, as an LLVM operand of type i64.
 
-        `what` is "id", "count", "size" or "thread".
+        The size of a workgroup is a constant. The others are special registers of PTX, which the entry block reads once
+        with the range of their values: `call range(i32 0, 65535) i32 @llvm.nvvm.read.ptx.sreg.ctaid.y()`.
+
+        Args:
+            emitter: Emitter of the function.
+            what: "id" of the workgroup in the grid, "count" of workgroups, "size" of a workgroup in invocations, or
+                "thread", the id of the invocation in its workgroup.
+            dimension: 0 for x, 1 for y, 2 for z.
         """
-        if what == "size":
+        if what == "size":  # as the export declares it; 0 if it does not
             return str(max(1, self._exports[emitter.name].workgroup_size[dimension]))
+        # Upper limit of the value, exclusive.
         limit = self._sizes[emitter.name][dimension] if what == "thread" else _LIMITS[what][dimension]
         name = f"llvm.nvvm.read.ptx.sreg.{_GRID[what]}.{'xyz'[dimension]}"
         emitter.module.declare(name, f"declare i32 @{name}()")

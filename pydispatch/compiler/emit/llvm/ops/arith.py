@@ -211,7 +211,10 @@ def _cmpf(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _select(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `arith.select` of scalars and memrefs."""
+    """Lower `arith.select` of scalars or memrefs by a condition of type i1.
+
+    A scalar takes one LLVM select. A memref takes one for each pointer, dynamic size, offset or stride that differs.
+    """
     condition, (then, other) = emitter.get(op.operands[0]), op.operands[1:]
     if scalar(op.operands[0].type) != "i1":
         raise unsupported_type(emitter, op.operands[0].type)
@@ -227,7 +230,9 @@ def _select(emitter: FunctionEmitter, op: Operation) -> None:
         )
     ]
     emitter.define(result, unflatten(parts, result.type))
-    if isinstance(a, MemRef) and isinstance(b, MemRef) and a.root == b.root:  # both in one allocation: keep its scope
+    # `unflatten` returns a memref of unknown storage. If both memrefs are in one storage, the result is in it too, and
+    # its accesses have the alias scope of that storage.
+    if isinstance(a, MemRef) and isinstance(b, MemRef) and a.root == b.root:
         selected = emitter.memref(result)
         emitter.define(result, selected.rooted(a.root, a.read_only and b.read_only))
 

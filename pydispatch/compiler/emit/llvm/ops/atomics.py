@@ -21,7 +21,13 @@ INSTRUCTIONS = {
 
 
 def _atomic(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower an atomic update: by one instruction if there is one, else by a loop of compare-exchanges."""
+    """Lower an atomic update of one element, whose result is the element before the update.
+
+    It becomes one instruction if the machine has it, else a loop of compare-exchanges. The operands are the value, the
+    memref and its indices; those of `pyd.compare_exchange` end with the expected element.
+
+        %old = memref.atomic_rmw addi %v, %m[%i]    ->    %old = atomicrmw add ptr %p, i32 %v monotonic
+    """
     kind, target = kind_of(op), emitter.memref(op.operands[1])
     element = target.element
     if problem := why_not(kind, element):
@@ -38,12 +44,12 @@ def _atomic(emitter: FunctionEmitter, op: Operation) -> None:
     elif kind == "compare_exchange" and has_own_word:
         expected, value = emitter.get(op.operands[-1]), emitter.get(op.operands[0])
         old = _compare_exchange(emitter, pointer, element, expected=expected, value=value)
-    elif only_reads(op) and has_own_word:
+    elif only_reads(op) and has_own_word:  # such as an addition of 0
         old = _atomic_load(emitter, pointer, scalar(element), alignment(element))
     elif (instruction := _instruction(emitter, kind, element)) is not None:
         spelled = f"{instruction} ptr {pointer}, {scalar(element)} {emitter.get(op.operands[0])}"
         old = emitter.body.let(f"atomicrmw {spelled} {emitter.platform.atomic_scope}monotonic")
-    elif has_own_word:
+    elif has_own_word:  # no instruction, such as for a maximum of floats
         old = _exchanged(emitter, op, pointer, element)
     else:
         old = _exchanged_part(emitter, op, pointer, element)

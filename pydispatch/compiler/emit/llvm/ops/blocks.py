@@ -216,6 +216,9 @@ def loop_over_k(
 ) -> list[str]:
     """Emit nested loops of `step` over the dimensions of K, the last one innermost, and return the final values.
 
+    K, which a product sums over, may have several dimensions, such as the rows of a window and the elements of such a
+    row: for A [M, 3, 64] and B [3, 64, N], two loops run `step` with the indices (i, j), i < 3 and j < 64.
+
     Args:
         emitter: The function's emitter.
         lhs, rhs: A of shape [M, K...] and B of shape [K..., N]. If A has another element type than C, both have one

@@ -48,8 +48,9 @@ class CArgument(NamedTuple):
 def c_arguments(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[CArgument]:
     """Return the arguments of a C call with the values `operands`, one for each parameter of the declaration `callee`.
 
-    A memref becomes several arguments, or one pointer with `llvm.bareptr`. The last arguments are the fields of the
-    environment that `hal.import.fields` of the callee requests.
+    A scalar is one argument. A memref is one pointer if the callee has `llvm.bareptr`. Otherwise it is its two
+    pointers, its offset, its sizes and its strides: memref<?x4xf32> is ptr, ptr and five i64. The last arguments are
+    the values that `hal.import.fields` of the callee names, such as "processor_id", an i32.
     """
     passes_bare_pointers = is_set(callee, "llvm.bareptr")
     arguments: list[CArgument] = []
@@ -102,7 +103,14 @@ def _nth(attributes: Attribute | None, index: int) -> Attribute | None:
 def linked_call(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value], name: str) -> list[str]:
     """Emit a C call of the symbol `name`, declared by `callee`, and return the name of its result in a list, or [].
 
-    On targets where C functions return a float of at most 16 bits as an integer (`_as_bits`), its bits are converted.
+    A call with an i8 and with a result of i1 becomes `call zeroext i1 @"f"(i8 signext %x)`. On targets where C
+    functions return a float of at most 16 bits as an integer (`_as_bits`), its bits are converted.
+
+    Args:
+        emitter: The function's emitter.
+        callee: The declaration of the C function.
+        operands: Values of the arguments.
+        name: Symbol of the C function, which the linker resolves.
     """
     outputs = callee.function_type.outputs.data
     if len(outputs) > 1 or any(isinstance(type_, MemRefType) for type_ in outputs):
@@ -124,6 +132,7 @@ def linked_call(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value],
         emitter.body.emit(call)
         return []
     value = emitter.body.let(call)
+    # f16 and bf16 have a float type in LLVM IR; smaller floats are integers there.
     if _as_bits(emitter, outputs[0]) and scalar(outputs[0])[0] != "i":
         value = emitter.body.let(f"bitcast i16 {value} to {scalar(outputs[0])}")
     return [value]

@@ -54,8 +54,18 @@ WITHOUT_CONSTANTS = ("math.rsqrt", "math.roundeven")
 
 
 def _contract(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `pyd.contract`, a product of register blocks, by the element types and layouts of its operands."""
-    a, b, c = (emitter.memref(operand) for operand in op.operands)  # C = A @ B, or C += A @ B
+    """Lower `pyd.contract`, the product of a register block: C = A @ B, or C += A @ B with the attribute `accumulate`.
+
+    Without groups, A is [M, K...], B is [K..., N] and C is [M, N]. In the grouped form, A is [M, K..., group] and B is
+    [K..., N, group]: a group is adjacent steps of K that are multiplied together. The operands decide the code:
+
+    - B of packed weights of 4 or 8 bits: they are unpacked in registers.
+    - Elements of A that are narrower than those of C: groups, in matrix registers (AMX) if `pyd.configure_tiles` has
+      configured them for the block, else in vectors.
+    - Contiguous rows of B: vectors along N.
+    - Contiguous rows of A and columns of B: vectors along K.
+    """
+    a, b, c = (emitter.memref(operand) for operand in op.operands)
     if c.read_only:
         raise emitter.error("pyd.contract into a binding that is only read", READ_ONLY_NOTE)
     starts_at_zero = attribute(op, "accumulate") is None
@@ -69,7 +79,8 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
         elif remainder := multiply_tiles(emitter, a, b, c, starts_at_zero, unsigned, steps=shape[2]):
             # The slices of A and B with the last groups of K, which do not fill a register.
             multiply_groups(emitter, *remainder, c, starts_at_zero=False, unsigned=unsigned)
-    elif b.strides[-1] == 1 or (b.sizes[-1] == 1 and b.strides[-2] != 1):  # rows of B, or a column with gaps
+    # Rows of B are contiguous, or B is one column whose elements are not adjacent: its vectors have one lane.
+    elif b.strides[-1] == 1 or (b.sizes[-1] == 1 and b.strides[-2] != 1):
         distance = attribute(op, "prefetch")
         prefetch_bytes = distance.value.data if isinstance(distance, IntegerAttr) else 0
         level = 1 if attribute(op, "into_l2") is None else 2
@@ -253,19 +264,28 @@ class _ProductAlongK:
 
 
 def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, starts_at_zero: bool) -> None:
-    """Emit a block whose vectors are along K, in which rows of A and columns of B are contiguous.
+    """Emit a register block whose vectors are along K, because rows of A and columns of B are contiguous.
 
-    Three loops follow each other: over blocks of several vectors of steps of K, over the vectors that are in no whole
-    block, and over the single steps that are in no whole vector.
+    Each sum of C has vectors of partial sums, whose lanes are added at the end. Three loops follow each other: over
+    blocks of several vectors of steps of K, over the vectors that are in no whole block, and over the single steps that
+    are in no whole vector. With 45 steps, vectors of 8 lanes and blocks of 2 vectors, they are over the steps 0 to 31,
+    32 to 39 and 40 to 44.
+
+    Args:
+        emitter: The function's emitter.
+        lhs: A, of shape [M, K].
+        rhs: B, of shape [K, N].
+        accumulator: C, of shape [M, N].
+        starts_at_zero: Whether sums start at 0 instead of the values of C.
     """
     rows, columns = accumulator.sizes
     assert isinstance(rows, int) and isinstance(columns, int)
     lanes = max(1, vector_bits(emitter) // bit_width(accumulator.element))
     vector = Piece(first=0, lanes=lanes, element=accumulator.element)
     product = _ProductAlongK(emitter, lhs, rhs, rows, columns, vector, parts=unrolling(rows * columns))
-    size = lhs.sizes[1] if isinstance(lhs.sizes[1], int) else rhs.sizes[0]
+    size = lhs.sizes[1] if isinstance(lhs.sizes[1], int) else rhs.sizes[0]  # it may be static in one operand only
 
-    # Whole blocks, with separate sums for each vector of a block.
+    # Whole blocks, with separate sums for each of their `parts` vectors, a power of two: [part][row][column].
     count, parts = product.count, product.parts
     blocks = _divided(emitter, size, lanes * parts)
     types, zeros = [vector.type] * (count * parts), ["zeroinitializer"] * (count * parts)
@@ -276,8 +296,8 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
             _sum(emitter, vector.type, x, y, accumulator.element) for x, y in zip(sums[:half], sums[half:], strict=True)
         ]
 
-    # Whole vectors after the last block.
-    covered = emitter.body.times(blocks, parts)
+    # Whole vectors after the last block. Without several parts, a block is one vector, and none remains.
+    covered = emitter.body.times(blocks, parts)  # vectors that are in blocks
     all_vectors = _divided(emitter, size, lanes)
     if parts > 1 and covered != all_vectors:
         types = [vector.type] * count
@@ -338,20 +358,26 @@ class _FoldedVector(NamedTuple):
 
 
 def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) -> list[str]:
-    """Emit the sum of the lanes of each vector of `values`, and return their names.
+    """Emit the sum of the lanes of each vector of `values`, and return the names of the sums, which are scalars.
 
     The upper half of a vector is added to the lower half until one lane is left. Two vectors share an addition of
     halves, with the same bits as separate additions. For vectors x and y of four lanes, the first addition computes the
-    vector x0+x2, x1+x3, y0+y2, y1+y3. A second addition, of the halves of this vector, computes the sum of x in one
-    lane and the sum of y in another.
+    vector x0+x2, x1+x3, y0+y2, y1+y3. A second addition, of the halves of x and of y in this vector, computes the sum
+    of x in one lane and the sum of y in another. The owner of a lane is the input vector whose elements it sums.
+
+    Args:
+        emitter: The function's emitter.
+        piece: Number of lanes, a power of two, and element type of the vectors.
+        values: Names of the vectors.
     """
     lanes = piece.lanes
-    if len(values) > lanes:
+    if len(values) > lanes:  # log2(lanes) rounds join at most `lanes` vectors into one
         return _sums_of_lanes(emitter, piece, values[:lanes]) + _sums_of_lanes(emitter, piece, values[lanes:])
     count = 1 << (len(values) - 1).bit_length()  # a power of two, so that all vectors have a partner
-    padded = values + ["poison"] * (count - len(values))
+    padded = values + ["poison"] * (count - len(values))  # the sums of these are not read
     vectors = [_FoldedVector(value, [index]) for index, value in enumerate(padded)]
     width = lanes  # adjacent lanes of a vector with partial sums of one owner
+    # Each round halves the lanes of an owner and joins pairs of vectors, until each owner has one lane.
     while width > 1:
         pairs = list(zip(vectors[::2], vectors[1::2], strict=True)) if len(vectors) > 1 else [(vectors[0],)]
         vectors = [_add_halves(emitter, pair, lanes, width, piece.element) for pair in pairs]
@@ -366,17 +392,22 @@ def _add_halves(
 ) -> _FoldedVector:
     """Emit the addition of the halves of each owner's lanes, and return the vector of the sums.
 
+    The owner of a lane is the input vector of `_sums_of_lanes` whose elements the lane sums. For two operands
+    x0 x1 x2 x3 and y0 y1 y2 y3 of one owner each, the result is x0+x2 x1+x3 y0+y2 y1+y3: the sum of the vectors
+    x0 x1 y0 y1 and x2 x3 y2 y3, which are shuffled from the operands.
+
     Args:
         emitter: The function's emitter.
         operands: One or two vectors of `lanes` lanes. The sums of both are in one vector.
         lanes: Lanes of each operand.
-        width: Lanes of an owner in an operand; it has half as many in the result.
+        width: Adjacent lanes of an owner in an operand, even; it has half as many in the result.
         element: Type of a lane.
     """
     # The result takes lanes from both vectors block by block, because shuffles within 16 bytes are inexpensive.
     half, lanes_of_16_bytes = width // 2, 128 // bit_width(element)
     block = lanes_of_16_bytes if width <= lanes_of_16_bytes else lanes
-    # For each lane of the result: the lane of the lower half that it adds, counted through both operands.
+    # For each lane of the result: the lane of the lower half that it adds. The lanes of the second operand are numbered
+    # after those of the first.
     low_lanes, owners = list[int](), list[int]()
     for start in range(0, lanes, block):
         for index, operand in enumerate(operands):
@@ -384,6 +415,7 @@ def _add_halves(
                 low_lanes += range(index * lanes + lane, index * lanes + lane + half)
                 owners.append(operand.owners[lane // width])
     type_ = f"<{lanes} x {scalar(element)}>"
+    # The lower and the upper halves of all owners, at the same lanes.
     x, y = (
         shuffled(emitter, type_, operands[0].value, operands[-1].value, [lane + offset for lane in low_lanes])
         for offset in (0, half)

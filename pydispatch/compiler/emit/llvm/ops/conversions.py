@@ -85,19 +85,21 @@ def _saturated(emitter: FunctionEmitter, instruction: str, type_: str, operand: 
 def _clamped(emitter: FunctionEmitter, instruction: str, type_: str, operand: str, target: str) -> str:
     """Emit a saturating conversion of a float that is clamped to the integer's range first; NaN becomes 0.
 
-    It replaces LLVM's own saturating conversion on x86, which converts each lane of a vector by itself. Both limits of
-    the integer are exact as floats, so the clamped float truncates to an integer in range.
+    To i8, 300.0 becomes 127 and -1000.0 becomes -128. The code replaces LLVM's own saturating conversion on x86, which
+    converts each lane of a vector by itself.
 
     Args:
         emitter: The function's emitter.
         instruction: fptosi or fptoui.
         type_, operand: LLVM type and name of the float.
-        target: LLVM type of the integer, of at most 32 bits.
+        target: LLVM type of the integer, of at most 32 bits. Both of its limits must be exact as floats (see
+            `LIMIT_IS_NO_FLOAT`), so that the clamped float truncates to an integer in range.
     """
     bits, is_signed = int(target[1:]), instruction == "fptosi"
     lowest, greatest = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if is_signed else (0, (1 << bits) - 1)
     value = operand
-    for predicate, limit in (("ogt", lowest), ("olt", greatest)):  # NaN becomes the lowest value
+    # Comparisons with NaN are false, so that the first select replaces NaN by the lowest value.
+    for predicate, limit in (("ogt", lowest), ("olt", greatest)):
         is_inside = emitter.body.let(f"fcmp {predicate} {type_} {value}, {limit}.0")
         value = emitter.body.let(f"select i1 {is_inside}, {type_} {value}, {type_} {limit}.0")
     if bits < 32:  # vectors of i32 are what x86 converts to
@@ -105,7 +107,7 @@ def _clamped(emitter: FunctionEmitter, instruction: str, type_: str, operand: st
         value = emitter.body.let(f"trunc i32 {wide} to {target}")
     else:
         value = emitter.body.let(f"{instruction} {type_} {value} to {target}")
-    if not is_signed:
+    if not is_signed:  # the lowest value, which NaN has become, is 0
         return value
     is_nan = emitter.body.let(f"fcmp uno {type_} {operand}, {operand}")
     return emitter.body.let(f"select i1 {is_nan}, {target} 0, {target} {value}")
@@ -114,11 +116,17 @@ def _clamped(emitter: FunctionEmitter, instruction: str, type_: str, operand: st
 def _float_to_int(instruction: str) -> Lowering:
     """Return the lowering of a conversion to an integer, `instruction` "fptosi" or "fptoui", which saturates.
 
-    NaN becomes 0. Float types that the target lacks are converted from f32 (`natively`).
+    NaN becomes 0. Float types that the target lacks are converted from f32 (`natively`). The conversion is LLVM's
+    intrinsic, such as `llvm.fptosi.sat.i32.f32`. On x86, `_clamped` or `_saturated` replaces it for integers of up to
+    32 bits and of 64 bits: LLVM would convert the lanes of a vector one by one.
     """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit a conversion that saturates."""
+        """Emit a conversion that saturates: to the greatest or lowest integer for a float out of range, to 0 for NaN.
+
+        On x86, selects replace LLVM's intrinsic, which would convert the lanes of a vector one by one: `_saturated` if
+        the greatest integer is not exact as a float, `_clamped` for other integers of up to 32 bits.
+        """
         type_, operand = scalar(op.operands[0].type), emitter.get(op.operands[0])
         target = int_type(emitter, op.results[0].type)
         converted_type = "i32" if target == "i1" else target  # LLVM's code for one bit is wrong on GPUs
@@ -133,7 +141,9 @@ def _float_to_int(instruction: str) -> Lowering:
             value = emitter.intrinsic(
                 f"llvm.{instruction}.sat.{converted_type}.{FLOAT_SUFFIX[type_]}", converted_type, (type_, operand)
             )
-        if target == "i1":  # a signed bit is -1 for negative numbers and 0 for others, an unsigned one not 0
+        # One bit from the saturated i32. A signed one holds -1 or 0: it is set for negative integers. An unsigned one
+        # holds 0 or 1: it is set for all integers but 0.
+        if target == "i1":
             value = emitter.body.let(f"icmp {'slt' if instruction == 'fptosi' else 'ne'} i32 {value}, 0")
         emitter.define(op.results[0], value)
 

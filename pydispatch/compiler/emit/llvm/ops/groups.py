@@ -153,8 +153,16 @@ def group_products(emitter: FunctionEmitter, piece: Piece, form: GroupForm, lhs:
 def _pairs_of_halves(emitter: FunctionEmitter, piece: Piece, type_: str, factors: tuple[str, str], acc: str) -> str:
     """Emit `acc[i] + a[2 * i] * b[2 * i] + a[2 * i + 1] * b[2 * i + 1]` of bf16 factors for each lane i of f32.
 
-    Without an instruction for it, a pair of bf16 is taken as an i32: shifted left by 16, it is its first element as
-    f32; with the low 16 bits cleared, its second one.
+    A bf16 has the bits of the upper half of an f32. So without an instruction for the sum, each pair of bf16 is taken
+    as an i32, with the first element in its low half: shifted left by 16, it is the first element as f32; with the low
+    16 bits cleared, the second one.
+
+    Args:
+        emitter: The function's emitter.
+        piece: The lanes of the accumulator.
+        type_: LLVM type of a factor, a vector of twice as many bf16.
+        factors: Names of a and b.
+        acc: Name of the accumulator.
     """
     # Instructions on vectors shorter than 512 bits are AVX512VL.
     needs = {"avx512bf16"} if piece.lanes == 16 else {"avx512bf16", "avx512vl"}
@@ -310,13 +318,17 @@ def _matrices_of(
 ) -> list[str]:
     """Shuffle row-major sums into vectors that hold one 2x2 tile each, as smmla expects, and return these row by row.
 
-    An odd last row or column is duplicated.
+    Two rows of one piece of four lanes, a0 a1 a2 a3 and b0 b1 b2 b3, become the tiles a0 a1 b0 b1 and a2 a3 b2 b3; with
+    `is_transposed`, a0 b0 a1 b1 and a2 b2 a3 b3. An odd last row or column is duplicated.
 
     Args:
         emitter: The function's emitter.
         values: The sums, a vector for each row and piece, row by row.
-        pieces: The vectors of a row.
+        pieces: The vectors that a row is cut into.
         is_transposed: Whether each tile is ordered by column.
+
+    Returns:
+        The tiles of rows 0 and 1, from left to right, then those of rows 2 and 3, and so on.
     """
     tiles: list[str] = []
     # The vectors of each row.
@@ -326,6 +338,7 @@ def _matrices_of(
         for x, y, piece in zip(first, second, pieces, strict=True):
             for column in range(0, piece.lanes, 2):
                 last_lane = min(column + 1, piece.lanes - 1)
+                # The lanes of `y` are numbered after those of `x`.
                 lanes = [column, last_lane, piece.lanes + column, piece.lanes + last_lane]
                 tiles.append(
                     shuffled(emitter, piece.type, x, y, [lanes[i] for i in TRANSPOSED] if is_transposed else lanes)
@@ -338,16 +351,28 @@ def _rows_of(
 ) -> list[str]:
     """Shuffle vectors of 2x2 tiles, `sums`, back into row-major sums of `rows` rows; the inverse of `_matrices_of`.
 
-    A piece, a vector of a row, has at most four i32 columns, which are those of one tile or of two neighbouring tiles.
+    The tiles a0 a1 b0 b1 and a2 a3 b2 b3 become the rows a0 a1 a2 a3 and b0 b1 b2 b3. A piece, a vector of a row, has
+    at most four i32 columns, which are those of one tile or of two neighbouring tiles.
+
+    Args:
+        emitter: The function's emitter.
+        sums: The tiles, in the order of `_matrices_of`.
+        rows: Number of rows.
+        pieces: The vectors that a row is cut into.
+        is_transposed: Whether each tile is ordered by column.
+
+    Returns:
+        The sums, a vector for each row and piece, row by row.
     """
     out: list[str] = []
     tiles_per_row = sum(-(-piece.lanes // 2) for piece in pieces)
     for row in range(rows):
         tiles_of_row = iter(sums[row // 2 * tiles_per_row : (row // 2 + 1) * tiles_per_row])
         for piece in pieces:
-            vectors = [next(tiles_of_row) for _ in range(0, piece.lanes, 2)]
+            vectors = [next(tiles_of_row) for _ in range(0, piece.lanes, 2)]  # one tile or two
             # Lanes 0 to 3 are the first tile, 4 to 7 the second; a tile has [row, column] in lane 2 * row + column.
             lanes = [4 * (column // 2) + 2 * (row % 2) + column % 2 for column in range(piece.lanes)]
+            # In a tile that is ordered by column, lanes 1 and 2 are exchanged.
             lanes = [lane - lane % 4 + TRANSPOSED[lane % 4] for lane in lanes] if is_transposed else lanes
             out.append(shuffled(emitter, TILE_TYPE, vectors[0], vectors[-1], lanes))
     return out

@@ -22,10 +22,15 @@ def _offset_and_sizes(op: Operation) -> tuple[SSAValue | None, list[SSAValue]]:
 
 
 def _subspan(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower a subspan to a memref whose storage begins `offset` bytes into the binding.
+    """Lower a subspan, a memref of the part of a binding that begins at a byte offset, to its descriptor.
 
-    If the type has a dynamic offset, the memref's offset is the subspan's in elements, and its base is the binding.
-    Otherwise the base pointer is advanced, and the static offset of the type is relative to it.
+        %m = hal.interface.binding.subspan binding(1) offset(%bytes) : memref<?x4xf32>{%n}
+
+    A type without a dynamic offset, as this one, has no place for the byte offset: the base pointer is advanced by it,
+    and the static offset of the type, here 0, counts from there. In a type with a dynamic offset,
+    `strided<[4, 1], offset: ?>`, the offset of the memref is `%bytes / 4`, in elements, and the base is the binding.
+
+    The operands are the byte offset, if there is one, and the dynamic sizes, in the order of the dimensions.
     """
     memref = checked_memref(op.results[0].type)
     ordinal = integer(op, "binding")

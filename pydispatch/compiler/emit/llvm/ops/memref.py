@@ -242,7 +242,15 @@ def _global(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _initializer(emitter: FunctionEmitter, op: Operation, memref: MemRefType) -> str:
-    """Return the LLVM definition of a constant global.
+    """Return the LLVM definition of a constant global, without its name.
+
+    An array of four i8 is `private constant [4 x i8] [i8 1, i8 2, i8 3, i8 4], align 16`. Elements of less than 8 bits
+    are stored in bytes as `_bytes` describes.
+
+    Args:
+        emitter: Emitter of the function that reads the global.
+        op: The `memref.global`.
+        memref: Its type, of static shape.
 
     Raises:
         CompileError: The global is not constant.
@@ -263,7 +271,7 @@ def _initializer(emitter: FunctionEmitter, op: Operation, memref: MemRefType) ->
     else:
         texts = [(float_constant if is_float(element) else int_constant)(value, element) for value in data]
     elements = ", ".join(f"{memory_type} {value}" for value in texts)
-    align = max(integer(op, "alignment", default=1), 16)
+    align = max(integer(op, "alignment", default=1), 16)  # 16 bytes permit aligned vector loads
     return f"private constant [{len(texts)} x {memory_type}] [{elements}], align {align}"
 
 

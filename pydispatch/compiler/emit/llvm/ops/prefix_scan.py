@@ -18,9 +18,11 @@ _INTRINSICS = {"arith.maxsi": "smax", "arith.maxui": "umax", "arith.minsi": "smi
 
 
 def _prefix_scan(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `pyd.prefix_scan`.
+    """Lower `pyd.prefix_scan`, which replaces the elements of a block by their running combination, in place.
 
-    Each vector is scanned by itself, so that only its combination with the total waits for the vectors before it.
+    The sums ("arith.addi") of the block 1 2 3 4 from the initial value 10 are 11 13 16 20; the result is the last, 20.
+    The block is cut into vectors. Each is scanned by itself, so that only its combination with the total waits for the
+    vectors before it.
     """
     scan = cast(PrefixScanOp, op)
     block, kind = emitter.memref(scan.block), scan.kind.data
@@ -31,6 +33,7 @@ def _prefix_scan(emitter: FunctionEmitter, op: Operation) -> None:
     element, total = scalar(block.element), emitter.get(scan.initial)
     identity_of_width = info_named(kind).identity
     assert callable(identity_of_width)
+    # The identity element of the operation: 0 for sums.
     neutral = int_constant(identity_of_width(bit_width(block.element)), block.element)
     for piece in pieces_of(emitter, size, block.element):
         # The scan of a vector: each lane is combined with the lane 1 before it, then 2, 4 and so on.

@@ -39,10 +39,12 @@ Shape = tuple[int, int, int]
 
 
 def tile_shape(emitter: FunctionEmitter, op: Operation) -> Shape | None:
-    """Return the shape that matrix registers are configured for at an operation.
+    """Return the shape that matrix registers are configured for at an operation: (rows of C, columns of C, steps).
 
-    The last `pyd.configure_tiles` before the operation, in its block or a block around it, states the shape. Return
-    None if there is none, if `pyd.release_tiles` is between the two, or if the CPU has no matrix registers.
+    `steps` is the number of groups of K, of four bytes each, that one instruction multiplies: `pyd.configure_tiles 32,
+    32, 16` is (32, 32, 16). The last `pyd.configure_tiles` before the operation, in its block or a block around it,
+    states the shape. Return None if there is none, if `pyd.release_tiles` is between the two, or if the CPU has no
+    matrix registers.
     """
     if "amx-tile" not in emitter.platform.features:
         return None
@@ -125,9 +127,11 @@ class _TileProduct:
             _move_tile(self.emitter, intrinsic, register, self.accumulator, (SIDE * i, SIDE * j), row_stride)
 
     def loop_over_k(self, iterations: Index, indices: tuple[Index, ...] = ()) -> None:
-        """Emit the loop over the dimension of K after those of `indices`, with the loops of later dimensions in it.
+        """Emit the loop over one dimension of K, with the loops over later dimensions in it.
 
-        The innermost loop has `iterations`, each of which multiplies `steps` groups.
+        Args:
+            iterations: Number of iterations of the innermost loop, each of which multiplies `self.steps` groups.
+            indices: Counters of the loops around this one, one for each earlier dimension; () for the outermost loop.
         """
         is_innermost = len(indices) == len(self.group_counts) - 1
 
@@ -170,15 +174,21 @@ def multiply_tiles(
 ) -> tuple[MemRef, MemRef] | None:
     """Emit c = a @ b or c += a @ b in matrix registers, but for the last groups of K that are fewer than `steps`.
 
+    A group is the four bytes of adjacent steps of K whose products an instruction adds to one sum: 4 of i8 or 2 of
+    bf16. K may have several dimensions, the innermost last. With 70 groups along the last one and 16 `steps`, the code
+    multiplies 4 * 16 groups, and the caller the slices of A and B with groups 64 to 69.
+
     Args:
         emitter: The function's emitter.
-        lhs, rhs, accumulator: A [row, groups..., byte], B [groups..., column, byte] and C [row, column].
+        lhs, rhs, accumulator: A [row, groups..., element], B [groups..., column, element] and C [row, column]. C has
+            at most 2x2 tiles of 16x16 sums, those of the configured registers.
         starts_at_zero: Whether sums start at 0 instead of the values of C.
-        unsigned: Whether the bytes of A, and of B, are unsigned.
+        unsigned: Whether the bytes of A, and of B, are unsigned; not used for bf16.
         steps: Groups of K that one instruction multiplies.
 
     Returns:
-        The slices of A and B with the remaining groups; None if there are none.
+        The slices of A and B with the remaining groups; None if it is known that there are none. With a dynamic number
+        of groups, the slices may be empty.
     """
     rows, columns = block_of(emitter, accumulator)
     row_tiles, column_tiles = (range(-(-size // SIDE)) for size in (rows, columns))

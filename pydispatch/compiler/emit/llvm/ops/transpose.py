@@ -45,7 +45,8 @@ def _transpose(emitter: FunctionEmitter, op: Operation) -> None:
 def _square(emitter: FunctionEmitter, source: MemRef, target: MemRef, row: int, column: int, side: int) -> None:
     """Emit the transposition in registers of the block of `side` x `side` elements at (`row`, `column`) of the source.
 
-    Elements beyond the rows and columns of the target are not stored.
+    Its rows are loaded as vectors, shuffled into its columns, and stored as rows of the block at (`column`, `row`) of
+    the target. Elements beyond the rows and columns of the target are not stored. `side` is a power of two.
     """
     type_, align = f"<{side} x {memory_type_of(source.element)}>", alignment(source.element)
     metadata = emitter.access_metadata(source)
@@ -53,10 +54,11 @@ def _square(emitter: FunctionEmitter, source: MemRef, target: MemRef, row: int, 
         emitter.body.let(f"load {type_}, ptr {address(emitter, source, row + i, column)}, align {align}{metadata}")
         for i in range(side)
     ]
+    # The function that emits the shuffles, by the width of a row.
     network = _interleaved if side * bit_width(source.element) <= INTERLEAVED_BITS else _exchanged
     target_rows, target_columns = target.sizes
     assert isinstance(target_rows, int) and isinstance(target_columns, int)
-    lanes = min(side, target_columns - row)
+    lanes = min(side, target_columns - row)  # elements that are stored in each row of the target
     for i, value in enumerate(network(emitter, type_, values)[: max(0, target_rows - column)]):
         if lanes < side:  # rows of the target end within the square
             value = _shuffled(emitter, type_, value, value, list(range(lanes)))

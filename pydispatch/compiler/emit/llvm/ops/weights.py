@@ -39,7 +39,8 @@ def multiply_weights(
 ) -> None:
     """Emit C = A @ B or C += A @ B for a register block, where B are weights of 4 or 8 bits in groups of four bytes.
 
-    A and C are f32, or A are signed bytes and C is i32.
+    A group is the 8 or 4 weights of a column at adjacent steps of K. A and C are f32, or A are signed bytes and C is
+    i32.
 
     Args:
         emitter: The function's emitter.
@@ -49,12 +50,12 @@ def multiply_weights(
         starts_at_zero: Whether sums start at 0 instead of the values of C.
     """
     bits = bit_width(rhs.element)
-    rhs = _bytes_of(emitter, rhs) if bits == 4 else rhs
+    rhs = _bytes_of(emitter, rhs) if bits == 4 else rhs  # memory is accessed by bytes
     rows, columns = block_of(emitter, accumulator)
     pieces = pieces_of(emitter, columns, accumulator.element)
     block = _WeightBlock(emitter, lhs, rhs, pieces, rows, bits)
     step = block.add_floats if is_float(accumulator.element) else block.add_bytes
-    groups, count = rhs.sizes[0], rows * len(pieces)
+    groups, count = rhs.sizes[0], rows * len(pieces)  # count: vectors of sums
     is_short = isinstance(groups, int) and groups <= SHORT_GROUPS  # then the loop is unrolled completely
     unroll = groups if is_short and isinstance(groups, int) else unrolling(count)
     start = initial(emitter, accumulator, rows, pieces, starts_at_zero)
@@ -191,14 +192,18 @@ def _constant(value: int, lanes: int, element: str) -> str:
 
 
 def _unpack(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `pyd.unpack`: a loop over groups, the 4-byte words of 4 or 8 weights at adjacent indices of K of a column.
+    """Lower `pyd.unpack`, which stores packed weights of 4 or 8 bits as f32 or as bytes, to a loop over their groups.
 
-    Each iteration loads the words of all columns, and stores their weights as one row of f32 for each index of K (with
-    `terms`), or as bytes in groups of four.
+    A group is one word of 4 bytes for each column, with the 8 or 4 weights at adjacent indices of K. Each iteration
+    loads the words of all columns of a group. With the operand `terms`, it stores one row of f32 for each index of K:
+    weights memref<2x16x8xi4> become memref<16x16xf32>, with (weight - terms[0]) * terms[1] and the addend terms[2], if
+    any. Without it, it stores the weights of 4 bits as bytes in groups of four: memref<2x16x8xi4> becomes
+    memref<4x16x4xi8>.
     """
     weights, target, *terms = (emitter.memref(operand) for operand in op.operands)
     if target.read_only:
         raise emitter.error("pyd.unpack into a binding that is only read", READ_ONLY_NOTE)
+    # The weights of a group are adjacent, and so are the groups of neighbouring columns.
     if weights.strides[1:] != (weights.sizes[2], 1) or target.strides[-1] != 1:
         raise emitter.error("pyd.unpack needs columns that are contiguous in all operands")
     bits, (groups, columns, _) = bit_width(weights.element), weights.sizes
