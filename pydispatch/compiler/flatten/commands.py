@@ -82,8 +82,21 @@ def _ties(op: Operation, result_count: int) -> list[int]:
 
 
 def _to_command(call: Operation, declaration: Operation) -> None:
-    """Replace `util.call` or `func.call` by `flow.call` with explicit dynamic sizes. Results may have dynamic sizes
-    only if they are tied to an operand; else raise CompileError.
+    """Replace `util.call` or `func.call` by `flow.call`, which has the dynamic sizes of its tensors as operands.
+
+        %y = util.call @f(%x) : (tensor<?xf32>) -> %x
+
+    becomes
+
+        %n = tensor.dim %x, 0
+        %y = flow.call @f(%x) : (tensor<?xf32>{%n}) -> %x{%n}
+
+    A result that is tied to an operand (-> %x) shares the operand's memory, and has its sizes. Raise CompileError for
+    other results of dynamic sizes, and for a call that does not match the declaration.
+
+    Args:
+        call: The call.
+        declaration: The called function, which has no body.
     """
     declared = declaration.properties["function_type"]
     assert isinstance(declared, FunctionType)

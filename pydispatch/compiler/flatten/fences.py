@@ -29,14 +29,18 @@ def remove_fences(functions: Mapping[str, Operation]) -> None:
     """Remove fences from host functions in place. Raise CompileError for a fence that is returned, stored or
     selected.
 
-    Of two variants of a function, the one with fences (`$async`) becomes private.
+    Fences order work that functions submit asynchronously; here a call returns when its work is complete. Operations on
+    fences are rewritten as if all fences were signaled, and fences are no longer passed to functions.
+
+    A frontend may export two variants: `@main$async` takes fences, and `@main` calls it and waits. The variant with
+    fences becomes private, so that it is inlined and not exported.
     """
     for name, function in functions.items():
         _hide_async_variant(name, function, functions)
     creations: list[Operation] = []  # in program order
     for function in functions.values():
         for op in list(walk(function)):
-            if op.name in ERASED_IF_UNUSED:
+            if op.name in ERASED_IF_UNUSED:  # erased below, when their users are rewritten
                 creations.append(op)
             else:
                 _without_fences(op)
@@ -76,7 +80,7 @@ def _without_fences(op: Operation) -> None:
         op.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [*(int(n) for n in sizes[:-1]), 0])
     elif op.name in CALLS:
         kept = [index for index, value in enumerate(op.operands) if not _is_fence(value)]
-        _retie(op, kept)
+        _retie(op, kept)  # `tied_operands` states indices of operands, which change
         op.operands = [op.operands[index] for index in kept]
 
 

@@ -42,14 +42,20 @@ smaller limit, models that call a block for each of many layers would be refused
 
 
 def inline_calls(module: ModuleOp) -> None:
-    """Inline the calls of the host functions of `module` in place, and erase the private functions.
+    """Flatten the host functions of `module` in place: inline their calls, and erase the private functions.
+
+    Afterwards, the functions are public functions, initializers, and functions that compute constants. They are over
+    tensors, and contain blocks and branches, but no fences, buffer views, structured control flow or calls of each
+    other. Calls of functions without a body have become host commands (`flow.call`), and loads of globals that are
+    never stored to have become constants.
 
     Raise CompileError, at the call, for a function that is missing, has no body, or is recursive; at the function, for
     calls that add more than MOST_ADDED_OPERATIONS.
     """
     initializers = _initializers_to_functions(module)
     functions = {symbol_name(op): op for op in module.body.block.ops if op.name in FUNCTIONS}
-    # Functions then have tensors and branches only, and calls of host functions only.
+    # Rewrite each function by itself: it then has tensors and branches only, and calls host commands or functions with
+    # a body.
     remove_fences(functions)
     buffer_views_to_tensors(functions)
     for function in functions.values():
@@ -59,7 +65,7 @@ def inline_calls(module: ModuleOp) -> None:
     convert_calls_to_commands(functions)
     # The functions that stay: calls in them are inlined, and all other functions are erased.
     roots = [name for name, function in functions.items() if name in initializers or not _is_private(function)]
-    _require_few_copies(functions, roots)
+    _require_few_copies(functions, roots)  # before any copy is made
     for name, function in functions.items():
         if name in roots:
             _inline_into(function, functions)
@@ -71,7 +77,12 @@ def inline_calls(module: ModuleOp) -> None:
 
 
 def _initializers_to_functions(module: ModuleOp) -> list[str]:
-    """Convert the initializers of a module to private functions, and return their names."""
+    """Convert the initializers of a module to private functions, and return their names in program order.
+
+    The passes that follow then rewrite initializers like any other function. `util.initializer { ... }` becomes
+    `util.func private @initializer_0()` with the same body, at the end of the module. The attribute INITIALIZER marks
+    the functions that run when a program is loaded.
+    """
     names: list[str] = []
     taken = {symbol_name(op) for op in module.body.block.ops if op.name in FUNCTIONS}
     for op in list(module.body.block.ops):

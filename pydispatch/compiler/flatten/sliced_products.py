@@ -81,10 +81,16 @@ class _SlicedProduct:
         return is_worthwhile and (iterations_of(self.loop) or 0) >= count
 
     def emit(self) -> SSAValue:
-        """Insert the product of all slices before the loop; return it with a first dimension that selects the slice."""
+        """Insert the product of all slices before the loop; return it with a first dimension that selects the slice.
+
+        For 16 slices [2][64] and weights [64][256], a slice's product is [2][256], and the result is [16][2][256]. If
+        the first dimension of a slice counts rows (`_first_loop_is_row`), the slices are stacked to [32][64]: their
+        product [32][256] fills register blocks better, and is expanded. Otherwise a new outermost loop runs over the
+        slices.
+        """
         slice_shape = shape_of(self.generic.outputs[0])
         shape = [shape_of(self.source)[0], *slice_shape]
-        if not self._first_loop_is_row:
+        if not self._first_loop_is_row:  # the new loop indexes the source and the result, which is last
             maps = list(self.generic.maps)
             new_maps = [_with_loop(m, leads=n in (self.position, len(maps) - 1)) for n, m in enumerate(maps)]
             return self._product(self.source, new_maps, ["parallel", *self.generic.iterators], shape)
@@ -136,18 +142,28 @@ def _sliced_product(op: Operation, loop: scf.ForOp) -> _SlicedProduct | None:
     """Return a contraction in a loop as a product of a slice; None if it has another form than `_SlicedProduct`.
 
     Exactly one input is computed in the loop. It is `source[i]`, a slice of a loop-invariant tensor without the first
-    dimension. The initial values are a splat of a loop-invariant number, and all sizes are static.
+    dimension. The initial values are a splat of a loop-invariant number, and all sizes are static. An example:
+
+        scf.for %i = ... {
+          %x = tensor.extract_slice %source[%i, 0, 0] [1, 2, 64] : 16x2x64 to 2x64
+          %p = product of %x and %weights
+        }
+
+    The slice may also be 1x2x64 and be collapsed to 2x64.
     """
     generic = structured(op)
-    steps = [n for n, value in enumerate(generic.inputs) if _is_inside(value, loop)]
+    steps = [n for n, value in enumerate(generic.inputs) if _is_inside(value, loop)]  # inputs computed in the loop
     shapes = [shape_of(value) for value in generic.operands]
     if not generic.contracts or len(op.results) != 1 or len(steps) != 1 or any(-1 in shape for shape in shapes):
         return None
-    # Its body is cloned before the loop, where values that other operations of the loop compute do not exist.
+    # The body of the contraction is cloned before the loop, where values that other operations of the loop compute do
+    # not exist: it must read none of them, except through operands of the contraction.
     own = set(walk(op))
     captured = [v for inner in own if inner is not op for v in inner.operands if _is_inside(v, loop)]
     if any((v.op if isinstance(v, OpResult) else v.owner.parent_op()) not in own for v in captured):
         return None
+    # The slice, and the operation that defines the initial values. `sliced` is the extract_slice, whose result may be
+    # collapsed to the shape of `step`.
     step, fill = generic.inputs[steps[0]], generic.outputs[0].owner
     sliced = step.owner.operands[0].owner if isinstance(step.owner, tensor.CollapseShapeOp) else step.owner
     if not isinstance(fill, tensor.SplatOp) or not isinstance(sliced, tensor.ExtractSliceOp):
@@ -155,6 +171,7 @@ def _sliced_product(op: Operation, loop: scf.ForOp) -> _SlicedProduct | None:
     if _is_inside(fill.input, loop) or _is_inside(sliced.source, loop):
         return None
     slice_, shape = slice_of(sliced), shape_of(sliced.source)
+    # One index of the first dimension, and all elements of the others.
     is_whole = slice_.sizes == (1, *shape[1:]) and slice_.offsets[1:] == (0,) * (len(shape) - 1)
     if not is_whole or set(slice_.strides) != {1} or -1 in shape or shape_of(step) != shape[1:]:
         return None

@@ -37,8 +37,21 @@ def move_below_readers(expand: tensor.ExpandShapeOp, groups: DimGroups) -> None:
 
 
 def _move_below_reader(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tensor.ExpandShapeOp | None:
-    """Move a tensor.expand_shape below the elementwise generic that is its only reader: the generic iterates over the
-    dimensions of the operand, and its result is expanded. Return the new expand_shape, or None if it cannot move.
+    """Move a tensor.expand_shape below the elementwise generic that is its only reader.
+
+    The generic then iterates over the dimensions of the operand of the expand_shape, its other operands are collapsed
+    to them, and its result is expanded. With the groups [[0], [1, 2]],
+
+        %e = tensor.expand_shape %x : 4x6 into 4x2x3
+        %y = generic over (d0, d1, d2): %e[d0, d1, d2] + %b[d1, d2]
+
+    becomes
+
+        %c = tensor.collapse_shape %b : 2x3 into 6
+        %z = generic over (d0, d1): %x[d0, d1] + %c[d1]
+        %y = tensor.expand_shape %z : 4x6 into 4x2x3
+
+    Return the new expand_shape, or None if it cannot move.
 
     groups: for each dimension of the operand, the dimensions of the result.
     """
@@ -46,7 +59,8 @@ def _move_below_reader(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tenso
     if user is None:
         return None
     generic = structured(user)
-    # For each operand, inputs and output, the groups whose dimensions it has; None if it has only a part of a group.
+    # For each operand, inputs and output, the groups whose dimensions it has: [1] for %b. None if it has only a part of
+    # a group, which cannot be collapsed.
     groups_of_operands = [_groups_of_map(map_, groups) for map_ in generic.maps]
     is_read_in_order = generic.maps[generic.operands.index(expand.result)] == generic.maps[-1]
     if not is_read_in_order or any(operand_groups is None for operand_groups in groups_of_operands):
@@ -88,6 +102,9 @@ def _only_elementwise_reader(expand: tensor.ExpandShapeOp) -> GenericOp | None:
 
 def _collapsed_operand(user: GenericOp, value: SSAValue, operand_groups: list[int], groups: DimGroups) -> SSAValue:
     """Return an operand of a generic with the dimensions of each group collapsed to one, inserted before the generic.
+
+    With the groups [[0, 1], [2]] and an operand [8][2][3] that is indexed by (d2, d0, d1), `operand_groups` is [1, 0],
+    and the result is [8][6].
 
     Args:
         user: The generic.

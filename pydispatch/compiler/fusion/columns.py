@@ -66,9 +66,18 @@ class _Readers:
 
 
 def _readers(concat: tensor.ConcatOp) -> _Readers | None:
-    """Return the readers of a concatenation: elementwise operations, reductions and slices of its first part.
+    """Return the readers of a concatenation if all of them can compute on its parts instead; None if one cannot.
 
-    Return None if another operation reads it, or if none is a reduction.
+    They are elementwise operations, reductions, and slices of exactly the first part. An example is a softmax over
+    scores [8][128] with one more column:
+
+        %c = concat %scores, %sink : [8][129]
+        %m = reduce max %c : [8]
+        %e = exp(%c - %m) : [8][129]
+        %s = reduce add %e : [8]
+        %w = slice %e : [8][128]
+
+    Here %m and %s are reductions, %e is elementwise, %w a slice. Return None also if no reader is a reduction.
     """
     axis = int(concat.dim.value.data)
     readers = _Readers([], [], slices=[])
@@ -98,7 +107,11 @@ def _readers(concat: tensor.ConcatOp) -> _Readers | None:
 
 
 def _kind_of(op: Operation, values: set[SSAValue], axis: int) -> str | None:
-    """Return "elementwise" or "reduction" for a reader of tensors with the shape of a concatenation; None for others.
+    """Classify a reader of tensors with the shape of a concatenation as "elementwise" or "reduction"; None for others.
+
+    An elementwise reader can compute the part of its result from the same part of these tensors. A reduction runs along
+    the axis of the concatenation, so that results of the parts can be combined. A reader of None needs the whole
+    tensor, or reads elements of another part.
 
     Args:
         op: The reader.
@@ -112,7 +125,7 @@ def _kind_of(op: Operation, values: set[SSAValue], axis: int) -> str | None:
     generic = structured(op)
     sizes = [extent or 0 for extent in generic.extents]  # 0: dynamic, which does not count as a loop of size 1
     for operand, map_ in zip(generic.inputs, generic.maps, strict=False):
-        if operand in values:
+        if operand in values:  # divided into parts: each element must be read at its own index
             is_same_for_parts = is_identity(with_unit_loops(map_, sizes))
         else:  # the operations on all parts read the whole operand
             is_same_for_parts = axis not in dims_in(map_)
@@ -123,6 +136,7 @@ def _kind_of(op: Operation, values: set[SSAValue], axis: int) -> str | None:
     if generic.is_parallel:
         is_overwritten = not generic.block.args[-1].uses.get_length()  # the body does not read the initial values
         return "elementwise" if is_identity(generic.maps[-1]) and is_overwritten else None
+    # A reduction of one operand over the loop of the axis alone, by an operation that may be regrouped.
     other_dims = tuple(AffineExpr.dimension(d) for d in range(len(generic.iterators)) if d != axis)
     is_along_axis = generic.maps[-1].results == other_dims and len(generic.inputs) == 1
     return "reduction" if is_along_axis and combiner(op) is not None else None
@@ -190,6 +204,9 @@ class _Parts:
 
     def _combined(self, op: GenericOp, column: SSAValue, total: SSAValue) -> SSAValue:
         """Insert the operation that combines a reduction's result so far with one column, and return its result.
+
+        For the maximum of [8][129] along axis 1, whose first part [8][128] has the maximum `total` of [8], the result
+        is max(column[i, 0], total[i]).
 
         Args:
             op: The reduction, whose body is copied.

@@ -141,10 +141,15 @@ def _drop_fills(groups: FusionGroups) -> None:
 
 
 def _add_fills(groups: FusionGroups) -> None:
-    """Copy into each group the constants, splats and empty tensors that it reads, before its first operation."""
+    """Copy into each group the fills that it reads: constants, splats and empty tensors.
+
+    A copy is inserted before the first operation of the group. The fills that a copy reads, such as the constant of a
+    splat, are copied, too; these may be located after the copy that reads them, and `run_order` sorts the operations of
+    a group later.
+    """
     for group in list(groups.members):
         copies: dict[Operation, Operation] = {}  # fill → its copy in this group
-        pending = groups.in_order(groups.members[group])
+        pending = groups.in_order(groups.members[group])  # members and copies whose operands are still to be replaced
         while pending:
             op = pending.pop()
             for inner, index, fill in _fills_read(groups, group, op):

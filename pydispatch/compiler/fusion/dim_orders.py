@@ -29,6 +29,9 @@ from pydispatch.ir.values import reordered_type, shape_of
 def write_as_read(op: Operation) -> None:
     """Make a contraction write its result in the order of its readers, if all of them read it through the same
     permutation. The readers are changed in place.
+
+    If all readers of a product c [M][N] read c[d1, d0] and write [d0, d1], the order is [1, 0]: the product writes
+    [N][M], and the readers read it at [d0, d1]. Its loops are unchanged.
     """
     generic = structured(op)
     if len(op.results) != 1 or not generic.has_reduction_loops or KEPT_ORDER in op.attributes:
@@ -71,9 +74,12 @@ def write_as_computed(op: Operation) -> SSAValue | None:
 
 
 def computed_in(op: Operation, order: Sequence[int]) -> SSAValue | None:
-    """Rewrite a generic to iterate over its loops in the order `order`, and to write its result in that order. Return a
-    transposing copy of the new result in the old order. Return None if nothing changes, or if the initial values of the
-    result are neither a splat nor an empty tensor.
+    """Rewrite a generic to iterate over its loops in the order `order`, and to write its result in that order.
+
+    With the order [1, 0], y[d0, d1] = f(x[d1, d0]) of [M][N] becomes z[d0, d1] = f(x[d0, d1]) of [N][M].
+
+    Return a transposing copy of the new result in the old order. Return None if nothing changes, or if the initial
+    values of the result are neither a splat nor an empty tensor.
 
     order: for each new loop, the old one.
     """
@@ -82,6 +88,7 @@ def computed_in(op: Operation, order: Sequence[int]) -> SSAValue | None:
     loops_of_result = [order.index(cast(AffineDimExpr, e).position) for e in generic.maps[-1].results]
     if list(order) == sorted(order) and loops_of_result == sorted(loops_of_result):
         return None
+    # For each dimension of the new result, the dimension of the old one: dimensions in the order of their new loops.
     result_order = sorted(range(len(loops_of_result)), key=loops_of_result.__getitem__)
     init = permuted_fill(op, generic.outputs[0], result_order)
     if init is None:
@@ -123,8 +130,11 @@ def _is_written_as_read(value: OpResult) -> bool:
 def _order_of_readers(result: OpResult) -> list[int] | None:
     """Return the order of a result's dimensions that all its readers have in their own results; None if they differ.
 
-    It lists, for each dimension of a reader's result, the dimension of `result`. It is also None if a reader is not
-    elementwise, or reads `result` as its initial value.
+    It lists, for each dimension of a reader's result, the dimension of `result`. A reader that writes [d0, d1, d2] and
+    reads `result` at [d2, d0, d1] has the order [1, 2, 0].
+
+    Return None also if a reader is not elementwise, is located in another block, or reads `result` as its initial
+    value.
     """
     common_order: list[int] | None = None
     for use in result.uses:

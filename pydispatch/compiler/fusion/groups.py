@@ -34,11 +34,16 @@ def form_groups(block: Block, legality: Legality = ELEMENTWISE) -> tuple[list[li
     """Partition the tensor operations of `block` into groups, one for each dispatch; return them, and the edges between
     operations that were not fused, with the reasons.
 
+    For y = matmul(a, b); z = exp(y); c = d + 1, the groups are [matmul, exp] and [add], if `legality` permits the first
+    one; without it, they are [matmul], [exp] and [add], and there is an edge from matmul to exp. The block is changed:
+    copies of operations are inserted, and originals without a reader are erased.
+
     Groups are listed by their last operations in the block, and the operations of a group in topological order.
     Every operation belongs to at most one group: duplicable operations (views, and inexpensive ones with large results)
     and fills are copied into each group that reads them.
     """
     groups = FusionGroups(block, legality)
+    # In program order, each operation joins the groups that produce its operands.
     last_with_effects: Operation | None = None  # operations with effects run in program order
     for op in list(block.ops):
         effects = has_effects(op)
@@ -46,10 +51,11 @@ def form_groups(block: Block, legality: Legality = ELEMENTWISE) -> tuple[list[li
         last_with_effects = op if effects else last_with_effects
         if may_join(op) and not is_duplicable(op):
             groups.add(op)
+    # Then groups that read the same tensor join, and chains of three groups of which no two may join.
     join_siblings(groups)
     join_chains(groups)
     groups.drop_host_copies()
-    complete(groups)
+    complete(groups)  # copies duplicable operations, fills and scalars into the groups that read them
     edges = [
         Edge(a, b, reason)
         for (a, b), reason in groups.rejected.items()

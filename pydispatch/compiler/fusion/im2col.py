@@ -58,10 +58,16 @@ network reads it from memory in each call: layers of 7x7x512 in a ResNet-18 took
 
 @dataclass(frozen=True)
 class Convolution:
-    """Convolution as groups of loops of its generic.
+    """Convolution as groups of loops of its generic; `convolution_of` creates it.
 
-    Channels first, it computes C[batches, rows, spatial] += filter[rows, steps] * image[at batches, steps, spatial].
-    Channels last, it computes C[batches, spatial, rows] += image[at batches, steps, spatial] * filter[steps, rows].
+    Channels first, it computes C[batches, rows, spatial] += filter[rows, steps] * image[image_map(loops)].
+    Channels last, it computes C[batches, spatial, rows] += image[image_map(loops)] * filter[steps, rows].
+
+    For example, two images [2][8][10][10] and 16 filters [16][8][3][3] give C [2][16][8][8] with
+
+        C[d0, d1, d2, d3] += filter[d1, d4, d5, d6] * image[d0, d4, d2 + d5, d3 + d6]
+
+    Here `batches` is (0,), `rows` (1,), `spatial` (2, 3), `steps` (4, 5, 6), and `sizes` (2, 16, 8, 8, 8, 3, 3).
 
     Attributes:
         op: The generic.
@@ -113,7 +119,18 @@ def convert_convolutions_to_products(function: Operation, decide: Decide | None 
 
 
 def im2col_pays(convolution: Convolution) -> bool:
-    """Return whether the product is likely to be faster, judged by sizes alone; dynamic sizes count as 1."""
+    """Return whether a product with an im2col matrix is likely to be faster than the convolution, judged by its sizes.
+
+    The im2col matrix has a column for each output pixel: the elements of all input channels in the pixel's window. It
+    must not exceed a limit, so that it stays in a cache. In addition:
+
+    - Channels first: there are enough filters to pay for the copy, and the convolution itself is slow, because rows of
+      pixels are short or elements are integers.
+    - Channels last: the filter exceeds the L2 cache, and the im2col matrix of an image is at most half as large. If
+      windows have several pixels, so that they usually overlap, there must be enough output pixels, too.
+
+    Dynamic sizes count as 1.
+    """
     element = cast("TensorType[Attribute]", convolution.image.type).element_type
     pixels, filters = convolution.count(convolution.spatial), convolution.count(convolution.rows)
     # Size of a pixel's window in all input channels, which is also the size of a filter. An element of type index has
@@ -122,9 +139,12 @@ def im2col_pays(convolution: Convolution) -> bool:
     # Bytes of the im2col matrix; 0 if a size is 0.
     matrix_bytes = convolution.count(convolution.batches) * pixels * column_bytes
     if convolution.channels_last:  # pays if the filter exceeds the L2 cache: the product reads it less often
-        filter_bytes, image_bytes = filters * column_bytes, pixels * column_bytes  # all windows of an image
+        # `image_bytes`: the im2col matrix of one image, which is all of its windows.
+        filter_bytes, image_bytes = filters * column_bytes, pixels * column_bytes
         is_filter_large = filter_bytes >= LARGE_FILTER and image_bytes <= MAX_IMAGE_PER_FILTER * filter_bytes
-        columns_overlap = any(convolution.sizes[d] > 1 for d in convolution.steps[:-1])  # the last step is the channel
+        # Columns of adjacent pixels usually share elements if a window has several pixels. The last step is the input
+        # channel, those before it are positions in the window.
+        columns_overlap = any(convolution.sizes[d] > 1 for d in convolution.steps[:-1])
         fewest_pixels = FEWEST_PIXELS_CONSTANT_FILTER if is_constant(convolution.filter) else FEWEST_PIXELS
         are_pixels_enough = not columns_overlap or pixels >= fewest_pixels
         return 0 < matrix_bytes <= MOST_BYTES_CHANNELS_LAST and is_filter_large and are_pixels_enough
@@ -135,19 +155,24 @@ def im2col_pays(convolution: Convolution) -> bool:
 
 
 def convolution_of(op: GenericOp) -> Convolution | None:
-    """Return a generic as a convolution; None for others.
+    """Return a generic as a convolution, with its loops divided by their roles (see `Convolution`); None for others.
 
     With channels first, the filter is [output channels, reduced dimensions] in memory, and the result is [batches,
     output channels, spatial dimensions]. With channels last, the filter is [reduced dimensions, output channels], and
     the result is [batches, two or more spatial dimensions, output channels].
+
+    A generic is no convolution here if a loop over output channels indexes the image, too (grouped or depthwise), if a
+    size other than that of a batch is dynamic, or if its dimensions have another order.
     """
     c = contraction_of(op)
     factors = None if c is None or len(op.inputs) != 2 else _filter_and_image(c)
     if c is None or factors is None or not is_projected_permutation(c.generic.maps[-1]):
         return None
     weights, image = factors
-    generic, filter_order = c.generic, weights.axis_dims
+    generic, filter_order = c.generic, weights.axis_dims  # the loop that indexes each dimension of the filter
     assert filter_order is not None
+    # Loops by their roles: reduction loops are steps; parallel loops are rows if they index the filter, else batches or
+    # pixels.
     result_dims = [r.position for r in generic.maps[-1].results if isinstance(r, AffineDimExpr)]
     steps = tuple(d for d, kind in enumerate(generic.iterators) if kind != "parallel")
     rows = tuple(d for d in result_dims if d in weights.dims)
@@ -157,7 +182,8 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     channels_last = result_dims[-1] == rows[-1]
     if channels_last:  # kernels sum channels innermost, in the order of the filter
         steps = tuple(d for d in filter_order if d in steps)
-        # Batches are the leading dimensions that index the image by themselves; windows move along the remaining ones.
+        # Batches are the leading dimensions that index the image by themselves. Windows move along the remaining ones,
+        # whose loops are in sums: image[n, y + ky, x + kx, c] has the batch n, and the pixels y, x.
         moved_positions = (i for i, d in enumerate(image_dims) if not any(x.is_identity(d) for x in image.coordinates))
         batches = tuple(image_dims[: next(moved_positions, len(image_dims))])
     else:
@@ -317,6 +343,9 @@ def _matrix(
     convolution: Convolution,
 ) -> SSAValue:  # fmt: skip
     """Return a tensor of the convolution as a matrix, or as a batch of matrices, inserted before `op`.
+
+    Patches [2][8][3][3][8][8] of batch, channel, window and pixel become [2][72][64]: `batch_groups` is [[0]], and
+    `matrix_dims` has the loops (channel, two of the window) and (two of the pixel).
 
     Args:
         op: The convolution.

@@ -15,15 +15,20 @@ from pydispatch.ir.values import shape_of
 
 @dataclass(frozen=True)
 class Legality:
-    """Rules for which operations may share a dispatch.
+    """Rules of code generation for which operations may share a dispatch, and limits on the tensors that it binds.
+
+    Dispatch formation merges groups of operations as long as `violation` returns None.
 
     Attributes:
         why_not: Function that returns why operations, in topological order, may not share a dispatch; None if they
             may.
-        space_of: Function that returns the iteration space of an operation that may share a dispatch with all others of
-            that space; None for an operation that `why_not` must check.
-        most_tensors: Maximum number of tensors that a dispatch of several operations reads and writes.
-        most_operands: Maximum number of tensors that a dispatch of a single operation reads and writes.
+        space_of: Function that returns the iteration space of an operation (its sizes, see `Space`) if it may share a
+            dispatch with all others of that space; None for an operation that `why_not` must check.
+        most_tensors: Maximum number of tensors that a dispatch of several operations reads and writes. Larger groups
+            are not formed.
+        most_operands: Maximum number of tensors that a dispatch of a single operation reads and writes. An operation on
+            more tensors is split before groups are formed (`narrow.py`). The default is larger than `most_tensors`: an
+            export may bind more tensors than pay for fusion.
     """
 
     why_not: Callable[[Sequence[Operation]], str | None]

@@ -57,8 +57,11 @@ def _is_selection(map_: AffineMap) -> bool:
 def read_through_copies(op: Operation) -> SSAValue | None:
     """Make a generic read the sources of copies instead of the copies, and return its new result.
 
-    A copy is skipped only if the operands still state the sizes of all loops. A broadcast, for example, may be the only
-    operand that states the size of a loop. Return None if no copy can be skipped.
+    If t[i, j] = x[j, i] is a transposing copy, a generic that reads t[d0, d1] then reads x[d1, d0].
+
+    A copy is skipped only if the operands still state the sizes of all loops: `linalg.generic` infers the size of a
+    loop from a dimension that the loop indexes by itself. A broadcast b[i, j] = x[j] may be the only operand with such
+    a dimension for the loop i. Return None if no copy can be skipped.
     """
     generic = structured(op)
     inputs, maps = list(generic.inputs), list(generic.maps)
@@ -67,7 +70,8 @@ def read_through_copies(op: Operation) -> SSAValue | None:
         if copy is None:
             continue
         source_map = _map_of_source(copy, maps[operand_index])
-        # KEPT_ORDER: a pass chose an order in which elements along the last dimension are contiguous: keep it last.
+        # KEPT_ORDER: a pass chose an order in which elements along the last dimension are contiguous. The copy is not
+        # skipped if the source has another index in its last dimension.
         if KEPT_ORDER in op.attributes and source_map.results[-1:] != maps[operand_index].results[-1:]:
             continue
         trial_inputs, trial_maps = list(inputs), list(maps)
@@ -150,13 +154,18 @@ def has_static_uniform_padding(pad: tensor.PadOp) -> bool:
 def drop_unit_dimensions(op: Operation) -> SSAValue | None:
     """Rewrite a generic without dimensions of size 1 and loops of one iteration; return its result in the old shape.
 
-    Return None if there are none, or if the operands would no longer state the sizes of all loops.
+    A generic over (d0, d1) of sizes 1 and 8 that reads x[d0, d1] of [1][8] becomes a generic over (d0) of size 8 that
+    reads x[d0] of [8]. Reshapes of the operands precede it, and a reshape to [1][8] follows it.
+
+    Return None if there is nothing to drop, or if the operands would no longer state the sizes of all loops:
+    `linalg.generic` infers the size of a loop from a dimension that the loop indexes by itself.
     """
     generic = structured(op)
     if len(op.results) != 1 or not any(1 in shape_of(v) for v in generic.operands):
         return None
     unit_loops = {i for i, n in enumerate(generic.extents) if n == 1}
     other_loops = [i for i in range(len(generic.iterators)) if i not in unit_loops]
+    # For each old loop, its index over the new loops; a dropped loop is always 0.
     new_loops = [
         AffineExpr.dimension(other_loops.index(i)) if i in other_loops else AffineConstantExpr(0)
         for i in range(len(generic.iterators))
@@ -222,7 +231,10 @@ def elementwise_without_unit_dimensions(op: Operation) -> SSAValue | None:
 
 
 def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
-    """Slice a tensor without its dimensions of size 1, drop those of the slice, too, and return it in the old shape.
+    """Rewrite a slice to read its source without dimensions of size 1, and return the slice in the old shape.
+
+    The slice of [1][8][1][16] at the offsets [0, 2, 0, 0] with the sizes [1, 1, 1, 16] becomes a slice of [8][16] at
+    [2, 0] with the sizes [1, 16]. Its type is [16], without any dimension of size 1; a reshape restores the old shape.
 
     Return None if neither tensor nor slice has such a dimension, or if the slice's offset along such a dimension of
     the tensor is not known to be 0.

@@ -66,22 +66,24 @@ class FusionGroups:
         return self.group_of.get(op, self.position[op])
 
     def enter(self, op: Operation, previous: Operation | None) -> None:
-        """Add the next operation of the block to the dependence graph.
+        """Add the next operation of the block to the dependence graph, with edges to the operations it depends on.
 
-        An operation that updates a tensor in place depends on the earlier operations that read the old tensor.
+        These are the producers of its operands, `previous`, and, if it updates a tensor in place, the earlier
+        operations that read the old tensor. In place of a duplicable producer, which each reading group copies, it
+        depends on what that producer reads.
 
         Args:
             op: The operation.
             previous: An operation that must run before it, although it reads none of its results; None for none.
         """
-        sources: set[int] = set()
+        sources: set[int] = set()  # nodes of the graph that `op` depends on
         position = self.position[op]
+        # Operations of the block that read, perhaps in their regions, a tensor that `op` overwrites.
         readers = [r for r in map(self.ancestor, other_readers(op)) if r is not None and self.position[r] < position]
         for source in {*map(self.producer, inputs_of(op)), previous, *readers}:
             if source is None or source is op:
                 continue
             node = self.node(source)
-            # A duplicable operation in no group is copied into its readers, which depend on what it reads.
             if source not in self.group_of and is_duplicable(source):
                 sources |= self.order.sources(node)
             else:
@@ -103,8 +105,10 @@ class FusionGroups:
                 self.join(self.group_of[op], candidate)
 
     def groups_read(self, op: Operation) -> list[int]:
-        """Return the groups whose values `op` reads, also through duplicable operations. Groups of tensors with more
-        dimensions, which are likely the larger ones, come first.
+        """Return the groups whose values `op` reads, also through duplicable operations.
+
+        Callers try to merge with the groups in this order. Groups of tensors with more dimensions are first: these
+        tensors are likely larger, so that not storing them saves more.
         """
         ranks: dict[int, int] = {}  # group → highest rank of a tensor that is read from it
         seen: set[Operation] = set()
@@ -128,7 +132,8 @@ class FusionGroups:
         """Merge a group into `other`, which precedes it, and return None; if that is not legal, return the reason.
 
         The merged group is `other`; `group` no longer exists. If all operations of both groups have the same iteration
-        space (`uniform`), fewer checks are needed; such groups read no results of duplicable operations.
+        space (`uniform`), fewer checks are needed; such groups read no results of duplicable operations, so that
+        nothing is copied between them.
         """
         intermediates: set[Operation] = set()
         uniform = self._uniform_union(group, other)
@@ -138,7 +143,7 @@ class FusionGroups:
                 reason = self._reason_not_to_merge([other, group], intermediates)
             else:
                 reason = self._reason_not_to_merge_uniform(group, other, uniform)
-        except TooFarError:
+        except TooFarError:  # a search of the dependence graph was stopped at its limit
             reason = reasons.TOO_FAR
         if reason is not None:
             self._record_rejection(group, other, intermediates, reason)
@@ -204,7 +209,8 @@ class FusionGroups:
     def _intermediates(self, group: int, other: int) -> set[Operation]:
         """Return the duplicable operations of no group on paths from `other` to `group`.
 
-        If the two groups are merged, these operations are copied into the merged group.
+        If %a is computed in `other`, %v is a view of %a, and an operation of `group` reads %v, the view is returned. If
+        the two groups are merged, these operations are copied into the merged group.
         """
         depends_on_other: dict[Operation, bool] = {}  # results of reaches_other()
 
@@ -219,6 +225,7 @@ class FusionGroups:
                 depends_on_other[op] = bool(passing) or any(self.group_of.get(s) == other for s in sources)
             return depends_on_other[op]
 
+        # The search visits producers of the members of `group`, backwards; those that reach `other` are on a path.
         for op in self.members[group]:
             reaches_other(op)
         return {op for op, is_passing in depends_on_other.items() if is_passing and op not in self.members[group]}

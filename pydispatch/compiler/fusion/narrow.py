@@ -166,18 +166,23 @@ class _ElementwiseSplitter:
     def _generic(self, value: SSAValue, output: SSAValue, map_: AffineMap) -> SSAValue:
         """Insert a generic that computes or copies one value of the body, and return its result.
 
+        If the body is s = a + b; p = s * 2; yield p, the generic of s reads the tensors of a and b. The generic of p
+        reads the tensor of s and contains a clone of the constant 2. If a tensor holds `value` already, such as an
+        operand that the body yields, the generic copies it.
+
         Args:
             value: The value.
             output: The tensor that the generic writes.
             map_: Map from the loops to the element of `output`.
         """
-        ops, read = self._computation_of(value)
+        ops, read = self._computation_of(value)  # operations to clone, and the values that they read from tensors
         assert isinstance(output.type, TensorType)
         block = Block(arg_types=[*(v.type for v in read), output.type.element_type])
         mapping = dict(zip(read, block.args, strict=False))
         for op in self.g.block.ops:
             if op in ops:
                 block.add_op(op.clone(mapping))
+        # clone() has added results to `mapping`; a value from outside of the body is not in it.
         block.add_op(YieldOp(mapping.get(value, value)))
         sources = [self.tensors[v] for v in read]
         generic = GenericOp(

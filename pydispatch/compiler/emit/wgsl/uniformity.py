@@ -19,7 +19,12 @@ is written, and calls, for non-uniform."""
 
 
 class Uniformity:
-    """Uniformity of the values of one entry point, and the operations that contain its barriers."""
+    """Uniformity of the values of one entry point, and the operations that contain its barriers.
+
+    A value is uniform if it is equal in all invocations of a workgroup. A loop or branch that contains a barrier
+    (`has_barrier`) needs uniform conditions and bounds. The emitter of the entry point passes those that are not known
+    to be uniform (`is_uniform`) through `workgroupUniformLoad`.
+    """
 
     def __init__(self, barriers: Iterable[Operation]) -> None:
         """Store the barriers of the entry point; values are analyzed when they are first queried."""
@@ -28,7 +33,7 @@ class Uniformity:
         self._is_uniform: dict[SSAValue, bool] = {}  # cached results of is_uniform()
 
     def has_barrier(self, op: Operation) -> bool:
-        """Return whether a region of an operation contains a barrier, at any depth."""
+        """Return whether an operation is a barrier, or a region of it contains one, at any depth."""
         if self._ops_around_barriers is None:
             self._ops_around_barriers = set()
             for barrier in self._barriers:
@@ -52,6 +57,7 @@ class Uniformity:
         if isinstance(value, OpResult):
             op = value.op
             return not op.regions and op_name(op) not in _DIFFERS and all(map(self.is_uniform, op.operands))
+        # An argument of a block: the counter of a counted loop is uniform if its bounds and step are.
         loop = value.owner.parent_op()
         is_counter = loop is not None and loop.name == "scf.for" and value.index == 0  # type: ignore[attr-defined]
         bounds_and_step = loop.operands[:3] if is_counter else ()  # type: ignore[union-attr]

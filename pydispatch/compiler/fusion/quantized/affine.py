@@ -22,6 +22,10 @@ Constant = np.ndarray[Any, Any]
 class Element:
     """Element of an integer tensor, widened to i32.
 
+    A tracer (`trace.py`) creates it where it follows an element of a computed tensor back to the stored integers that
+    it is computed from. If y[i, j] is computed from q[j], a signed element of i8, then `tensor` is q, `index` is
+    (i, j) -> (j), and `range` is (-128, 127).
+
     Attributes:
         tensor: The tensor.
         index: Map from an index of the computed tensor to the index of the element.
@@ -52,7 +56,7 @@ class Combined:
     Attributes:
         kind: "addi" or "subi".
         lhs, rhs: The two integers.
-        count: Number of terms of the two operands together, which MOST_TERMS of `trace.py` bounds.
+        count: Number of terms of the two operands together, which MOST_TERMS of `scalars.py` bounds.
     """
 
     kind: str

@@ -107,18 +107,26 @@ class Layout:
 
 
 def layout_of(weights: Weights, columns: int, steps: int) -> Layout | None:
-    """Return the layout in panels of weights [steps of K][columns].
+    """Choose the sizes of panels and blocks for weights [steps of K][columns], and return them as a layout.
+
+    For 8-bit weights [128][32] with a scale for each 32 steps, panels are 16 columns wide and blocks 32 steps long: the
+    packed tensor is [2 panels][4 blocks][8 groups][16 columns][4 bytes].
 
     Return None if there are too few weights to pack, if they need more than 8 bits, or if columns cannot be divided
     into panels or steps of K into blocks.
+
+    Args:
+        weights: The weights.
+        columns: Size N of the product.
+        steps: Size K of the product.
     """
     low, high = weights.range
     bits = 4 if high - low < 1 << 4 else 8  # panels hold the unsigned difference to `low`
     is_wider_than_bytes = high - low >= 1 << 8
     steps_of_word = WORD_BYTES * 8 // bits
     width = next((w for w in WIDTHS if columns % w == 0 and columns > w), None)  # two or more panels
-    # `weights.block` is None if all steps share their terms, so that any block will do, or if blocks of terms do not
-    # nest: then `Panels.weight` returns None.
+    # `weights.block` is None in two cases. All steps share their zero points and scales: any block will do. Or they
+    # change after numbers of steps that are not multiples of each other: `Panels.weight` then returns None.
     block = weights.block or next((b for b in STEPS_OF_BLOCKS if steps % b == 0), None)
     weight_bytes = columns * steps * bits // 8
     if width is None or block is None or is_wider_than_bytes or weight_bytes < LEAST_BYTES:
@@ -148,6 +156,10 @@ class Panels:
 
     def weight(self, ops: list[Operation], body: GenericBody, rows: int) -> SSAValue | None:
         """Add the dequantization of one weight from panels to the body of a product, and return its f32 value.
+
+        The value is (stored - zero) * scale + offset. `stored` is read at [panel][block][group][column][byte], and
+        [half] with 4 bits; zero, scale and offset at [panel][block][column], or [panel][column] if all blocks share
+        them. The operations that compute these four tensors from the original weights are appended to `ops`.
 
         Return None if the weights cannot be packed: an index is not affine in the loops of the packed tensors.
 
@@ -179,8 +191,8 @@ class Panels:
                 return body.add(arith.SIToFPOp(body.add(arith.ExtUIOp(value, i32)), f32))
             return value if value.type == f32 else body.add(arith.ExtFOp(value, f32))
 
-        # Panels hold stored integers less `low`, the least of them, so that zero points are less by `low`, too. None:
-        # they are a tensor; 0 needs no subtraction.
+        # Panels hold stored integers less `low`, the least of them, so that zero points are less by `low`, too. If they
+        # are not one known number (None), they are read from a tensor; the zero point 0 needs no subtraction.
         zero = _constant_zero(weights.zeros, low)
         if zero is None:
             value = body.add(arith.SubfOp(value, read(self._zeros(ops))))
@@ -195,23 +207,29 @@ class Panels:
     def _bytes(self, ops: list[Operation]) -> SSAValue | None:
         """Build the operations that pack the stored integers into panels, and return the panels.
 
-        The least possible stored integer is subtracted from each, so that panels hold unsigned integers. A group is
-        the steps of K of one column that fill one 32-bit word. Return None if the index of a weight is not affine.
+        The panels are [panel][block][group][column][byte], and [half of the byte] with 4 bits. A group is the steps of
+        K of one column that fill one 32-bit word. With 8 bits, panels of 16 columns and blocks of 32 steps, the weight
+        of step 37 and column 20 is element [1][1][1][4][1]: 37 = 32 * 1 + 4 * 1 + 1, and 20 = 16 * 1 + 4.
+
+        The least possible stored integer is subtracted from each, so that panels hold unsigned integers. Return None if
+        the index of a weight is not affine.
 
         ops: list that receives the operations.
         """
         layout, (low, _) = self.layout, self.weights.range
+        # Loops in the order of the packed tensor; blocks may take several nested loops.
         halves = (2,) if layout.bits == 4 else ()
         sizes = (layout.panels, *self._block_sizes, layout.groups, layout.width, WORD_BYTES, *halves)
         loops = [loop_index(i, n) for i, n in enumerate(sizes)]
         group_loop = 1 + len(self._block_sizes)
         column_loop, byte_loop = group_loop + 1, group_loop + 2
         half_loops = (group_loop + 3,) if halves else ()
-        # Steps of K run over blocks, groups, halves of bytes and bytes, outermost first.
+        # Step and column as functions of these loops. Steps of K run over blocks, groups, halves of bytes and bytes,
+        # outermost first: the low halves of a group's bytes are its first steps, so that halves precede bytes.
         step_loops = (*range(1, group_loop + 1), *half_loops, byte_loop)
         steps = collapsed([loops[i] for i in step_loops], [sizes[i] for i in step_loops])
         columns = collapsed([loops[0], loops[column_loop]], [layout.panels, layout.width])
-        # Index of a stored weight as a function of these loops.
+        # Index of a stored weight in the original tensor as a function of these loops.
         index = Space(sizes, positions={K_LOOP: steps, N_LOOP: columns}).index_map(self.weights.index)
         if index is None:
             return None
@@ -261,11 +279,14 @@ class Panels:
         return Space((panels, *blocks, width), positions={N_LOOP: columns, K_LOOP: steps})
 
     def _zeros(self, ops: list[Operation]) -> SSAValue:
-        """Build the operations that compute the zero points of the integers in panels, and return the tensor. ops: list
-        that receives the operations.
+        """Build the operations that compute the zero points of the integers in panels, and return the tensor.
 
         Panels hold stored integers less `low`, the least stored integer of the weights, so `low` is subtracted from
-        zero points, too. The result is unsigned bytes if all values fit, else f32.
+        zero points, too: for i8 weights, `low` is -128, and the zero point -3 becomes 125. The result is
+        [panel][block][column], or [panel][column] if all blocks share zero points. Its elements are unsigned bytes if
+        zero points are stored integers that fit, else f32.
+
+        ops: list that receives the operations.
         """
         terms, (low, _) = self.weights.zeros, self.weights.range
         stored = stored_integer(terms[0]) if len(terms) == 1 else None
@@ -273,9 +294,10 @@ class Panels:
             return self._joined_terms(ops, terms, arith.AddfOp, float(-low))
         element, is_signed = stored
         least, most = stored_range(element.tensor, is_signed)  # range of the zero points
-        if least < low or most - low > 255:
+        if least < low or most - low > 255:  # a difference does not fit an unsigned byte
             return self._joined_terms(ops, terms, arith.AddfOp, float(-low))
         space, body = self._panel_loops(has_blocks=_depend_on_block(terms)), GenericBody()
+        # Both steps may wrap around; the difference is right modulo 256, and is below 256.
         value = _resized(body, space.emit(body, element), i8, is_signed)
         if low:
             value = body.add(arith.SubiOp(value, body.add(arith.ConstantOp(IntegerAttr(low, i8)))))
@@ -290,13 +312,17 @@ class Panels:
     ) -> SSAValue:
         """Build the operations that compute the sum or product of terms for each panel, block and column.
 
-        Return the tensor: f32, or the narrower type of a single term, such as f16.
+        A term is a scalar expression that the steps of a block share, such as an element of a tensor of scales. For the
+        scales s[k // 32, n] and t[n], `join` is a multiplication, and an element of the result is s[block, n] * t[n].
+
+        Return the tensor [panel][block][column], or [panel][column] if the terms are the same for all blocks. Its
+        elements are f32, or have the narrower type of a single term, such as f16.
 
         Args:
             ops: List that receives the operations.
-            terms: The terms, one or more.
+            terms: The terms, one or more: all scales of the weights, all offsets, or all zero points.
             join: Operation that combines two terms.
-            start: Number that is added to the result.
+            start: Number that is added to the result: minus the least stored integer for zero points.
         """
         space, body = self._panel_loops(has_blocks=_depend_on_block(terms)), GenericBody()
         # A single term of a narrower float type is stored as it is: the product widens it.

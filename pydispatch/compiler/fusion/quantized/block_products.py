@@ -39,16 +39,22 @@ from pydispatch.ir.values import shape_of
 def multiply_block_scaled(function: Operation, packs: bool, integer_bytes: int) -> None:
     """Rewrite the products of a host function that have block-scaled weights, in place.
 
+    Block-scaled weights are a factor of the form (stored - zero) * scale + offset, computed from stored integers of 4
+    or 8 bits; a block of adjacent steps of K shares zero, scale and offset. The new product reads the stored integers
+    and dequantizes each of them in its body; operations that computed the f32 weights are erased if nothing else reads
+    them. Sums may be added in another order.
+
     Args:
         function: The host function.
         packs: Whether constant weights are packed into panels (adjacent columns, stored in the order in which kernels
             of CPUs read them).
-        integer_bytes: Size in bytes of the integers that kernels may round elements of the other factor to. A product's
-            attribute INTEGER_BYTES takes precedence.
+        integer_bytes: Size in bytes of the integers that kernels may round elements of the other factor, the
+            activations, to. A product's attribute INTEGER_BYTES takes precedence.
     """
     changed = False
     for op in list(walk(function)):
         c = contraction_of(op) if op.name == GENERIC and op.parent is not None else None
+        # Sums are f32, and each dimension of the result is indexed by one loop of its own.
         if c is not None and c.acc == f32 and is_projected_permutation(c.generic.maps[-1]):
             permitted = op.attributes.get(INTEGER_BYTES, IntegerAttr(integer_bytes, i64))
             # A product is rewritten for weights in B, or else for weights in A.
@@ -60,6 +66,9 @@ def multiply_block_scaled(function: Operation, packs: bool, integer_bytes: int) 
 
 def _rewrite(contraction: Contraction, factor: Factor, packs: bool, integer_bytes: Attribute) -> bool:
     """Rewrite a product if `factor` has block-scaled weights; return whether it was rewritten.
+
+    Constant weights are packed into panels if `packs` and if their sizes permit it (`in_panels`). Other weights are
+    read in their own layout, by a product with a loop over blocks of K (`in_blocks`).
 
     Args:
         contraction: The product.
@@ -74,7 +83,7 @@ def _rewrite(contraction: Contraction, factor: Factor, packs: bool, integer_byte
         return False
     product = _Product(contraction, contraction.a if factor is contraction.b else contraction.b, loops, weights)
     ops = product.in_panels() if packs and depends_on_constants(weights.stored) else None
-    ops = ops or product.in_blocks()
+    ops = ops or product.in_blocks()  # the last of these operations computes the result of the product
     op = contraction.op
     if ops is None or op.parent is None:
         return False

@@ -85,10 +85,16 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
         return element_bits(memref.element) < 32 and variable(emitter, memref.root.binding)[1].word != "f16"
 
     def load_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Name:
-        """Emit the load of an element, and return its register.
+        """Emit the load of an element that does not share its word with others, and return its register.
 
-        An element of 64 bits in a buffer of 32-bit words is two of them. Other elements are converted from the type of
-        the word; integers that are narrower than their storage are sign-extended.
+        An element of 64 bits in a buffer of 32-bit words is two of them: element 3 is words 6 and 7, the low word
+        first. Other elements are converted from the type of the word: an f32 in a buffer of u32 by bitcast. Integers
+        that are narrower than their storage, such as i20 in 32 bits, are sign-extended.
+
+        Args:
+            emitter: The function's emitter.
+            memref: The memref that has the element.
+            index: Index of the element in the storage of the memref.
         """
         element, (name, buffer) = memref.element, _storage(emitter, memref)
         type_ = emitter.type(element)
@@ -153,7 +159,7 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
             emitter: The function's emitter.
             memref: The memref that has the word.
             address: Expression of the word.
-            bits: 32.
+            bits: Width of the word: always 32, the only width of atomic operations in WGSL.
             new: Emits the new word from an old one, both i32.
         """
         _, buffer = _storage(emitter, memref)
@@ -189,7 +195,15 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
     ) -> tuple[object, str]:
         """Return the key and the name of the private array of a constant table, which is declared on first use.
 
-        values: returns the elements.
+        The key identifies the storage: memrefs of equal keys may alias (`Root.key`). The name of a table "sine" of f32
+        is table_sine_f32.
+
+        Args:
+            emitter: The function's emitter.
+            name: Name of the table in the program, which may have characters that WGSL does not permit.
+            element: Type of its elements.
+            count: Number of its elements.
+            values: Returns the elements.
         """
         declared_type = emitter.type(element)  # in the name, since it differs between functions of one module
         variable = f"table_{''.join(letter if letter.isalnum() else '_' for letter in name)}_{declared_type}"

@@ -11,10 +11,21 @@ from pydispatch.compiler.kernel_ir.readers import integer
 
 
 def _while(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `scf.while`; its carried values and results are variables.
+    """Lower `scf.while` to a WGSL `loop`; its carried values and results are variables.
 
-    `parts` are the WGSL expressions that represent a value: one register of a scalar, the dynamic offset, sizes and
-    strides of a memref. The storage of a memref, its root, is known at compile time and the same in all iterations.
+        var c0: i32 = initial value;
+        var r0: i32;                 // the result
+        loop {
+          ...                        // region "before"
+          r0 = value that scf.condition passes on;
+          if !test { break; }
+          ...                        // region "after", the body, reads r0
+          c0 = value that scf.yield passes on;
+        }
+
+    `parts` are the WGSL expressions that represent a value: one register of a scalar; the base, and the dynamic offset,
+    sizes and strides of a memref. The storage of a memref, its root, is known at compile time and the same in all
+    iterations.
     """
     before, after = op.regions[0], op.regions[1]  # `before` ends in scf.condition, `after` (the body) in scf.yield
     # Variables of the carried values, with their initial values, and of the results.
@@ -35,6 +46,7 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
         result_roots.extend(emitter.roots(end.operands[1:]))  # storage of results that are memrefs
         emitter.assign(results, emitter.parts(end.operands[1:]))
         if has_barrier:  # one value for the workgroup, so that WGSL knows the loop to be uniform
+            # None: no value of kernel IR to analyze, so that the test is always shared.
             test = emitter.shared_by_workgroup(test, value=None, type_="bool")
         emitter.do(f"if !{test} {{ break; }}")
 
@@ -45,6 +57,8 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
         with emitter.scope():
             emitter.region(before, condition)
             emitter.define_from_parts(body_arguments, results, result_roots)
+            # yielded() checks that memrefs stay in the storage that `roots` states. It would fill an empty list, hence
+            # None if the loop carries no values.
             emitter.assign(carried_variables, emitter.yielded(after, roots=list(roots) if roots else None))
         emitter.do("}")
     emitter.define_from_parts(list(op.results), results, result_roots)
