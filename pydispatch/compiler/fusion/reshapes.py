@@ -31,6 +31,9 @@ Shapes = dict[int, list[int]]
 def collapse_after(op: Operation) -> SSAValue | None:
     """Make a generic read the source of a collapse_shape, with more loops, and collapse its result instead.
 
+    Example: `y = exp(collapse_shape(x))`, with x of [4, 3, 64] and y of [12, 64], becomes `collapse_shape(exp(x))`.
+    The loop of 12 iterations is split into loops of 4 and 3. Other operands that this loop indexes are expanded.
+
     Return the collapsed result; None if a size is dynamic, or no input is a collapse_shape that this applies to.
     """
     generic = structured(op)
@@ -73,7 +76,8 @@ def collapse_after(op: Operation) -> SSAValue | None:
 def _loops_collapsed(generic: Structured, value: SSAValue, map_: AffineMap) -> Shapes:
     """Return the loops of `generic` over dimensions that a collapse_shape has combined, with the sizes before it.
 
-    Return an empty dict unless the input `value` is a collapse_shape of another generic's result.
+    An input collapsed from [4, 3, 64] to [12, 64] and read at (d0, d1) gives {0: [4, 3]}. Return an empty dict unless
+    the input `value` is a collapse_shape of another generic's result.
 
     Args:
         generic: The reader.

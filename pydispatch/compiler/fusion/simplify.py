@@ -211,14 +211,21 @@ def _fold_reshape_of_reshape(op: Operation) -> SSAValue | None:
 def _groups(few: Sequence[int], many: Sequence[int]) -> list[list[int]] | None:
     """Return the groups of a reshape: for each size of `few`, the axes of `many` whose sizes have this product.
 
-    Groups consist of adjacent axes, in order, and contain all axes. An empty `few`, the shape of a scalar, has no
-    groups: the axes of `many` then all have size 1. An axis of size 1 joins the group before it as long as enough axes
-    are left for the other sizes of `few`. Return None if there are no such groups.
+    Groups consist of adjacent axes, in order, and contain all axes. Return None if there are no such groups.
+
+    - [8, 6] and [2, 4, 6] give [[0, 1], [2]]; [4, 4] and [2, 8] give None.
+    - An axis of size 1 joins the group before it as long as enough axes are left for the other sizes of `few`: [2, 1]
+      and [2, 1, 1] give [[0, 1], [2]].
+    - An empty `few`, the shape of a scalar, has no groups: the axes of `many` then all have size 1.
+
+    Args:
+        few: Static shape with fewer dimensions.
+        many: Static shape with more dimensions and the same number of elements.
     """
     groups: list[list[int]] = []
     next_index = 0
     for index, size in enumerate(few):
-        group, product = [next_index], many[next_index] if next_index < len(many) else 0
+        group, product = [next_index], many[next_index] if next_index < len(many) else 0  # 0: no axis is left
         next_index += 1
         while next_index < len(many) and (
             product < size or (many[next_index] == 1 and len(many) - next_index > len(few) - index - 1)

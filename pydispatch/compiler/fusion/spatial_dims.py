@@ -47,8 +47,11 @@ def _collapsible_dims(contraction: Contraction) -> tuple[int, ...] | None:
     """Return the loops of a contraction to collapse, in order of the result's dimensions.
 
     They index only one of the factors, and adjacent dimensions, in order, of each operand that they index. The first
-    such run of loops is chosen. Return None if there is none of at least two loops, if the last loop of the run is not
-    short, or if a size is dynamic.
+    such run of loops is chosen. A 1x1 convolution with the result [channels, height, width], over loops of these
+    numbers 0, 1 and 2, gives (1, 2).
+
+    Return None if there is no run of at least two loops, or if a size is dynamic. Return None also if the last loop of
+    the run is not short: a long row of pixels fills vectors and register blocks by itself.
     """
     generic = contraction.generic
     if any(n is None or n < 0 for n in generic.extents) or any(n < 0 for v in generic.operands for n in shape_of(v)):
@@ -65,7 +68,7 @@ def _collapsible_dims(contraction: Contraction) -> tuple[int, ...] | None:
             run.append(second)
     if len(run) < 2:
         return None
-    short = SHORT_COLUMNS if run[-1] == out[-1] else SHORT_ROWS
+    short = SHORT_COLUMNS if run[-1] == out[-1] else SHORT_ROWS  # pixels are columns if they are the last dimension
     return tuple(run) if generic.extent(run[-1]) <= short else None
 
 
@@ -102,10 +105,20 @@ def _is_reduced_and_read(op: Operation) -> bool:
 def _collapse_dims(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> None:
     """Replace a product by one in which the loops `run` are collapsed into the first of them, and an expand_shape.
 
-    The expand_shape is moved below elementwise readers of the product, so that they fuse with it.
-    Each operand that loops of `run` index has these dimensions adjacent and in order (`_collapsible_dims`).
+    The expand_shape restores the shape of the result. It is moved below elementwise readers of the product, so that
+    they fuse with it.
+
+    Example: a 1x1 convolution of an image [64, 14, 14] with the result [8, 14, 14] and the run of both loops over
+    pixels. The image is collapsed to [64, 196], the product has the result [8, 196], which is expanded to [8, 14, 14].
+
+    Args:
+        op: The product.
+        generic: Its loops, indexing maps and operands.
+        run: Two or more loops. Each operand that they index has their dimensions adjacent and in order, and no other
+            index that depends on them (`_collapsible_dims`).
     """
     kept_dims = [d for d in range(len(generic.iterators)) if d not in run[1:]]
+    # For each loop, the index over the remaining loops; 0 for loops of run[1:], which no remaining index depends on.
     new_dims = [
         AffineExpr.dimension(kept_dims.index(d)) if d in kept_dims else AffineExpr.constant(0)
         for d in range(len(generic.iterators))

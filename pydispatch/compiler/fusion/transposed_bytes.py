@@ -35,10 +35,20 @@ def transpose_before_widening(function: Operation) -> None:
 
 
 def _rewrite(op: Operation, copy: Structured) -> None:
-    """Apply the elementwise operations that widen the operand of a transposition to its result instead."""
+    """Transpose narrow elements before elementwise operations widen them, instead of the widened elements.
+
+    Before, with bytes of [14, 14, 64]: `transpose(scale(convert(bytes)))`, which moves f32. After, with the result [64,
+    14, 14]: `scale(convert(transpose(bytes)))`, which moves bytes. The narrowest tensor of the chain of elementwise
+    operations is transposed, if a convolution with channels last computes it; the operations after it follow.
+
+    Args:
+        op: The transposition.
+        copy: Its operand and indexing maps.
+    """
     value = narrowest = copy.inputs[0]
     shape = shape_of(op.results[0])
-    chain, moved_count = list[Structured](), 0  # from the last one on; as many as follow the narrowest value
+    # The operations before the transposition, the last one first, and how many of them follow the narrowest value.
+    chain, moved_count = list[Structured](), 0
     while (generic := _unary_of(value)) is not None:
         chain.append(generic)
         value = generic.inputs[0]

@@ -17,6 +17,9 @@ Space = tuple[int, ...]
 class Uniform:
     """Group of elementwise operations with the same iteration space, which may become one dispatch.
 
+    `merging.py` creates one by `of` for each operation, and unites two by `joined` before it merges their groups. An
+    operation on tensors [1, 8, 64] has the space (8, 64).
+
     Attributes:
         space: The iteration space.
         reads: Tensors and scalars that the group reads from outside.

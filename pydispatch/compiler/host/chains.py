@@ -97,10 +97,15 @@ class _Chain:
     def _common_tile(self, command: ScheduledCommand) -> tuple[int, int] | None:
         """Return the common tile of a chain and a dispatch: (consecutive tiles of the chain, workgroups of `command`).
 
-        Both access the same bytes of every storage that the chain and the dispatch share and one of them writes. Return
-        None if no two numbers do so in all of these storages, or if there is no such storage.
+        That many tiles and that many workgroups access the same bytes of every storage that the chain and the dispatch
+        share and one of them writes. So the workgroups depend on no other tile of the chain. With tiles of 64 bytes of
+        a storage and workgroups of 96, the common tile has 192 bytes: the result is (3, 2).
+
+        Return None if no two numbers fit all of these storages, if the bytes of one are unknown, or if there is no such
+        storage.
         """
-        # A storage that begins as a copy of an argument may be the same memory as the argument.
+        # A storage that begins as a copy of an argument may be the same memory as the argument. So a storage of the
+        # chain is compared with each one of the dispatch by its memory.
         written = {id(_memory(range_.storage)) for c in (*self.commands, command) for range_ in c.writes}
         shared = [
             (of_chain, of_command)

@@ -163,7 +163,9 @@ class CommandList:
             grid: Registers of the number of workgroups in x, y and z.
             constants: Registers of the push constants, of 32 bits each.
             bindings: The tensors that it binds.
-            slice_bytes: Bytes that a workgroup accesses of each binding, see `Tiles`; empty if unknown.
+            slice_bytes: For each binding the size n of a workgroup's slice, in bytes: workgroup i accesses no bytes
+                but n * i to n * (i + 1) - 1. 0 for a binding of which a workgroup may access any byte; empty if
+                unknown for all.
         """
         bytes_of_storage: dict[Storage, int] = {}  # 0: the dispatch cannot follow others tile by tile in this storage
         for (tensor, _), size in zip(bindings, slice_bytes, strict=False):
@@ -257,8 +259,11 @@ class CommandList:
     def assign_regions(self) -> None:
         """Assign each command the earliest region after those of its dependencies, and sort the commands by region.
 
-        A command depends on earlier writes of what it accesses, and on earlier reads of what it writes. An ordered
-        command, which the host runs, also depends on the ordered command before it.
+        A region is a set of commands that may run at the same time; regions run one after another. A command depends on
+        earlier writes of what it accesses, and on earlier reads of what it writes. An ordered command, which the host
+        runs, also depends on the ordered command before it.
+
+        Example: dispatches that compute a = f(x), b = g(y) and c = h(a, b) get the regions 0, 0 and 1.
         """
         written: dict[Storage, list[tuple[Range, int]]] = {}  # storage → (range, region) of writes so far
         read: dict[Storage, list[tuple[Range, int]]] = {}  # storage → (range, region) of reads so far
@@ -276,7 +281,7 @@ class CommandList:
                 _record_access(read, touched, command.region)
             for touched in command.writes:
                 is_whole_storage = touched.first is None
-                if is_whole_storage:  # such a write runs after all earlier accesses of the storage
+                if is_whole_storage:  # it runs after all earlier accesses of the storage: later commands need only it
                     written[touched.storage] = []
                     read.pop(touched.storage, None)
                 _record_access(written, touched, command.region)

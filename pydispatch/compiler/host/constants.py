@@ -127,7 +127,9 @@ def npy_offset(array: np.ndarray[Any, Any]) -> int:
 def dense_array(value: DenseIntOrFPElementsAttr, dtype: int) -> np.ndarray[Any, Any]:
     """Return the elements of a dense constant as a buffer on a device stores them.
 
-    They are unsigned words in the shape of the type, or one dimension of packed bytes for elements of 2 or 4 bits.
+    They are unsigned words in the shape of the type, or one dimension of packed bytes for elements of 2 or 4 bits. A
+    splat is repeated for all elements. Example: `dense<1.0> : tensor<2xf32>` gives [0x3f800000, 0x3f800000] as uint32.
+
     dtype: their element type as artifacts encode it.
     """
     import numpy as np

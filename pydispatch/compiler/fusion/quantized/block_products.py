@@ -128,6 +128,12 @@ class _Product:
     def in_blocks(self) -> list[Operation] | None:
         """Build the product over blocks of the weights in their own layout; it is the last operation of the list.
 
+        The loop over K becomes loops over blocks of adjacent steps that share zero point z, scale s and offset, and a
+        loop over the steps of a block. Integers q of [4096, 64] in blocks of 32 steps are reshaped to [128, 32, 64]:
+
+            before: C[m, n] += A[m, k] * W[k, n], where W[k, n] = (q[k, n] - z[k // 32, n]) * s[k // 32, n]
+            after:  C[m, n] += A[m, 32 * b + i] * ((q[b, i, n] - z[b, n]) * s[b, n])
+
         Return None if all steps have the same scale and zero point: kernels then need no blocks. Return None also if an
         index is not affine.
         """
@@ -149,6 +155,10 @@ class _Product:
 
     def _space_of_blocks(self, outer: Sequence[int], block: int) -> Space:
         """Return the loops of the new product: the loops `outer` of the old one, loops over blocks of K, and steps.
+
+        The result also has the indices of the old product as functions of these loops. For [16, 4096] times [4096, 64]
+        in blocks of 32, `outer` has the loops of 16 and 64 iterations, and the new loops have the sizes (16, 64, 128,
+        32). The step of K (K_LOOP) is 32 * d2 + d3, the column (N_LOOP) is d1, and the row is d0.
 
         Args:
             outer: For each parallel loop of the new product, the loop of the old one.
@@ -173,6 +183,9 @@ class _Product:
     def _weight(self, ops: list[Operation], body: GenericBody, space: Space) -> SSAValue | None:
         """Add the dequantization of one weight to a body, and return its f32 value; None if an index is not affine.
 
+        Stored integers [4096, 64] that loops over 128 blocks, 32 steps and 64 columns read are first reshaped to [128,
+        32, 64].
+
         Args:
             ops: List that receives a reshape of the weights, after which each loop indexes a dimension of its own.
             body: The body of the new product.
@@ -182,13 +195,15 @@ class _Product:
         weights, digits = self.weights, space.digits(self.weights.index, shape_of(self.weights.stored))
         if digits is None or not space.can_index(weights.terms):
             return None
+        # Reshape the stored tensor, if several loops index one of its dimensions.
         tensor_, sizes = weights.stored, [digit.size for dim in digits for digit in dim]
         if len(sizes) > len(digits):
             ends = list(accumulate(len(dim) for dim in digits))
             groups = reassociation(list(range(end - len(dim), end)) for end, dim in zip(ends, digits, strict=True))
             ops.append(tensor.ExpandShapeOp(tensor_, [], groups, sizes, TensorType(element_of(tensor_), sizes)))
             tensor_ = ops[-1].results[0]
-        # A digit of size 1 stands for no loop: its index is the constant 0, dim_expr(None).
+        # Read a stored integer, and compute (stored - zeros) * scales + offsets. A digit of size 1 stands for no loop:
+        # its index is the constant 0, dim_expr(None).
         index = [dim_expr(digit.loop if digit.size > 1 else None) for dim in digits for digit in dim]
         stored = body.input(tensor_, AffineMap(len(space.sizes), 0, tuple(index)))
         value = body.add(arith.SIToFPOp(stored, f32) if weights.is_signed else arith.UIToFPOp(stored, f32))
@@ -202,6 +217,9 @@ class _Product:
 
     def _other_factor(self, body: GenericBody, space: Space) -> SSAValue | None:
         """Add the computation of the factor that is not the weights to a body, and return its value.
+
+        The factor is read at the indices of the original product, as functions of the new loops: A[m, k] in a product
+        over 128 blocks of 32 steps is read at (m, 32 * block + step).
 
         Return None if one of the loops that the factor reads is no affine expression of the loops of `space`, the loops
         of the new product.
@@ -220,6 +238,7 @@ class _Product:
             generic.block.args[i]: body.input(generic.inputs[i], generic.maps[i].compose(index))
             for i in self.other.inputs
         }
+        # Copy the operations of the body that compute the factor; without any, the factor is an input's element.
         for op in self.other.code:
             body.block.add_op(op.clone(mapping))
         return mapping.get(self.other.value, self.other.value)
@@ -229,8 +248,12 @@ class _Product:
     def in_panels(self) -> list[Operation] | None:
         """Build the product with weights in panels, preceded by the operations that pack them.
 
-        Its result has panels of columns, and is reshaped to the result of the original product at the end. Return None
-        if panels do not fit the sizes, or if the result's columns are not adjacent dimensions.
+        A panel is a number of adjacent columns that are stored together (`Layout.width`). The product has the loops
+        over rows, then those of the layout, and a result with panels: for 16 rows and 64 columns in panels of 16, it is
+        [16, 4, 16]. That is reshaped to the result of the original product, [16, 64].
+
+        The last operation of the list computes this result. Return None if panels do not fit the sizes, if the product
+        has batch loops, if the result's columns are not adjacent dimensions, or if an index is not affine.
         """
         generic, loops = self.contraction.generic, self.loops
         layout = layout_of(self.weights, self._size(loops.columns), self._steps_of_k)
@@ -241,6 +264,7 @@ class _Product:
             return None
         if len(loops.columns) > 1 and any(n is None for n in generic.extents):  # expand_shape would need sizes
             return None
+        # The two factors, over the new loops.
         panels = Panels(self.weights, layout)
         rows = len(loops.rows)
         sizes = (*(generic.extents[d] for d in loops.rows), *layout.loops)
@@ -251,6 +275,8 @@ class _Product:
         weight = None if factor is None else panels.weight(ops, body, rows)
         if factor is None or weight is None:
             return None
+        # The index of a result, and the shape: those of the original product, with two dimensions, panel and column of
+        # the panel, in place of the dimensions of columns.
         result: list[AffineExpr] = [AffineExpr.dimension(space.rows[d]) for d in results if d in space.rows]
         panel, column_of_panel = AffineExpr.dimension(rows), AffineExpr.dimension(rows + 1)
         result[first_column:first_column] = [panel, column_of_panel]
@@ -258,6 +284,7 @@ class _Product:
         shape = list(shape_of(generic.outputs[0]))
         shape_after_columns = shape[first_column + len(loops.columns) :]
         panel_shape = [*shape[:first_column], layout.panels, layout.width, *shape_after_columns]
+        # The product: sums that begin with 0, reshaped to the shape of the original result.
         zero = arith.ConstantOp(FloatAttr(0.0, f32))
         sums = tensor.SplatOp(zero.result, dims, TensorType(f32, panel_shape))
         index = AffineMap(len(sizes), 0, tuple(result))
@@ -276,7 +303,8 @@ class _Product:
         """Build the reshapes of a result in panels, [..., panel, column of the panel, ...], to the product's own shape.
 
         A collapse_shape joins the two dimensions of panels to one dimension of columns. If the product has several
-        dimensions of columns, an expand_shape divides this one into them.
+        dimensions of columns, an expand_shape divides this one into them. The panels [16, 4, 16] of a result [16, 2,
+        32] are collapsed to [16, 64], and expanded to [16, 2, 32].
 
         Args:
             panels: The result in panels.

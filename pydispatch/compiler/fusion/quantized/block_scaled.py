@@ -264,7 +264,12 @@ class _BodyAt:
         return last.operands[0]
 
     def weights(self, value: SSAValue) -> Weights | None:
-        """Return an f32 scalar of the body as a weight; None if it is no function of one stored integer and terms."""
+        """Return an f32 scalar of the body as a weight; None if it is no function of one stored integer and terms.
+
+        A weight is (stored - zero) * scale + offset, see `Weights`. The function follows the operands of `value` to the
+        conversion of the stored integer, and collects a term from each operation on the way: (sitofp(q) - z) * s has
+        the zeros (z,) and the scales (s,). An element of an input is followed into the operation that computes it.
+        """
         if isinstance(value, BlockArgument):
             element = self._element_read(value)
             return None if element is None else _weights_at(*element)
@@ -302,8 +307,10 @@ class _BodyAt:
         """Return an integer scalar as a weight without a scale: an element that is read, its extension, or its
         difference to a zero point. Return None for other scalars.
 
-        is_signed: whether the scalar is interpreted as signed. A sign extension that is interpreted as unsigned is no
-        narrow integer, and is not recognized.
+        Examples: q, extui(q), and extui(q) - z with the zeros (z,).
+
+        is_signed: whether the scalar is interpreted as signed. A sign extension that is interpreted as unsigned is not
+        recognized: uitofp(extsi(q)) of the byte -1 is 2^32 - 1, which is neither the signed nor the unsigned byte.
         """
         if isinstance(value, BlockArgument):
             element = self._element_read(value)
@@ -311,7 +318,7 @@ class _BodyAt:
         op = value.owner
         if isinstance(op, arith.ExtSIOp | arith.ExtUIOp) and (is_signed or isinstance(op, arith.ExtUIOp)):
             return self.integer_weight(op.operands[0], is_signed=isinstance(op, arith.ExtSIOp))
-        if isinstance(op, arith.SubiOp) and is_signed and _is_exact(op):
+        if isinstance(op, arith.SubiOp) and is_signed and _is_exact(op):  # a difference that wraps is no weight
             zero = self.term(op.operands[1])
             inner = None if zero is None else self.recognized_integer(op.operands[0], is_signed=True)
             if zero is not None and inner is not None:
@@ -353,7 +360,8 @@ class _BodyAt:
         """Store an integer that the body computes, and that is not recognized, as a tensor that products can read.
 
         Insert an elementwise generic that computes `value` alone before the generic of this body, and return its
-        result. Return None for the body of a reduction, and for values that the body does not compute.
+        result. Its body has the operations up to the one that computes `value`. Return None for the body of a
+        reduction, and for values that the body does not compute.
         """
         generic = self.generic
         if not generic.is_parallel or not isinstance(value, OpResult):

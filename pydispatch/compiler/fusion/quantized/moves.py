@@ -60,6 +60,7 @@ def _rewrite_concat(op: tensor.ConcatOp) -> bool:
 def _rewrite_gather(op: GenericOp, extract: tensor.ExtractOp) -> bool:
     """Apply the elementwise operations that follow a gather to its source instead; return whether it did.
 
+    `quantize(gather(source, indices))`, which moves f32, becomes `gather(quantize(source), indices)`, which moves bytes.
     The source must not have more elements than the result: the operations would be computed more often.
 
     Args:
@@ -73,9 +74,10 @@ def _rewrite_gather(op: GenericOp, extract: tensor.ExtractOp) -> bool:
     quantized = _applied(chain, source, op)
     element = element_of(quantized)
     type_ = TensorType(element, shape_of(result))
+    # The body of the new gather: the output and the extract get the type of the quantized elements.
     body = op.body.clone()
     block = body.block
-    output = block.args[len(op.inputs)]  # its type becomes the type of the quantized elements
+    output = block.args[len(op.inputs)]
     new_output = block.insert_arg(element, output.index)
     output.replace_all_uses_with(new_output)
     block.erase_arg(output)
@@ -115,8 +117,14 @@ def _extract_of(op: GenericOp) -> tensor.ExtractOp | None:
 def _chain_after(move: Operation) -> list[GenericOp]:
     """Return the elementwise operations that convert the result of a concatenation or gather to bytes.
 
-    Each of them is the only reader of the one before. The list is empty if there are none, or if one of them cannot
-    precede `move`.
+    The first one reads that result, the last one is the first whose elements are 8-bit integers. In
+    `to_i8(round(div(concat)))` they are the division, the rounding and the conversion. Each of them is the only reader
+    of the one before.
+
+    The list is empty if there is no such chain: a value has several readers or a dynamic size, a reader is not
+    elementwise on this value alone, or it cannot precede `move`.
+
+    move: the concatenation or gather.
     """
     chain: list[GenericOp] = []
     value: SSAValue = move.results[0]

@@ -71,7 +71,10 @@ def pool_integers(function: Operation) -> None:
 
 
 def _rewrite(op: GenericOp) -> bool:
-    """Replace a maximum or sum of dequantized numbers over windows. Return whether it was replaced."""
+    """Replace a maximum or sum of dequantized numbers over windows. Return whether it was replaced.
+
+    max(dequantize(q)) becomes dequantize(max(q)), which reads and compares bytes; a sum is computed likewise, in i32.
+    """
     generic = structured(op)
     combine, terminator = generic.block.first_op, generic.block.last_op  # the body is one operation and the yield
     if not generic.has_reduction_loops or combine is None or combine.next_op is not terminator:
@@ -134,7 +137,7 @@ def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
         return None
     count = math.prod(generic.extent(d) for d in generic.reduced_loops)
     new_ops = [] if pad is None else _padded(pad, stored, value=0.0, stored_value=stored.zero)
-    largest_sum = count << (BYTE_BITS + 1)  # bound: a byte less its zero point has a sign and at most 8 bits
+    largest_sum = count << (BYTE_BITS + 1)  # bound if the zero point is a byte, too: a sign and 8 bits each
     if new_ops is None or not 0 < largest_sum <= EXACT:  # None: the padding is no stored integer
         return None
     size_ops, dims = sizes_of(generic.outputs[0])
@@ -280,7 +283,8 @@ def _pads_with(pad: tensor.PadOp, value: float) -> bool:
 def _every_window_meets_image(generic: Structured, axis: int, expr: AffineExpr, pad: tensor.PadOp) -> bool:
     """Return whether each window along an axis has an element of the tensor that is padded.
 
-    The maximum of a window of padding alone is -infinity, which no stored integer stands for.
+    The maximum of a window of padding alone is -infinity, which no stored integer stands for. With a padding of 1, each
+    window of 3 elements has one of the tensor; with a padding of 3, the first window of 2 elements has none.
 
     Return False if a size is dynamic, or if the index depends on several loops of the result or of the window.
 
@@ -300,6 +304,7 @@ def _every_window_meets_image(generic: Structured, axis: int, expr: AffineExpr, 
     window_loops = [d for d in dims if d in generic.reduced_loops]
     if len(outer_loops) > 1 or len(window_loops) > 1:
         return False
+    # The tensor is at the indices from low_width to low_width + size - 1 of the padded tensor.
     return all(
         any(
             low_width <= _index_at(expr, generic, outer_loops, position, window_loops, step) < low_width + size

@@ -53,6 +53,9 @@ def _rewrite_product(contraction: Contraction, byte_products: str) -> bool:
     """Make a contraction of f32 with dequantized factors multiply integers, or a contraction of i32 read the stored
     integers. Return whether it was rewritten; if not, the operations that recognition created are erased.
 
+    For f32, sum((s * a) * (t * b)) with scales s and t becomes s * t * sum(a * b) with a sum in i32. For i32, a factor
+    that other operations widened from bytes is widened by the contraction itself, which then reads the bytes.
+
     byte_products: signs of the bytes that targets multiply, such as "unsigned by signed"; see `Level.byte_products`.
     """
     tensors = TensorRecognizer()

@@ -122,9 +122,13 @@ class TensorRecognizer:
         """Return a view of a dequantized tensor as dequantized elements, by applying the view to the stored tensor;
         None if that is not possible.
 
+        Example: an expand_shape to [1, 8, 2, 3] of a tensor [8, 6] with the elements t[i, j] * s[i], whose axes are
+        [1, None]. The stored tensor t is expanded, and an element (d0, d1, d2, d3) has the scale s[d1].
+
         Args:
             op: The view, or the padding.
-            axes: For each dimension of the operand, its dimension of the result; None if it has none.
+            axes: For each dimension of the operand, its dimension of the result; None if it has none. Scales and zero
+                points may not depend on a dimension without one.
             scale_dims: The dimensions of the result that scales may depend on.
         """
         inner = self.of(op.operands[0], frozenset(a for a, result_axis in enumerate(axes) if result_axis in scale_dims))
@@ -139,7 +143,8 @@ class TensorRecognizer:
         viewed.results[0]._type = TensorType(element_of(stored), result.get_shape())
         rank = result.get_num_dims()
         # Zero point and scales get indices over the result; the stored tensor is the view, which needs none.
-        operand_index = AffineMap(rank, 0, tuple(map(dim_expr, axes)))  # an axis that the result lacks has index 0
+        # An axis that the result lacks has index 0: zero point and scales do not depend on it.
+        operand_index = AffineMap(rank, 0, tuple(map(dim_expr, axes)))
         zero = None if inner.zero is None else inner.zero.reindexed(operand_index)
         scales = tuple(scale.reindexed(operand_index) for scale in inner.scales)
         return replace(inner, stored=self.add(viewed), index=AffineMap.identity(rank), zero=zero, scales=scales)
@@ -183,7 +188,11 @@ class ScalarRecognizer:
         self.tensors, self.g, self.scale_loops = tensors, generic, scale_loops
 
     def of(self, value: SSAValue) -> Dequantized | None:
-        """Return a scalar of the body as a dequantized element; None if it is not recognized."""
+        """Return a scalar of the body as a dequantized element; None if it is not recognized.
+
+        It is an element of an input, its conversion to i32 or f32, its difference to a zero point, or its product with
+        a scale: (sitofp(q) - 3.0) * s has the stored integer q, the zero point 3 and the scales (s,).
+        """
         if isinstance(value, BlockArgument):
             return self._element(value)
         assert isinstance(value, OpResult)

@@ -61,6 +61,10 @@ def requantize(function: Operation) -> None:
 def _rewrite(op: Operation) -> bool:
     """Replace an elementwise generic whose results are narrow integers, computed from quantized elements and constants.
     Return whether it was replaced.
+
+    The computation may be spread over several generics, the last of which is `op`: 0.5 * (a - 3) + 0.25 * b of stored
+    integers a and b, rounded and clamped, is computed from them by one generic, as 0.5 * a + 0.25 * b - 1.5. If the
+    results are the stored integers of one tensor, unchanged, that tensor replaces them.
     """
     generic = structured(op)
     type_ = op.results[0].type
@@ -156,9 +160,10 @@ class Requantized(GenericBody):
         return self.add(arith.AddfOp(real, self._scalar(value.shift))) if value.shift else real
 
     def _clamped(self, value: Real) -> SSAValue:
-        """Add the computation of `clamp(sum(factor * source) + offset, low, high)`, and return it.
+        """Add the computation of a number before its rounding and its shift, and return it as f32.
 
-        Bounds that the sum cannot exceed are left out. Rounding and shift are not included.
+        This is `clamp(sum(factor * source) + offset, low, high)`, with the fields of `affine.Real`. Bounds that the sum
+        cannot exceed are left out.
         """
         total: SSAValue | None = None
         for source, factor in value.terms:

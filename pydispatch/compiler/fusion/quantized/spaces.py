@@ -56,7 +56,7 @@ class Space:
         dims = list[list[Digit]]()
         for position, size in zip(at, shape, strict=True):
             new_position, expected_stride = substituted(position, self.positions), 1
-            for stride, digit in reversed(new_position or ()):
+            for stride, digit in reversed(new_position or ()):  # innermost first: strides descend
                 # The digit is `loop // place_value % size`; its stride in the position is another number.
                 is_whole_loop = digit.place_value == 1 and digit.size == self.sizes[digit.loop]
                 if stride != expected_stride or not is_whole_loop:

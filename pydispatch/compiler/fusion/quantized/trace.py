@@ -113,7 +113,17 @@ class Tracer:
         return element
 
     def _traced_element(self, value: SSAValue, index: AffineMap) -> Value | None:
-        """Recognize the element of a tensor, as `element` does, without its cache."""
+        """Recognize the element of a tensor, as `element` does, without its cache.
+
+        The forms are tried in this order:
+
+        1. A constant.
+        2. The result of an elementwise generic, whose body is traced; narrow integers only if they are not to be read
+           as they are stored. An integer that is not recognized so has one of the next forms.
+        3. A stored integer of at most EXACT_WIDTH bits: the result is None.
+        4. A reshape, whose source is traced.
+        5. Any other i32, such as the result of a contraction, which is read as it is stored.
+        """
         constant = _constant(value)
         if constant is not None:
             return self._constant_at(constant, index)

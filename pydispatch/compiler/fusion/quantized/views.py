@@ -18,8 +18,10 @@ Positions = tuple[Position, ...]
 def read_by_view(value: OpResult, at: Positions) -> tuple[SSAValue, Positions] | None:
     """Return the tensor that a view reads, and the index in it of the view's element at index `at`.
 
-    Views are casts, reshapes of static shapes, and slices that start at index 0 with stride 1. Return None for other
-    operations, and where the index is no sum of digits.
+    Views are casts, reshapes of static shapes, and slices that start at index 0 with stride 1. The index is a sum of
+    mixed-radix digits of loops (`mixed_radix.py`): the element (d0, d1, d2) of an expand_shape of [8, 6] to [8, 2, 3]
+    is the element (d0, 3 * d1 + d2) of its source. Return None for other operations, and where the index in the tensor
+    is no such sum.
     """
     op = value.op
     source, shape = op.operands[0] if op.operands else value, shape_of(value)
@@ -28,7 +30,7 @@ def read_by_view(value: OpResult, at: Positions) -> tuple[SSAValue, Positions] |
     if op.name in ("tensor.expand_shape", "tensor.collapse_shape"):
         index = _index_before_reshape(op, at)
         return None if index is None else (source, index)
-    if isinstance(op, tensor.ExtractSliceOp) and len(shape_of(source)) == len(shape):
+    if isinstance(op, tensor.ExtractSliceOp) and len(shape_of(source)) == len(shape):  # no dimension is dropped
         # Dynamic offsets and strides have a negative marker here, which is in neither set.
         is_prefix = set(op.static_offsets.get_values()) <= {0} and set(op.static_strides.get_values()) <= {1}
         return (source, at) if is_prefix else None

@@ -33,9 +33,13 @@ CONSTANTS = ("arith.constant", "flow.tensor.constant")
 class ShiftedFactor:
     """Factor of a product as `bytes - known_offset - runtime_offset`, in elements of i32.
 
+    `zero_point_corrections` creates one for each factor. A signed byte s with the zero point 3, for an instruction that
+    multiplies unsigned bytes, has the bytes s + 128 and the known offset 131.
+
     Attributes:
         bytes: The factor that the kernel multiplies; the kernel subtracts the zero point of `bytes`, if it has one.
-        known_offset: Constant part of the zero point that is corrected after the product.
+        known_offset: Constant part of the zero point that is corrected after the product: a known zero point, plus the
+            shift, 128 or -128, of bytes that instructions take with the other sign.
         runtime_offset: The part of that zero point that is known at run time only; None for 0.
     """
 
@@ -53,6 +57,11 @@ def zero_point_corrections(
     contraction: Contraction, lhs: Dequantized, rhs: Dequantized, byte_products: str
 ) -> Sequence[ShiftedFactor]:
     """Return the two factors, `lhs` first, split into bytes for the kernel and offsets to correct after the product.
+
+    The correction for a zero point is a multiple of the sum of the other factor. One is made for a factor that is
+    multiplied by a constant, whose sum is constant, too, and for a zero point that is known at run time only. For
+    unsigned bytes u with the zero point 3 times constant signed bytes, the first factor has the bytes u and the known
+    offset 3; the second one is unchanged.
 
     Return an empty tuple if no correction is needed or possible.
 
@@ -79,7 +88,8 @@ def _shifted(factor: Dequantized, least: int, constant: bool, by_constant: bool)
     """Split a factor into bytes and offsets to correct after the product.
 
     Kernels subtract known zero points of constant factors, and of factors that are not multiplied by a constant: these
-    factors are returned as they are, with offset 0.
+    factors are returned as they are, with offset 0. Others are shifted to the sign that instructions accept: a signed
+    byte s with the zero point 3 and `least` 0 becomes the byte s + 128 with the offset 131.
 
     Args:
         factor: The factor.
@@ -91,7 +101,8 @@ def _shifted(factor: Dequantized, least: int, constant: bool, by_constant: bool)
     if known_zero is not None and (constant or not by_constant):
         return ShiftedFactor(factor)
     is_unsigned = factor.signed is False  # None, not widened yet, counts as signed
-    # The byte is `stored + shift`, so that the factor is byte - shift - zero point.
+    # The byte is `stored + shift`, so that the factor is byte - shift - zero point. The kernel subtracts the zero point
+    # of `bytes_`: -shift, which adds the shift.
     shift = least - (0 if is_unsigned else LEAST_BYTE)
     bytes_ = replace(factor, zero=constant_expr(-shift) if shift else None)
     if known_zero is None:
@@ -160,6 +171,10 @@ class CorrectionTerms:
     ) -> SSAValue:
         """Add the computation of the corrected sum of products to a body, and return it.
 
+        For factors u - p and v - q, with bytes u and v, offsets p and q and K steps, this is
+
+            sum((u - p) * (v - q)) = total - p * sum(v) - q * sum(u) + K * p * q
+
         Args:
             body: Body of a generic over the result of the contraction.
             total: Sum of the products of bytes, an i32 of the body.
@@ -167,13 +182,15 @@ class CorrectionTerms:
             loops: Map from dimensions of the result to loops of the contraction; 0 for reduction loops.
         """
         first, second = shifted
+        # Subtract p * sum(v), then q * sum(u). A known offset is multiplied inside of the sum's generic, so that the
+        # whole correction is constant where the other factor is.
         for factor, other in ((first, second), (second, first)):
             if factor.runtime_offset is not None:
                 total = body.add(arith.SubiOp(total, self._times_other_sum(body, factor, other, loops)))
             elif factor.known_offset:
                 correction = self._sum(body, other.bytes, multiplier=-factor.known_offset, loops=loops)
                 total = body.add(arith.AddiOp(total, correction))
-        if first.needs_correction and second.needs_correction:  # for zero points p and q and K steps, the term K p q
+        if first.needs_correction and second.needs_correction:  # the term K * p * q
             steps = prod(self.contraction.generic.extent(d) for d in self.contraction.generic.reduced_loops)
             zero_points = [_corrected_zero_point(body, factor, loops) for factor in (first, second)]
             product = body.add(arith.MuliOp(zero_points[0], zero_points[1]))
@@ -191,6 +208,9 @@ class CorrectionTerms:
     def _sum(self, body: GenericBody, factor: Dequantized, *, multiplier: int, loops: AffineMap) -> SSAValue:
         """Add the computation of the sum of a factor over the reduction loops, times a constant, and return it.
 
+        A generic before the contraction computes the sums; the body reads one of them. For a factor [K, N] of a result
+        [M, N], the sums have the shape [N], and the result (m, n) reads the sum n.
+
         Args:
             body: Body of a generic over the result of the contraction, which reads the sum as a new input.
             factor: The factor.
@@ -204,6 +224,7 @@ class CorrectionTerms:
         order = [*parallel_dims, *generic.reduced_loops]  # loops of the sum; others, renamed to 0, index nothing in it
         new_dims = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(generic.iterators))]
         renamed = AffineMap(len(order), 0, tuple(new_dims))
+        # Sizes of the sums: those of the factor's dimensions that the parallel loops index.
         shape, dims = [], list[SSAValue]()
         for d in parallel_dims:
             axis = [isinstance(r, AffineDimExpr) and r.position == d for r in factor.index.results].index(True)
@@ -212,6 +233,7 @@ class CorrectionTerms:
                 index = arith.ConstantOp.from_int_and_width(axis, IndexType())
                 self.new_ops += [index, tensor.DimOp(factor.stored, index)]
                 dims.append(self.new_ops[-1].results[0])
+        # The generic: running_sum + multiplier * factor, beginning with 0.
         zero = arith.ConstantOp(IntegerAttr(0, i32))
         initial = tensor.SplatOp(zero.result, dims, TensorType(i32, shape))
         generic_body = GenericBody()
@@ -225,6 +247,7 @@ class CorrectionTerms:
         new_sum = generic_body.add(arith.AddiOp(running_sum, value))
         sums = generic_body.build_generic(new_sum, initial.result, index_map, kinds)
         self.new_ops += [zero, initial, sums]
+        # The sum for an element of the result, at the loops that index the factor.
         return body.input(sums.results[0], AffineMap(loops.num_dims, 0, tuple(loops.results[d] for d in parallel_dims)))
 
 
