@@ -60,7 +60,7 @@ def _rewrite_concat(op: tensor.ConcatOp) -> bool:
 def _rewrite_gather(op: GenericOp, extract: tensor.ExtractOp) -> bool:
     """Apply the elementwise operations that follow a gather to its source instead; return whether it did.
 
-    `quantize(gather(source, indices))`, which moves f32, becomes `gather(quantize(source), indices)`, which moves bytes.
+    `quantize(gather(source, indices))` moves f32; it becomes `gather(quantize(source), indices)`, which moves bytes.
     The source must not have more elements than the result: the operations would be computed more often.
 
     Args:
