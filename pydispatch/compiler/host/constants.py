@@ -82,23 +82,30 @@ class Constants:
         return self.add(dense_array(value, dtype))
 
     def add(self, array: np.ndarray[Any, Any]) -> int:
-        """Add a dense constant unless the program has an equal one, and return its index.
+        """Add a dense constant unless the program has an equal one, and return its index among the constants.
 
-        All bytes are read, to compute digests, only if a constant has the same type, size and sampled bytes.
+        Two constants are equal if the types of their arrays and all bytes are; shapes may differ. All bytes are read,
+        to compute digests, only if an earlier constant has the same type, size and sampled bytes.
+
+        Args:
+            array: The elements as a device stores them (see `dense_array`). The artifact stores the array as a member
+                such as "constants/0.npy".
         """
         import numpy as np
 
         raw = cast("np.ndarray[Any, Any]", array.reshape(-1).view(np.uint8))
-        sample = raw[:: max(1, raw.size // SAMPLES)].tobytes()
+        sample = raw[:: max(1, raw.size // SAMPLES)].tobytes()  # bytes at equal distances
         alike = self._alike.setdefault((array.dtype.str, raw.size, sample), [])
         new = _Stored(len(self.program.constants), raw)
-        if alike:
+        if alike:  # only then are digests computed
             known = next((constant for constant in alike if constant.digest == new.digest), None)
             if known is not None:
                 return known.index
         alike.append(new)
+        # Members are numbered apart from constants: parameters and derived constants have an index, but no member.
         member = f"constants/{len(self.arrays)}.npy"
         self.arrays[member] = array
+        # The program refers to the elements by their position in the member: after the header of the .npy file.
         self.program.constants.append(Constant(member, npy_offset(array), array.nbytes))
         return new.index
 

@@ -31,6 +31,9 @@ def contract_program(module: ModuleOp) -> tuple[bytes, ContractIndices]:
     A contract is the function of a dispatch's scalars that checks sizes, and returns the grid and how the kernel
     accesses its bindings. Equal contracts share one function. The indices of a variant are listed by export ordinal,
     None for an export without a contract; a variant without contracts has no entry.
+
+    If the variant @cpu of @ex has the exports @add and @mul with the ordinals 0 and 1, and the function @mul.contract,
+    the indices are {("ex", "cpu"): [None, 0]}.
     """
     program = Program()
     indices_of_variant: ContractIndices = {}
@@ -39,7 +42,7 @@ def contract_program(module: ModuleOp) -> tuple[bytes, ContractIndices]:
         if not isinstance(executable, hal.ExecutableOp):
             continue
         for variant in variants_of(executable):
-            stated = {
+            stated = {  # name of an export → its contract
                 op.sym_name.data.removesuffix(SUFFIX): op
                 for op in variant.body.block.ops
                 if isinstance(op, func.FuncOp) and CONTRACT in op.attributes
@@ -73,12 +76,14 @@ def _add_contract(program: Program, op: func.FuncOp, known: dict[Any, int]) -> i
 def _lower(function: ProgramFunction, op: func.FuncOp) -> None:
     """Lower a contract into a function of the program, whose arguments are the 32-bit words of the contract's scalars.
 
-    Assertions become checks. Results are the three sizes of the grid, the bit mask of the bindings that the kernel
-    writes, and the sizes in bytes that the contract returns: for each binding, the bytes that the kernel needs, and, if
-    known, those that a workgroup accesses.
+    A contract with the arguments (%n: index, %k: i8) becomes a function of three arguments: the low and the high word
+    of %n, and the word of %k. Assertions become checks. Results are the three sizes of the grid, the bit mask of the
+    bindings that the kernel writes, and the sizes in bytes that the contract returns: for each binding, the bytes that
+    the kernel needs, and, if known, those that a workgroup accesses.
     """
     registers: Registers = {}
     for argument in op.body.block.args:
+        # Each word is passed zero-extended to 64 bits, the width of registers.
         words = [function.add_argument(FunctionArgument(dtype_word(Numerical.INTEGER, 64), dims=None))
                  for _ in range(words_of(argument.type))]  # fmt: skip
         if argument.uses:

@@ -29,6 +29,14 @@ from pydispatch.ir.dialects.hal import dialect as hal
 def dispatch(straight: Straight, op: Operation) -> None:
     """Lower a `flow.dispatch`: emit checks of the sizes of operands, and add the command.
 
+    For example,
+
+        %r = flow.dispatch @ex::@neg[%n](%x, %n) : (tensor<?xf32>{%n}, index) -> tensor<?xf32>{%n}
+
+    adds a dispatch with the grid that @neg computes from the workload %n. Its constants are the low and the high 32-bit
+    word of %n. Its bindings are %x and a new tensor of %n elements, which it writes. A result that is tied to an
+    operand adds no binding: the dispatch then writes the binding of the operand.
+
     Raises CompileError if its operands do not fit the layout of the export: its numbers of constants and bindings.
     """
     assert isinstance(op, flow.DispatchOp)
@@ -39,6 +47,7 @@ def dispatch(straight: Straight, op: Operation) -> None:
     layout = executables.layout(executable, export)
     alignment = executables.alignment(executable)
     words, binding_of_argument = _arguments(straight, op, export, alignment)
+    # The results: new tensors, or the memory of the operands that they are tied to.
     new_bindings: list[Binding] = []  # of results that are not tied to an operand
     result_dims = iter(op.result_dims)
     for result, tied in zip(op.results, tied_operands(op), strict=True):
@@ -53,6 +62,7 @@ def dispatch(straight: Straight, op: Operation) -> None:
             tensor = _tied_result(straight, op, export, tied, result.type, shape, alignment)
             binding_of_argument[tied] = Binding(tensor, is_written=True)
         straight.put(result, tensor)
+    # Constants and bindings in the form of the export's layout.
     words = _words_of_layout(straight, words, layout.constants, op, export)
     bindings = [*binding_of_argument.values(), *new_bindings]
     bindings = _in_binding_order(bindings, op, declared=executables.binding_order(executable, export))
@@ -62,6 +72,7 @@ def dispatch(straight: Straight, op: Operation) -> None:
             location_of(op),
             "tensor operands come first, in order, then the results that are not tied to an operand",
         )
+    # Bytes of each binding that a workgroup accesses: dispatches with equal slices may run tile by tile.
     slice_bytes = executables.slice_bytes(executable, export)
     straight.commands.dispatch(export_register, grid, words, bindings, slice_bytes)
 
@@ -197,6 +208,11 @@ def _words_of_layout(
 def _in_binding_order(bindings: list[Binding], op: Operation, *, declared: Attribute | None) -> list[Binding]:
     """Return the bindings in the order that `hal.interface.bindings` of the dispatch, or else of the export, states.
 
+    Entry i of the attribute is the ordinal of binding i: the bindings [x, y, result] with
+    [#hal.interface.binding<1>, #hal.interface.binding<0>, #hal.interface.binding<2>] give [y, x, result].
+
+    Raises CompileError if the attribute does not list each ordinal once.
+
     Args:
         bindings: The bindings in the order of operands, then of results that are not tied.
         op: The dispatch.
@@ -205,7 +221,7 @@ def _in_binding_order(bindings: list[Binding], op: Operation, *, declared: Attri
     explicit = op.attributes.get("hal.interface.bindings", declared)
     if explicit is None:
         return bindings
-    entries = explicit.data if isinstance(explicit, ArrayAttr) else (None,)
+    entries = explicit.data if isinstance(explicit, ArrayAttr) else (None,)  # (None,) fails the test below
     if not all(isinstance(b, hal.InterfaceBindingAttr) for b in entries):
         raise CompileError("hal.interface.bindings is not a list of bindings", location_of(op),
                            "write [#hal.interface.binding<0>, ...], one for each tensor")  # fmt: skip

@@ -24,7 +24,11 @@ call a command."""
 
 
 def constant(straight: Straight, op: Operation) -> None:
-    """Lower a constant: a scalar to a register, a large splat to a fill, other tensors to stored constants."""
+    """Lower a constant: a scalar to a register, a large splat to a fill, other tensors to stored constants.
+
+    A splat is a tensor whose elements are equal. `dense<1.0> : tensor<1024xf32>` has `FILL_FROM_BYTES`: it becomes a
+    fill of new memory with a pattern of 4 bytes in each call. `dense<1.0> : tensor<4xf32>` is stored in the artifact.
+    """
     result = op.results[0]
     if not isinstance(result.type, TensorType):
         straight.scalars.lower(op, straight.registers)
@@ -39,9 +43,10 @@ def constant(straight: Straight, op: Operation) -> None:
     shape = static.get_shape()
     dims = tuple(straight.function.constant(d) for d in shape)
     count = math.prod(shape)
-    word = splat_word(value, dtype)  # None if it is no splat
+    word = splat_word(value, dtype)  # the bits of its element; None if it is no splat
     if word is not None and buffer_bytes(count, dtype) >= FILL_FROM_BYTES:
         tensor = straight.new_tensor(dims, dtype)
+        # Elements of 2 or 4 bits are filled by bytes: `splat_word` returns a byte of several copies of the element.
         straight.commands.fill(tensor, straight.function.constant(word), max(1, element_bits(dtype) // 8))
     else:
         index = straight.constants.index_of(value, static, op)

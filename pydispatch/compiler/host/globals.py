@@ -34,7 +34,8 @@ class Globals:
 
     def index_of(self, op: Operation) -> int:
         """Return the index of the global that a load or store accesses; add it on first use. Raises CompileError at
-        `op` if it is undefined, has another type, or is immutable.
+        `op` if the global is undefined or has another type than the value, or if `op` stores to an immutable global
+        outside of an initializer.
         """
         name = name_of(op)
         known = globals_of(self.module)

@@ -96,13 +96,14 @@ class ProcedureLowering:
         self.procedure = procedure
         self.program = executables.program
         self.segmentation = Segmentation(op.regions[0])
-        self.slots: dict[SSAValue, int] = {}
+        self.slots: dict[SSAValue, int] = {}  # filled by `slot`
         self.labels: dict[Block, Label] = {block: procedure.label() for block in self.segmentation.blocks}
-        self.next_block: Block | None = None
+        self.next_block: Block | None = None  # set by `lower`
+        # Filled by `_liveness`.
         self.live_in: dict[Block, set[SSAValue]] = {block: set() for block in self.segmentation.blocks}
         self.predecessors: dict[Block, list[Block]] = {block: [] for block in self.segmentation.blocks}
         for block in self.segmentation.blocks:
-            for successor in dict.fromkeys(successors(block)):
+            for successor in dict.fromkeys(successors(block)):  # once, also if both targets of a branch are equal
                 self.predecessors[successor].append(block)
         self.steps = {block: self._steps_of(self.segmentation.partitions[block]) for block in self.segmentation.blocks}
 
@@ -195,9 +196,12 @@ class ProcedureLowering:
     def _stop(self, op: Operation) -> PendingStep:
         """Return the step of a stop, an operation that the interpreter of procedures executes: it accesses a global,
         saves rows that an update in place will overwrite, reads an element back, or is a check.
+
+        The stop `%v = tensor.extract %t[%i]` uses %t and %i, and defines %v. `_emit` emits the step later, once the
+        lifetimes of all values are known.
         """
         uses: Sequence[SSAValue] = op.operands
-        emit: Callable[[Collection[int]], None]
+        emit: Callable[[Collection[int]], None]  # its argument: the slots whose last read is in this step
         if op.name == LOAD:
             emit = partial(self._emit_load, op, self.globals.index_of(op))
         elif op.name == STORE:
@@ -206,8 +210,8 @@ class ProcedureLowering:
             emit = partial(self._emit_save, op)
         elif op.name == READ:
             emit = partial(self._emit_read, op)
-        else:
-            # A check also has the device as an operand, which is no value of the procedure.
+        else:  # a check
+            # It also has the device as an operand, which is no value of the procedure.
             uses = [v for v in op.operands if isinstance(v.type, TensorType) or v.type.name != "hal.device"]
             emit = partial(self._emit_check, uses, add_check(self.program, op, symbol_name(self.op)))
         return PendingStep(uses=uses, defines=op.results, emit=emit)

@@ -28,7 +28,14 @@ from pydispatch.ir.functions import FUNCTIONS, RETURNS, symbol_name
 def schedule(module: ModuleOp) -> tuple[Program, Constants]:
     """Lower the host functions of a module whose executables are all `hal.executable`.
 
-    Return the host program, and its constants with the arrays that the artifact stores.
+    Return the host program, and its constants with the arrays that the artifact stores. Host functions become:
+
+    - functions that compute constants from other constants (`DERIVED`): functions that run when the program is loaded;
+      their results are constants of the program
+    - initializers of globals (`INITIALIZER`): procedures that run when the program is loaded
+    - other private functions: nothing, since they are inlined where they are called
+    - public functions of one block without stops (`is_straight`): straight-line functions, which callers may call
+    - other public functions: procedures, which run straight-line functions between their branches and stops
     """
     program = Program()
     executables = Executables(module, program)
@@ -43,7 +50,7 @@ def schedule(module: ModuleOp) -> tuple[Program, Constants]:
         visibility = op.properties.get("sym_visibility")
         if INITIALIZER in op.attributes:
             procedure = program.add_initializer(name)
-        elif visibility is not None and cast(Any, visibility).data == "private":  # inlined where it was called
+        elif visibility is not None and cast(Any, visibility).data == "private":  # inlined, or lowered above
             continue
         elif is_straight(op):
             straight_function(op, executables, constants)

@@ -101,7 +101,10 @@ class BlockPartition:
 
 @dataclass(eq=False)
 class _StopOrder:
-    """Levels of the stops of one block so far, which later stops must not precede. `level_of` is called in order.
+    """Levels of the stops of one block so far, which later stops must not precede.
+
+    `Segmentation._partition` creates one per block, and calls `level_of` for each stop in program order. A stop is an
+    operation that the host executes between segments; a level is one segment, then the stops that run after it.
 
     Attributes:
         last_store: Name of a global → level of the last store to it.
@@ -114,11 +117,20 @@ class _StopOrder:
     last_check: int = -1
 
     def level_of(self, op: Operation, level: int) -> int:
-        """Return the level of a stop, and record it: at least `level`, where its operands are available.
+        """Return the level of a stop, and record it for later stops.
 
-        Stops of one level run in program order. A load of a global must not precede earlier stores to it, a store must
-        not precede earlier loads and stores, and checks keep their order. Read-backs of elements (READ) and copies of
-        rows (SAVE) depend on their operands alone.
+        The result is at least the level of each earlier stop that must run before `op`. Equal levels suffice, since
+        stops of one level run in program order:
+
+        - A load of a global must not precede earlier stores to it. After a store to @g at level 1, a load of @g, which
+          has no operands and could run at level -1, gets level 1.
+        - A store must not precede earlier loads of the global and stores to it.
+        - Checks keep their order. Read-backs of elements (READ) and copies of rows (SAVE) depend on their operands
+          alone.
+
+        Args:
+            op: The stop.
+            level: The earliest level at which its operands are available (`Segmentation._level_of_operands`).
         """
         if op.name == LOAD:
             name = name_of(op)
@@ -128,7 +140,7 @@ class _StopOrder:
             name = name_of(op)
             level = max(level, self.last_store.get(name, -1), self.last_load.get(name, -1))
             self.last_store[name] = level
-        elif op.name not in (READ, SAVE):
+        elif op.name not in (READ, SAVE):  # a check
             level = self.last_check = max(level, self.last_check)
         return level
 
@@ -150,10 +162,15 @@ class Segmentation:
     """
 
     def __init__(self, region: Region) -> None:
-        """Partition the blocks of `region`, and determine the operations, inputs and outputs of each segment."""
+        """Partition the blocks of `region`, and determine the operations, inputs and outputs of each segment.
+
+        First each operation gets a level, and with it a segment. Then the values that cross the border of a segment are
+        determined: a value that a stop, a terminator or another segment reads is an output of the segment that computes
+        it, and an input of the other segment.
+        """
         self.blocks = reverse_postorder(region)
-        self.level: dict[Operation, int] = {}  # rank in the order of execution; filled by _partition
-        self.home: dict[Operation, Segment] = {}  # the segment that an operation belongs to; filled by _partition
+        self.level: dict[Operation, int] = {}  # filled by _partition
+        self.home: dict[Operation, Segment] = {}  # filled by _partition
         self.order = {op: n for n, op in enumerate(op for block in self.blocks for op in block.ops)}
         self.partitions = {block: self._partition(block) for block in self.blocks}
         # Values that segments must return. The loop below adds those that stops and terminators read; `_complete` adds
@@ -161,20 +178,27 @@ class Segmentation:
         self.needed: set[SSAValue] = set()
         for block in self.blocks:
             for op in block.ops:
-                if is_stop(op) or op.next_op is None:
+                if is_stop(op) or op.next_op is None:  # a stop or the terminator: the host reads its operands
                     self._require_as_outputs(op.operands)
         segments = [s for partition in self.partitions.values() for s in partition.segments.values()]
         for segment in segments:
             self._complete(segment)
-        for segment in segments:
+        for segment in segments:  # `needed` is complete only after the loop above has seen all segments
             segment.outputs = [r for op in segment.own for r in op.results if r in self.needed]
 
     def _partition(self, block: Block) -> BlockPartition:
-        """Assign each operation of a block the earliest level at which its operands are available.
+        """Divide a block into segments and stops: each operation gets the earliest level at which it can run.
 
-        An operation that reads the result of a stop is one level after it. Level -1 has the stops before the first
-        segment. Checks keep their order; so do stores of a global among each other and with loads of it. The order of
-        read-backs of elements (READ) and copies of rows (SAVE) has no effect: they only depend on their operands.
+        A stop is an operation that the host executes itself, such as a read-back of an element. The other operations
+        of one level are a segment, which becomes one function. Segment 0 runs before the stops of level 0, these before
+        segment 1, and so on; stops of level -1 run before segment 0. For example:
+
+            %a = flow.dispatch @ex::@a(%x)          segment 0
+            %n = tensor.extract %a[%i]              stop of level 0: it reads a result of segment 0
+            %b = flow.dispatch @ex::@b(%x)          segment 0: it does not depend on %n
+            %c = flow.dispatch @ex::@c(%b, %n)      segment 1: it reads the result of a stop of level 0
+
+        Accesses to a global and checks also keep their order (`_StopOrder.level_of`).
         """
         partition = BlockPartition(block)
         order = _StopOrder()
@@ -225,7 +249,11 @@ class Segmentation:
     def _complete(self, segment: Segment) -> None:
         """Set `ops` and `inputs` of a segment, and record the inputs as outputs that other segments need.
 
-        ops: its own operations, with the constants and views that they read, directly or through other views.
+        `ops` are its own operations, with the constants and views that they read, directly or through other views. For
+        example, another segment computes %a, and this one has the operation %c alone:
+
+            %v = tensor.cast %a                     a view: it shares the memory of %a
+            %c = flow.dispatch @ex::@c(%v)          ops: %v and %c; inputs: %a
         """
         members = set(segment.own)
         pending = list(segment.own)

@@ -174,9 +174,10 @@ class Straight:
         return self._origins.get(register, "its declared size" if value is not None else "a computed size")
 
     def require_equal(self, lhs: int, rhs: int, what: str, op: Operation) -> None:
-        """Emit a check that two registers, which have sizes, are equal.
+        """Emit a check that two registers, which have sizes, are equal: it fails the call if they differ.
 
-        Raises CompileError if both are constants and differ. A check that was emitted before is not repeated.
+        Raises CompileError if both are constants and differ; equal constants need no check. A check that was emitted
+        before is not repeated.
 
         Args:
             lhs, rhs: The registers.
@@ -186,9 +187,10 @@ class Straight:
         known_a, known_b = self.function.constant_value(lhs), self.function.constant_value(rhs)
         if known_a is not None and known_b is not None and known_a != known_b:
             raise CompileError(f"{what}: {known_a} is not {known_b}", location_of(op))
-        if frozenset((lhs, rhs)) in self._checked:
+        if frozenset((lhs, rhs)) in self._checked:  # in either order
             return
         self._checked.add(frozenset((lhs, rhs)))
+        # Emits nothing for one register, or for equal constants. A failing check replaces {a} and {b} by the values.
         self.function.check_equal(
             lhs,
             rhs,
@@ -219,7 +221,10 @@ class Straight:
         return tuple(dims)
 
     def size_register(self, stated: Stated | None, op: Operation) -> int:
-        """Return the register of a size of a result of `op`, which the rule of `op` (`Rule.size`) states as a term.
+        """Return the register of a size of a result of `op`, which the rule of `op` (`TensorOp.size`) states as a term.
+
+        A term is an integer, an index value, a size of another tensor, or a sum or product of terms. The product of
+        Dim(%x, 0) and 4 gives a register with 4 times the size of axis 0 of the tensor %x.
 
         Raises CompileError if host code cannot compute it: for None, a size that the rule does not state, and for an
         `Entry`, an element of a tensor of sizes.
@@ -275,10 +280,13 @@ class Straight:
     def finish(self, values: Sequence[SSAValue], names: Sequence[str] = ()) -> None:
         """Define the results of the function, order its commands and assign memory to its buffers.
 
+        Until then, commands refer to storages: ranges of memory that are not yet buffers of the function.
+
         Args:
             values: The results.
             names: Their names; empty for none.
         """
+        # The results, which may add copies to the commands.
         storages: list[Storage] = []  # of the results that are tensors
         for index, (value, name) in enumerate(zip(values, names or [""] * len(values), strict=True)):
             if value in self.tensors:
@@ -287,15 +295,17 @@ class Straight:
                 self.function.results.append(Result(tensor.dtype, tensor.dims, name=name))
             else:
                 self._scalar_result(value, name)
+        # The order of the commands: a region is a set of commands that may run at the same time. The two calls after it
+        # use the regions: results may share memory with arguments, and dispatches may run tile by tile.
         self.commands.assign_regions()
         self._reuse_arguments(storages)
-        form_chains(self.commands.commands)
+        form_chains(self.commands.commands)  # may shrink transients, before they become buffers
         for storage in dict.fromkeys([*self.commands.storages(), *storages]):
             self._assign_buffer(storage)
         tensor_results = [result for result in self.function.results if result.dims is not None]
         for result, storage in zip(tensor_results, storages, strict=True):
             result.buffer = storage.buffer
-        self.commands.emit(self.function)
+        self.commands.emit(self.function)  # all storages have buffers now
 
     def _result_storage(self, tensor: HostTensor, index: int) -> Storage:
         """Return the storage of result `index`, the tensor `tensor`.

@@ -175,9 +175,13 @@ class _ContiguousSlice:
 
         A run is a range of contiguous bytes. The slice has one for each index of its first `walked` axes, and is a
         single run if `walked` is 0. For the other arguments see the class.
+
+        The slice x[1:2, 2:5] of a tensor [8, 6] of f32 begins at element 1 * 6 + 2 = 8: the offset is 32 bytes, and the
+        length of its run 12 bytes.
         """
         self.straight, self.op = straight, op
         function = straight.function
+        # Registers of the offset, size and stride of each axis.
         offsets, sizes, strides = (
             [function.constant(n) if isinstance(n, int) else straight.registers[n] for n in row]
             for row in slice_of(op).components
@@ -185,14 +189,16 @@ class _ContiguousSlice:
         self.sizes = sizes
         known = [function.constant_value(size) for size in sizes]
         self._require_contiguous(offsets, strides, known, whole, walked)
+        # In row-major order, an index of an axis is as many elements away from the next one as the inner axes have.
         first_element = function.constant(0)
         for axis, offset in enumerate(offsets):
             first_element = straight.add(first_element, function.multiply([offset, *whole.dims[axis + 1 :]]))
         self.offset = self._bytes(first_element, element_bits(whole.dtype))
-        if whole.is_part:
+        if whole.is_part:  # the tensor itself begins at an offset in its storage
             self.offset = straight.add(whole.offset, self.offset)
         self.length = straight.bytes_of(sizes[walked:], whole.dtype)
         self._whole = whole
+        # The caller walks only axes of static size (`walked_axes`).
         self._walked_sizes = [cast(int, count) for count in known[:walked]]
 
     def _require_contiguous(
@@ -206,6 +212,9 @@ class _ContiguousSlice:
         """Emit the bounds checks, and checks of axes that the slice must cover. Raises CompileError if a static size
         or stride shows that the slice is not contiguous.
 
+        Of a tensor [8, 4, 16], the slice [1, 2, 16] is one run: it has one index of axis 0, two of axis 1, and covers
+        axis 2. The slice [3, 2, 16] is 3 runs, with axis 0 walked.
+
         Args:
             offsets, strides: Registers of the offset and stride of each axis.
             known: Static size of each axis of the slice; None for a dynamic one.
@@ -215,12 +224,14 @@ class _ContiguousSlice:
         function, sizes = self.straight.function, self.sizes
         # The outer `walked` axes are walked index by index: the slice has a contiguous run for each of their indices.
         # A run may begin and end anywhere in its outermost axis of a size other than 1, the partial axis, and must
-        # cover the inner ones.
+        # cover the inner ones. A dynamic size counts as other than 1. If all sizes are 1, no axis must be covered.
         partial_axis = next((axis for axis, size in enumerate(known) if axis >= walked and size != 1), len(sizes) - 1)
         for axis in range(len(sizes)):
+            # The stride of an axis with one index has no effect.
             if function.constant_value(strides[axis]) != 1 and known[axis] != 1:
                 raise self._not_contiguous(f"the stride of axis {axis} is not 1")
             self._require_in_bounds(axis, offsets[axis], sizes[axis], whole.dims[axis])
+            # One register for both sizes shows that they are equal.
             if axis > partial_axis and sizes[axis] != whole.dims[axis]:
                 self._require_whole_axis(axis, sizes[axis], whole.dims[axis])
 
@@ -317,7 +328,7 @@ def _axes_in_result(straight: Straight, op: Operation, sizes: Sequence[int], typ
     """Return for each axis of a slice whether its result has it; the result lacks axes of size 1 only.
 
     A slice of sizes (1, 4, 1, 3) with a result of shape (4, 1, 3) gives [False, True, True, True]. Raises CompileError
-    if the result does not fit the sizes.
+    if the result has not as many axes as remain. Sizes that differ from those of the result are not reported here.
 
     Args:
         straight: The function, which knows static sizes.
@@ -336,8 +347,11 @@ def _axes_in_result(straight: Straight, op: Operation, sizes: Sequence[int], typ
         is_dropped = to_drop > 0 and known == 1 and not matches
         to_drop -= is_dropped
         kept.append(not is_dropped)
+    # Axes remain to be dropped where a dynamic size stands for a static 1 of the result: of the sizes (1, n) with the
+    # result shape (1), the loop above keeps both. Drop axes of size 1 from the right; the choice does not matter, since
+    # the elements are the same.
     surplus = sum(kept) - len(shape)
-    for axis in reversed(range(len(kept))):  # any of several axes of size 1 may be dropped: the elements are the same
+    for axis in reversed(range(len(kept))):
         if surplus > 0 and kept[axis] and straight.function.constant_value(sizes[axis]) == 1:
             kept[axis] = False
             surplus -= 1
@@ -349,22 +363,27 @@ def _axes_in_result(straight: Straight, op: Operation, sizes: Sequence[int], typ
 def insert_slice(straight: Straight, op: Operation) -> None:
     """Lower a `tensor.insert_slice` to copies of its operand into one or a few contiguous runs of the other tensor.
 
-    The runs are one for each index of the outer, walked axes: x[:, 2:4] of a tensor [3, 8] has 3 runs. The copies write
-    into the tensor in place, or into a copy of it.
+    The runs are one for each index of the outer, walked axes: x[:, 2:4] of a tensor [3, 8] has 3 runs. If the elements
+    are f32, run i has 8 bytes. It is copied from byte 8 * i of the operand, of shape [3, 2], to byte 32 * i + 8.
+
+    The copies write into the tensor in place, or into a copy of it. Checks of the bounds and of the operand's size are
+    emitted, too.
     """
     source, value = straight.tensors[op.operands[0]], op.operands[1]
     whole = straight.tensors[value]
-    # With both operands in one storage, an insertion in place would overwrite the other operand.
+    # With both operands in one storage, an insertion in place would overwrite the inserted operand: the number 2 makes
+    # `in_place` return a copy.
     operands_in_memory = 2 if source.storage is whole.storage else 1
     target = straight.in_place(value, operands_in_memory=operands_in_memory)
     run = _ContiguousSlice(straight, op, target, walked=walked_axes(op) or 0)
     offsets = list(run.offsets())  # one for each index of the walked axes
     total = straight.function.multiply([run.length, straight.function.constant(len(offsets))])
     straight.require_equal(straight.size(source), total, f"the bytes that '{op.name}' puts in", op)
+    # The (source, target) of each copy: the operand has its runs one after another.
     runs = []
     for run_index, offset in enumerate(offsets):
         source_run = source
-        if len(offsets) > 1:
+        if len(offsets) > 1:  # a single run is the whole operand
             begin = straight.function.multiply([run.length, straight.function.constant(run_index)])
             if source.is_part:  # then its runs begin at its own offset in the storage
                 begin = straight.add(source.offset, begin)

@@ -79,10 +79,13 @@ def _combining(kind: str, element: Attribute) -> Operation | None:
 
 
 def combined(emitter: Any, table: Table, update: Operation, element: Attribute, old: Any) -> Any:
-    """Emit the computation of the new element of an update, and return the register with it.
+    """Emit the computation of the new element of an atomic update, and return the register with it.
+
+    Emitters call this between their load of the old element and their store of the new one. For
+    `memref.atomic_rmw addf %x, %m[%i]`, emit the sum of `old` and the register of %x, as `arith.addf` is emitted.
 
     Args:
-        emitter: The emitter of the function, of any target: it maps values to registers.
+        emitter: The emitter of the function, of any target: it maps values to registers, which are of its own kind.
         table: Lowering of each operation.
         update: The update, an operation of `UPDATES`.
         element: Type of the element.
@@ -91,7 +94,8 @@ def combined(emitter: Any, table: Table, update: Operation, element: Attribute, 
     kind, operand = kind_of(update), emitter.get(update.operands[0])
     if kind == "compare_exchange":
         return _chosen(emitter, table, update, element, old)
-    op = _combining(kind, element)  # detached: its operands get registers here, and it is lowered by its rule
+    # An operation in no block, such as `arith.addf`. Its operands get registers here, then its lowering emits it.
+    op = _combining(kind, element)
     if op is None:  # an assignment, whose new element is the operand
         return operand
     emitter.define(op.operands[0], old)

@@ -34,7 +34,12 @@ class BindingFacts:
 def bindings_of(ops: Ops) -> dict[int, BindingFacts]:
     """Return the properties of each binding that a function accesses, by the binding's ordinal.
 
-    ops: the operations of the function by name.
+    A subspan is the operation that returns a binding as a memref; several may name one binding. With one subspan of
+    binding 0 that states `alignment(64)` and ReadOnly, and one of `memref<4xf32>` that states neither, the result is
+    {0: BindingFacts(alignment=64, read_only=False)}.
+
+    Args:
+        ops: The operations of the function by name.
 
     Raises:
         CompileError: A subspan is no memref of scalars.
@@ -43,7 +48,7 @@ def bindings_of(ops: Ops) -> dict[int, BindingFacts]:
     for op in ops.get(SUBSPAN, ()):
         binding, (result,) = facts.setdefault(integer(op, "binding"), BindingFacts()), op.results
         try:
-            natural = alignment(element_of(result.type))
+            natural = alignment(element_of(result.type))  # bytes
         except CompileError as error:
             raise CompileError(error.message, location_of(op), error.note) from None
         binding.alignment = max(binding.alignment, integer(op, "alignment", default=1), natural)

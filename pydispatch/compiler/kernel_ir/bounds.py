@@ -86,8 +86,15 @@ def conditions_of(block: Block) -> Iterator[SSAValue]:
 def bounds_of(entry: Entry, loop: scf.ParallelOp) -> Iterator[Bound]:
     """Yield the conditions of branches of a loop that compare its counter plus a start with a limit.
 
+    The counter is that of the last axis; start and limit are the same for all iterations. The condition `n > s + j` of
+    a loop over j gives the bound (comparison, "slt", start s, limit n): the sum is always on the left.
+
     Skip comparisons with a constant start and limit, such as `counter < 3`: they distinguish invocations, and do not
     test for the edge of an array.
+
+    Args:
+        entry: Start of the function, which receives constants.
+        loop: The loop. The sums of which a start consists are inserted before it.
     """
     block, build = loop.body.block, Build.before(entry, loop)
     for condition in dict.fromkeys(conditions_of(block)):
@@ -95,9 +102,9 @@ def bounds_of(entry: Entry, loop: scf.ParallelOp) -> Iterator[Bound]:
         if not isinstance(comparison, arith.CmpiOp) or not isinstance(comparison.lhs.type, IndexType):
             continue
         predicate = INT_PREDICATES[comparison.predicate.value.data]
-        if predicate not in _MIRRORED:
+        if predicate not in _MIRRORED:  # eq, ne or an unsigned order
             continue
-        for value, limit, name in (
+        for value, limit, name in (  # the sum may be on either side
             (comparison.lhs, comparison.rhs, predicate),
             (comparison.rhs, comparison.lhs, _MIRRORED[predicate]),
         ):
@@ -124,11 +131,15 @@ def _start(build: Build, value: SSAValue, block: Block) -> Index | None:
 
 
 def range_inside(build: Build, high: Index, bounds: list[Bound], invariant: list[SSAValue]) -> tuple[Index, SSAValue]:
-    """Return the first invocation for which all conditions hold, and the number of these invocations.
+    """Emit the range of invocations for which all conditions hold; return its first invocation and its length.
 
-    Both are multiples of `LANES`. They are computed modulo 2^64, and then tested: each bound must hold for the first
-    and the last of the invocations, and the sum that it compares must not wrap around between them. The number is 0 if
-    a test or an invariant condition fails.
+    An invocation is an iteration of the loop, whose counter is its number. The range consists of whole vectors: both
+    results are multiples of `LANES`, which is 16. The bounds `j - 3 >= 0` and `j < n` hold for j from 3 to n - 1; with
+    n = 100 the results are 16 and 80, for the invocations 16 to 95.
+
+    The range is computed modulo 2^64, and then tested: each bound must hold for the first and the last of the
+    invocations, and the sum that it compares must not wrap around between them. Then the bound holds for those between
+    them, too. The length is 0 if a test or an invariant condition fails.
 
     Args:
         build: Receives the code.
@@ -136,7 +147,8 @@ def range_inside(build: Build, high: Index, bounds: list[Bound], invariant: list
         bounds: Conditions that compare the invocation plus a start with a limit.
         invariant: Conditions that are the same for all invocations.
     """
-    # The invocations from `first` on and before `stop`, by the edge of each bound, and rounded inward to whole vectors.
+    # The invocations from `first` on and before `stop`. `start + j > limit` holds from j = limit - start + 1 on, `>=`
+    # from limit - start on; `<` holds before limit - start, `<=` before limit - start + 1.
     first: Index = 0
     stop = high
     for bound in bounds:
@@ -145,13 +157,14 @@ def range_inside(build: Build, high: Index, bounds: list[Bound], invariant: list
             first = build.most(first, _sum(build, edge, 1 if bound.predicate == "sgt" else 0))
         else:
             stop = build.least(stop, _sum(build, edge, 1 if bound.predicate == "sle" else 0))
+    # Clamp both to 0..high, since a difference that has wrapped around may be any number, and round them inward.
     begin, end = first, build.most(stop, 0)  # `stop` is at most `high`
     if begin != 0:
         begin = build.most(build.least(begin, high), 0)
         begin = build.times(build.divide(build.plus(begin, LANES - 1), LANES)[0], LANES)
     end = build.times(build.divide(end, LANES)[0], LANES)
     # The tests: there are such invocations, and each bound holds for the first and last one without wrap-around.
-    last = build.minus(end, 1)
+    last = build.minus(end, 1)  # number of the last invocation
     tests = [*invariant, build.compare("slt", begin, end)]
     for bound in bounds:
         lowest, highest = _sum(build, begin, bound.start), _sum(build, last, bound.start)

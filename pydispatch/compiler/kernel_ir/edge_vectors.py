@@ -47,7 +47,18 @@ KERNEL = "pyd.invocations"
 def separate_edge_vectors(function: FuncOp) -> None:
     """Replace the parallel loops of a kernel that compare counters with bounds by loops over vectors, in place.
 
-    A vector of invocations for which all comparisons hold is computed without them, a vector at an edge with them.
+    A vector is `LANES` invocations (iterations of the loop) that run together. A vector for which all comparisons hold
+    is computed without them, a vector at an edge of the array with them:
+
+        parallel j in 0..512 { if s + j > 0 { y[j] = x[s + j - 1] } }
+
+    becomes
+
+        for first = 0 to 512 step 16 {
+            if begin <= first < end { parallel lane in 0..16 { if true { y[first + lane] = ... } } }
+            else                    { parallel lane in 0..16 { if s + first + lane > 0 { y[first + lane] = ... } } }
+        }
+
     Loops stay as they are if they have no branches, few invocations (`FEWEST_INVOCATIONS`), many operations
     (`MOST_OPERATIONS`), or operations that may not be copied (`is_plain`).
     """
@@ -58,7 +69,7 @@ def separate_edge_vectors(function: FuncOp) -> None:
         has_branches = any(isinstance(op, scf.IfOp) for op in loop.body.block.ops)
         if not has_branches or not _has_many_vectors(loop) or not all(map(is_plain, walk(loop.body.block))):
             continue
-        hoist_invariants(entry, loop)
+        hoist_invariants(entry, loop)  # `bounds_of` requires starts and limits that are defined before the loop
         bounds = list(bounds_of(entry, loop))
         if bounds and sum(1 for _ in walk(loop.body.block)) <= MOST_OPERATIONS:
             _emit_vectors(Build.before(entry, loop), loop, bounds)
@@ -89,20 +100,30 @@ def _maximum(high: Index) -> int | None:
 
 
 def _emit_vectors(build: Build, loop: scf.ParallelOp, bounds: list[Bound]) -> None:
-    """Replace a loop over invocations by a loop over vectors of them.
+    """Replace a loop over invocations by a loop over vectors of `LANES` invocations.
 
-    The vectors between the edges of the array, where all `bounds` hold, are emitted without comparisons.
+    The vectors between the edges of the array, where all `bounds` hold, are emitted without comparisons. With the range
+    (begin, length) of these invocations by `range_inside`, the loop over j in 0..high becomes
+
+        for first = 0 to high step 16 { if first - begin <u length { vector inside } else { vector at an edge } }
+
+    Args:
+        build: Inserts before the loop.
+        loop: The loop, without results, with one iteration along each axis but the last.
+        bounds: The bounds of its body, at least one.
     """
     block, high = loop.body.block, known(loop.upperBound[-1])
     invariant = [value for value in dict.fromkeys(conditions_of(block)) if is_defined_outside(value, block)]
     begin, length = range_inside(build, high, bounds, invariant)  # of the invocations for which all comparisons hold
     truth = build.let(arith.ConstantOp(BoolAttr.from_bool(True)))
+    # `range_inside` has tested the invariant conditions, too: a vector inside needs none of them.
     conditions = [*(bound.comparison.result for bound in bounds), *invariant]
 
     def step(inner: Build, first: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit the branch between the versions of a vector. The loop carries no values, so that `carried` is empty."""
         bodies = Block(), Block()
-        # As unsigned numbers: a vector before `begin` has a negative difference, which is larger than any length.
+        # begin <= first < begin + length in one comparison: a vector before `begin` has a negative difference, which is
+        # larger than any length as an unsigned number.
         condition = inner.compare("ult", difference_of(inner, first, begin), length)
         inner.op(scf.IfOp(condition, [], Region(bodies[0]), Region(bodies[1])))
         inside, edge = map(inner.inside, bodies)
@@ -118,10 +139,18 @@ def _emit_vectors(build: Build, loop: scf.ParallelOp, bounds: list[Bound]) -> No
 
 
 def _emit_vector(build: Build, loop: scf.ParallelOp, first: SSAValue, decided: dict[SSAValue, SSAValue]) -> None:
-    """Emit the vector of `LANES` invocations of a loop from `first` on.
+    """Emit the vector of `LANES` invocations of a loop from `first` on, as a parallel loop over its lanes.
 
-    `decided` maps conditions of the loop's body to their constants in a vector between the edges of the array; it is
-    empty for a vector that may be at an edge, whose lanes beyond the loop's end take no part.
+    A vector between the edges of the array becomes `parallel lane in 0..16 { body(first + lane) }`. A vector that may
+    be at an edge becomes `parallel lane in 0..16 { if first + lane < high { body(first + lane) } }`, with the number of
+    invocations `high`. This test is omitted if `high` is a constant multiple of 16.
+
+    Args:
+        build: Receives the parallel loop.
+        loop: The loop, whose body is copied.
+        first: Number of the invocation in lane 0.
+        decided: Condition of the loop's body → its constant in a vector between the edges; empty for a vector that may
+            be at an edge.
     """
     block, high, is_inside = loop.body.block, known(loop.upperBound[-1]), bool(decided)
     body = Block(arg_types=[INDEX])
@@ -129,9 +158,10 @@ def _emit_vector(build: Build, loop: scf.ParallelOp, first: SSAValue, decided: d
     invocation = lanes.value(lanes.plus(first, body.args[0]))
     is_whole = is_inside or (isinstance(high, int) and high % LANES == 0)
     invocations = lanes if is_whole else lanes.when(lanes.compare("slt", invocation, high))
-    # `clone` adds the results of each operation to `values`; conditions that are results are replaced afterwards.
+    # `clone` replaces operands by `values`, and adds the results of each copy to it. That overwrites the entry of a
+    # condition that the body computes: the uses of its copy are replaced afterwards.
     values: dict[SSAValue, SSAValue] = {block.args[-1]: invocation, **decided}
-    *operations, _ = block.ops
+    *operations, _ = block.ops  # without the terminator
     for op in operations:
         invocations.insert(op.clone(values))
     for condition, constant in decided.items():

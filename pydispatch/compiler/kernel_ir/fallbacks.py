@@ -24,15 +24,23 @@ FALLBACK = "hal.import.fallback"
 def resolve_fallbacks(module: ModuleOp, provided: Callable[[], Collection[str]]) -> ModuleOp:
     """Return a copy of a module in which fallbacks are resolved; the module itself if it has none.
 
-    Calls of a statically linked function become calls of its fallback if no object defines it. An import, which is
-    resolved when the program is loaded, becomes optional, and each call tests at run time whether it was found.
+    An external function states its fallback by `hal.import.fallback = @f`: a function of the module with a body. Calls
+    of a statically linked function become calls of its fallback if no object defines it. An import, which is resolved
+    when the program is loaded, becomes optional, and each call tests at run time whether it was found:
+
+        %y = call @sine(%x)
+
+    becomes, if @sine is an import with the fallback @f,
+
+        %y = scf.if (@sine was found) { call @sine(%x) } else { call @f(%x) }
 
     Args:
         module: The module.
         provided: Returns the symbols that the objects of the target define; called only if needed.
 
     Raises:
-        CompileError: A fallback has another type than its function, or no body.
+        CompileError: A fallback has another type than its function or no body, or calls the function; or the function
+            has a body itself.
     """
     if not any(attribute(op, FALLBACK) is not None for op in module.body.block.ops):
         return module

@@ -67,9 +67,21 @@ def _constant_difference(upper: SSAValue, lower: SSAValue) -> int | None:
 
 
 def _add_full_version(entry: Entry, loop: scf.ForOp, share: int, full_end: SSAValue, end: SSAValue) -> None:
-    """Replace a loop by a branch between a version of `share` steps and the loop.
+    """Replace a loop by a branch between a version with a constant trip count and the loop.
 
-    The version runs if the loop has all of its `share` steps: if `full_end`, where they end, is at most `end`.
+        %r = for i = begin to min(begin + 32, n) { body(i) }
+
+    becomes, with the share 32, the full end `begin + 32` and the end `n`,
+
+        %r = if begin < begin + 32 and begin + 32 <= n { for step = 0 to 32 { body(begin + step) } }
+             else { the loop as it was }
+
+    Args:
+        entry: Start of the function, which receives constants.
+        loop: The loop, from `begin` to the minimum of `full_end` and `end` with step 1.
+        share: Trip count of the loop unless `end` cuts it short.
+        full_end: The value `begin + share`.
+        end: The other operand of the minimum.
     """
     build = Build.before(entry, loop)
     has_steps = build.compare("slt", loop.lb, full_end)  # false if `full_end`, a sum, has wrapped around

@@ -59,21 +59,24 @@ def separate_full_tiles(function: FuncOp) -> None:
 
 
 def _copies_gathered_rows(loop: scf.ParallelOp) -> bool:
-    """Return whether a loop only copies rows whose numbers it loads: such a gather is faster with masks.
+    """Return whether a loop only copies rows whose numbers it loads, such as `y[i, j] = x[rows[i], j]`.
 
-    It computes no floats, and loads at an index that depends on a value that it has loaded.
+    The loop computes no floats, and loads at an index that depends on a value that it has loaded. Such a gather waits
+    for memory. It is faster with masked loads and stores than with those of whole vectors, so that it gets no version.
     """
     from_loads = set[SSAValue]()  # values that depend on loads of the loop
     is_gather = False
     for op in walk(loop.body.block):
         is_load = isinstance(op, memref.LoadOp)
         is_gather = is_gather or (is_load and not from_loads.isdisjoint(op.operands))
+        # A branch returns what its yields pass to it.
         if isinstance(op, scf.YieldOp) and isinstance(branch := op.parent_op(), scf.IfOp):
             from_loads.update(
                 result for result, value in zip(branch.results, op.operands, strict=True) if value in from_loads
             )
         elif is_load or not from_loads.isdisjoint(op.operands):
             from_loads.update(op.results)
+        # Loads, constants and branches give floats without arithmetic; other operations with float results compute.
         computes = not isinstance(op, memref.LoadOp | arith.ConstantOp | scf.IfOp)
         if computes and any(is_float(result.type) for result in op.results):
             return False
@@ -83,7 +86,11 @@ def _copies_gathered_rows(loop: scf.ParallelOp) -> bool:
 def _comparisons(loop: scf.ParallelOp) -> Iterator[Comparison]:
     """Yield the comparisons `start + counter <u size` of a loop body whose `start` and `size` are loop-invariant.
 
-    Each comes with its start and the number of values of its counter, which is constant.
+    In a loop over (i, j) in (0..8, 0..32), the comparison `start + j <u n` gives (the comparison, start, 32): with the
+    number of values of its counter, which must be constant. Comparisons in nested regions are not yielded.
+
+    Args:
+        loop: A loop whose counters count from 0 by 1, so that its upper bounds are the numbers of their values.
     """
     block = loop.body.block
     steps: dict[SSAValue, Index] = dict(zip(block.args, map(known, loop.upperBound), strict=True))
@@ -101,11 +108,25 @@ def _comparisons(loop: scf.ParallelOp) -> Iterator[Comparison]:
 
 
 def _add_full_version(entry: Entry, loop: scf.ParallelOp, comparisons: list[Comparison]) -> None:
-    """Replace a loop by a branch between a version in which all of the comparisons are true, and the loop."""
+    """Replace a loop by a branch between a version in which all of the comparisons are true, and the loop.
+
+        parallel j in 0..32 { if start + j <u n { y[start + j] = x[start + j] } }
+
+    becomes
+
+        if start <=u start + 31 and start + 31 <u n { parallel j in 0..32 { if true { y[start + j] = x[start + j] } } }
+        else { the loop as it was }
+
+    Args:
+        entry: Start of the function, which receives constants.
+        loop: The loop, without results.
+        comparisons: The comparisons of its body by `_comparisons`, at least one.
+    """
     build = Build.before(entry, loop)
     is_full = _is_full(build, comparisons)
     copies: dict[SSAValue, SSAValue] = {}  # value of the loop -> its copy in the version
     full_loop = loop.clone(copies)
+    # In the version, each comparison becomes the constant true.
     for comparison, _, _ in comparisons:
         copy = copies[comparison.result].owner
         assert isinstance(copy, arith.CmpiOp)
@@ -114,6 +135,7 @@ def _add_full_version(entry: Entry, loop: scf.ParallelOp, comparisons: list[Comp
         copy.result.replace_all_uses_with(truth.result)
         copy.detach()
         copy.erase()
+    # The branch takes the place of the loop, which moves into the else block.
     full, partial = Block(), Block()
     build.op(scf.IfOp(is_full, [], Region(full), Region(partial)))
     loop.detach()

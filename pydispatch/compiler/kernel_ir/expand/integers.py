@@ -248,6 +248,11 @@ def _divide_rounded(builder: _Builder, lhs: SSAValue, divisor: SSAValue, *, up: 
 def _shift(kind: type[Operation]) -> Rule:
     """Return the rule of a shift. With a count of at least the width, `shrsi` gives copies of the sign, `shli` and
     `shrui` give 0.
+
+    A rule inserts operations and returns the values that replace the results of `op`; None if `op` stays. For i32:
+
+        arith.shrsi %x, %n      becomes     %x shifted by the unsigned minimum of %n and 31
+        arith.shli %x, %n       becomes     %x shifted by %n if %n <u 32, else 0
     """
 
     def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:

@@ -194,9 +194,18 @@ def _fits(have: Index, wanted: int | None) -> bool:
 
 
 def _expand_shape(build: Build, op: Operation) -> list[SSAValue]:
-    """Expand a `memref.expand_shape`. A dynamic size of a group is the source size divided by the other sizes."""
+    """Expand a `memref.expand_shape`, which splits dimensions of the source, to a reinterpret_cast.
+
+    A source 6x4 with the strides [4, 1] that the groups [[0, 1], [2]] split into 2x?x4 gives the sizes [2, 3, 4] and
+    the strides [12, 4, 1]. Without an operand for it, a dynamic size is the source size divided by the other sizes of
+    its group. From the innermost dimension of a group outwards, each stride is the inner stride times the inner size.
+
+    Raises:
+        CompileError: More than one size of a group is neither static nor an operand.
+    """
     source = strided(op, op.operands[0])
-    dynamic = iter(op.operands[1:])  # none in programs without output_shape, for which dynamic sizes are computed
+    # The dynamic sizes of `output_shape`. Programs without this list have no such operands: their sizes stay None here.
+    dynamic = iter(op.operands[1:])
     sizes: list[Index | None] = [
         known(next(dynamic)) if size is None and len(op.operands) > 1 else size
         for size in layout_of(op.results[0].type).sizes

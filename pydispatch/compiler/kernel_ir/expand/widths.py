@@ -62,9 +62,18 @@ replace its results; empty if the operation stays."""
 
 
 def widen_integers(function: FuncOp, widths: Sequence[int]) -> None:
-    """Compute integers that have no register of their width in the next wider one, in place.
+    """Replace operations on integers that have no register of their width by operations on wider ones, in place.
 
-    `widths` are the widths of registers, ascending. If it is empty, nothing is changed.
+    With the widths (32, 64), `%c = arith.addi %a, %b : i8` becomes
+
+        %wide_a = arith.extsi %a : i8 to i32
+        %wide_b = arith.extsi %b : i8 to i32
+        %wide_c = arith.addi %wide_a, %wide_b : i32
+        %c = arith.trunci %wide_c : i32 to i8
+
+    Args:
+        function: The function.
+        widths: Widths of the target's registers in bits, ascending. If it is empty, nothing is changed.
     """
     if not widths:
         return
@@ -78,7 +87,7 @@ def widen_integers(function: FuncOp, widths: Sequence[int]) -> None:
             continue
         entry = entry or Entry(function)
         results = RULES[op_name(op)](_Register(Build.before(entry, op), type_, width), op)
-        if results:
+        if results:  # a rule returns no results if the operation stays
             replace(op, results)
 
 
