@@ -38,27 +38,37 @@ class Accesses:
 
 
 class Hazards:
-    """Record of the memory accesses since the last barrier, at one point of a kernel, by which barriers are inserted.
+    """Memory accesses since the last barrier at one point of a kernel, which decide where barriers are inserted.
+
+    `Workgroup` goes through uniform code in order. Before each access it calls `conflict`; if that returns True, it
+    inserts a barrier and calls `clear`. It then calls `record`. At a branch, each region begins with a `copy`, and
+    `join` merges the states after the regions.
+
+    For example, one parallel loop writes memory `a`, and the next one reads `a`. After the first loop,
+    `written_since_barrier` is {a: SEVERAL_INVOCATIONS}, so that the reads conflict: a barrier is inserted between the
+    loops. Storage means a whole binding, argument or allocation, identified by its `Key`; elements are not told apart.
 
     Attributes:
         written_once: Storage whose elements are written at most once: two writes are of different elements, and need no
             barrier between them.
-        written_since_barrier: Storage that was written -> by whom: `ONE_INVOCATION`, which is always number 0, or
+        written_since_barrier: Storage that was written -> by whom: `ONE_INVOCATION` (always the invocation number 0) or
             `SEVERAL_INVOCATIONS`.
         read_since_barrier: Storage that was read.
     """
 
     def __init__(self, written_once: Iterable[Key] = ()) -> None:
-        """Begin without accesses, as directly after a barrier.
-
-        written_once: storage whose elements are written at most once, so that two writes need no barrier between them.
-        """
+        """Begin without accesses, as directly after a barrier; for `written_once` see the attributes."""
         self.written_once = frozenset(written_once)
         self.written_since_barrier: dict[Key, int] = {}  # storage → ONE_INVOCATION or SEVERAL_INVOCATIONS wrote it
         self.read_since_barrier: set[Key] = set()
 
     def conflict(self, accesses: Accesses, by: int) -> bool:
-        """Return whether a barrier is needed before these accesses; by: `ONE_INVOCATION` or `SEVERAL_INVOCATIONS`."""
+        """Return whether a barrier is needed before these accesses: a read after a write, or a write after an access.
+
+        Args:
+            accesses: The accesses.
+            by: Who makes them, `ONE_INVOCATION` or `SEVERAL_INVOCATIONS`.
+        """
         if any(key in self.written_since_barrier for key in accesses.reads):
             return True
         for key in accesses.writes:
@@ -74,7 +84,7 @@ class Hazards:
     def record(self, accesses: Accesses, by: int) -> None:
         """Record accesses; by: who makes the writes, `ONE_INVOCATION` or `SEVERAL_INVOCATIONS`."""
         self.read_since_barrier |= accesses.reads
-        for key in accesses.writes:  # SEVERAL_INVOCATIONS, the larger number, if any write was by several
+        for key in accesses.writes:  # the maximum is SEVERAL_INVOCATIONS if any write was by several; 0: no write yet
             self.written_since_barrier[key] = max(by, self.written_since_barrier.get(key, 0))
 
     def clear(self) -> None:
@@ -95,7 +105,7 @@ class Hazards:
         """Merge the state of another control-flow path that reaches the same point."""
         self.read_since_barrier |= other.read_since_barrier
         for key, by in other.written_since_barrier.items():
-            # SEVERAL_INVOCATIONS, the larger number, if it is so on either path
+            # The maximum is SEVERAL_INVOCATIONS if several invocations wrote on either path; 0: no write on this path.
             self.written_since_barrier[key] = max(by, self.written_since_barrier.get(key, 0))
 
 
@@ -153,15 +163,21 @@ def _yields(op: Operation) -> list[SSAValue]:
 
 
 def accesses_of(op: Operation) -> Accesses:
-    """Return the storage that an operation and its regions access; calls access all memrefs that they are passed."""
+    """Return the storage that an operation and its regions read and write.
+
+    A call is assumed to read and write all memrefs that are passed to it.
+    """
+    # Most code accesses one memref many times: memrefs whose keys were added already.
     accesses, loaded, stored = Accesses(), set[SSAValue](), set[SSAValue]()
+    # Walk over `op` and its regions: `inner` is the current operation, `blocks` are still to visit. The generator
+    # `walk` would be slower.
     inner: Operation | None = op
-    blocks: list[Block] = []  # still to visit: a walk of `op` and its regions, without a generator for speed
+    blocks: list[Block] = []
     while inner is not None:
         name = inner.name
         if name == "memref.load":
             source, *_ = operands_of(inner)
-            if source not in loaded:  # most code loads many times from one memref, whose base is found once
+            if source not in loaded:
                 loaded.add(source)
                 accesses.reads |= base_of(source)
         elif name == "memref.store":
@@ -169,7 +185,7 @@ def accesses_of(op: Operation) -> Accesses:
             if target not in stored:
                 stored.add(target)
                 accesses.writes |= base_of(target)
-        elif name in TOUCHING or name == UNREGISTERED:
+        elif name in TOUCHING or name == UNREGISTERED:  # an unregistered operation: `_own` looks at its real name
             accesses.add(_own(inner))
         if inner.regions:
             for region in inner.regions:

@@ -96,6 +96,9 @@ def _conditions(block: Block) -> Iterator[arith.CmpiOp]:
 def _split_at_selection(build: Build, loop: scf.ParallelOp) -> scf.ParallelOp | None:
     """Split a loop in which a comparison with a constant selects one of two loads: `loop` becomes the first part.
 
+    A concatenation has such loops: `parallel i in 0..96 { y[i] = if i < 64 { a[i] } else { b[i - 64] } }` becomes one
+    loop over 0..64, where the condition is true, and one over 64..96, where it is false.
+
     Return the second part; None, with no change, if there is no such comparison, if the bounds are not known, or if a
     part would have fewer than `FEWEST` iterations.
     """
@@ -111,8 +114,8 @@ def _split_at_selection(build: Build, loop: scf.ParallelOp) -> scf.ParallelOp | 
         distance = _nonnegative_form(build, condition, block)
         if distance is None or abs(distance.slope) != 1 or not isinstance(distance.start, int):
             continue
-        # The condition is slope * counter + start >= 0: it holds from -start on if slope is 1, up to start if -1. The
-        # second part begins at `edge`.
+        # The condition is slope * counter + start >= 0. If the slope is 1, it holds from -start on; if it is -1, up to
+        # and including start. The second part begins at `edge`.
         edge = -distance.start if distance.slope > 0 else distance.start + 1
         if edge - low >= FEWEST and high - edge >= FEWEST:
             return _split_at(build, loop, edge, condition, holds_after=distance.slope > 0)
@@ -154,9 +157,18 @@ def _fold_condition(build: Build, condition: arith.CmpiOp, holds: bool) -> None:
 def _split_at_bounds(build: Build, loop: scf.ParallelOp, conditions: list[arith.CmpiOp]) -> None:
     """Split a parallel loop into the iterations before, within and after the range where all conditions hold.
 
-    `loop` becomes the one within, whose conditions are true. Its clones for the iterations before and after the range
-    still test the conditions. Only conditions whose slope is at least 2 or at most -2 count: LLVM vectorizes others
-    with masks.
+    Padding has such conditions: a loop over i in 0..28 that loads `x[2 * i - 1]` if 0 <= 2 * i - 1 and 2 * i - 1 < 40
+    becomes loops over 0..1, 1..21 and 21..28; in the second one both conditions are true.
+
+    `loop` becomes the loop within the range, and its conditions become constants. The loops before and after the range
+    are clones that still test the conditions; they are omitted where they are known to be empty. The slope of a
+    condition is the change of its operands' difference from one iteration to the next. Only conditions whose slope is
+    at least 2 or at most -2 count: LLVM vectorizes others with masks.
+
+    Args:
+        build: Builder before the loop.
+        loop: The loop, with one counter and a step of 1.
+        conditions: Comparisons in its body.
     """
     low, high = known(loop.lowerBound[0]), known(loop.upperBound[0])
     # All of `decided`, the conditions that count, hold from `first` on and before `stop`.
@@ -173,8 +185,10 @@ def _split_at_bounds(build: Build, loop: scf.ParallelOp, conditions: list[arith.
             stop = build.least(stop, _ceil(build, build.plus(distance.start, 1), -distance.slope))
     if not decided:
         return
+    # The range within is [begin, end): [first, stop) limited to the loop, and empty if stop < first.
     begin = low if first is low else build.least(first, high)
     end = high if stop is high else build.most(stop, begin)
+    # Emit the loops before and after it.
     for lower, upper in ((low, begin), (end, high)):
         if lower is not upper and lower != upper:  # the same value or the same number: there are no such iterations
             outside = build.op(loop.clone())

@@ -21,22 +21,26 @@ WIDTH_DEPENDENT = (
 def index_width(ops: Ops) -> int:
     """Return 64 if the results of a function may depend on indices having 64 bits, else 32.
 
-    They may if the function
+    Offsets into buffers of more than 2^31 elements are not considered: the caller checks sizes. Results may depend on
+    the upper 32 bits of indices if the function
 
-    - stores an index, or converts one to an integer of more than 32 bits,
-    - converts an integer of more than 32 bits to an index, and an index to an integer,
-    - compares two indices that were both integers of more than 32 bits,
+    - has memory with index elements, or converts an index to an integer of more than 32 bits,
     - has an index constant that does not fit into 32 bits,
-    - converts integers to indices and back, and treats an index made of them as unsigned.
+    - converts an integer of more than 32 bits to an index, and an index to an integer: between the conversions, a
+      division may depend on the upper bits,
+    - compares two indices that were both integers of more than 32 bits,
+    - converts integers to indices and back, and treats an index made of them as unsigned: the upper bits of a negative
+      index are ones.
 
-    Offsets into buffers of more than 2^31 elements are not considered: the caller checks sizes. The operations of the
-    function are passed by name.
+    Args:
+        ops: The operations of the function by name.
     """
     results = (r.type for same in ops.values() for op in same for r in op.results)
     if any(isinstance(t, MemRefType) and isinstance(t.element_type, IndexType) for t in results):
         return 64
     if any(map(_is_large_constant, ops.get("arith.constant", ()))):
         return 64
+    # (type of the operand, type of the result) of each conversion between an index and another integer.
     casts = [(op.operands[0].type, op.results[0].type) for name in CASTS for op in ops.get(name, ())]
     types_from_index = [target for source, target in casts if isinstance(source, IndexType)]
     if any(map(_is_wide, types_from_index)):

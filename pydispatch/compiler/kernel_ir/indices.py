@@ -15,8 +15,9 @@ class IndexArithmetic(ABC, Generic[V]):
 
     A subclass emits operations of one form, such as LLVM IR as text or operations of kernel IR.
 
-    A compile-time constant is exactly of type `int`; other values are of type V, which may be a subclass of `int`.
-    Indices never overflow a signed integer of their width.
+    A compile-time constant is exactly of type `int`; other values are of type V, which may be a subclass of `int`, such
+    as the ids of SPIR-V. So `plus(2, 3)` returns 5 and `plus(x, 0)` returns x, without an operation, and `plus(2, x)`
+    emits an addition. Indices never overflow a signed integer of their width.
     """
 
     @abstractmethod

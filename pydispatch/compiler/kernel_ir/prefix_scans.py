@@ -62,11 +62,15 @@ def scan_in_vectors(function: FuncOp) -> None:
 
 @dataclass(frozen=True)
 class Scan:
-    """The operations of a loop that scans integers.
+    """Operations in the body of a scan loop, which stores the running combination of integers, such as their sum.
+
+    `_find_scan` creates it. In `for i { total += x[i + 5]; y[i + 5] = total * 2 }`, the kind is "arith.addi", the
+    element is `x[i + 5]`, and the result the new `total`. The inputs are `i + 5` and the load, the addresses only
+    `i + 5`; the outputs are the product and the store.
 
     Attributes:
-        kind: Name of the operation that combines the running value, such as a sum so far, and an element.
-        element: The element of an iteration.
+        kind: Name of the operation that combines the running value and an element, one of `KINDS`.
+        element: The element of an iteration, the other operand of the combination.
         result: The running value after the iteration.
         inputs: Operations that do not depend on the running value. They compute `element`, in a loop before the scan.
         addresses: Operations of `inputs` that do not depend on loads, such as indices. The loop of `outputs`, after the
@@ -83,11 +87,16 @@ class Scan:
 
 
 def _find_scan(loop: scf.ForOp, read_only: frozenset[SSAValue]) -> Scan | None:
-    """Return the parts of a loop with unit steps that stores a scan of integers; None for other loops."""
+    """Return the parts of a loop with a step of 1 that stores a scan of integers; None for other loops.
+
+    The loop carries one integer, which only an operation of `KINDS` reads, and stores a value computed from it. The
+    module's docstring has an example. Loads and the store access contiguous elements.
+    """
+    # A loop over an index by 1 that carries one value, and has enough iterations for a vector.
     block = loop.body.block
     if len(loop.results) != 1 or not counts_indices(loop) or known(loop.step) != 1 or _is_short(loop):
         return None
-    # The operation that combines the running value with an element, and computes the next running value.
+    # The combination: the operation that computes the next running value from the running value and an element.
     running, *operations, terminator = block.args[1], *block.ops
     result = terminator.operands[0]
     combination = next((op for op in operations if result in op.results and op.name in KINDS), None)
@@ -95,6 +104,7 @@ def _find_scan(loop: scf.ForOp, read_only: frozenset[SSAValue]) -> Scan | None:
     if combination is None or not is_scan or not _fits_vectors(running.type):
         return None
     (element,) = (operand for operand in combination.operands if operand is not running)
+    # The operations before and after it, which are executed in separate loops.
     parts = _parts_around(combination, operations, result)
     if parts is None:
         return None
@@ -130,9 +140,18 @@ class _Parts(NamedTuple):
 def _parts_around(combination: Operation, operations: Sequence[Operation], result: SSAValue) -> _Parts | None:
     """Divide the operations of a loop's body into those before and those after a combination with this `result`.
 
-    Those after it run in a loop of their own, among the stores of other iterations. So return None if one of them is a
-    load or reads a loaded value, which would be loaded again there, or if an operation has effects besides a store.
+    The operations before it, the inputs, run in one loop over lanes for 16 iterations; the operations after it, the
+    outputs, then run in another such loop. The outputs cannot read values of the inputs, and compute addresses again.
+    They must not repeat loads, because stores of other iterations may have changed the memory. So return None if an
+    output is a load or reads a value computed from a load, as in `y[i] = total + x[i]`. Also return None if an
+    operation has regions, or effects other than a load or store.
+
+    Args:
+        combination: The operation that combines the running value and an element.
+        operations: The operations of the body, in order, without the terminator.
+        result: The result of `combination`, the next running value.
     """
+    # loaded: values computed from loads. dependent: values computed from the result of the combination.
     inputs, outputs, loaded, dependent = list[Operation](), list[Operation](), set[SSAValue](), {result}
     for op in operations:
         is_store, is_load = isinstance(op, memref.StoreOp), isinstance(op, memref.LoadOp)
@@ -199,9 +218,19 @@ def _are_independent(store: Access, load: Access, read_only: frozenset[SSAValue]
 
 
 def _emit_vectors(build: Build, loop: scf.ForOp, scan: Scan) -> None:
-    """Emit the loop over whole vectors, and let `loop` compute the elements after them."""
+    """Emit a loop that scans whole vectors of `LANES` elements, and let `loop` compute the elements after them.
+
+    With 40 iterations from 0 on, the emitted loop computes the first 32 in two steps, and `loop` becomes one from 32 to
+    40 that begins with the running value of iteration 31.
+
+    Args:
+        build: Builder before `loop`.
+        loop: The loop, whose lower bound and initial value are replaced.
+        scan: Its parts.
+    """
     type_ = loop.results[0].type
-    vector = allocated_on_stack(build, type_, LANES)
+    vector = allocated_on_stack(build, type_, LANES)  # the elements of a step, then their running values
+    # The iterations from lower to end are whole vectors. A loop with upper < lower has no elements.
     lower, upper = known(loop.lb), known(loop.ub)
     elements = build.most(build.minus(upper, lower), 0)
     _, rest = build.divide(elements, LANES)
@@ -209,7 +238,8 @@ def _emit_vectors(build: Build, loop: scf.ForOp, scan: Scan) -> None:
 
     def step(inner: Build, first: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
         """Emit the scan of the `LANES` elements from `first` on, and return the last result, which the loop carries."""
-        _emit_elements(inner, loop, scan, vector, first)
+        _emit_elements(inner, loop, scan, vector, first)  # stores the elements in `vector`
+        # The scan replaces them by the running values; `carried` has the one before the first of them.
         scanned = PrefixScanOp(
             operands=[carried[0], vector], result_types=[type_], properties={"kind": StringAttr(scan.kind)}
         )
@@ -218,6 +248,7 @@ def _emit_vectors(build: Build, loop: scf.ForOp, scan: Scan) -> None:
         return [last]
 
     (total,) = build.loop(lower, end, LANES, loop.iter_args, step)
+    # Operands of an `scf.for`: lower bound, upper bound, step, initial values.
     loop.operands[0], loop.operands[3] = build.value(end), total
 
 

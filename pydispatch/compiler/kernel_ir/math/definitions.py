@@ -152,7 +152,7 @@ def definition(op: Operation, native: Native, exponent: int | None = None) -> De
 
 
 def _results(body: Body, op: Operation, native: Native, exponent: int | None) -> Sequence[SSAValue]:
-    """Emit the definition of `op` into `body`, and return its results.
+    """Emit the definition of `op`, simpler operations that compute the same, into `body`, and return its results.
 
     Args:
         body: The function; its arguments are the operands.
@@ -177,8 +177,10 @@ def _results(body: Body, op: Operation, native: Native, exponent: int | None) ->
     if name in ("arith.mulsi_extended", "arith.mului_extended"):
         a, b = (Word(body, value) for value in operands)
         return [value.value for value in products.extended_product(a, b, is_signed=name == "arith.mulsi_extended")]
-    if name in _SIGNS and bit_width(source) >= 16:  # smaller floats may lack a sign or have another -0
+    # By integer operations on the bits, for 16 bits or more: smaller floats may lack a sign or have another -0.
+    if name in _SIGNS and bit_width(source) >= 16:
         return [_SIGNS[name](*(word_of(body, value) for value in operands)).as_bits(source)]
+    # Other operations. A float type that the target or the definition does not compute in is computed in f32.
     computed_types = PLAIN if name in FUNCTIONS else native.arithmetic  # FUNCTIONS are written for f32 and f64 only
     if type(source) not in computed_types:
         return _in_single(body, op)

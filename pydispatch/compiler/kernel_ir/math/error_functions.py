@@ -28,19 +28,26 @@ def erf(x: Number) -> Number:
 def erfc(x: Number) -> Number:
     """Return the complementary error function.
 
-    Near zero it is 1 - erf(x); beyond, exp(-x^2) G(u) / (1 + 2x) with a polynomial G of u = (x - 4)/(x + 4), and
-    erfc(-x) is 2 - erfc(x). For x > 6, f64 has a polynomial of 1/x^2 times 1/x instead of G(u) / (1 + 2x).
+    There are three cases:
+
+    - |x| < `NEAR`: 1 - erf(x), where erf(x) = x + x P(x^2) with a polynomial P.
+    - x >= `NEAR`: exp(-x^2) erfcx(x). The scaled function erfcx(x) = exp(x^2) erfc(x) decreases slowly, about as
+      0.56 / x, and is G(u) / (1 + 2x) with a polynomial G of u = (x - 4) / (x + 4). For x > 6, f64 has Q(1/x^2) / x
+      instead, with a polynomial Q.
+    - x <= -`NEAR`: 2 - erfc(-x).
     """
     format = format_of(x)
     size = x.magnitude().at_most(format.erfc_end)  # from there on erfc is 0
-    u = (size - 4.0) / (size + 4.0)
-    scale = fast_sum(2.0 * size, size.new(1.0))
-    # G(u) / (1 + 2x), which is erfcx(x) = exp(x^2) erfc(x), as the sum g + g_low.
+    u = (size - 4.0) / (size + 4.0)  # maps all x >= 0 to the interval from -1 to 1
+    scale = fast_sum(2.0 * size, size.new(1.0))  # 1 + 2x as a pair
+    # erfcx(x) as the sum g + g_low. In f32, G is the polynomial "erfc": there, "erfcx" belongs to `erf`.
     g, g_low = quotient((polynomial(u, "erfcx" if format.computes_in_pairs else "erfc"), size.new(0.0)), scale)
     if format.computes_in_pairs:
         outer = size > 6.0
-        t = 1.0 / choose(outer, size, 6.0)
+        t = 1.0 / choose(outer, size, 6.0)  # 6 where t is not used, so that nothing divides by 0
         g, g_low = choose(outer, polynomial(t * t, "erfc far") * t, g), choose(outer, 0.0, g_low)
+    # exp(-x^2) erfcx(x). x^2 is a pair: the error of a rounded square may change the exponential by many units in the
+    # last place.
     square, square_low = two_product(size, size)
     m, k = exp_parts(-square, -square_low)  # exp(-x^2) = 2^k (1 + m)
     y = scaled(g + ((g + g_low) * m + g_low), k)  # 2^k (g + g_low) (1 + m), the largest term added last

@@ -108,13 +108,15 @@ def atan(x: Number) -> Number:
 def atan2(y: Number, x: Number) -> Number:
     """Return the angle of the point (x, y), between -pi and pi, with the sign of y.
 
-    Both are scaled so that nothing overflows or is lost. If y / x is tiny, the angle is this quotient.
+    It is computed for (|x|, |y|), as the sum high + low, and mirrored for a negative x: atan2(1, -1) is pi - pi/4. Both
+    are scaled so that nothing overflows or is lost. If |y / x| is tiny, the angle of (|x|, |y|) is this quotient.
     """
     format, a, b = format_of(y), y.magnitude(), x.magnitude()
     pio2, pio2_low = format.pio2
     y_is_infinite, x_is_infinite, y_is_zero = a.equals(INFINITY), b.equals(INFINITY), a.equals(0.0)
     any_infinite = y_is_infinite | x_is_infinite
-    # Points that stand for special ones: on the diagonal if both are infinite, on an axis if one is, or if both are 0.
+    # Replace special points by others with the same angle: (1, 1) if both are infinite, (0, 1) if only y is, (1, 0) if
+    # only x is, and (1, 0) if y is 0, as x may be 0, too.
     a = choose(any_infinite, choose(y_is_infinite, a.new(1.0), 0.0), a)
     b = choose(any_infinite, choose(x_is_infinite, a.new(1.0), 0.0), choose(y_is_zero, 1.0, b))
     # Scaled so that neither products overflow nor a quotient of subnormal numbers loses digits.
@@ -122,10 +124,10 @@ def atan2(y: Number, x: Number) -> Number:
     scale_down_or_1 = choose((a > factor) | (b > factor), a.new(1.0 / factor), 1.0)
     scale = choose((a < 1.0 / factor) & (b < 1.0 / factor), factor, scale_down_or_1)
     # The angle of the point (|x|, |y|).
-    quotient_is_tiny = a < b * format.tiny
-    high, low = _angle(choose(quotient_is_tiny, 0.0, a * scale), b * scale)  # the angle is high + low
-    high = choose(quotient_is_tiny, a / b, high)  # may be subnormal
-    # For a negative x, pi less that angle.
+    quotient_is_tiny = a < b * format.tiny  # then atan(a / b) rounds to a / b, which may be subnormal
+    high, low = _angle(choose(quotient_is_tiny, 0.0, a * scale), b * scale)
+    high = choose(quotient_is_tiny, a / b, high)
+    # For a negative x, pi less that angle. pi is 2 * pio2 + 2 * pio2_low.
     complement, complement_low = fast_sum(high.new(2.0 * pio2), -high)
     x_is_negative = x.is_negative()
     angle = choose(x_is_negative, complement, high)

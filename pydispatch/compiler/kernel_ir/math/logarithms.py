@@ -88,17 +88,21 @@ def _sum(parts: Parts) -> Number:
 
 
 def _in_base(parts: Parts, factor: Constants, log_of_2: Constants | None = None) -> Number:
-    """Return the logarithm in another base from the parts of the natural one, k log 2 + f - half + tail.
+    """Return the logarithm in another base from the parts of the natural logarithm, k log 2 + f - half + tail.
+
+    It is k * log_of_2 + (f - half + tail) * factor. For x = 6 and base 10, with k = 3 and 1 + f = 3/4, that is
+    3 * 0.30103 + log(3/4) * 0.43429.
 
     Args:
-        parts: These parts; `half` is None for f32, whose `tail` includes it.
-        factor: The factor of the natural logarithm, as the sum of two floats.
-        log_of_2: The logarithm of 2 in the other base, as the sum of two floats; None if it is 1.
+        parts: The parts; `half` is None for f32, whose `tail` includes it.
+        factor: The logarithm of e in the other base, as the sum of two floats.
+        log_of_2: The logarithm of 2 in the other base, as the sum of two floats, of which the product of the first with
+            k is exact; None for base 2, where it is 1.
     """
     k, f, half, tail = parts
     factor_head, factor_tail = factor
     k_log, k_log_tail = (k * log_of_2[0], k * log_of_2[1]) if log_of_2 else (k, None)
-    if half is None:  # f32 computes in single numbers
+    if half is None:  # f32 computes in single numbers: smallest terms first, by multiply-adds
         low = tail * factor_head if k_log_tail is None else tail.fma(factor_head, k_log_tail)
         return k_log + f.fma(factor_head, f.fma(factor_tail, low))
     # f64 computes in sums of two numbers, since its result is to be within 1 unit in the last place.
@@ -136,20 +140,25 @@ def log10(x: Number) -> Number:
 
 
 def log1p(x: Number) -> Number:
-    """Return log(1 + x), as log(2^k (1 + f)) with f = x 2^-k + (2^-k - 1); -inf at the pole -1.
+    """Return log(1 + x), also for tiny x, of which a rounded sum 1 + x would lose digits; -inf at the pole -1.
+
+    It is log(2^k (1 + f)). The rounded sum only gives k; f is computed from x itself: 2^k (1 + f) = 1 + x means
+    f = x 2^-k + (2^-k - 1). For x = 5, k is 3, and f = 5/8 + (1/8 - 1) = -1/4.
 
     For large x the addend 1 is below the precision, and f is the f of log(x).
     """
     format = format_of(x)
     bits = (1.0 + x).bits()
-    k, exponent_bits = _split_exponent(bits, least_mantissa=format.root_half)  # near sqrt(1/2)
+    k, exponent_bits = _split_exponent(bits, least_mantissa=format.root_half)  # near sqrt(1/2), see `_parts`
     far = k > format.log1p_far  # there, log(1 + x) rounds to log(x)
-    back = power2(choose(far, -format.log1p_far, 0 - k))  # 2^-k
+    # 2^-k; where it is not used, a power that is a normal number in any case.
+    back = power2(choose(far, -format.log1p_far, 0 - k))
     scaled, one = x * back, back - 1.0  # `one` is 2^-k - 1
     near = scaled + one  # f, where 1 + x is not large
-    mantissa = (bits - exponent_bits).as_float()
+    mantissa = (bits - exponent_bits).as_float()  # 1 + f for large x
     parts = _parts_of(k.to_float(), choose(far, mantissa - 1.0, near))
-    if format.computes_in_pairs:  # f64: the rounding error of `near`, divided by 1 + f, is added to the logarithm
+    # f64: the rounding error of `near`, as `two_sum` computes it. 1 / (1 + f) is the derivative of log(1 + f).
+    if format.computes_in_pairs:
         error = (scaled - (near - one)) + (one - (near - (near - one)))
         parts = parts._replace(tail=parts.tail + choose(far, 0.0, error / (1.0 + parts.f)))
     return choose(x.equals(0.0), x, _special(x, _sum(parts), pole=-1.0))
@@ -179,21 +188,24 @@ def _polynomial_pair(x: Number) -> Pair:
 def _table_pair(x: Number) -> Pair:
     """Return log x of a positive finite f64 as a pair, from a table of 128 numbers c.
 
-    With x = 2^k z it is k log 2 - log c + log1p(z c - 1), where c is near 1/z and has so few digits that a sum of two
-    numbers is exactly z c - 1.
+    With x = 2^k z, where z is from 0.6875 to 1.375, it is k log 2 - log c + log1p(f) with f = z c - 1. The table has a
+    number c near 1/z for each of 128 intervals of z, so that f is small and few terms of log1p(f) suffice. c has so few
+    digits that a sum of two numbers is exactly z c - 1.
     """
     format = format_of(x)
     bits, scale_exponent = _normal(x, scale_exponent=54)  # any exponent that makes all subnormal numbers normal
     bits_of_least_z = 0x3FE6000000000000  # the bits of 0.6875; z is from 0.6875 to 1.375
     k, exponent_bits = _split_exponent(bits, least_mantissa=bits_of_least_z)
-    row = ((bits - bits_of_least_z) >> 45) & 127  # the first 7 of the 52 bits of the fraction
+    # The row of z in the table: the first 7 of the 52 fraction bits, counted from the least z. The exponent bits of
+    # the difference, which are those of k, are masked.
+    row = ((bits - bits_of_least_z) >> 45) & 127
     z = (bits - exponent_bits).as_float()
     head, whole = upper(z), k.to_float() - scale_exponent  # the leading half of the digits of z; k of the original x
     # A row of the table LOG has c, and -log c as a sum of two numbers.
     inverse, base, base_low = (
         Number(x.body, (row * 3 + part).element_of("log", LOG, Float64Type())) for part in range(3)
     )
-    # f = z c - 1, and log1p(f) = f - f^2 / 2 + f^3 P(f).
+    # f = z c - 1, and log1p(f) = f - f^2 / 2 + f^3 P(f). Both products are exact, and so is the first difference.
     f, f_low = two_sum(head * inverse - 1.0, (z - head) * inverse)
     square, square_low = two_product(f, f)
     ln2_head, ln2_tail = format.ln2_cut
@@ -201,6 +213,7 @@ def _table_pair(x: Number) -> Pair:
     base = whole * ln2_head + base  # exact: both are multiples of 2^-42
     s, s_low = two_sum(base, f)
     t, t_low = two_sum(s, -0.5 * square)
+    # The lower parts; -f * f_low is the change of -f^2 / 2 by f_low.
     low = whole * ln2_tail + base_low + (f_low - 0.5 * square_low - f * f_low)
     return fast_sum(t, low + (square * f * polynomial(f, "log of pairs") + (s_low + t_low)))
 
@@ -232,6 +245,7 @@ def asinh(x: Number) -> Number:
 def acosh(x: Number) -> Number:
     """Return the inverse of cosh: log(x + sqrt(x² - 1)); log(2 x) for large x, NaN below 1."""
     format = format_of(x)
+    # From 2^30 on, sqrt(x² - 1) differs from x by a relative 2^-61 or less: the logarithm rounds to log(2 x).
     large, finite = x > 2.0**30, x < INFINITY
     inner = choose((x > 1.0) & ~large, x, 2.0)  # 2 where this formula is not used: its operations stay finite
     if format.computes_in_pairs:  # f64 computes the argument of the logarithm as a sum of two numbers
@@ -240,11 +254,11 @@ def acosh(x: Number) -> Number:
         root, root_low = root_pair(*two_sum(high, low + square_low))
         total, total_low = two_sum(inner, root)
         near = _log_of_pair(*fast_sum(total, total_low + root_low))
-    else:
+    else:  # with t = x - 1, x² - 1 is t (t + 2), which loses no digits near x = 1, and x + root is 1 + (t + root)
         t = inner - 1.0
         near = log1p(t + (t * (t + 2.0)).sqrt())
     y = choose(large, _log_of_twice(choose(large & finite, x, 1.0)), near)
-    y = choose(finite, y, x)
+    y = choose(finite, y, x)  # infinity and NaN
     y = choose(x.equals(1.0), 0.0, y)
     return choose(x < 1.0, NAN, y)
 

@@ -59,7 +59,7 @@ def cbrt(x: Number) -> Number:
     """Return the cube root of x.
 
     The first guess divides the bits of |x|, and so its exponent, by three. Steps of Halley's method refine it, and a
-    last correction step with exact products removes the rounding error of those steps.
+    last step of Newton's method with exact products removes the rounding error of those steps.
     """
     format, size = format_of(x), x.magnitude()
     guess_bits, steps, largest_exponent, scale_exponent = format.cube_root
@@ -67,15 +67,18 @@ def cbrt(x: Number) -> Number:
     small, large = size < 2.0**-largest_exponent, size > 2.0**largest_exponent
     # t is |x|, scaled so that no product below overflows or is subnormal; y is the root of t, scaled back at the end.
     t = size * choose(small, size.new(2.0**scale_exponent), choose(large, size.new(2.0**-scale_exponent), 1.0))
+    # The bits of t as an integer are about 2^fraction (log2 t + bias). A third of that has only a third of the bias:
+    # `guess_bits` adds about the other two thirds.
     y = (t.bits() // 3 + guess_bits).as_float()
     for _ in range(steps):
         cube = y * y * y
         y = y * ((cube + 2.0 * t) / (2.0 * cube + t))
+    # y - (y^3 - t) / (3 y^2), where y^3 is the sum cube + cube_low + square_low * y.
     square, square_low = two_product(y, y)
     cube, cube_low = two_product(square, y)
     y = y - (((cube - t) + cube_low) + square_low * y) / (3.0 * square)
     y = y * choose(small, size.new(2.0**-root_exponent), choose(large, size.new(2.0**root_exponent), 1.0))
-    return choose((size > 0.0) & (size < INFINITY), y, size).with_sign_of(x)
+    return choose((size > 0.0) & (size < INFINITY), y, size).with_sign_of(x)  # 0, infinity and NaN stay
 
 
 def integer_power(base: N, exponent: Word, known: int | None) -> N:

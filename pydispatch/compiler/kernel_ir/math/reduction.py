@@ -28,11 +28,13 @@ code indexes. The array is in the memory of each invocation, but a select operat
 
 
 def _words(at: Word, width: int) -> list[Word]:
-    """Return four words of `width` bits of 2/pi from word number `at` on, highest first.
+    """Return the words `at` to `at` + 3 of the binary digits of 2/pi, each of `width` bits.
 
-    Word 0 is the 0 before the binary point, word 1 has the first bits after it.
+    Word 0 is the 0 before the binary point, word 1 has the first bits after it. The index `at` is computed when the
+    kernel runs; it is at most 16 for 64 bits, and 4 for 32 bits.
     """
-    count = 21 if width == 64 else 9  # as many words as the largest exponent needs
+    # f64: the words 0 to 20, all digits of `TWO_OVER_PI`. f32: the words 0 to 7, and one more for the shift by 1 below.
+    count = 21 if width == 64 else 9
     mask = (1 << width) - 1
     values = [0, *((TWO_OVER_PI >> (TWO_OVER_PI_BITS - width * index)) & mask for index in range(1, count))]
     if count > MOST_SELECTED_WORDS:  # read them from an array
@@ -40,8 +42,9 @@ def _words(at: Word, width: int) -> list[Word]:
         type_ = IntegerType(64)
         return [Word(at.body, (at + later).element_of("two_over_pi", signed, type_)) for later in range(4)]
     words = [at.new(value) for value in values]
-    # Shift the words by `at`, bit by bit. Each shift leaves fewer words that may still be needed. `at` is 4 at most: a
-    # shift by 4 is the only one, and moves words 4 to 7, which the shift by 2 may leave as they are.
+    # Shift the list of words by `at`, one bit of `at` after the other: with bit 1 set, words[0] becomes words[1] and so
+    # on. `remaining` words may still be needed after a shift. `at` is 4 at most. With bit 4, no other bit is set: the
+    # words 4 to 7 that it selects need no shift by 2.
     for bit, remaining in ((1, 8), (2, 4), (4, 4)):
         has_bit = (at & bit).differs(0)
         words[:remaining] = [choose(has_bit, words[index + bit], words[index]) for index in range(remaining)]
@@ -50,6 +53,10 @@ def _words(at: Word, width: int) -> list[Word]:
 
 def _digits(exponent: Word, exponent_of_word_1: int) -> list[Word]:
     """Return the three words of 2/pi that matter for an angle with this exponent, as six half words, lowest first.
+
+    They are 3 * `width` successive bits of 2/pi. The larger the exponent, the later they begin: earlier bits would only
+    add multiples of four quarter turns. In f32, `exponent_of_word_1` is 152. For the exponent 160 they begin 8 bits
+    later, at bit 8 of word 1, and are cut from the words 1 to 4.
 
     Args:
         exponent: Exponent bits of the angle.
@@ -63,21 +70,28 @@ def _digits(exponent: Word, exponent_of_word_1: int) -> list[Word]:
     last_shift = width - 1 - bit_in_word
     digits: list[Word] = []
     for high, low in pairwise(_words(word_index, width)):
-        # The low word is shifted down by width - bit_in_word in two steps, because a shift by the width is undefined.
+        # One of the three words, from bit `bit_in_word` of `high` on. `low` is shifted down by width - bit_in_word in
+        # two steps, because a shift by the width is undefined.
         word = high << bit_in_word | (low >> 1) >> last_shift
         digits += [word >> half, word & (1 << half) - 1]
     return digits[::-1]
 
 
 def _product(digits: list[Word], factor: Word) -> tuple[Word, Word]:
-    """Return the product of the digits and a factor of one word as (high, low) words.
+    """Return the upper two words, (high, low), of the product of a number of three words and a factor of one word.
 
-    The digits are six half words, lowest first, and so are the limbs of the product. Its lowest two limbs are cut off:
-    they are below the precision. So are carries out of the highest: they are multiples of four quarter turns.
+    The product is computed modulo three words, by schoolbook multiplication of half words, whose products fit into a
+    word. The lowest word of the product is cut off: it is below the precision. Carries out of the highest are cut off,
+    too: they are multiples of four quarter turns.
+
+    Args:
+        digits: The number as six half words, lowest first.
+        factor: The factor.
     """
     half = factor.width // 2
     mask = (1 << half) - 1
-    limbs: list[Word] = []
+    limbs: list[Word] = []  # half words of the product so far, lowest first
+    # Add the digits times the lower, then the upper half of the factor, which is shifted by one limb.
     for shift, part in enumerate((factor & mask, factor >> half)):
         carry: Word | None = None
         for index, digit in enumerate(digits[: len(digits) - shift], shift):
@@ -107,27 +121,38 @@ def _fraction(high: Word, low: Word) -> Pair:
 
 
 def large_quadrant(x: Number) -> Quadrant:
-    """Return a finite x of large magnitude reduced to (angle, quarter turns modulo 4), see `Quadrant`."""
+    """Return a finite x of large magnitude reduced to (angle, quarter turns modulo 4), see `Quadrant`.
+
+    x * 2/pi is the number of quarter turns, and n the nearest integer. The angle is (x * 2/pi - n) * pi/2. For an x of
+    10000 there are 6366.1977 quarter turns: n is 6366, which is 2 modulo 4, and the angle is 0.1977 pi/2 = 0.3106.
+
+    The product |x| * 2/pi is computed modulo 4, as a fixed-point number of two words.
+    """
+    # |x| = mantissa * 2^(exponent - bias - fraction).
     format = format_of(x)
     width, fraction, (pio2, pio2_low) = format.width, format.fraction, format.pio2
     bits = x.bits()
     exponent = bits >> fraction & (1 << (width - 1 - fraction)) - 1
     mantissa = bits & (1 << fraction) - 1 | 1 << fraction
-    # The fixed-point number (high, low) is x times 2/pi modulo 4: two bits before the binary point, the others after.
-    # The exponent with which x is 4 * mantissa. The first bit of 2/pi, of weight 1/2, which word 1 begins with, has the
-    # weight 2 in 4 * 2/pi, that of the highest bit of (high, low).
+    # The fixed-point number (high, low) is |x| times 2/pi modulo 4: two bits before the binary point, the others after.
+    # With the exponent below, |x| is 4 * mantissa. The first bit of 2/pi, of weight 1/2, which word 1 begins with, has
+    # the weight 2 in 4 * 2/pi, that of the highest bit of (high, low).
     exponent_of_word_1 = format.bias + fraction + 2
     high, low = _product(_digits(exponent, exponent_of_word_1), mantissa)
-    # Subtract the nearest integer n; the difference is signed, with all bits after the point.
+    # The nearest integer n, modulo 4: add 1/2, and take the two bits before the point. The shift by two then leaves the
+    # bits after the point. Read as a signed number, they are the difference to n: negative if n was rounded up.
     n = high + (1 << (width - 3)) >> width - 2
     high, low = high << 2 | low >> width - 2, low << 2
-    is_below_n = high < 0  # then (high, low) is negated, as a number in two's complement
+    # |x| * 2/pi below n: negate (high, low) in two's complement, which inverts all bits and adds 1. The 1 is carried
+    # into `high` only if `low` is 0.
+    is_below_n = high < 0
     carry = choose(low.equals(0), low.new(1), otherwise=0)
     high = choose(is_below_n, (high ^ -1) + carry, high)
     low = choose(is_below_n, 0 - low, low)
     head, tail = _fraction(high, low)  # the magnitude of the difference, in quarter turns; the angle is pi/2 times that
     angle, angle_low = two_product(head, head.new(pio2))
     angle, angle_low = fast_sum(angle, angle_low + (head * pio2_low + tail * pio2))
+    # Undo both negations: that of the difference, and that of x, whose magnitude was reduced.
     x_is_negative = bits < 0
     is_negated = x_is_negative ^ is_below_n
     r = choose(is_negated, -angle, angle), choose(is_negated, -angle_low, angle_low)

@@ -17,9 +17,14 @@ def remainder(x: Number, y: Number) -> Number:
     """Return x - y trunc(x / y), which is exact and has the sign of x.
 
     It is NaN for an infinite x and for y = 0, and x for an infinite y.
+
+    With |x| = a 2^i and |y| = b 2^j, where a and b are integers, the magnitude of the remainder is
+    (a 2^(i - j) mod b) 2^j. It is computed by long division of a, followed by i - j zeros in binary, by b: each step
+    appends as many zeros to the remainder so far as fit into a word, and divides. In f32 these are 8, so that
+    i - j = 20 takes 3 steps.
     """
     format = format_of(x)
-    room = format.width - format.fraction - 1  # a remainder has fraction + 1 digits: the free digits of its word
+    room = format.width - format.fraction - 1  # free bits of a word that has a remainder of fraction + 1 digits
     (dividend, dividend_exponent), (divisor, divisor_exponent) = _digits_and_exponent(x), _digits_and_exponent(y)
     divisor = choose(divisor.equals(0), 1, divisor)  # nothing divides by 0: y = 0 gives NaN below
 
@@ -38,9 +43,10 @@ def remainder(x: Number, y: Number) -> Number:
             rest, digits_left = step(rest, digits_left)
         return rest, digits_left
 
+    # i - j above. If it is negative, |x| is less than |y|, and the result is x whatever the division gives.
     digits_left = dividend_exponent - divisor_exponent
     rest, digits_left = step(dividend % divisor, choose(digits_left < 0, 0, digits_left))
-    # The largest quotient has a digit for each exponent, and for each digit of the fraction of a subnormal divisor.
+    # An upper bound of the digits of a quotient: one for each exponent, and for each digit of a subnormal divisor.
     most_digits = (1 << (format.width - 1 - format.fraction)) + format.fraction
     most_iterations = -(-most_digits // (STEPS * room))
     rest, _ = repeated((rest, digits_left), lambda carried: carried[1] > 0, steps, most_iterations)

@@ -32,7 +32,8 @@ class Layout:
     Attributes:
         exponent, fraction: Number of bits of the exponent, and of the fraction.
         bias: Bias of the exponent.
-        special: Name of the convention for infinities and NaN: "ieee", "fn", "fnuz" or "finite".
+        special: Which codes are special. "ieee": those of the largest exponent are infinities and NaNs; "fn": the
+            largest code of each sign is a NaN; "fnuz": the code of -0 is the only NaN; "finite": none.
     """
 
     exponent: int
@@ -107,13 +108,14 @@ def widened(body: Body, value: SSAValue) -> Number:
 
 
 def narrowed(x: Number, type_: Attribute) -> SSAValue:
-    """Return the float of 16 bits or less that is nearest to an f32.
+    """Return the float of 16 bits or less that is nearest to an f32; ties go to the even code.
 
     f8E8M0FNU has neither sign nor fraction: it takes the exponent of the f32, without rounding.
     """
     bits, width = x.bits(), bit_width(type_)
     if isinstance(type_, BFloat16Type):
-        # Half of the last place less one, and one more if the last place is odd.
+        # A bf16 is the upper half of an f32. To round to nearest even before the lower half is cut off, add half of the
+        # last place (0x8000), less 1 if the last place is even: then a tie is not rounded up.
         rounded = bits + 0x7FFF + (bits >> 16 & 1)
         return (choose(x.is_nan(), bits | _QUIET, rounded) >> 16).resized(width).as_bits(type_)
     if small_float(type_) == EXPONENT_ONLY:
@@ -131,20 +133,25 @@ def narrowed(x: Number, type_: Attribute) -> SSAValue:
 def _narrow_code(magnitude: Word, form: Layout, width: int) -> tuple[Word, Truth]:
     """Return the code of the nearest number of a smaller format, without sign, and whether it is NaN.
 
+    The code of a number is its bits as an integer. For f8E4M3FN, 1.0 (the f32 0x3F800000) has the code 0x38.
+
     Args:
         magnitude: Bits of an f32 without its sign.
         form: Layout of the format.
         width: Bits of a number of the format in memory.
     """
+    # Normal numbers: subtract the difference of the biases from the exponent, and round the fraction to nearest even by
+    # adding half of the last place, less 1 if the last place is even. A carry out of the fraction goes to the exponent.
     drop = 23 - form.fraction  # bits of the f32's fraction that the format lacks
-    # Rebias, and round to nearest even: half of the last place less one, and one more where the last place is odd.
     rounding = (1 << (drop - 1)) - 1 - ((F32.bias - form.bias) << 23)
     code = (magnitude + rounding + ((magnitude >> drop) & 1)) >> drop
     code = choose(code.above(form.largest), form.beyond, code)  # beyond: code of numbers above the largest
-    # Below the normal numbers, adding a number whose last place is the least subnormal rounds in its low bits.
+    # Subnormal numbers: the sum with a power of two whose last place is the least subnormal number is rounded to a
+    # multiple of that number; its low bits are the multiple.
     shift = 2.0 ** (24 - form.bias - form.fraction)
     small = (magnitude.as_float() + shift).bits() - single_bits(shift)  # the code of a subnormal number
     code = choose(magnitude.below(single_bits(2.0 ** (1 - form.bias))), small, code)
+    # NaN.
     is_nan = magnitude.above(_INFINITY)
     nan: Word | int = form.nan
     if width == 16:  # f16 keeps the high bits of the NaN's payload
@@ -181,7 +188,9 @@ def integer_to_single(x: Word, is_signed: bool) -> Number:
     """Return an integer as an f32 such that rounding that to 16 bits or less gives what rounding the integer gives.
 
     Large magnitudes lose low bits (`_CUTS`). The last remaining bit is set if the lost bits are not all 0 (rounding to
-    odd), so that the second rounding sees that the integer is no tie.
+    odd), so that the second rounding sees that the integer is no tie. For example, the i32 2^24 + 2^16 + 1 is above the
+    middle of two bf16, 2^24 and 2^24 + 2^17, and becomes 2^24 + 2^16 + 2^8, which rounds up to the second. The nearest
+    f32, 2^24 + 2^16, is exactly the middle, and would round to the even one, 2^24.
     """
     if x.width <= 24:  # an f32 holds it exactly
         return x.extended(32, is_signed).to_float()
@@ -190,6 +199,7 @@ def integer_to_single(x: Word, is_signed: bool) -> Number:
     factor: Number | None = None  # the product of 2^cut over the steps that cut bits off
     for least, cut in _CUTS[x.width]:  # a magnitude of at least 2^least loses its lowest `cut` bits
         fits = size.below(1 << least)
+        # The remaining bits, the last of them set if a lost bit was.
         kept = (size >> cut) | choose((size & (1 << cut) - 1).equals(0), size.new(0), otherwise=1)
         size = choose(fits, size, kept)
         factor = choose(fits, one(x.body), 2.0**cut) if factor is None else choose(fits, factor, factor * 2.0**cut)

@@ -53,13 +53,17 @@ class LaneLoops:
     ) -> None:
         """Emit a loop over the lanes with operations of one block. Results that are used after it are stored, too.
 
+        For the operations `a = f(lane); b = g(a)`, where later code reads `b`, and the store of `a` in `m`, it emits
+        `parallel lane in 0..16 { a = f(first + lane); b = g(a); memory_of_b[lane] = b; m[lane] = a }`.
+
         Args:
             build: The builder.
             operations: The operations, in order; none if there are only stores.
-            stores: Values that are stored at the end of an iteration, and the memory of each.
+            stores: Pairs (value, memory): values that are stored at the end of an iteration in memories of the caller.
             consumer: The operation that reads the stored values from their memories, such as the terminator of the
                 block; None if there is none. That it uses a result is no reason to store the result once more.
         """
+        # Allocate memory for results that code outside of this loop reads.
         for op in operations:
             for result in op.results:
                 if result not in self.memory_of and self._is_used_elsewhere(result, operations, consumer):
@@ -73,6 +77,8 @@ class LaneLoops:
         def body(inner: Build, lane: SSAValue, copies: Copies) -> None:
             """Emit the operations for one lane, and the stores of the values that are read elsewhere."""
             self.clone(inner, operations, lane, copies)
+            # All values are loaded before the first store, which may overwrite a memory that another value is loaded
+            # from: an iteration may exchange two carried values.
             values = [
                 (self.resolve(inner, value, lane, copies), memory) for value, memory in (*stores_of_results, *stores)
             ]
@@ -143,10 +149,22 @@ class LaneLoops:
     def resolve(
         self, build: Build, value: SSAValue, lane: SSAValue, copies: Copies, user: Operation | None = None
     ) -> SSAValue:
-        """Return the copy of a value in the iteration of a lane: computed, loaded from memory, or rematerialized.
+        """Return the value that stands for a value of the original loop in the emitted iteration of a lane.
 
-        `user` is the operation that reads the value, if the caller clones it with its regions. A value that is defined
-        in these regions is returned unchanged: the clone of `user` contains its copy.
+        It is one of these:
+
+        - its copy, if this iteration has computed or loaded one before,
+        - a load of the lane's element, if an earlier loop over lanes has stored the value,
+        - a clone of its operation, if that is inexpensive (`Lanes.is_rematerialized`); its operands are resolved first,
+        - the value itself, if it is defined outside of the original loop or in a region of `user`.
+
+        Args:
+            build: Builder inside the loop over the lanes.
+            value: The value of the original loop.
+            lane: Index of the lane.
+            copies: Values of the original loop -> their values in this lane. Loads and clones are added.
+            user: The operation that reads the value, if the caller clones it with its regions: the clone contains
+                copies of the values that are defined in them.
         """
         if value in copies:
             return copies[value]

@@ -93,7 +93,11 @@ class Lanes:
 
     @classmethod
     def of(cls, loop: scf.ParallelOp, read_only: frozenset[SSAValue], allocated_bytes: int = 0) -> Lanes:
-        """Return the lanes of a parallel loop, with a refusal if strips of it are not worthwhile or not possible.
+        """Analyze a parallel loop, and return the analysis; its `refusal` is set if the loop is to stay as it is.
+
+        The last axis must count from 0 by 1 and may not be known to have fewer than `LANES` iterations. Strips pay if
+        there is a sequential loop in the body: LLVM vectorizes innermost loops alone. Without one they pay for a few
+        iterations, see `_pays_without_loops`.
 
         Args:
             loop: The loop.
@@ -107,7 +111,8 @@ class Lanes:
             lanes._refuse(loop, f"there are fewer than {LANES} invocations along axis 0")
         elif loop.initVals or low != 0 or step != 1:
             lanes._refuse(loop, "the loop is a reduction, or does not begin at 0")
-        # `_covers` records refusals itself. Without sequential loops, LLVM vectorizes the loop in most cases.
+        # `_covers` walks the body, fills `varying` and the other attributes, and records refusals itself. Without
+        # sequential loops, LLVM vectorizes the loop in most cases.
         elif lanes._covers(block) and not lanes.ops_with_lane_loops and not lanes._pays_without_loops(block):
             lanes._refuse(loop, "there is no loop in it")
         elif lanes.refusal is None and lanes.ops_with_lane_loops and lanes._only_streams():
@@ -191,8 +196,11 @@ class Lanes:
     def _covers_operation(self, op: Operation) -> bool:
         """Return whether lanes can run an operation together; record its results that differ between lanes.
 
-        Integers that are inexpensive to compute from the lane are recorded in `lane_integers`, too: they are computed
-        at each use instead of being stored for each lane.
+        Lanes run a sequential loop together if each of its iterations is executed for all lanes before the next one. If
+        an operation does not allow that order, the reason is recorded as the refusal.
+
+        Integers that are inexpensive to compute from the lane, such as `2 * lane + n`, are recorded in `lane_integers`,
+        too: they are computed at each use instead of being stored for each lane.
         """
         if isinstance(op, scf.ForOp):
             return self._covers_for(op)
@@ -201,10 +209,12 @@ class Lanes:
         if isinstance(op, scf.IfOp):
             return self._covers_if(op)
         if isinstance(op, _ACCESSES_AND_TERMINATORS):
+            # A loaded value varies, also of equal indices, if something in the function writes the memory.
             if not self.is_uniform(op):
                 self.varying.update(op.results)
-            combines_results = bool(op.regions)  # an `scf.reduce`
+            combines_results = bool(op.regions)  # an `scf.reduce` with results
             return not combines_results or self._refuse(op, "it is a reduction")
+        # Any other operation must be pure. Its results vary if one of its operands does.
         info = info_of(op)
         if op.regions or not (info.is_pure or op.name == _WORKGROUP_ID):
             return self._refuse(op, f"'{op.name}' has effects")
@@ -243,8 +253,9 @@ class Lanes:
     def _covers_for(self, op: scf.ForOp) -> bool:
         """Return whether lanes can run an `scf.for` together, and record what varies in it.
 
-        Its bounds must be equal in all lanes. Its first counter may also be the number of the lane, if its end and step
-        and the number of lanes are known (`unrolled_starts`).
+        There are two forms: a loop whose bounds are equal in all lanes, and a loop such as `for j = lane to 16 step 8`,
+        whose counter begins at the number of the lane (`unrolled_starts`). The carried values and results vary, even if
+        all lanes begin with equal ones. The loop is recorded in `ops_with_lane_loops`.
         """
         counter, *carried = op.body.block.args
         if not counts_indices(op):
@@ -252,7 +263,7 @@ class Lanes:
         if self.unrolled_starts(op) is not None:
             self.varying.add(counter)
             self.lane_integers.add(counter)
-            self.width = self._iterations  # all lanes are one strip, because each begins at a counter of its own
+            self.width = self._iterations  # one strip of all lanes: the unrolled steps are for lanes from 0 on
         elif not self.varying.isdisjoint((op.lb, op.ub, op.step)):
             return self._refuse(op, "the bounds of the loop differ between invocations")
         self.varying.update(carried)
@@ -261,8 +272,8 @@ class Lanes:
         body = op.body.block
         if not (self._covers(body) and self._fills_vectors(body) and self._fits_lane_memory(op, op.results)):
             return False
-        # Strided loads in the body are executed before the loop. In an unrolled loop some lanes may take no step, and
-        # must not load.
+        # `_fills_vectors` has recorded strided loads of the body in `hoisted`: they are executed before the loop. In an
+        # unrolled loop some lanes may take no step, and must not load.
         may_hoist = self.unrolled_starts(op) is None
         return may_hoist or body not in self.hoisted or self._refuse(op, "it reads memory with a stride")
 
@@ -284,11 +295,18 @@ class Lanes:
         return self._fits_lane_memory(op, arguments) and all(map(self._covers, blocks))
 
     def _fills_vectors(self, block: Block) -> bool:
-        """Return whether each access of a loop body is contiguous in the lanes, or a load that is the same for all.
+        """Return whether LLVM can vectorize the memory accesses of a loop body across the lanes; refuse them if not.
 
-        Strided loads of read-only memory whose indices are the same in all iterations of the loop are recorded in
-        `hoisted`. Other strided loads count as contiguous if they form interleaved groups, see `_interleaved`. An
-        innermost loop with atomic operations is refused, because LLVM does not vectorize it.
+        The last index of an access decides, while the others must be equal in all lanes. In a loop over k:
+
+        - `x[k, lane]` is contiguous, and `x[lane, k]` is strided, which prevents vectorization.
+        - A load of `x[k]` is the same for all lanes.
+        - A strided load of read-only memory that is the same in all iterations, such as `x[lane, 0]`, is recorded in
+          `hoisted`: it is executed before the loop.
+        - Strided loads are accepted if they form interleaved groups, such as `x[2 * lane]` and `x[2 * lane + 1]`, see
+          `_interleaved`.
+
+        An innermost loop with atomic operations is refused, because LLVM does not vectorize it.
         """
         interleaved = self._interleaved(block)
         is_innermost = self.ops_with_lane_loops.isdisjoint(block.ops)
@@ -297,10 +315,13 @@ class Lanes:
                 return self._refuse(op, "the innermost loop has atomic operations")
             if not isinstance(op, memref.LoadOp | memref.StoreOp):
                 continue
+            # Difference of each index between a lane and the next. An outer one that is no constant, None, counts as 0:
+            # the access is then slower, not wrong.
             strides = [self._stride(index) for index in op.indices]
             is_contiguous = bool(strides) and strides[-1] == 1 and not any(strides[:-1])
             if is_contiguous or (isinstance(op, memref.LoadOp) and all(stride == 0 for stride in strides)):
                 continue
+            # Strided: the same in all iterations of the loop, and executed in each of them?
             is_invariant = op.parent is block and all(self._is_invariant(index, block) for index in op.indices)
             if isinstance(op, memref.StoreOp) or op.memref not in self._read_only or not is_invariant:
                 if op in interleaved:

@@ -34,12 +34,24 @@ class Strip(LaneLoops):
     def emit_block(self, build: Build, block: Block, stores: Stores) -> None:
         """Emit the operations of a block of the original loop for all lanes, and at its end the stores `stores`.
 
-        Operations between two sequential loops share one loop over lanes. The terminator is not emitted: its operands
-        are among the stores.
+        Operations between two sequential loops share one loop over lanes: `a; b; for j {c}; d` becomes
+
+            for each lane {a; b}
+            for j { for each lane {c} }
+            for each lane {d; stores}
+
+        An operation with equal results in all lanes is emitted once instead, before the loop over lanes that it would
+        be in. The terminator is not emitted: its operands are among the stores.
+
+        Args:
+            build: The builder.
+            block: The body of the parallel loop, or of a loop or branch in it.
+            stores: Values that the block passes on, and the memory of each: the next carried values of a loop, or the
+                results of a branch.
         """
         *operations, terminator = block.ops
         hoisted = self.lanes.hoisted.get(block, ())
-        pending: list[Operation] = []
+        pending: list[Operation] = []  # of the next loop over lanes
         for op in operations:
             if op in self.lanes.ops_with_lane_loops:
                 self._emit_loop(build, op, pending)
@@ -71,10 +83,21 @@ class Strip(LaneLoops):
     def _emit_for(self, build: Build, op: scf.ForOp, pending: Sequence[Operation]) -> None:
         """Emit a sequential loop with loops over lanes inside; carried values are in memory, an element per lane.
 
-        `pending` are the operations before the loop that have not been emitted yet.
+        `t = for j in 0..n iter(s = a) { yield s + x[j, lane] }` becomes, with a memory `m` of 16 elements,
+
+            for each lane { pending operations; m[lane] = a }
+            for j in 0..n { for each lane { m[lane] = m[lane] + x[j, first + lane] } }
+
+        and later code reads the result from `m`.
+
+        Args:
+            build: The builder.
+            op: The loop.
+            pending: Operations of its block that precede the loop and have not been emitted yet.
         """
         counter, *carried = op.body.block.args
-        # The initial values are stored before the loop, and the next ones at the end of each iteration.
+        # One memory has the initial values, the carried values and the results. The initial values are stored before
+        # the loop, and the next ones at the end of each iteration.
         memories = [self.memory(build, value.type) for value in carried]
         self.over_lanes(build, pending, stores=list(zip(op.iter_args, memories, strict=True)), consumer=op)
         self.memory_of.update(zip(carried, memories, strict=True))
@@ -83,7 +106,7 @@ class Strip(LaneLoops):
         assert terminator is not None
         stores = list(zip(terminator.operands, memories, strict=True))
         starts = self.lanes.unrolled_starts(op)
-        if starts is not None:
+        if starts is not None:  # the first counter is the number of the lane
             self._emit_unrolled(build, op, starts, stores)
             return
 
@@ -93,6 +116,7 @@ class Strip(LaneLoops):
             self.emit_block(inner, op.body.block, stores)
             return ()
 
+        # The bounds are the same for all lanes: those that are computed in the parallel loop have copies.
         lower, upper, step = (known(self.copies.get(bound, bound)) for bound in (op.lb, op.ub, op.step))
         hoisted = self.lanes.hoisted.get(op.body.block, ())
         if not hoisted:
@@ -140,10 +164,14 @@ class Strip(LaneLoops):
                 build.op(memref.StoreOp.get(copies[op.res], self.memory_of[op.res], [lane]))
 
     def _emit_if(self, build: Build, op: scf.IfOp, pending: Sequence[Operation]) -> None:
-        """Emit an `scf.if` with loops over lanes in it, after the operations before it that are still `pending`.
+        """Emit an `scf.if` with sequential loops in it, after the operations before it that are still `pending`.
 
         A condition that is equal in all lanes is tested once. Otherwise the first region with loops runs for all lanes
-        together if all take it. If one lane does not, each lane takes its own region, lane by lane.
+        together if all take it. If one lane does not, each lane takes its own region, lane by lane:
+
+            for each lane { pending operations; conditions[lane] = condition }
+            if (any lane takes the other region) { for each lane { the original scf.if } }
+            else { the region with loops, for all lanes together }
         """
         for result in op.results:
             self.memory_of[result] = self.memory(build, result.type)  # both regions store results, one for each lane
@@ -156,7 +184,7 @@ class Strip(LaneLoops):
         conditions = self.memory(build, TRUTH)  # the condition of each lane
         self.over_lanes(build, pending, stores=[(op.cond, conditions)], consumer=op)
         self.memory_of.setdefault(op.cond, conditions)
-        # The region that is worth running together; there is one, or `op` would be no operation with loops over lanes.
+        # The first region with sequential loops; `_covers_if` requires that there is one.
         with_loops = next(
             r for r in op.regions if any(inner in self.lanes.ops_with_lane_loops for inner in r.block.ops)
         )
@@ -223,7 +251,20 @@ class Strip(LaneLoops):
     def _emit_while(self, build: Build, op: scf.WhileOp, pending: Sequence[Operation]) -> None:
         """Emit a loop that runs until no lane continues; the results of a lane do not change once it has ended.
 
-        `pending` are the operations before the loop that have not been emitted yet.
+        An `scf.while` has two regions: `before` computes a condition and the values that it passes on, `after` computes
+        the next carried values from these. It becomes, with memories of an element for each lane,
+
+            for each lane { pending operations; carried[lane] = initial values; active[lane] = true }
+            while (any lane of { before; if active: results[lane] = passed values, active[lane] = condition }) {
+                for each lane { after, from results[lane]; carried[lane] = next values }
+            }
+
+        Lanes that have ended still execute both regions, which have no effects; their `carried` values are not used.
+
+        Args:
+            build: The builder.
+            op: The loop.
+            pending: Operations of its block that precede the loop and have not been emitted yet.
         """
         before, after = op.before_region.block, op.after_region.block
         # Memories of the carried values, of the results, and of whether a lane has not left the loop.
@@ -234,7 +275,7 @@ class Strip(LaneLoops):
         initial_stores = [*zip(op.arguments, carried, strict=True), (true, active)]
         self.over_lanes(build, pending, stores=initial_stores, consumer=op)
         self.memory_of.update(zip(before.args, carried, strict=True))
-        for values in (after.args, op.results):
+        for values in (after.args, op.results):  # the condition passes the same values to both
             self.memory_of.update(zip(values, results, strict=True))
         condition, repeat = before.last_op, after.last_op
         assert isinstance(condition, scf.ConditionOp) and repeat is not None

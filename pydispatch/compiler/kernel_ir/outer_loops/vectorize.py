@@ -36,13 +36,15 @@ from pydispatch.ir.core.walk import walk
 
 
 def vectorize_outer_loops(function: FuncOp) -> list[str]:
-    """Interchange the parallel loops of a function with the sequential loops in them, where lanes then fill vectors.
+    """Interchange the parallel loops of a function with the sequential loops in them, so that LLVM can vectorize them.
 
-    The function is changed in place.
+    The function is changed in place; the module's docstring has an example. Loops that `Lanes.of` refuses stay as they
+    are.
 
     Returns:
-        A line for each parallel loop with sequential loops in it that are not unrolled: whether it is interchanged, or
-        why not.
+        A line for each parallel loop with a sequential loop in it that is not marked `UNROLLED`: whether it is
+        interchanged, or why not. An example is "f.mlir:7:3: invocations are no lanes of vectors: it reads memory with
+        a stride".
     """
     entry, read_only, notes = Entry(function), read_only_memrefs(function), []
     loops = [op for op in walk(function) if isinstance(op, scf.ParallelOp)]
@@ -72,7 +74,16 @@ def _first_operation(op: Operation) -> Operation:
 
 
 def _interchange(entry: Entry, loop: scf.ParallelOp, lanes: Lanes) -> None:
-    """Replace a parallel loop by sequential loops over its other axes around strips of its last axis."""
+    """Replace a parallel loop by sequential loops over its other axes around strips of its last axis.
+
+    `parallel (p, q) in (0..8, 0..64)` becomes `for p in 0..8 { for q = 0 to 64 step 16 { strip of 16 lanes } }`.
+
+    Args:
+        entry: The entry of the function.
+        loop: The loop, which is erased.
+        lanes: Its analysis, without a refusal.
+    """
+    # (lower, upper, step) of each axis.
     bounds = list(zip(*(map(known, side) for side in (loop.lowerBound, loop.upperBound, loop.step)), strict=True))
 
     def nest(build: Build, axis: int, copies: Copies) -> None:
@@ -96,6 +107,9 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, lanes: Lanes) -> None:
 
 def _strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) -> None:
     """Emit the loop over whole strips of the last axis, and after it the remaining iterations as they are in `loop`.
+
+    With 16 lanes, an axis of 40 iterations becomes strips from 0 and 16 on, and a parallel loop from 32 to 40. If
+    `lanes.is_streamed`, all iterations are in strips, and the last strip has fewer lanes.
 
     `copies` maps the counters of the other axes to those of the emitted loops.
     """
@@ -127,7 +141,8 @@ def _strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) ->
         if end != high:
             _remaining_iterations(build, loop, lanes, copies, end)
         return
-    # Strips that begin before `end_of_starts` are whole. The loop returns the first iteration after all whole strips.
+    # A strip from `first` on is whole if first + width <= high, that is first < end_of_starts. The loop carries where
+    # the next strip begins, so that it returns the first iteration after all whole strips, 0 if there are none.
     end_of_starts = build.minus(high, width - 1)
     (end,) = build.loop(0, end_of_starts, width, [build.value(0)], strip_of_unknown_end)
     _remaining_iterations(build, loop, lanes, copies, end)

@@ -64,9 +64,11 @@ class Kernel:
 def distribute_kernels(
     module: ModuleOp, exports: Sequence[Export], machine: Machine, together: Container[str] = PARALLEL
 ) -> dict[str, Kernel]:
-    """Lower the entry points of a module to invocations in place, and return them by name.
+    """Lower the entry points of a module from workgroup code to the code of one invocation, in place.
 
-    Helpers are inlined; affine operations and views are expanded. Exports without a function are omitted.
+    For example, a workgroup of 64 invocations runs `scf.parallel (%i) = (0) to (256)` as 4 iterations in each
+    invocation: %i is the number of the invocation, plus 0, 64, 128 and 192. Helper functions are inlined; affine
+    operations and views are expanded.
 
     Args:
         module: The module.
@@ -74,6 +76,9 @@ def distribute_kernels(
         machine: Properties of the target.
         together: Names of operations that the invocations of a workgroup execute together. If no workgroup size is
             stated, it is `INVOCATIONS` for code with one of them, else 1.
+
+    Returns:
+        Name of an export -> the lowered kernel. Exports without a function are omitted.
 
     Raises:
         CompileError: An operation cannot be lowered.
@@ -84,7 +89,7 @@ def distribute_kernels(
         if export.name not in functions:
             continue
         function, ops = functions[export.name]
-        # Each pass returns whether it changed the function; `ops` is then indexed again.
+        # Each pass returns whether it changed the function: `ops`, the operations by name, is then collected again.
         if use_shuffles(function, ops):
             ops = ops_by_name(function)
         size = _size(export, function, ops, together)
@@ -92,10 +97,11 @@ def distribute_kernels(
             ops = ops_by_name(function)
         if expand(function, ops):
             ops = ops_by_name(function)
+        # Distribute the loops of uniform code. The other parallel loops, such as nested ones, become sequential.
         workgroup = Workgroup(function, ops, size, machine, RULES)
         workgroup.run()
         for op in (op for name in (*PARALLEL, "memref.copy") for op in ops.get(name, ())):
-            if op.parent is not None:  # not distributed: each invocation runs its iterations in order
+            if op.parent is not None:  # `run` has not replaced it
                 parallel.in_order(workgroup, op)
         kernels[export.name] = Kernel(function, size, ops, workgroup.barriers)
     return kernels

@@ -138,6 +138,11 @@ def _warp_position(build: Build, invocation: SSAValue, warp: int) -> tuple[SSAVa
 def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Operation, value: SSAValue) -> SSAValue:
     """Insert the combination of the partial results of all invocations by a tree of radix `RADIX`; return the result.
 
+    The invocations store their partial results in an array of workgroup memory. Each step combines 8 elements into one.
+    With 128 invocations, invocation i of the first 16 combines the elements i, i + 16, ..., i + 112, and stores the
+    result in element i; then invocations 0 and 1 combine 8 of these 16 each. Every invocation combines the 2 elements
+    that remain, so that all have the result.
+
     Args:
         workgroup: The rewriter of the entry point.
         loop: The reduction, before which operations are inserted.
@@ -155,6 +160,7 @@ def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Oper
         workgroup.barrier(build)
         count //= RADIX
         inner = build.when(build.compare("slt", invocation, count))
+        # In this step only invocation i reads and overwrites element i: there is no barrier between the two.
         partials = _Partials(array, type_, invocation, length=RADIX, stride=count)
         _store_partial(inner, _combine_partials(inner, op, partials), array, invocation)
         inner.end()

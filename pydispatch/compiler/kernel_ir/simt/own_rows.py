@@ -32,7 +32,18 @@ each use, so that each further level could double the time."""
 
 
 def make_private(function: FuncOp, ops: Ops, count: int) -> bool:
-    """Replace arrays with an element for each invocation, which it alone accesses, by private memory of one element.
+    """Replace each row of workgroup memory by one element of private memory in each invocation.
+
+    A row is an array with as many elements as there are invocations, and each invocation accesses only its own element.
+    With 64 invocations, where loops `scf.parallel (%i) = 0 to 64` access `%row[%i]` and nothing else uses it,
+
+        %row = memref.alloc : memref<64xf32, 3>       // 3 is workgroup memory
+        memref.store %v, %row[%i]
+
+    becomes
+
+        %own = memref.alloca : memref<1xf32, 5>       // 5 is private memory
+        memref.store %v, %own[0]
 
     Args:
         function: The entry point, which is changed in place.
@@ -40,7 +51,7 @@ def make_private(function: FuncOp, ops: Ops, count: int) -> bool:
         count: Invocations of a workgroup.
 
     Returns:
-        Whether there were such arrays.
+        Whether there were rows.
     """
     rows = [row for row in ops.get("memref.alloc", ()) if is_own_row(row.results[0], count)]
     entry = Entry(function)
@@ -53,20 +64,25 @@ def make_private(function: FuncOp, ops: Ops, count: int) -> bool:
         entry.insert(element)
         zero = Build.before(entry, row).value(0)
         for use in list(row.results[0].uses):
+            # The uses are loads (memref, indices) and stores (value, memref, indices). 0 replaces the indices.
             up_to_row = use.operation.operands[: use.index + 1]
-            use.operation.operands = [*up_to_row, zero]  # 0 replaces the indices, the operands after the row
+            use.operation.operands = [*up_to_row, zero]
         replace(row, element.results)
     return bool(rows)
 
 
 def is_own_row(row: SSAValue, count: int, readers: Sequence[type[Operation]] = ()) -> bool:
-    """Return whether a value is a row of workgroup memory with an element for each invocation, which it alone accesses.
+    """Return whether a value is a row: workgroup memory of which each invocation accesses only its own element.
+
+    It is an allocation outside parallel loops with `count` elements in all, such as memref<64xf32> or memref<8x8xf32>
+    for 64 invocations. Each use is in a parallel loop, at the element with the number of the iteration: the invocation
+    with the same number executes it.
 
     Args:
         row: A memref.
         count: Invocations of a workgroup.
-        readers: Operations besides loads and stores that may use the row; their first operands are the row and the
-            number of the invocation. All invocations together have to execute these.
+        readers: Classes of operations besides loads and stores that may use the row. Their first operands are the row
+            and the number of the invocation. All invocations of the workgroup must execute them together.
     """
     if not isinstance(row, OpResult) or not isinstance(row.op, memref.AllocOp):
         return False
@@ -84,12 +100,21 @@ def is_own_row(row: SSAValue, count: int, readers: Sequence[type[Operation]] = (
 def _is_own(op: Operation, position: int, shape: Sequence[int], readers: Sequence[type[Operation]]) -> bool:
     """Return whether an operation accesses the element of its own invocation in a row of this shape.
 
-    `position` is the index of the row among the operation's operands, which the indices of the access follow.
-    `readers` are as in `is_own_row`.
+    It does if it is in a parallel loop that counts from 0 by 1, and its indices are the counters of the loop, or their
+    row-major number: invocation p executes iteration p. For a row memref<64xf32>, these are `row[i]` in a loop over i,
+    and `row[8 * i + j]` in a loop over (i, j) in 8 x 8.
+
+    Args:
+        op: The operation, a use of the row.
+        position: Index of the row among the operands of `op`. The indices of the access follow it.
+        shape: Shape of the row. It has as many elements as there are invocations.
+        readers: As in `is_own_row`.
     """
+    # The operation is a load or store of an element, or a reader that all invocations execute, in a distributed loop.
     loop = outermost_parallel(op)
     is_reader = isinstance(op, tuple(readers))
-    is_access = isinstance(op, memref.LoadOp) or (isinstance(op, memref.StoreOp) and position == 1)  # not the value
+    # Operand 0 of a store is the value: a row that is stored itself may be accessed elsewhere.
+    is_access = isinstance(op, memref.LoadOp) or (isinstance(op, memref.StoreOp) and position == 1)
     all_invocations_execute_it = op.parent_op() is loop  # not in a branch or loop inside
     if not isinstance(loop, scf.ParallelOp) or not (is_access or (is_reader and all_invocations_execute_it)):
         return False
@@ -102,9 +127,10 @@ def _is_own(op: Operation, position: int, shape: Sequence[int], readers: Sequenc
     indices = op.operands[position + 1 : position + 1 + len(shape)]
     arguments, sizes = list(loop.body.block.args), [known(end) for end in upper]
     if len(arguments) == len(shape) == 1 and not is_reader:
-        # Invocation i runs iteration i, and no other: the row has an element for each iteration, so that there are at
-        # most `count` of them.
+        # Iteration i accesses element i of the row. So there are at most as many iterations as invocations, and
+        # invocation i runs iteration i alone.
         return indices[0] is arguments[0]
+    # Otherwise the loop must have as many iterations as there are invocations: each invocation runs one of them.
     if not all(isinstance(size, int) for size in sizes) or prod(sizes) != prod(shape):  # type: ignore[arg-type]
         return False
     if len(shape) > 1:

@@ -50,12 +50,18 @@ def bounds_of(op: Operation) -> list[Range]:
 
 
 def parallel(workgroup: Workgroup, op: Operation) -> None:
-    """Lower a parallel loop in uniform code: distribute its iterations over the invocations of the workgroup."""
+    """Lower a parallel loop in uniform code: distribute its iterations over the invocations of the workgroup.
+
+    Uniform code is outside parallel loops; every invocation executes it. With 64 invocations, a loop over i in 0..256
+    becomes `for i = number of the invocation to 256 step 64`, or an unrolled form of it.
+    """
+    # Insert a barrier before the loop if its accesses to shared memory conflict with earlier ones.
     workgroup.synchronize_before(op, workgroup.shared(accesses_of(op)))
     if isinstance(op, scf.ParallelOp) and op.results:
         if reduce.can_distribute(op):
             reduce.distribute_reduction(workgroup, op, bounds_of(op))
-        return  # other reductions stay as they are: every invocation runs all iterations, in order
+        # Other reductions stay parallel loops here: every invocation runs all iterations, see `in_order`.
+        return
     block = op.regions[0].block
 
     def element(build: Build, indices: list[SSAValue], carried: list[SSAValue], *, may_move: bool) -> list[SSAValue]:

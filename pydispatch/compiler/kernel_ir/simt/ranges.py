@@ -150,18 +150,24 @@ def distribute(
 ) -> list[SSAValue]:
     """Insert the iterations of this invocation before `op`, and return the carried values after them.
 
+    Iterations have row-major numbers: the last dimension varies fastest. Of n invocations, number i runs the iterations
+    i, i + n, i + 2n and so on. With 4 invocations and the ranges 0..5 and 0..2, invocation 1 runs the iterations 1, 5
+    and 9, which have the indices (0, 1), (2, 1) and (4, 1).
+
+    The carried values are separate in each invocation: the caller combines those of all invocations.
+
     Args:
         workgroup: The rewriter of the entry point.
-        op: The parallel loop, or the `memref.copy`.
+        op: The parallel loop or the `memref.copy` that is distributed. The caller removes it afterwards.
         bounds: Range of each dimension, outermost first.
-        carried: Initial values of the loop-carried values.
-        element: Inserts an iteration.
-        unroll: Unroll factor.
+        carried: Initial carried values, which are partial results of a reduction; empty for other loops.
+        element: Inserts the iteration at given indices.
+        unroll: Number of successive iterations of an invocation without a test in between; 1: no unrolling.
     """
     build = workgroup.build(op)
     counts = [steps(build, range_) for range_ in bounds]
     total = total_of(build, counts)
-    # Whether iteration numbers fit into 31 bits, so that indices are computed from them by divisions of 32 bits.
+    # `narrow`: whether the divisions that compute indices from iteration numbers have 32-bit operands.
     has_few_iterations = type(total) is int and total < WORD_LIMIT
     narrow = workgroup.divides_in_32_bits or (workgroup.machine.divides_in_words and has_few_iterations)
 
