@@ -71,15 +71,25 @@ _WORKGROUP = IntegerAttr(3, 64)
 def take_steps_together(function: FuncOp, has_masks: bool = False, most_vectors: int = 1) -> None:
     """Interchange the strided loops of a function with the loops over invocations, in place.
 
+    A strided loop is an `scf.for` in which invocation i of W processes the elements i, i + W, ...
+
+        parallel lane in 0..W { for i = lane to n step W { total += f(i) } }
+
+    becomes a loop over steps, in each of which the invocations process adjacent elements:
+
+        for first = 0 to n step W { parallel lane in 0..min(W, n - first) { total[lane] += f(first + lane) } }
+
     Args:
         function: The function.
-        has_masks: Whether vector instructions of the CPU access memory with masks.
+        has_masks: Whether vector instructions of the CPU access memory with masks, so that the last step, in which some
+            invocations have no element, can be vectors, too.
         most_vectors: Maximum number of vectors of invocations that a parallel loop computes together; a power of 2. A
             larger number shortens compilation, but the values of each vector need registers of their own.
     """
     pending = [op for op in walk(function) if isinstance(op, scf.ParallelOp)]
     entry, read_only = Entry(function), read_only_memrefs(function)
     after_vectors = set[scf.ParallelOp]()  # loops whose strided loop was replaced by vectors in all steps
+    # Only loops whose steps are all vectors, the last one under masks, have their carried values on the stack.
     carried_bytes, allocated_bytes = 0, stack_bytes(function) if has_masks and pending else 0
     while pending:
         loop = pending.pop()
@@ -217,11 +227,21 @@ def _divide_into_vectors(entry: Entry, loop: scf.ParallelOp, most_vectors: int) 
 def _interchange(entry: Entry, loop: scf.ParallelOp, strided: StridedLoop, has_masks: bool, most_vectors: int) -> bool:
     """Emit the interchanged loops before `loop`, and return whether all their steps are vectors of invocations.
 
-    Whole steps always are; the last step, in which not all invocations have an element, is only if masks are used.
-    The code after the strided loop remains in `loop`. It reads the loop's results from the memory of carried values.
+    The last step, in which not all invocations have an element, is vectors only if masks are used, see
+    `_Interchange.is_masked`.
+
+        parallel lane in 0..W {                            shared
+          shared; own                                      loops over steps, each with copies of `own` in it
+          r = for i = lane to n step W { ... }    becomes  parallel lane in 0..W {
+          code after it                                      own; r = memory[lane]
+        }                                                    code after it
+                                                           }
+
+    Here `shared` are the operations before the strided loop that are equal in all invocations, `own` the others, and
+    `memory` has the carried value of each invocation.
     """
     build = Build.before(entry, loop)
-    for op in strided.shared:  # operations before the strided loop that are equal in all invocations
+    for op in strided.shared:
         op.detach()
         build.insert(op)
     interchange = _Interchange(build, loop, strided, has_masks, most_vectors)
@@ -257,14 +277,20 @@ class _Interchange:
         """Choose the number of lanes, and allocate `memories`.
 
         If the body is short enough for copies, a whole step is several loops of equally many vectors, at most
-        `most_vectors`; else it is one loop over all invocations. For `has_masks` see `take_steps_together`.
+        `most_vectors`; else it is one loop over all invocations. For 64 invocations, vectors of `LANES` = 16 and a
+        short body, a whole step is 4 loops of 16 invocations if `most_vectors` is 1, and 1 loop of 64 if it is 4.
+
+        For `has_masks` and `most_vectors` see `take_steps_together`; `has_masks` is false if the stack has no room for
+        the carried values.
         """
         invocations = known(loop.upperBound[0])
         assert isinstance(invocations, int)
         self.loop, self.strided, self.invocations = loop, strided, invocations
         is_short = _is_short(strided.loop, invocations)
+        # The gcd divides the invocations into equal loops; it is below LANES if they are no multiple of LANES.
         self.marked = max(LANES, gcd(invocations, LANES * most_vectors)) if is_short else LANES
         self.lanes = self.marked if is_short else invocations
+        # All loops must be whole vectors, and the condition of the last step must become a mask.
         self.is_masked = (
             has_masks and self.lanes == self.marked and invocations % LANES == 0 and _is_plain(strided.loop.body.block)
         )

@@ -24,7 +24,9 @@ Access: TypeAlias = memref.LoadOp | memref.StoreOp
 
 @dataclass(frozen=True)
 class WorkgroupArray:
-    """Array of workgroup memory that a kernel accesses, as the pass analyzes it.
+    """Array of workgroup memory that a kernel accesses, as `keep_arrays_in_registers` analyzes it.
+
+    That pass creates it without lines, and adds them if the array can be replaced.
 
     Attributes:
         allocation: The operation that allocates it.
@@ -83,7 +85,10 @@ class LinearIndex(NamedTuple):
 
 
 def linear_of(value: SSAValue, lane: SSAValue) -> LinearIndex | None:
-    """Return a value as a linear function of the invocation number `lane`; None if it is not known to be one."""
+    """Return a value as a linear function of the invocation number `lane`; None if it is not known to be one.
+
+    `(lane + 64) - 1` is the function with slope 1 and start 63. Only constants, sums, differences and casts are read.
+    """
     if value is lane:
         return LinearIndex(slope=1, start=0)
     constant = known(value)
@@ -92,6 +97,7 @@ def linear_of(value: SSAValue, lane: SSAValue) -> LinearIndex | None:
     op = value.owner
     if isinstance(op, arith.IndexCastOp):
         inner = linear_of(op.input, lane)
+        # The cast of the invocation to a narrow integer may wrap around.
         return inner if inner is not None and inner.slope == 0 else None
     if not isinstance(op, arith.AddiOp | arith.SubiOp):
         return None

@@ -46,8 +46,8 @@ from pydispatch.ir.core.walk import is_defined_outside, walk
 from pydispatch.ir.dialects.pyd.splice import SpliceOp
 
 MOST_LINES = 32
-"""Maximum number of vectors of an array that is kept in registers: AVX-512 has as many registers. More vectors would be
-stored on the stack."""
+"""Maximum number of vectors of all arrays that are kept in registers: AVX-512 has as many registers. More vectors would
+be stored on the stack."""
 
 MOST_OPERATIONS = 1024
 """Maximum number of operations that are emitted for all vectors of all loops; LLVM takes long for more."""
@@ -59,16 +59,21 @@ _WORD_BITS = 32
 def keep_arrays_in_registers(function: FuncOp) -> None:
     """Replace arrays of workgroup memory by one stack array for each vector of `LANES` elements, in place.
 
-    LLVM keeps these in registers, of which the CPU must have 32 of 512 bits. All vectors that are loaded and stored
-    must begin at constant positions. An array whose loads overlap no two stored vectors stays as it is: the CPU
-    forwards one store to each load. All arrays stay if the stack has no room for the vectors.
+    LLVM keeps these in registers, of which the CPU must have 32 of 512 bits. An f32 array of 128 + 64 elements becomes
+    12 stack arrays of 16 elements, its lines. A load of elements 63 to 78 then reads the last element of line 3 and the
+    first 15 of line 4.
+
+    All vectors that are loaded and stored must begin at constant positions. An array whose loads overlap no two stored
+    vectors stays as it is: the CPU forwards one store to each load. All arrays stay if they have more than `MOST_LINES`
+    vectors together, or the stack has no room for the vectors.
     """
     block = function.body.first_block
     allocations = [op for op in block.ops if isinstance(op, memref.AllocOp)] if block is not None else []
     arrays = [array for array in map(_array_of, allocations) if array is not None]
     if not arrays:
         return
-    # The arrays whose accesses allow it, and the phases that access them.
+    # The arrays whose accesses allow it, and the phases that access them: the parallel loops over invocations between
+    # barriers. An access outside of the phases, which `phases.get` finds none for, excludes an array.
     entry = Entry(function)
     phases = {loop: phase for loop in list(entry.block.ops) if (phase := _phase_of(loop)) is not None}
     fitting, used = dict[SSAValue, WorkgroupArray](), set[Phase]()
@@ -78,7 +83,7 @@ def keep_arrays_in_registers(function: FuncOp) -> None:
         if len(users_in_order) == len(users) and _fits(array, users_in_order):
             fitting[array.memory] = array
             used.update(users_in_order)
-    # The stack that their vectors, and the vectors that loads splice from two of them, take.
+    # The stack that their vectors take, and the vectors that loads combine from two of them: at most one for each load.
     lines = sum(array.line_count for array in fitting.values())
     loads = sum(isinstance(use.operation, memref.LoadOp) for memory in fitting for use in memory.uses)
     line_bytes = LANES * _WORD_BITS // 8
@@ -198,14 +203,21 @@ class _PhaseEmitter:
         """Replace the loop by its vectors.
 
         If it compares invocations with bounds, or may be cut short, two versions are emitted: one for workgroups whose
-        invocations are all within the bounds, and one with the comparisons.
+        invocations are all within the bounds, and one with the comparisons. For a loop with 128 invocations at most,
+
+            parallel p in 0..min(128, n) { if start + p < size { body } }
+
+        becomes `if all 128 invocations run and are below size { 8 vectors of body } else { 8 vectors with the tests }`.
         """
         build, loop, high = self._build, self.phase.loop, known(self.phase.loop.upperBound[0])
         block = loop.body.block
         bounds: list[Bound] = list(bounds_of(build.entry, loop))
         if bounds or not self.phase.is_whole:
+            # The condition of the first version. Its `truths`, the conditions in the body that then hold for every
+            # invocation, are comparisons with a bound, and values that are the same for all invocations.
             conditions = dict.fromkeys(conditions_of(block))
             invariant = [value for value in conditions if is_defined_outside(value, block)]
+            # `length`: how many invocations all of these hold for; 0 if they hold for no range of whole vectors.
             _, length = range_inside(build, high, bounds, invariant)
             truths = {*invariant, *(bound.comparison.result for bound in bounds)}
             branches = Block(), Block()
@@ -267,7 +279,8 @@ class _PhaseEmitter:
     def _emit_operation(self, build: Build, inner: Build, op: Operation, vector: _Vector) -> None:
         """Emit an operation in the loop over a vector's lanes. An access of an array becomes an access of its line.
 
-        A line is the stack array of the `LANES` elements that the vector accesses.
+        A line is the stack array of the `LANES` elements that the vector accesses: the load `a[64 + p]` of the vector
+        that begins at invocation 16 becomes `line[lane]`, where the line has the elements 80 to 95 of `a`.
 
         Args:
             build: Inserts before that loop.
@@ -287,6 +300,8 @@ class _PhaseEmitter:
             assert branch is not None
             for result, value in zip(branch.results, op.operands, strict=True):
                 values[result] = values.get(value, value)
+        # The terminator is not copied: the loop over lanes has its own. Nor is a condition in `truths` computed again:
+        # `values` maps it to the constant true.
         elif not isinstance(op, scf.ReduceOp) and vector.truths.keys().isdisjoint(op.results):
             inner.insert(op.clone(values))
 

@@ -41,14 +41,22 @@ ONE_WORKGROUP = 16384
 def why_not(group: Sequence[Operation], has_chain_kernel: Callable[[Chain], bool] | None = None) -> str | None:
     """Return why the operations of `group` cannot be one dispatch, as a sentence; None if they can.
 
-    The order of `group` is topological. `has_chain_kernel` returns whether all targets have a kernel for a chain
-    of two contractions (`matmul/chain.py`); None if they have none for any.
+    A contraction, such as a matrix product, has rules of its own. Other groups are judged by the rules of loop nests,
+    which compute an element of an operand where it is read. So exp(x) + 1 is one dispatch, but exp(x) and a window that
+    reads each element of it several times are not.
+
+    Args:
+        group: The operations, in topological order.
+        has_chain_kernel: Returns whether all targets have a kernel for a chain of two contractions with row-wise
+            operations between them (`matmul/chain.py`), such as attention; None if they have none for any.
     """
     if has_chain_kernel is not None and (chain := chain_of(group)) is not None and has_chain_kernel(chain):
-        # The parts are three dispatches that compute the same, each of which is judged. Operations that gather a factor
-        # are left out: the kernel reads their source while it packs the factor, and rules of fusion do not apply.
+        # A chain is legal if the three dispatches that could replace it are: the first product, the row-wise operations
+        # and the second product. Operations that gather a factor are left out: the kernel reads their source while it
+        # packs the factor, and rules of fusion do not apply.
         parts = ([op for op in part if op not in chain.gathers] for part in chain.parts)
         return next((reason for part in parts if (reason := why_not(part)) is not None), None)
+    # Groups with a contraction, or with an operation that cannot be lowered.
     try:
         generics = {o: generic_of(o) for o in group if o.name == GENERIC}
     except CompileError as error:
@@ -172,8 +180,9 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 def _reason_against_rows(group: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
     """Return why reductions prevent one dispatch; None if they do not.
 
-    All reductions must have the same rows, and users of their results must read one value in each row. `generics` has
-    the operations of the group that are a `linalg.generic`.
+    A row is the elements that a reduction combines to one: the row sums s of x, an f32[64, 100], have 64 rows. All
+    reductions must have the same rows, and users of their results must read one value in each row: x[i, j] / s[i] may
+    join the sums, s[j] * s[i] may not. `generics` has the operations of the group that are a `linalg.generic`.
     """
     reductions = [g for g in generics.values() if g.reduced_loops]
     spaces = {_shape(g.op.results[0]) for g in reductions}
@@ -182,6 +191,7 @@ def _reason_against_rows(group: Sequence[Operation], generics: dict[Operation, S
         return reasons.different_rows(shown)
     if not reductions:
         return None
+    # Check each operand with one value per row: a reduction's result, or that of an operation of equal shape on it.
     members = set(group)
     producers_of_row_values = _producers_of_row_values(group, reductions)
     for op in group:
@@ -219,6 +229,10 @@ def _reason_not_one_value_per_row(
 ) -> str | None:
     """Return why an operand, a value per row of a reduction, is not uniform in each row of `op`; None if it is.
 
+    It must be indexed by the outermost parallel loops of `op`: a workgroup that computes whole rows then needs only the
+    values of its own rows. With row sums s and loops (i, j), s[i] is allowed, s[j] is not (`INNER`), nor is s[i + j]
+    (`WINDOW_OF_ROWS`), nor a sum over i of s[i] (`REDUCED_AGAIN`).
+
     Args:
         op: The reader of the operand.
         index: Position of the operand.
@@ -226,8 +240,9 @@ def _reason_not_one_value_per_row(
         value: The operand, with one element for each row.
         is_view: Whether the operand is a view of the reduction's result.
     """
-    if _is_view(op) or _is_free(op):
+    if _is_view(op) or _is_free(op):  # part of its readers, which are judged instead
         return None
+    # Elementwise operations and updates read an element at the indices of the element that they compute.
     if generic is None:
         if info_of(op).elementwise or _is_update(op):
             return None
@@ -238,12 +253,14 @@ def _reason_not_one_value_per_row(
     indexing_dims = [e.position for e in map.results if isinstance(e, AffineDimExpr)]
     if any(not isinstance(e, AffineDimExpr | AffineConstantExpr) for e in map.results):
         return reasons.WINDOW_OF_ROWS
-    extents = dict(zip(indexing_dims, _extents(value, map), strict=True))  # lacks dimensions that no axis is indexed by
+    # The loops that index the operand, and among them those that number the rows: an axis of size 1 numbers none.
+    extents = dict(zip(indexing_dims, _extents(value, map), strict=True))
     row_dims = [d for d in indexing_dims if extents[d] != 1]
     if generic.reduced_loops and any(d in generic.reduced_loops for d in row_dims):
         return reasons.REDUCED_AGAIN
     parallel_dims = [d for d in range(len(generic.iterators)) if d not in generic.reduced_loops]
-    # All elements of `op` read a single value. If they are in several workgroups, each would compute it.
+    # Without row dimensions, all elements of `op` read a single value. If they are in several workgroups, each would
+    # compute it.
     if not row_dims:
         has_rows = any(d not in extents or extents[d] != 1 for d in parallel_dims)
         sizes = [-1 if n is None else n for n in generic.extents if n != 1]
@@ -298,7 +315,9 @@ def _extents(value: SSAValue, map: AffineMap) -> list[int]:
 def _reason_against_recomputation(group: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
     """Return why one dispatch would compute an expensive element repeatedly; None if it would not.
 
-    It would where the consumer is larger than the producer, unless the element is computed once per row.
+    It would where the consumer is larger than the producer, unless the element is computed once per row. For
+    y[i, j] = x[i, j] + exp(v[j]), each exp(v[j]) would be computed for every i. exp(v[i]) is computed before the loop
+    over j, once for each i.
     """
     members = set(group)
     for op in group:
@@ -314,7 +333,7 @@ def _reason_against_recomputation(group: Sequence[Operation], generics: dict[Ope
                 continue  # _reason_against_rows has checked reductions
             if (rule := rule_of(op)) is not None and rule.rereads:
                 return reasons.REREAD.format(op.name)
-            if op in generics:
+            if op in generics:  # other operations read each element once
                 map = generics[op].maps[index]
                 indexing_dims = dims_in(map)
                 if not _is_projection(map):
@@ -322,6 +341,7 @@ def _reason_against_recomputation(group: Sequence[Operation], generics: dict[Ope
                 sizes = generics[op].extents
                 if _are_outermost(indexing_dims, sizes):
                     continue  # the element is loop-invariant: it is computed once per row
+                # Each iteration of a loop that does not index the operand computes the element again.
                 if any(size != 1 for dim, size in enumerate(sizes) if dim not in indexing_dims):
                     return reasons.BROADCAST
     return None
@@ -340,8 +360,11 @@ def _are_outermost(dims: Set[int], extents: Sequence[int | None]) -> bool:
 def _reason_against_spaces(group: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
     """Return why the results of the group do not share one iteration space or its rows; None if they do.
 
-    Only results that no operation of the group reads count.
+    f32[64, 100] and its row sums, f32[64], may be results of one dispatch: a workgroup computes rows of both. Results
+    f32[64, 100] and f32[32, 200] may not (`different_sizes`), nor f32[64, 100] and its column sums, f32[100]
+    (`other_rows`). Only results that no operation of the group reads count.
     """
+    # Shapes of the results. Free operations and views are part of their readers; an update is a nest of its own.
     members = set(group)
     shapes: set[tuple[int, ...]] = set()
     for op in group:
@@ -350,8 +373,9 @@ def _reason_against_spaces(group: Sequence[Operation], generics: dict[Operation,
         for result in op.results:
             if isinstance(result.type, TensorType) and all(use.operation not in members for use in result.uses):
                 shapes.add(_shape(result))
-    row_spaces = {_shape(g.op.results[0]) for g in generics.values() if g.reduced_loops}  # one element for each row
-    full_spaces = {s for s in shapes if s not in row_spaces}  # with the inner dimensions, too
+    # Shapes with one element for each row, and those of results that have the inner dimensions, too.
+    row_spaces = {_shape(g.op.results[0]) for g in generics.values() if g.reduced_loops}
+    full_spaces = {s for s in shapes if s not in row_spaces}
     if len(full_spaces) > 1:
         return reasons.different_sizes(" and ".join(sorted(_spell(s) for s in full_spaces)))
     for space in full_spaces:

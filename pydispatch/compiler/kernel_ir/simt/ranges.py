@@ -193,7 +193,11 @@ def _rounds(
     In a round, each of the `invocations` runs one iteration. A main loop, unrolled by the factor `unroll`, runs rounds
     in which all invocations have work; a second loop runs the remaining iterations. Where one round suffices, there is
     no loop. `own_index` is the number of this invocation.
+
+    With 1000 iterations, 64 invocations and an unroll factor of 4, a step of the main loop has 256 iterations, 4 of
+    each invocation. Three steps run the iterations 0 to 767; the second loop runs 768 + own_index, 832 + own_index, ...
     """
+    # Constant counts that need one round, or only whole rounds, whose loop is not unrolled.
     values = list(carried)
     if type(total) is int and total <= invocations:
         return values if total <= 0 else _at_most_one(build, own_index, total, invocations, values, body)
@@ -201,13 +205,16 @@ def _rounds(
         return _whole_rounds(build, own_index, total // invocations, invocations, values, body)
     start: Index = 0  # the first iteration after the main loop
     per_step = unroll * invocations  # iterations of all invocations in one step of the main loop
+    # The main loop ends at a multiple of `per_step`. A dynamic count is rounded down to one by a mask, which requires a
+    # power of two; unroll factors are powers of two. A constant count below `per_step` would leave the loop empty.
     is_power_of_2 = invocations & (invocations - 1) == 0
     if unroll > 1 and is_power_of_2 and not (type(total) is int and total < per_step):
         if type(total) is int:
             start = total // per_step * per_step
-        else:  # rounded down to a multiple of `per_step`, a power of two here
+        else:  # -per_step is the mask of the multiples of `per_step`
             start = build.binary(arith.AndIOp, build.most(total, 0), -per_step)
         values = _unrolled_rounds(build, own_index, start, invocations, unroll, values, body)
+    # The maximum number of iterations of the second loop: invocation 0 has the most.
     most = -(-(total - start) // invocations) if type(total) is int and type(start) is int else None
 
     def remaining(inner: Build, iteration: SSAValue, values: list[SSAValue]) -> list[SSAValue]:

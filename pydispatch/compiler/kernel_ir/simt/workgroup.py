@@ -282,12 +282,17 @@ class Workgroup:
     # Uniform code
 
     def region(self, region: Region) -> None:
-        """Lower a region of uniform code, which all invocations execute with the same values."""
+        """Lower a region of uniform code, which all invocations execute with the same values.
+
+        The accesses before a block decide where it needs barriers. In a region of several blocks, which branch to each
+        other, any block may have run before any other or itself. So each block is lowered as if all of them had made
+        their accesses since the last barrier.
+        """
         if region.first_block is region.last_block:
             if region.first_block is not None:
                 self._block(region.first_block)
             return
-        everything = Accesses()  # of all blocks: whichever way a block is reached, all of them may have run
+        everything = Accesses()  # of all blocks
         for block in region.blocks:
             for op in block.ops:
                 everything.add(accesses_of(op))

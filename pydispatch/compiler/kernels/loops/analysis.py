@@ -52,19 +52,26 @@ class RowReduction(NamedTuple):
 class LoopNest:
     """Plan of one loop nest of a kernel: the results that it computes and stores, and how it is distributed.
 
-    The analysis of a dispatch function creates it; the emitters of loops read it.
+    `nests_of` creates it with `stores` and `space`, `analyse` sets the other fields, and the emitters of loops read
+    them. On GPUs, `plan_nest` changes some of them in between.
+
+    A row is all elements at one index of the outer dimensions. A softmax over f32[64, 100] has `outer_rank` 1: 64 rows
+    of 100 elements, whose maximum and sum are row reductions.
 
     Attributes:
         stores: The results, each with its buffer.
         space: The iteration space: the elements of a result, those that an update writes, or those of the results of
             a recurrence, which have equal sizes.
-        outer_rank: Number of leading dimensions that are outer ones; the others are inner ones.
-        by_rows: Whether a workgroup computes whole rows, which are all inner dimensions at one outer index.
+        outer_rank: Number of leading dimensions that are outer ones; the others are inner ones. Without rows, only the
+            last dimension is inner.
+        by_rows: Whether the nest has rows: a reduction depends on outer dimensions only, and runs once per row. A
+            workgroup, or an invocation of a GPU, then computes whole rows.
         row_stores: Results that have one element per row, each with its buffer.
         row_reductions: The reductions that run before the inner loops of a row, producers first.
         row_storage: For each value that a row stores for its later loops, the result in whose row it is stored; None
             for workgroup memory.
-        columns: The reductions of columns, producers first, if a workgroup computes a range of columns; else empty.
+        columns: The reductions over outer dimensions (`columns.py`), producers first, if a workgroup computes a range
+            of columns, which are the indices of the last dimension; else empty.
         transposition: The dimension along which operands are contiguous, if it is not the last one of the results;
             else None.
     """
@@ -122,13 +129,19 @@ class Trial:
 
 
 def analyse(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
-    """Return the loop nests of a kernel in order, after deciding how each is computed.
+    """Decide how each nest of a kernel is computed: set the fields of the nests, and return the remaining nests.
 
     Set rows, stored values, column reductions and the transposed dimension. Nests of results with one element per row
-    are merged into the nest of the rows. Recurrences need no analysis.
+    are merged into the nest of the rows. Nests keep their order, except that recurrences, which need no analysis, are
+    moved to the end.
+
+    Example: a function returns `y[i, j] = x[i, j] - m[i]`, an f32[64, 100], and the row maxima `m`, an f32[64]. In the
+    trial of the nest of `y`, the reduction of `m` is emitted inside one of the two loops. So this nest has rows, with
+    `outer_rank` 1. The nest of `m` is merged into it: `row_stores` has `m`, and `row_reductions` its reduction.
     """
     recurrences = [nest for nest in nests if isinstance(nest.space, OrderedOp)]
     nests = [nest for nest in nests if not isinstance(nest.space, OrderedOp)]
+    # Which nests have rows, and how many dimensions count them.
     for nest in nests:
         trial = emit_trial(frame, nest, depth=None)
         # The depth of a builder is its number of enclosing loops. A reduction with fewer than the nest has does not
@@ -138,6 +151,7 @@ def analyse(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
         # The loops around the innermost of these reductions count the rows. Without rows, only the last loop is inner.
         nest.outer_rank = max(depths) if depths else max(0, len(trial.dims) - 1)
     joined = _join_row_results(frame, nests)
+    # How the nests with rows store values of a row, and which of the others have columns or transposed operands.
     for nest in joined:
         if nest.by_rows and _set_row_reductions(frame, nest):
             nest.row_storage = _choose_row_storage(frame, nest)
@@ -173,10 +187,15 @@ def _set_row_reductions(frame: Frame, nest: LoopNest) -> bool:
 def emit_trial(frame: Frame, nest: LoopNest, depth: int | None) -> Trial:
     """Emit the code of a nest into a discarded block, and return the trial: what was emitted, and where.
 
-    `depth` is the number of loops around the row reductions and row results, which are emitted before the inner loops;
-    with None they are not, and a reduction is emitted where its result is read.
+    Every element is emitted in the outermost loop where its indices are defined (`Elements.at`). So for a softmax over
+    f32[64, 100], the builders of its reductions have depth 1: inside of the loop over 64, outside of that over 100.
+
+    `depth` is the number of loops around the row reductions and row results, which are emitted before the inner loops,
+    as the kernel will emit them. With None, before the nest has row reductions, a reduction is emitted where its result
+    is read.
     """
     elements = probe(frame)
+    # One loop for each dimension, all nested, before any code: `levels[d]` is the builder inside of d loops.
     dims = nest.dims(elements)
     levels, indices = [elements.entry], list[Index]()
     for size in dims:
@@ -205,8 +224,11 @@ def _join_row_results(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
     """Merge nests whose results have one element per row into a nest with these rows, and return the remaining nests.
 
     Row sums of n elements, say, are computed in the loop over rows of a nest over n x m. The reductions of both nests
-    then run once per row, and equal ones are emitted once. Only nests that reduce are merged, and none that update a
-    tensor in place. Elements of fewer than 8 bits prevent it: their nests iterate over bytes.
+    then run once per row, and equal ones are emitted once. The nest over n x m gets rows by this, if it has none: its
+    `outer_rank` becomes 1, and its `row_stores` the row sums.
+
+    Only nests that reduce are merged: the others have no reduction to share. Nests that update a tensor in place are
+    not merged, nor are nests with elements of fewer than 8 bits, which iterate over bytes.
     """
     elements = frame.elements
     by_rank = sorted(nests, key=lambda n: -len(n.dims(elements)))  # the highest rank first
@@ -249,8 +271,12 @@ def _reduces(value: OpResult) -> bool:
 def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue | None]:
     """Choose the values of a row that are stored for its later loops, and where; return `LoopNest.row_storage`.
 
-    Candidates are values whose first loop is a reduction that covers the whole row. A result is stored in place; an
-    expensive value that several loops read goes to workgroup memory, or to the row of an unused result.
+    Candidates are values whose first loop is a reduction that covers the whole row. A result is stored in its own row.
+    An expensive value that several loops read is stored in workgroup memory if the row is known to fit, else in the row
+    of a result of the same type in which no value is stored yet.
+
+    Example: in a softmax, the loop of the sum computes `e = exp(x - maximum)`, and the loop of the result `r = e / sum`
+    reads it again. The storage is `{e: None}`, workgroup memory, for rows of up to `Backend.row_bytes`; else `{e: r}`.
     """
     trial = emit_trial(frame, nest, depth=nest.outer_rank)
     results = {value for value, _ in nest.stores}

@@ -60,6 +60,10 @@ def find_column_reductions(
 ) -> list[Stage]:
     """Return the reductions of a nest as stages, producers first; an empty list unless all are column reductions.
 
+    A column reduction reduces outer dimensions of inputs that are contiguous along the last dimension of the nest, the
+    columns. For `r[j] = sum over i of x[i, j]`, whose loops are (i, j) and whose nest has the dimension j alone, the
+    stage has `nest_dims` (-1, 0): loop i is reduced, loop j is counted by dimension 0 of the nest.
+
     A stage has one accumulator per column and result, so all results of a reduction must be read at the same point.
 
     Args:
@@ -77,10 +81,11 @@ def find_column_reductions(
             is_constant_zero = not isinstance(index, SSAValue) and index == 0
             if is_constant_zero:  # a dimension of size 1, which no loop of the nest counts
                 continue
-            if index not in indices or not isinstance(result, AffineDimExpr):
+            if index not in indices or not isinstance(result, AffineDimExpr):  # such as j + 1: not one of the columns
                 return []
             nest_dims[result.position] = list(indices).index(index)
         last_dim = len(indices) - 1
+        # One loop must count the columns, and more inputs be contiguous along them than along a reduced dimension.
         if (
             nest_dims.count(last_dim) != 1
             or not _reads_along_columns(generic, nest_dims.index(last_dim))
@@ -88,6 +93,7 @@ def find_column_reductions(
         ):
             return []
         stage = Stage(value.op, nest_dims=tuple(nest_dims))
+        # A result of the same reduction that is read at another point would need accumulators of its own.
         if any(other.op is value.op and other != stage for other in stages):
             return []
         stages += [] if stage in stages else [stage]
@@ -212,7 +218,9 @@ class _StageEmitter:
         self.elements, self.generic = elements, view_of(elements, stage.op)
         self.low, self.high, self.column_count = columns.low, columns.high, columns.dims[-1]
         columns_dim = len(columns.dims) - 1
-        # The 0 of a reduced loop (-1) and of the columns is replaced in each iteration.
+        # A loop that counts an outer dimension of the nest has the index of that dimension. The others have 0, which
+        # `_iterations` replaces for a reduced loop, and `initialize_totals` and `_pass` for the loop over columns. Only
+        # a loop of one iteration, which has -1 in `nest_dims` as reduced loops have, stays at 0.
         self.point: list[Index] = [0 if dim in (-1, columns_dim) else columns.outer[dim] for dim in stage.nest_dims]
         self.column = stage.nest_dims.index(columns_dim)
         self.sizes = loop_sizes(elements, self.generic)
@@ -243,7 +251,16 @@ class _StageEmitter:
     def loops(self, build: Builder, depth: int) -> None:
         """Emit the loops over the reduced dimensions from `depth` on, around the parallel loop over the columns.
 
-        Only the outermost one, at depth 0, is cut into blocks.
+        Only the outermost one, at depth 0, is cut into blocks, so that rounding errors of a long float sum do not grow
+        with its length. The sum over n rows of x becomes, with blocks of `ROWS` = 1024 steps,
+
+            for first = 0 to n step 1024 {
+              parallel column { sums[column] = -0 }
+              for i = first to min(first + 1024, n) { parallel column { sums[column] += x[i, column] } }
+              parallel column { totals[column] += sums[column] }
+            }
+
+        where the loop over i takes `jammed_steps` rows at a time. Without blocks, steps are added to `totals` directly.
         """
         if depth == len(self.generic.reduced_loops):
             self._pass(build, [self.point])
@@ -265,8 +282,9 @@ class _StageEmitter:
     def _iterations(self, build: Builder, depth: int, first: Index, end: Index) -> None:
         """Emit the iterations `first` to `end` of the reduced loop at `depth`, with the loops inside it.
 
-        Each pass over the accumulators takes `jammed_steps` iterations of the innermost loop; remaining ones take a
-        pass each.
+        A pass is a loop over the columns that loads each accumulator, adds some steps and stores it. Each pass takes
+        `jammed_steps` iterations of the innermost loop; remaining ones take a pass each. With 4 jammed steps, 10
+        iterations take the passes 0 to 3, 4 to 7, 8 and 9.
         """
         loop = self.generic.reduced_loops[depth]
 

@@ -46,12 +46,18 @@ UNROLLED = 64
 class OutputBlock:
     """Block of elements that an invocation computes.
 
+    `block_of` creates it. The rows of a block are adjacent, its columns are `LANES` apart, so that the invocations of a
+    workgroup load adjacent elements. In the product `C[i, j] = sum over k of A[i, k] * B[k, j]`, whose nest has the
+    dimensions (i, j), a block of 8x2 has `dim` 0 and `loop_of_dim` (0, 1). Invocation l of the workgroup that begins at
+    row r and column c computes rows r to r + 7 of the columns c + l and c + l + 64.
+
     Attributes:
         value: Result of the reduction.
         dim: Dimension of the nest that the rows of a block are along; columns are along the last one.
         rows, columns: Size of a block in elements.
         loop_of_dim: For each dimension of the nest, the loop of the reduction that it counts.
-        paired_inputs: Inputs that are loaded in pairs; the columns of a block are then adjacent in pairs.
+        paired_inputs: Inputs that are loaded in pairs. If there are any, the columns of a block are adjacent in pairs:
+            c + 2 * l, c + 2 * l + 1, c + 2 * l + 128, ...
     """
 
     value: SSAValue
@@ -192,11 +198,16 @@ def partition_block(block: OutputBlock, dims: Sequence[Index], build: Builder) -
 def emit_block(
     elements: Elements, nest: LoopNest, block: OutputBlock, build: Builder, group: Index, dims: list[Index]
 ) -> None:
-    """Emit the code of workgroup `group`: each invocation computes a block of elements."""
+    """Emit the code of workgroup `group`: each invocation computes a block of elements.
+
+    Workgroups count tiles of `LANES * block.columns` columns first, then rows of blocks: for a nest over 64 x 256 with
+    blocks of 8x2, `dims` is [64, 256], workgroup 3 is tile 1 (columns 128 to 255) of block 1 (rows 8 to 15).
+    """
+    # The position of the workgroup: its tile, and the index along each dimension before the last.
     width = LANES * block.columns
     tiles = build.ceil_quotient(dims[-1], width)
     tile, block_index = build.remainder(group, tiles), build.quotient(group, tiles)
-    sizes = list(dims[:-1])  # along the rows of a block, the number of blocks
+    sizes = list(dims[:-1])  # along `block.dim`, the number of blocks replaces the number of rows
     sizes[block.dim] = build.ceil_quotient(dims[block.dim], block.rows)
     outer = build.split(block_index, sizes)
     first_row = build.times(outer[block.dim], block.rows)
@@ -205,7 +216,8 @@ def emit_block(
     if block.paired_inputs:
         _emit_paired(elements, nest, block, build, low, [*outer[: block.dim], first_row, *outer[block.dim + 1 :]])
         return
-    high = build.plus(low, LANES)  # of the first columns of all lanes; their other columns are LANES apart
+    # The parallel loop counts the first columns of all lanes, `low` to `high`; their other columns are LANES apart.
+    high = build.plus(low, LANES)
     has_all_columns = isinstance(dims[-1], int) and dims[-1] % width == 0
     if not has_all_columns:
         high = build.least(high, dims[-1])
@@ -215,7 +227,7 @@ def emit_block(
         stores.
         """
         columns = [builder.plus(column, LANES * c) for c in range(block.columns)]
-        if not has_all_columns:  # the first one exists; the others are LANES apart, and clamped to the last one
+        if not has_all_columns:  # the first one exists; the others may not, and are clamped to the last column
             columns = [column, *(builder.least(c, builder.minus(dims[-1], 1)) for c in columns[1:])]
         points = [[*outer[: block.dim], row, *outer[block.dim + 1 :], c] for row in rows for c in columns]
         for indices, result in zip(points, _reduce(elements, builder, block, points), strict=True):

@@ -58,20 +58,27 @@ Flat = Callable[[Frame], Index | None]
 def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat: Flat) -> Kernel:
     """Lower a dispatch function to a kernel for a GPU.
 
+    Results of the same sizes share a loop nest (`nests_of`); `plan.py` divides each nest into workgroups. Workgroup i
+    computes part i of each nest that has so many: with nests of 4 and 10 parts, the grid has 10 workgroups, of which
+    the first 4 compute a part of both. If the kernel alone knows a size that a number of parts depends on, one
+    workgroup computes all parts.
+
     `flat` returns the number of elements if all tensors can be bound as one dimension, else None.
     """
+    # How each nest is computed.
     frame.bind(flat(frame))
     loads_pairs = frame.backend.loads_pairs(target)
     nests = analyse(frame, nests_of(frame))
     plans = [plan_nest(frame, nest, pairs=loads_pairs) for nest in nests]
     elements, build = frame.elements, frame.build
-    elements.distribute = distributed_reduction
+    elements.distribute = distributed_reduction  # reductions outside of parallel loops: by all invocations
     partitions = [partition_nest(frame, plan, elements, build) for plan in plans]
     if not _is_grid_computable(frame, plans):  # one workgroup then loops over the work of all
         for plan, partition in zip(plans, partitions, strict=True):
             build.loop(0, partition.workgroups, [], partial(_emit_step, frame, plan, partition))
         one_workgroup = None
         return finish(frame, grid=one_workgroup, plans=plans)
+    # Else the grid has the workgroups of the nest with the most, at most `MAX_GRID`; `over_groups` loops over the rest.
     groups: Index = 0
     for partition in partitions:
         groups = build.most(groups, partition.workgroups)

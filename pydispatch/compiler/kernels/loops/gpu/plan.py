@@ -88,9 +88,14 @@ class GpuLoopPlan:
 def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
     """Choose the distribution of a nest over workgroups and invocations, and set the fields of the nest accordingly.
 
-    `pairs` is whether the device loads pairs of elements, see `Backend.loads_pairs`.
+    Examples, see `Distribution`: a softmax over f32[64, 100] has `ROWS`, or `LANES` if its sum must keep its order; one
+    over f32[64, 10] has `LANES`, a product of two f32[512, 512] `BLOCKS`, a sum of two tensors `ELEMENTS`.
+
+    `pairs` is whether the device loads pairs of elements, see `Backend.loads_pairs`. The nest's `columns` and
+    `transposition` are removed, `row_storage` is reduced for `LANES`, and `outer_rank` is set for single elements.
     """
     elements = frame.elements
+    # Nests whose kind alone decides.
     nest.columns, nest.transposition = [], None  # only kernels for CPUs treat these specially
     if isinstance(nest.space, OrderedOp):
         return GpuLoopPlan(nest, Distribution.RECURRENCE)
@@ -98,6 +103,7 @@ def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
         return GpuLoopPlan(nest, Distribution.IN_ORDER if nest.space.slice_index_rank else Distribution.UPDATE)
     if elements_per_byte(nest.representative) > 1:
         return GpuLoopPlan(nest, Distribution.BYTES)
+    # Nests with rows: a workgroup has a row if it is long enough to occupy its invocations.
     dims = nest.dims(elements)
     has_long_rows = nest.by_rows and row_size(nest, elements) >= FEWEST_DISTRIBUTED_STEPS
     if has_long_rows and _can_distribute_reductions(elements, nest):
@@ -108,6 +114,7 @@ def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
         return GpuLoopPlan(nest, Distribution.LANES)
     if nest.by_rows:  # one row is the whole nest
         return GpuLoopPlan(nest, Distribution.ROWS)
+    # Nests without rows: their reductions, if any, depend on the innermost loop, too, as in a matrix product.
     block = block_of(frame, nest, pairs=pairs)
     if block is not None:
         return GpuLoopPlan(nest, Distribution.BLOCKS, block=block)
@@ -205,6 +212,11 @@ def _can_distribute_reductions(elements: Elements, nest: LoopNest) -> bool:
 def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: Builder) -> Partition:
     """Return the partition of a nest into workgroups according to its distribution.
 
+    A nest over f32[64, 100] has 64 workgroups with `ROWS`, one for each row, and 1 with `LANES`, whose 64 invocations
+    have a row each. For distributions that give an invocation to each position of some dimensions, `INVOCATIONS`
+    adjacent positions are a workgroup; emitters compute these from the number of the workgroup, and the partition
+    states them as tiles of a single dimension.
+
     Args:
         frame: The kernel being built.
         plan: The distribution.
@@ -229,6 +241,7 @@ def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: B
         return Partition(outer=rows, rows=1, tile=whole_row, tiles=1, workgroups=rows)
     if plan.block is not None:
         return partition_block(plan.block, dims, build)
+    # `LANES`, and the distributions by elements, `UPDATE` and `ELEMENTS`.
     read_bytes, loop_bytes = estimate_read_bytes(nest, elements, build)
     bytes_per_element = sum(element_bytes_of(v) for v, _ in nest.stores) + read_bytes
     if plan.distribution is Distribution.LANES:
@@ -236,7 +249,7 @@ def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: B
         workgroups = build.ceil_quotient(rows, INVOCATIONS)
         return Partition(outer=1, rows=1, tile=INVOCATIONS, tiles=workgroups, workgroups=workgroups)
     shape = dims
-    if plan.distribution is not Distribution.UPDATE:
+    if plan.distribution is not Distribution.UPDATE:  # `ELEMENTS`, which runs one loop over the inner dimensions
         outer, collapsed = dims[: len(dims) - plan.inner], dims[len(dims) - plan.inner :]
         shape = [*outer, build.product(collapsed)]
     has_reductions = loop_bytes != 0

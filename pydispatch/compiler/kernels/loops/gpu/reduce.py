@@ -32,8 +32,8 @@ FEWEST_DISTRIBUTED_STEPS = 32
 def combiners(generic: Structured, reassociate: bool) -> list[Operation] | None:
     """Return, for each result of a reduction, the operation of the body that combines it with the value of a step.
 
-    Return None if a result is combined in another way, or if regrouping the steps would change it and `reassociate` is
-    false.
+    For the body `acc + a * b` it is the addition. Return None if a result is combined in another way, as in `acc - a`
+    or `a * (acc + b)`, or if regrouping the steps would change it and `reassociate` is false, as for a float sum.
     """
     last = generic.block.last_op
     assert last is not None
@@ -59,7 +59,17 @@ def distributed_reduction(
     """Emit the reduction at `point` as a loop over invocations, and return its results.
 
     Return None, and emit nothing, inside a parallel loop, for few steps, and for reductions that `combiners` does not
-    split. `point` has the index of each loop of the reduction, None for reduced ones.
+    split. `Elements.distribute` is this function in kernels for GPUs.
+
+    A long float sum is cut into blocks of its outermost reduced loop, which bounds the rounding error: for 1,000,000
+    elements, a sequential loop over blocks of `BLOCK_STEPS` = 262,144 steps, each of which is a loop over invocations
+    whose result is added to the sum.
+
+    Args:
+        elements: Tensors of the kernel.
+        build: Receives the loops.
+        generic: The reduction.
+        point: Index of each loop of the reduction; None for reduced ones.
     """
     if build.in_parallel or combiners(generic, elements.reassociate) is None:
         return None
@@ -68,9 +78,11 @@ def distributed_reduction(
     static_extents = [n for n in extents if isinstance(n, int)]
     if len(static_extents) == len(extents) and prod(static_extents) < FEWEST_DISTRIBUTED_STEPS:
         return None
-    # `reduce_at` checks that a parallel loop that indexes no result has one iteration.
+    # A reduced loop, one that indexes no result, may be of the kind "parallel" only if it has one iteration. That is
+    # checked by `reduce_at`, which then emits the reduction itself.
     if any(generic.iterators[dim] == "parallel" for dim in generic.reduced_loops):
         return None
+    # The initial values, and one loop over all steps, or a loop over blocks of steps.
     indices = [0 if p is None else p for p in point]
     initial = [
         elements.at(build, o, evaluate(build, m, indices))
@@ -111,6 +123,13 @@ def _parallel(
 ) -> list[SSAValue]:  # fmt: skip
     """Emit one `scf.parallel` with an `scf.reduce` over the steps of a reduction, and return its results.
 
+    The sum of x[i, k] over k, with `outermost` (0, n) and the initial value %init, becomes
+
+        %sum = scf.parallel (%k) = (%c0) to (%n) step (%c1) init (%init) -> f32 {
+          %v = memref.load %x[%i, %k]
+          scf.reduce(%v) { ^bb0(%a, %b): %s = arith.addf %a, %b; scf.reduce.return %s }
+        }
+
     Args:
         elements: Tensors of the kernel.
         build: The builder.
@@ -123,6 +142,8 @@ def _parallel(
     block = Block(arg_types=[IndexType() for _ in generic.reduced_loops])
     inner = build.nested(block)
     inner.in_parallel = True
+    # The body is emitted with the accumulators as temporary arguments, as `combiners` has seen it. Then its combining
+    # operations are removed, and with them all uses of these arguments.
     point = list(indices)
     for dim, argument in zip(generic.reduced_loops, block.args, strict=True):
         point[dim] = inner.assume_counts_to(argument, sizes[dim])
@@ -141,6 +162,9 @@ def _split_combinations(
     block: Block, results: Sequence[SSAValue], accumulators: Sequence[BlockArgument]
 ) -> scf.ReduceOp:
     """Remove the combining operation of each result from a body, and return the `scf.reduce` that combines instead.
+
+    The body `%p = mulf %a, %b; %s = addf %acc, %p` with the result %s becomes `%p = mulf %a, %b`, and the operation is
+    `scf.reduce(%p)` with a region that adds two values.
 
     Args:
         block: The body, whose arguments `accumulators` are removed, too.

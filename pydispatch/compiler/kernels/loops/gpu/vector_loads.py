@@ -55,8 +55,12 @@ class PairedInput:
 def paired_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]) -> tuple[PairedInput, ...]:
     """Return the inputs that are loaded in pairs of elements; () for a reduction that cannot use pairs.
 
-    They are the inputs that depend on the innermost loop or the columns. Each of them must be contiguous along the rows
-    or columns of a block, or the innermost loop. `dims` are the loops that count the rows and the columns.
+    They are the inputs that depend on the innermost reduced loop or the columns. Each of them must be contiguous along
+    the rows or columns of a block, or the innermost loop. For `C[i, j] = sum over k of A[i, k] * B[k, j]`, whose loops
+    are (i, j, k), with 64 columns and 32 steps, A has the strides (32, 0, 1) and is contiguous along loop 2, and B has
+    the strides (0, 1, 64) and is contiguous along loop 1.
+
+    `dims` are the loops of the reduction that count the rows and the columns of a block, here (0, 1).
     """
     if not generic.reduced_loops:
         return ()
@@ -66,9 +70,13 @@ def paired_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]
         return ()
     inputs: list[PairedInput] = []
     for index, (value, map) in enumerate(zip(generic.inputs, generic.maps[: len(generic.inputs)], strict=True)):
+        # Not paired are inputs that the body does not read, scalars, and inputs that depend neither on the columns nor
+        # on the innermost loop: an element of these serves a row of the block in all steps.
         if not generic.block.args[index].uses or not map.results or not {step, dims[1]} & dims_in(map):
             continue
         positions = [r.position for r in map.results if isinstance(r, AffineDimExpr)]
+        # A loop of its own must index each axis, so that strides are constant. For the last axis, it must be a loop
+        # along which the block or the unrolled steps read both elements of a pair.
         if (
             len(set(positions)) != len(map.results)
             or positions[-1] not in (step, *dims)
@@ -143,10 +151,12 @@ class PairedBlock:
     Attributes:
         paired: Inputs that are loaded in pairs.
         corner: Index of each loop of the reduction at the corner, the first element of the block; 0 for reduced loops.
-        dims: The loops that count the rows and the columns.
-        offsets: (row, column) of each element, relative to the corner.
-        column_pair: Half of the corner's column, which is even, as columns of a block are adjacent in pairs. An input
-            that is contiguous along the columns has the corner's pair at this index of a row.
+        dims: The loops of the reduction that count the rows and the columns.
+        offsets: (row, column) of each element, relative to the corner: for 2 rows and 2 columns (0, 0), (0, 1), (1, 0),
+            (1, 1).
+        column_pair: Half of the corner's column, which is even, as columns of a block are adjacent in pairs. For an
+            input that is contiguous along the columns, it is the index of the corner's pair in a row: the corner in
+            column 6 reads pair 3, the elements 6 and 7.
     """
 
     paired: Sequence[PairedInput]
@@ -209,6 +219,16 @@ class _PairedReduction:
     def emit(self, build: Builder, depth: int, current: dict[int, Index], sums: list[SSAValue]) -> list[SSAValue]:
         """Emit the reduced loops from number `depth` on, and return the sums after them.
 
+        The innermost loop carries the sums and, for each paired input, the index of the pair that the corner reads. For
+        a product of A and B with loop k, a block of 2x2 and an unroll factor of 2, it is
+
+            for k = 0 to n step 2, carrying s00, s01, s10, s11, a, b {
+              load A's pairs of the 2 rows, from index a on        // each has the elements k and k + 1 of a row
+              load B's pairs of the rows k and k + 1, from index b // each has the 2 columns of the block
+              8 multiply-adds
+              a += 1, b += the pairs of 2 rows of B
+            }
+
         Args:
             build: Receives the code.
             depth: Position of the outermost loop to emit in `generic.reduced_loops`.
@@ -225,7 +245,8 @@ class _PairedReduction:
 
             return build.loop(0, size, sums, body)
         assert isinstance(size, int)
-        # `size` is even (`paired_inputs`), and a pair along the innermost loop serves two steps.
+        # The innermost loop. `size` is even (`paired_inputs`), and a pair along it serves two steps, so that the unroll
+        # factor is 2 at least; a larger one keeps the products of an iteration below the limit.
         unroll = next(u for u in (8, 4, 2) if size % u == 0 and (u == 2 or u * len(sums) <= MAX_UNROLLED_PRODUCTS))
         # The index of each loop at the first element of the block and the current indices of the outer reduced loops.
         corner = [current.get(d, index) for d, index in enumerate(self.block.corner)]
@@ -246,7 +267,8 @@ class _PairedReduction:
             unroll: Number of steps.
             build: Receives the code.
             index: The first step.
-            carried: The sum of each element, then, for each input, the index of the pair that the corner reads.
+            carried: The sum of each element, then, for each input, the index of the pair that the corner reads. These
+                indices grow by the stride of the innermost loop, times `unroll`, in pairs.
         """
         dim, block = self.generic.reduced_loops[-1], self.block
         sums, pairs = carried[: len(block.offsets)], carried[len(block.offsets) :]
