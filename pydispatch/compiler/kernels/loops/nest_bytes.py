@@ -26,17 +26,19 @@ def element_bytes_of(value: SSAValue) -> int:
 
 
 def estimate_read_bytes(nest: LoopNest, elements: Elements, build: Builder) -> tuple[int, Index]:
-    """Estimate the bytes that an element of a nest reads.
+    """Estimate the bytes that the computation of an element of a nest reads.
+
+    An elementwise a + b of f32 reads (8, 0). The sum of 100 elements of f32 reads (0, 400).
 
     Returns:
-        The bytes outside of reductions, which are not counted (0) if there is any reduction, and the bytes within all
-        reductions.
+        The bytes of arguments that are read outside of reductions, and the bytes that all steps of the reductions read.
+        The first is 0 if there is a reduction: arguments that it reads would be counted twice.
     """
     visited: set[SSAValue] = set()
     pending = [value for value, _ in nest.all_stores()]
     argument_bytes = 0
     reductions: list[Operation] = []
-    while pending:  # all producers of the results
+    while pending:  # the results, and all values that they are computed from
         value = pending.pop()
         if value in visited or not isinstance(value.type, TensorType):
             continue
@@ -45,7 +47,7 @@ def estimate_read_bytes(nest: LoopNest, elements: Elements, build: Builder) -> t
             pending += value.op.operands
             if value.op.name == "linalg.generic" and view_of(elements, value.op).reduced_loops:
                 reductions.append(value.op)
-        elif value.type.get_num_dims():
+        elif value.type.get_num_dims():  # an argument of the dispatch function; all elements share one of rank 0
             argument_bytes += element_bytes_of(value)
     loop_bytes: Index = 0
     for op in reductions:

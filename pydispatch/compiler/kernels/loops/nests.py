@@ -14,7 +14,12 @@ from pydispatch.compiler.target.backend import Backend
 
 
 class RowPipeline(Protocol):
-    """Software pipeline over the rows of a nest: the loops of each row also compute values of the next row."""
+    """Software pipeline over the rows of a nest: the loops of each row also compute values of the next row.
+
+    `PipelinedReduction` is one: in a softmax, the loop over the exponentials of a row also computes the maximum of the
+    next row. `emit_nest` calls `first` once, before the loop over rows. Within this loop it calls `begin`, then emits
+    the row, and then calls `end`.
+    """
 
     def first(self, build: Builder, row: Sequence[Index]) -> list[SSAValue]:
         """Emit the values of the first row, at indices `row`, before all rows, and return them."""
@@ -56,10 +61,15 @@ Write = Callable[[Builder, list[Index]], None]
 class Partition:
     """Partition of a nest into workgroups: each computes some outer iterations with one tile of the inner dimension.
 
+    The functions `partition_...` create it, `emit_nest` emits the loops of a workgroup. A nest of 10x1000 elements has
+
+        outer=10, rows=3, tile=1000, tiles=1, workgroups=4     with 3200 elements per workgroup
+        outer=10, rows=1, tile=256, tiles=4, workgroups=40     with 256: workgroup 5 has row 1, elements 256 to 511
+
     Attributes:
         outer: Number of outer iterations of the nest: index combinations of its outer dimensions.
         rows: Outer iterations of a workgroup, adjacent in row-major order.
-        tile: Elements of a tile of the inner dimension; 0 where it is not cut.
+        tile: Elements of a tile of the inner dimension, at most its size; 0 in partitions into whole rows.
         tiles: Tiles of the inner dimension.
         workgroups: Number of workgroups; the tiles of the same outer iterations are adjacent.
         contiguous: Elements of a workgroup where these are contiguous in memory, and only the last workgroup has
@@ -75,14 +85,20 @@ class Partition:
 
     @property
     def has_whole_rows(self) -> bool:
-        """Whether a workgroup has all elements of its outer iterations: the inner dimension is not cut (tile 0)."""
+        """Whether this is a partition into whole rows, which has the tile 0 and never cuts the inner dimension."""
         return self.tiles == 1 and not isinstance(self.tile, SSAValue) and self.tile == 0
 
 
 def partition_elements(build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_element: Index) -> Partition:
-    """Return the partition of a nest of independent elements by their cost in bytes.
+    """Return the partition of a nest of independent elements by their cost in bytes, see the examples of `Partition`.
 
     A workgroup has several outer iterations, or a tile of the last dimension.
+
+    Args:
+        build: Emits the arithmetic of dynamic sizes.
+        backend: Its `workgroup_bytes` are the budget of a workgroup.
+        dims: Sizes of the dimensions of the nest.
+        bytes_per_element: Estimate of the bytes that the computation of an element loads and stores.
     """
     budget = elements_per_workgroup(build, backend, bytes_per_element)  # in elements
     if isinstance(budget, int) and budget > BUDGET_MULTIPLE:
@@ -93,7 +109,8 @@ def partition_elements(build: Builder, backend: Backend, dims: Sequence[Index], 
     tiles = build.ceil_quotient(inner, tile)
     rows = build.most(build.quotient(budget, build.most(inner, 1)), 1)
     blocks = build.ceil_quotient(outer, rows)
-    # With one dimension, a workgroup has `budget` adjacent elements; with more, it ends at the end of a row or tile.
+    # With one dimension, each workgroup but the last has `budget` adjacent elements; with more, it ends at the end of
+    # a row or tile.
     run = budget if len(dims) == 1 and isinstance(budget, int) else 0
     return Partition(
         outer=outer, rows=rows, tile=tile, tiles=tiles, workgroups=build.times(blocks, tiles), contiguous=run
@@ -111,8 +128,17 @@ def partition_columns(
 ) -> Partition:
     """Return the partition of a nest of column reductions into ranges of columns.
 
-    A range has at least `NARROWEST_COLUMNS`, for whole cache lines, and at most `widest` columns, for the accumulators
-    to stay in the first-level cache.
+    A column reduction, such as the sum over i of x[i, j], has an accumulator for each column j of a range. A range has
+    at least `NARROWEST_COLUMNS`, for whole cache lines, and at most `widest` columns, for the accumulators to stay in
+    the first-level cache. It has all columns if these are at most `WHOLE_ROWS_FACTOR` times the budget of a workgroup,
+    since whole rows are contiguous.
+
+    Args:
+        build: Emits the arithmetic of dynamic sizes.
+        backend: Its `workgroup_bytes` are the budget of a workgroup.
+        dims: Sizes of the dimensions of the nest, whose last one has the columns.
+        bytes_per_element: Estimate of the bytes that the reduction of one column reads.
+        widest: Maximum number of columns of a range.
     """
     budget = elements_per_workgroup(build, backend, bytes_per_element)
     inner, outer = dims[-1], build.product(dims[:-1])
@@ -121,7 +147,7 @@ def partition_columns(
         width = inner  # one range has all columns
     tile = build.least(inner, build.least(width, widest))
     tiles = build.ceil_quotient(inner, tile)
-    rows = build.most(build.quotient(budget, build.most(inner, 1)), 1)  # several only where one range has all columns
+    rows = build.most(build.quotient(budget, build.most(inner, 1)), 1)  # several if the budget has several rows
     return Partition(
         outer=outer, rows=rows, tile=tile, tiles=tiles, workgroups=build.times(build.ceil_quotient(outer, rows), tiles)
     )

@@ -81,7 +81,9 @@ def emit_in_order(
 ) -> None:
     """Emit the code of workgroup `group` of a CPU for an ordered update.
 
-    Parts and slices are sequential loops; the last dimension of a slice is a parallel loop.
+    A scatter of 1000 slices of 64x32 elements has the nest [parts, 64, 32]. A workgroup has one part, one index along
+    the 64, and a tile of the 32. It loops over all 1000 slices in order. Of each slice in its part, it writes the
+    elements of the tile in a parallel loop.
 
     Args:
         elements: Tensors of the kernel.
@@ -127,7 +129,8 @@ def emit_slices_in_order(
     """Emit a sequential loop over all slices, with `body` for those that belong to one part of the destination.
 
     The remainder of a slice's conflict key by `parts` is the index of its part. So slices that may write the same
-    element are in the same part, and different parts can run in parallel.
+    element are in the same part, and different parts can run in parallel. If each slice is a row of the destination,
+    the key is the number of this row: with 4 parts, slices for the rows 1, 5 and 1 are in part 1, in this order.
 
     Args:
         elements: Tensors of the kernel.

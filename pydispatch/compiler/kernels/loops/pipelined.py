@@ -102,8 +102,12 @@ class PipelinedReduction:
 def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | None:
     """Return the first reduction of a nest's rows as a pipelined one; None if it cannot share the loop of the second.
 
+    In a softmax, m = max(x), s = sum(exp(x - m)), r = exp(x - m) / s, the first reduction of a row is m and the second
+    is s. The loop of s, which also stores the exponentials, then computes m of the next row.
+
     Both must reduce one dimension of the same size. The first must have a short body, have the same bits in any
-    grouping, and read arguments only; the second must have expensive steps.
+    grouping, and read arguments only; the loop of the second must store a value that is expensive to compute. Nests
+    whose sums of floats must stay in order (`elements.reassociate` is False) have no pipelined reduction.
     """
     if not elements.reassociate or len(nest.row_reductions) < 2:
         return None

@@ -184,6 +184,9 @@ def emit_ordered_rows(
 ) -> None:
     """Emit the rows of workgroup `group` of a CPU.
 
+    A row is the elements along `op.along` at one index of each other dimension. Whole rows are emitted one after the
+    other, or a few in one loop. Tiles of the last dimension are adjacent rows of a recurrence that advance together.
+
     Args:
         elements: Tensors of the kernel.
         build: Receives the code.
@@ -226,7 +229,11 @@ def _emit_columns(
 
 @dataclass(frozen=True)
 class _AdjacentRows:
-    """Emitter of adjacent rows of a recurrence, which are columns of the last dimension.
+    """Emitter of adjacent rows of a recurrence, each of which is a column: an index of the last dimension.
+
+    `_emit_columns` creates it for the rows of a workgroup, and calls `emit`. Results of 8x100x64 along dimension 1 have
+    8 * 64 rows of 100 steps. The elements of the rows (3, 0) to (3, 63) at a step are contiguous, so that each step is
+    a parallel loop over these 64 columns.
 
     Attributes:
         elements: Tensors of the kernel.

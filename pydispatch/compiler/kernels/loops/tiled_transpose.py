@@ -65,7 +65,16 @@ def partition_transposed(
 ) -> Partition:
     """Return the partition of a nest into workgroups of blocks, by the cost of its elements in bytes.
 
-    An outer iteration of the partition is a row of blocks. `nest_dims` are the sizes of the dimensions of the nest.
+    A block has `height` indices of the transposed dimension and `side` indices of the last one. An outer iteration of
+    the partition is a row of blocks: adjacent blocks along the last dimension. 96x64 elements that are transposed in
+    blocks of 16x16 are 6 rows of blocks; with 2048 elements per workgroup, each of 3 workgroups has two of these rows.
+
+    Args:
+        build: Emits the arithmetic of dynamic sizes.
+        backend: Its `workgroup_bytes` are the budget of a workgroup.
+        nest_dims: Sizes of the dimensions of the nest.
+        transposition: The transposed dimension, and the dimensions to join.
+        bytes_per_element: Estimate of the bytes that the computation of an element loads and stores.
     """
     dims, along = transposition.joined_sizes(build, nest_dims), transposition.joined_along
     height, side = block_shape(dims, along, transposition.squares)
@@ -161,11 +170,16 @@ class _TiledTranspose:
         types = [tensor_type(value).element_type for value in self.values]
         self.buffers = [elements.fresh(type_, self.height * self.side) for type_ in types]
         self.fewest_rows = FEWEST_ROWS_OF_BYTES if all(bit_width(t) == 8 for t in types) else FEWEST_ROWS
-        # Lanes are whole bytes; a type of unknown width counts as 1 bit.
+        # Lanes are whole bytes. A type of unknown width counts as 1 bit, and is not transposed in registers.
         self.in_registers = all((bit_width(type_) or 1) % 8 == 0 for type_ in types)
 
     def run(self, build: Builder, group: Index, partition: Partition) -> None:
-        """Emit the loops over the blocks of workgroup `group`."""
+        """Emit the loops over the blocks of workgroup `group`: over its rows of blocks, and over the blocks of each.
+
+        A row of blocks is adjacent blocks along the last dimension. Rows are numbered by the dimensions other than
+        `along` and the last one, and then by the block along `along`: results of 2x96x64, with `along` = 1 and blocks
+        of 16 rows, have 2 * 6 rows of blocks.
+        """
         dims, along = self.dims, self.along
         other_dims = [d for d in range(len(dims) - 1) if d != along]
         blocks = build.ceil_quotient(dims[along], self.height)
@@ -178,7 +192,7 @@ class _TiledTranspose:
         def row_of_blocks(builder: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the blocks of row `index` of blocks, from column `low` to `high`."""
             *other_indices, row_block = builder.split(index, [*(dims[d] for d in other_dims), blocks])
-            outer: list[Index] = [0] * (len(dims) - 1)
+            outer: list[Index] = [0] * (len(dims) - 1)  # the entry of `along` is not used, see `_Block.outer`
             for dimension, index_in_dim in zip(other_dims, other_indices, strict=True):
                 outer[dimension] = (
                     index_in_dim

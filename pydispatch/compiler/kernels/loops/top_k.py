@@ -40,12 +40,14 @@ def write_top_k(
 ) -> None:
     """Emit the first elements of one row in sorted order, and their stores.
 
+    With `op.count` = 2 and the ascending order, the row [5, 1, 4, 2] has the results [1, 2] and their columns [1, 3].
+
     Args:
         elements: Tensors of the kernel.
         build: The builder.
         op: The operation.
         buffers: For each result that is stored, its buffer.
-        row: Index of the row in the one dimension that is not sorted, as a list.
+        row: Index of the row, as a list of one index: operands are matrices, whose rows are sorted.
     """
     heap = _Heap(elements, op, build)
     _Scan(elements, op, heap, row).run(build)
@@ -116,7 +118,13 @@ class _Scan:
     def _visit_blocks(self, build: Builder, low: Index, high: Index, widths: Sequence[int]) -> None:
         """Emit the visits of the columns `low` to `high`, which skip blocks without an element that precedes the root.
 
-        `widths` has the elements of a block, then those of a smaller block within it, and so on; empty to visit all.
+        With the widths (64, 16), 64 elements are compared with the root at once. If one of them precedes it, each 16 of
+        them are compared again, and only blocks of 16 with such an element are visited element by element.
+
+        Args:
+            build: Receives the code.
+            low, high: Half-open range of the columns.
+            widths: Elements of a block, then of the smaller blocks within it, and so on; empty to visit all columns.
         """
         if not widths:
             build.loop(low, high, [], self._visit, index_below=self.size)
@@ -195,13 +203,21 @@ class _Heap:
     def sift_down(self, build: Builder, element: Sequence[SSAValue], start: Index, size: Index) -> None:
         """Emit the insertion of an element at position `start` or below it: children that it precedes move up.
 
-        `size` is the number of elements of the heap.
+        The element at `start` is overwritten. Elements that are later in the order of the operation are above others:
+        to insert 5 at the root of the heap [9, 7, 8, 1], in ascending order, 8 moves up, and the heap is [8, 7, 5, 1].
+
+        Args:
+            build: Receives the code.
+            element: The element: a value of each operand, and its column.
+            start: The position.
+            size: Number of elements of the heap.
         """
 
         def step(inner: Builder, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit one level: move the later of the two children up if the element precedes it, else end the loop.
 
-            A parent in the heap is later than its children, or equal.
+            Of two elements, the later one is preceded by the other in the order of the operation. Parents in the heap
+            are later than their children.
 
             `carried` is the position that the element would get, and that of its left child.
             """

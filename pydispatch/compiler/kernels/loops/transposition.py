@@ -23,6 +23,9 @@ squares write to too many cache lines at once: f32 with channels last to channel
 class Transposition:
     """Dimensions of a nest whose operands are contiguous along another dimension than its results.
 
+    `transposition_of` creates it. For r[n, c, h, w] = a[n, h, w, c], images with channels last that become images with
+    channels first, `along` is 1 (c) and `first_joined` is 2: h and w are covered as one dimension of h * w elements.
+
     Attributes:
         along: The dimension of the nest along which most loads are contiguous; not the last one.
         first_joined: The first of two adjacent dimensions that tiles cover as one, such as the height and width of
@@ -117,13 +120,21 @@ def _counter_of(index: Index) -> Index:
 def _are_adjacent(loads: Sequence[Load], indices: Sequence[Index], dims: Sequence[Index], dim: int) -> bool:
     """Return whether each load reads `dim` and the next dimension of the nest as one contiguous one, or neither.
 
-    That is not so for a tensor that is padded: its rows are shorter than those of the nest. A load with a computed
-    index may depend on any counter.
+    In r[n, c, h, w] = a[n, h, w, c], h and w (`dim` = 2) are read as one dimension of `a`; c and h (`dim` = 1) are not.
+    A padded tensor has no such dimensions: its rows are shorter than those of the nest.
+
+    Args:
+        loads: The loads of the nest.
+        indices: Counter of the loop over each dimension of the nest.
+        dims: Sizes of these dimensions, all static.
+        dim: The first of the two dimensions.
     """
     outer, inner = indices[dim], indices[dim + 1]  # counters
     for tensor, where in loads:
+        # A computed index, neither a constant nor a counter, may depend on any counter.
         if any(not isinstance(index, int) and index not in indices for index in where):
             return False
+        # Either both counters are an index, next to each other in a tensor of the nest's size, or none is.
         uses = where.count(outer), where.count(inner)
         if uses == (0, 0):
             continue

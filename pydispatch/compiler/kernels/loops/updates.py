@@ -63,7 +63,15 @@ class UpdateStep:
     ) -> None:
         """Emit the store of the written element at `indices`, if it is inside the destination.
 
-        `value` is the result of the chain of updates, and `buffer` its memory.
+        If the chain has several updates, another one may write the same element. Each of them then stores the element
+        of the chain's result, so that their order does not matter.
+
+        Args:
+            elements: Tensors of the kernel.
+            build: Receives the code.
+            value: The result of the chain of updates.
+            buffer: Memory of the result.
+            indices: Indices in the tensor of written elements, such as the inserted slice.
         """
 
         def store(builder: Builder) -> None:
@@ -93,7 +101,8 @@ def starts_empty(value: SSAValue) -> bool:
 def updates_of(value: SSAValue) -> list[UpdateStep]:
     """Return the chain of updates that computes a result in place, in execution order.
 
-    It begins at an argument or a `tensor.empty`.
+    It begins at an argument or a `tensor.empty`. The result %2 of `%1 = insert %a into %arg; %2 = insert %b into %1`
+    has the updates of %1 and %2, both written to the memory of %arg.
 
     Raises:
         CompileError: Another operation is between the updates and the argument.

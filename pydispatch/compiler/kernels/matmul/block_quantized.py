@@ -188,9 +188,26 @@ def _split_last(
 def _match(contraction: Contraction, weights: Factor, row_factor: Factor) -> BlockQuantized | None:
     """Match ((u - zero) * scale + offset) in the code of the factor `weights`, from the outermost operation inwards.
 
-    The weights u have the dimensions [panel, block, group, column, byte], and half-bytes one more for the two halves of
-    a byte. `row_factor` is the factor that they are multiplied with. Return None if anything else is multiplied.
+    With a constant zero point, the code is
+
+        %1 = arith.extui %u : i4 to i32          the element of the panels
+        %2 = arith.sitofp %1 : i32 to f32
+        %3 = arith.subf %2, %cst : f32           zero = 8.0
+        %4 = arith.mulf %3, %s : f32             scale, an element at (panel, block, column)
+        %5 = arith.addf %4, %o : f32             offset, as the scale
+
+    Any of the last three may be missing. The weights u have the dimensions [panel, block, group, column, byte], and
+    those of 4 bits one more for the two halves of a byte.
+
+    Args:
+        contraction: The contraction.
+        weights: The factor that is matched.
+        row_factor: The factor that the weights are multiplied with.
+
+    Returns:
+        The match; None if `weights` has another form, or no kernel has its sizes.
     """
+    # The panels: an argument of the dispatch function, and the loop over each of their dimensions.
     generic = contraction.generic
     body = _Body(contraction, weights)
     argument, dims = source_of(contraction.tensor_of(weights)), _dims(generic.maps[weights.main_input])
@@ -200,7 +217,7 @@ def _match(contraction: Contraction, weights: Factor, row_factor: Factor) -> Blo
     if contraction.element_of(weights).type != (i4 if has_halves else i8):
         return None
     panel, block, _, column, *_ = dims
-    # Each of these operations may be missing: `_split_last` then returns `value` as it is, and None.
+    # The operations. Each may be missing: `_split_last` then returns `value` as it is, and None.
     value, offset = _split_last(body, weights.value, arith.AddfOp, (panel, block, column))
     value, scale = _split_last(body, value, arith.MulfOp, (panel, block, column))
     value, zero = _split_last(body, value, arith.SubfOp, (panel, block, column))
@@ -265,12 +282,18 @@ class _Body:
     def parameter(self, value: SSAValue, dims: tuple[int, int, int]) -> float | PerBlock | None:
         """Return a zero point, scale or offset as a constant or a tensor; None for another value.
 
-        `dims` are the loops (over panels, over blocks, over columns). The tensor is indexed by all three, or by those
-        over panels and columns if the value is the same in all blocks.
+        A constant of 8.0 is the float 8.0. A tensor has elements of f32, of f16 or bf16 that the body extends to f32,
+        or unsigned bytes that it converts by `sitofp(extui(x))`. It is read at the indices (panel, block, column), or
+        (panel, column) if all blocks of a column share an element.
+
+        Args:
+            value: The operand of the body's operation.
+            dims: The loops over panels, over blocks, and over the columns of a panel.
         """
         generic = self.contraction.generic
         element = _unsigned_element(value)
         is_integer = element is not None
+        # The value before its conversion to f32.
         if element is not None:
             value = element
         elif isinstance(value.owner, arith.ExtFOp):

@@ -57,9 +57,18 @@ class ChainParts(NamedTuple):
 class Chain:
     """Two contractions with row-wise operations between them, such as attention: one kernel computes rows of both.
 
+    `chain_of` creates it. Attention with 2 heads, 5 queries, 7 keys and a head size of 4 is the chain
+
+        scores = 0.5 * (q[2, 5, 4] x k[2, 7, 4])   the first product and an elementwise function of it: [2, 5, 7]
+        rows   = softmax(scores)                   row-wise operations along the last dimension: [2, 5, 7]
+        result = rows x v[2, 7, 4]                 the second product: [2, 5, 4]
+
+    Dimension 0 of `rows` is an outer dimension of both products, dimension 1 (the rows) is M of both, and dimension 2
+    (the columns) is N of the first product and K of the second.
+
     Attributes:
         first, second: The contractions.
-        scores: Elementwise function of the first product that row-wise operations read.
+        scores: The first product, or an elementwise function of it, which row-wise operations read.
         rows: Factor A of the second product, computed from `scores` by row-wise operations along the last dimension.
             Both have the dimensions of the first product.
         parts: The operations, split into the first product, the row-wise operations and the second product.
@@ -73,24 +82,30 @@ class Chain:
 
     @property
     def outer(self) -> list[int]:
-        """The dimensions of `rows` that are outer dimensions of both products: all but its rows (M) and columns."""
+        """The outer dimensions of `rows`, such as the heads: all but the rows (M of both products) and the columns."""
         return [d for d in range(len(shape_of(self.rows)) - 1) if self.second_loops[d] != self.second.m]
 
     @property
     def gathers(self) -> set[Operation]:
-        """The operations that gather the pages that a product reads as factor B."""
+        """The operations that gather pages for factor B of a product, such as the pages of a cache of keys."""
         products = (self.first, self.second)
         factors = (gathered_pages(contraction.tensor_of(contraction.b)) for contraction in products)
         return {op for pages in factors if pages is not None for op in pages.operations}
 
     @property
     def first_loops(self) -> list[int]:
-        """For each dimension of `rows`, the loop of the first product that runs over it; `NO_DIM` for none."""
+        """For each dimension of `rows`, the loop of the first product that runs over it; `NO_DIM` for none.
+
+        It is [0, 1, 2] in the example above, if the loops of the first product are (head, query, key, element).
+        """
         return _dims_of(self.first.generic.output_maps[0])
 
     @property
     def second_loops(self) -> list[int]:
-        """For each dimension of `rows`, the loop of the second product that runs over it."""
+        """For each dimension of `rows`, the loop of the second product that runs over it.
+
+        It is [0, 1, 3] in the example above, if the loops of the second product are (head, query, element, key).
+        """
         dims = self.second.a.axis_dims
         assert dims is not None, "`_has_kernel` must have checked it"
         return dims
@@ -140,7 +155,9 @@ def _find_scores(
     """Return the tensor at which the elementwise operations on the first product end and the row-wise ones begin.
 
     Each of its elements depends on one element of the product, at the same indices, and an operation reads it that is
-    not elementwise. Return None if there is not exactly one such tensor, or if another dispatch reads an elementwise
+    not elementwise. In `s = 0.5 * product; m = max(s) of each row; p = exp(s - m)` it is s, which the maximum reads.
+
+    Return None if there is not exactly one such tensor, or if an operation outside of the dispatch reads an elementwise
     function of the product: the kernel does not store these.
 
     Args:
@@ -171,10 +188,13 @@ def _split_into_parts(
     operations: Sequence[Operation],
     cache: DimCache,
 ) -> ChainParts | None:
-    """Split the operations into the three parts of a chain.
+    """Split the operations into the three parts of a chain: first product, row-wise operations, second product.
 
-    Return None if values other than the scores and the rows cross between parts, or if several parts need an operation
-    that is not free to duplicate.
+    Exactly two tensors must cross between parts: the scores, from the first part to the second, and the rows, from the
+    second to the third. Operations that are free to duplicate (`Cost.FREE`, such as constants and `tensor.empty`) are
+    appended to every part, so that their results do not cross.
+
+    Return None if other values cross, or if several parts need an operation that is not free to duplicate.
     """
     part_of = _part_of(first, second, after_first, operations, cache)
     if part_of is None:
@@ -184,7 +204,7 @@ def _split_into_parts(
         for part in Part:
             if info_of(op).cost is Cost.FREE or part_of[op] == part:
                 parts[part].append(op)
-    crossing = {  # values that an operation of another part computes
+    crossing = {  # values that are computed in another part than that of an operation that reads them
         value
         for op in operations
         for value in inputs_of(op)
@@ -258,8 +278,10 @@ def _have_equal_rows(chain: Chain) -> bool:
     """
     first, second = chain.first, chain.second
     first_loops, second_loops = chain.first_loops, chain.second_loops  # for each dimension of the rows
+    # The columns are K of the second product. A loop that indexed two dimensions would read a diagonal of the rows.
     if len(set(second_loops)) != len(second_loops) or second_loops[-1] != second.k:
         return False
+    # The columns are N of the first product, and each dimension is one of its loops.
     if first_loops[-1] != first.n or NO_DIM in first_loops:
         return False
     # Without any M or N, both are dot products, which have no tiles of rows.
@@ -267,6 +289,7 @@ def _have_equal_rows(chain: Chain) -> bool:
         return False
     if second.m is not None and second.m not in second_loops:
         return False
+    # M of both products must be the same dimension of the rows; None for a single row.
     row_of_first = None if first.m is None else first_loops.index(first.m)
     row_of_second = None if second.m is None else second_loops.index(second.m)
     outer_of_first, outer_of_second = ({loops[d] for d in chain.outer} for loops in (first_loops, second_loops))
@@ -296,7 +319,10 @@ def _are_rows_independent(chain: Chain) -> bool:
 
 
 def _aligned_results(op: Operation, reads: Sequence[tuple[int, list[int]]], column: int) -> list[list[int]] | None:
-    """Return the dimensions of the scores along the axes of each result of a row-wise operation.
+    """Return, for each result of a row-wise operation, the dimension of the scores that each of its axes runs along.
+
+    With scores of the dimensions 0 (rows) and 1 (columns), a maximum over the columns reads [0, 1] and has the result
+    [0]. A generic that subtracts this maximum from the scores reads [0, 1] and [0], and has the result [0, 1].
 
     Return None for an operation that mixes rows, or reduces another dimension than the columns.
 
@@ -309,16 +335,19 @@ def _aligned_results(op: Operation, reads: Sequence[tuple[int, list[int]]], colu
         rule, (_, first) = rule_of(op), reads[0]
         is_pointwise = rule is not None and rule.is_pointwise(op) and all(dims == first for _, dims in reads)
         return [first] * len(op.results) if is_pointwise else None
+    # Each loop of a generic must run along one dimension of the scores, the same in all operands that it indexes.
     generic, dim_of_loop = structured(op), dict[int, int]()
     for ordinal, dims in reads:
         for loop, dim in zip(_dims_of(generic.maps[ordinal]), dims, strict=True):
             if loop == NO_DIM or dim_of_loop.setdefault(loop, dim) != dim:
                 return None
+    # Two loops along one dimension would combine elements of different rows, or of different columns.
     is_one_to_one = len(set(dim_of_loop.values())) == len(dim_of_loop)
     reduced_loops = generic.reduced_loops
     if not is_one_to_one or any(dim_of_loop.get(loop) != column for loop in reduced_loops):
         return None
     loops_of_results = [_dims_of(map_) for map_ in generic.output_maps]
+    # An axis of a result must not be a loop over other tensors alone, or an index that is no loop (`NO_DIM`).
     if any(loop not in dim_of_loop for loops in loops_of_results for loop in loops):
         return None
     return [[dim_of_loop[loop] for loop in loops] for loops in loops_of_results]

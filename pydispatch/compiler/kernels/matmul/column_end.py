@@ -104,14 +104,16 @@ class Stored:
     is_shown: bool | None
 
     def emit(self, elements: Elements, build: Builder, point: Sequence[Index]) -> SSAValue:
-        """Emit whether the mask shows the column at a point, an i1.
+        """Emit whether the mask shows the column at a point (its indices in the scores), an i1.
 
-        A mask of numbers that are added (`is_shown` is None) shows the column unless its number is low enough to hide.
+        A mask of numbers that are added (`is_shown` is None) shows the column unless its number is at most -1e30, or
+        -60000 in f16.
         """
         value = self.element.emit(elements, build, point)
         if self.is_shown is None:
             assert isinstance(value.type, AnyFloat)
             highest_hiding = build.pure(arith.ConstantOp(FloatAttr(_highest_hiding_addend(value.type), value.type)))
+            # Unordered: a NaN shows the column, so that it has its effect on the row.
             return build.add(arith.CmpfOp(value, highest_hiding, "ugt"))
         shown = value if self.is_shown else opposite(build, value)
         assert isinstance(shown, SSAValue)
@@ -121,6 +123,11 @@ class Stored:
 @dataclass(frozen=True)
 class Limits:
     """Masks of the scores of an attention (a `Chain`). A column is visible to a row only where all of them show it.
+
+    Rows are queries, columns are keys. `column_limits` creates the limits of a chain. Those of the causal attention
+    `select(column <= row, score, -1e9)` have the bound `row` + 1 and the fill -1e9: columns 0 to 3 are visible to row
+    3, and the scores of the others are -1e9. The weight of a column is the exponential of its score, relative to the
+    largest score of the row.
 
     Attributes:
         bounds: The ends of columns that comparisons leave visible.
@@ -185,12 +192,21 @@ def column_limits(chain: Chain) -> Limits:
 
 
 def _limits_of_score(score: Expression, column: int) -> Limits:
-    """Return limits outside of which a score is at most the fill of its mask: the low number at hidden columns.
+    """Return the limits of the columns that the masks of a score leave visible.
 
-    `column` is the dimension of the scores that columns are along.
+    Their fill is the low number that a mask selects or adds at hidden columns, as later operations change it:
 
-    Only operations through which the fill stays a constant below `HIGHEST_FILL` have limits: selections, conversions,
-    additions, and products with positive constants. All other scores have none.
+        select(column <= row, s, -1e9)             bound row + 1, fill -1e9
+        select(column <= row, s, -1e9) * 0.5       bound row + 1, fill -5e8
+        s + select(column <= row, 0, -inf)         bound row + 1, fill -inf
+        s + m[row, column], an argument            stored mask m, fill -1e30
+
+    Scores that other operations compute have no limits. Nor have scores whose fill is above `HIGHEST_FILL`, or above
+    `HIGHEST_ADDEND` for a mask that is added.
+
+    Args:
+        score: The score, followed to the operation that computes it.
+        column: The dimension of the scores that columns are along.
     """
     op, operands = score.op, score.operands
     if op is None or not operands:
@@ -199,7 +215,7 @@ def _limits_of_score(score: Expression, column: int) -> Limits:
         return _limits_of_selection(operands, column)
     if op.name in CONVERSIONS:
         return _limits_of_score(operands[0], column)
-    if op.name == "arith.addf":
+    if op.name == "arith.addf":  # either operand may be a mask
         limits = Limits()
         for operand in operands:
             limits = limits.intersected(_limits_of_addend(operand, column))
@@ -254,15 +270,26 @@ def _highest_hiding_addend(element: Attribute) -> float:
 def _limits(condition: Expression, column: int, is_true: bool) -> Limits:
     """Return the limits of a mask that shows a column where `condition` is `is_true`.
 
-    The mask hides columns outside of the limits. Return no limits if none are known. `column` is the dimension of the
-    scores that columns are along.
+    The mask hides all columns outside of the limits, and perhaps others. With `is_true`:
+
+        column <= row                    bound row + 1
+        m[column], an argument           stored mask m
+        column <= row and m[column]      both
+
+    `column > row` has the bound row + 1 if not `is_true`. Return no limits if none are known.
+
+    Args:
+        condition: The condition, an i1.
+        column: The dimension of the scores that columns are along.
+        is_true: The value of the condition at visible columns.
     """
+    # The kernel itself evaluates the condition, in units of columns from the last one backwards.
     if condition.number() is None and condition.depends_on(column) and _is_stored(condition):
         return Limits(stored=(Stored(condition, is_shown=is_true),))
     op, operands = condition.op, condition.operands
     if op is None:
         return Limits()
-    if op.name == ("arith.andi" if is_true else "arith.ori"):
+    if op.name == ("arith.andi" if is_true else "arith.ori"):  # the negation of `a or b` is `not a and not b`
         lhs, rhs = (_limits(operand, column, is_true) for operand in operands)
         return lhs.intersected(rhs)
     if op.name == "arith.select":  # `select c, x, false` and the negation of `select c, x, true` are conjunctions

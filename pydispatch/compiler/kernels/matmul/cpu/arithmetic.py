@@ -38,12 +38,17 @@ HALF_TYPES = (Float16Type(), BFloat16Type())
 class Arithmetic:
     """Element types and instructions of a contraction.
 
+    `arithmetic_of` creates it. Two factors of f32 have compute=f32, sum_type=f32. Two factors with integers of 0 to 255
+    and i32 sums have compute=i8, sum_type=i32, group=4, unsigned_a=True, b_offset=128 on a CPU that adds four products
+    of unsigned by signed bytes: B is packed as values of -128 to 127.
+
     Attributes:
         compute: Type of the elements of packed factors.
         sum_type: Type of the accumulators.
         group: Number of steps of K that one instruction multiplies and adds to one accumulator; 1 for a multiply-add.
         unsigned_a, unsigned_b: Whether the packed bytes of A, and of B, are unsigned; False for other types.
         a_offset, b_offset: Constants that packing subtracts from the elements of A, and of B, so that they fit bytes.
+            `FactorSums` corrects the products for them.
         matrix_steps: Number of groups of K that one instruction on matrix registers (AMX) multiplies; 0 if they are not
             used.
     """
@@ -227,9 +232,9 @@ def is_packed_element(value: SSAValue, element: SSAValue, arithmetic: Arithmetic
 def _matrix_steps(contraction: Contraction, group: int) -> int:
     """Return how many groups of `group` steps of K one instruction on matrix registers multiplies.
 
-    It is the largest divisor of the number of groups in K from MIN_MATRIX_STEPS to MOST_STEPS. Return 0 if there is
-    none or the size of K is dynamic: the last instruction along K would have another length. Return 0, too, if no
-    dimension of A has the index K itself.
+    It is the largest divisor of the number of groups in K from MIN_MATRIX_STEPS to MOST_STEPS: 100 steps in groups of 4
+    are 25 groups, and an instruction multiplies 5. Return 0 if there is none or the size of K is dynamic: the last
+    instruction along K would have another length. Return 0, too, if no dimension of A has the index K itself.
     """
     a, k = contraction.a, contraction.k
     position = next((p for p in a.positions_of(k) if a.coordinates[p].is_identity(k)), None)

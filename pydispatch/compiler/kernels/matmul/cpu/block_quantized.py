@@ -49,9 +49,14 @@ from pydispatch.ir.dialects.pyd.unpack import UnpackOp
 def lower_block_quantized(
     source: func.FuncOp, backend: Backend, level: Level, match: BlockQuantized, result_dims: Sequence[list[int]]
 ) -> Kernel | None:
-    """Return the kernel of a function that is one product by block-quantized weights.
+    """Return the kernel of a function that is one product of rows of f32 by block-quantized weights.
 
-    Return None for dynamic row counts, for no rows, and for a function that updates an argument in place.
+    The weights are integers of 4 or 8 bits in panels, a fixed number of adjacent columns each. In a column of a panel,
+    the adjacent steps of K that share a scale are a block; a chunk is some adjacent blocks, for which rows of A are
+    copied to workgroup memory at a time. A workgroup computes `sizes.rows` rows times `sizes.panels` panels: 20 rows in
+    groups of 10 times 32 panels in groups of 8 are 4 * 2 workgroups.
+
+    Return None if the number of rows is dynamic or 0, and for a function that updates an argument in place.
 
     Args:
         source: The dispatch function.
@@ -75,6 +80,7 @@ def lower_block_quantized(
         digit_count=sizes.byte_digits,
         first_row=frame.build.times(row_group, sizes.rows),
         end_row=total_rows,
+        # The last workgroup may have fewer rows, and padding of its register blocks is beyond the last row of A.
         repeats_last=total_rows % sizes.rows != 0 or sizes.padded_rows != sizes.rows,
         blocks=sizes.blocks,
     )
@@ -82,6 +88,8 @@ def lower_block_quantized(
     panels_with_sums = 1 if sizes.blocks == match.blocks else sizes.panels
     totals = frame.elements.fresh(f32, panels_with_sums * sizes.padded_rows * match.width)
     outputs = outputs_of(frame, result_dims)
+    # `UnpackedProducts` unpacks weights to f32 in memory; the other class unpacks them in registers, or to bytes in
+    # memory for matrix registers.
     workgroup = UnpackedProducts if sizes.unpacks and not sizes.matrix_steps else _BlockProducts
     workgroup(frame=frame, match=match, sizes=sizes, outputs=outputs, conversion=conversion, totals=totals).emit(
         frame.build, panel_group
@@ -175,12 +183,18 @@ class _BlockProducts(PanelWorkgroup):
         self.conversion.emit(build, first_block)
 
     def _multiply(self, build: Builder, panel: Index, first_block: Index, first_total: Index) -> None:
-        """Emit the products with a chunk of a panel, one block of K after another."""
+        """Emit the products of all rows with a chunk of a panel, which are added to the totals, block by block of K.
+
+        A register block is `sizes.row_block` rows by `sizes.columns` columns. Its products over one block of K are
+        computed into `_sums`, then scaled and added to the totals. Matrix registers first compute the products of
+        `sizes.row_block` rows with all columns of the panel. For them, 4-bit weights are unpacked to bytes in memory
+        once for all rows.
+        """
         sizes, match = self.sizes, self.match
 
         def block(inner: Builder, block_of_chunk: Index) -> None:
             """Emit the products of all rows with one block of K."""
-            # The register block at row 0 and column 0.
+            # The register block at row 0 and column 0, the two zeros.
             start = _Position(panel, inner.plus(first_block, block_of_chunk), block_of_chunk, 0, 0, first_total)
             if sizes.matrix_steps:
                 if match.bits == 4:
@@ -213,13 +227,20 @@ class _BlockProducts(PanelWorkgroup):
         build.add(UnpackOp(operands=[self.weights(build, position.panel, position.block, 0, width), unpacked, []]))
 
     def _product(self, build: Builder, position: _Position, height: int) -> None:
-        """Emit the product of a register block: `height` rows of A times columns of a panel, over one block of K."""
+        """Emit the product of a register block: `height` rows of A times columns of a panel, over one block of K.
+
+        It is a `pyd.contract`, c[r, n] = sum(a[r, g, s] * b[g, n, s]) over groups g and their steps s, where a group is
+        the adjacent steps of K whose weights in a column share 32 bits. Each digit of a row of A is a row of `a`. With
+        4 rows of 3 digits, 32 columns, and blocks of 32 steps of 4-bit weights, `a` is 12x4x8xi8, `b` is 4x32x8xi4, and
+        `c` is 12x32xi32.
+        """
         match, sizes, rows = self.match, self.sizes, self.conversion.buffers
         digits, width = max(1, sizes.byte_digits), sizes.columns
         is_unpacked = sizes.matrix_steps > 0 and match.bits == 4
+        # Steps of a group: 4 bytes, also of weights that were unpacked to bytes, or 8 weights of 4 bits.
         group = WORD_BYTES if is_unpacked else WORD_BYTES * 8 // match.bits
         groups = match.steps_per_block // group
-        # A in memory: [row][digit][step of K].
+        # A in memory: [row][digit][step of K]; `steps` is the distance of the digits, or of rows of f32.
         elements, steps = rows.copy, self.conversion.steps
         if rows.digits is not None:
             elements, steps = rows.digits, self.conversion.digit_stride
@@ -238,11 +259,15 @@ class _BlockProducts(PanelWorkgroup):
         build.add(ContractOp(operands=[a, b, c], properties={"unsigned_b": UnitAttr()}))
 
     def _add_to_totals(self, build: Builder, position: _Position, row: Index) -> None:
-        """Emit the addition of one row of a register block to the totals.
+        """Emit the addition of one row of a register block to the totals, in vectors of columns.
 
-        It is `total += offset * row_sum + (product - zero * row_sum) * scale`, without the terms that this product
-        lacks (a zero point or an offset). Products and sums of integers are multiplied by the unit of the block: the
-        value of the integer 1.
+        A block of K adds sum(x ((u - zero) * scale + offset)) to a total, for elements x of A and integers u of the
+        weights. With product = sum(x u) and row_sum = sum(x), this is
+
+            total += offset * row_sum + (product - zero * row_sum) * scale
+
+        without the terms that the weights lack (a zero point or an offset). If A was converted to integers, `product`
+        and `row_sum` are multiplied by the unit of the block first: the value that the integer 1 stands for.
 
         Args:
             build: Receives the code.
@@ -275,15 +300,17 @@ class _BlockProducts(PanelWorkgroup):
     def _add_column(
         self, position: _Position, row: Index, block_of_row: _BlockOfRow, first_column: int, build: Builder, j: Index
     ) -> None:
-        """Emit the addition of one product to its total, at column `first_column + j` of the register block.
+        """Emit the addition of one product to its total, by the formula of `_add_to_totals`.
+
+        The product is at row `row` and column `first_column + j` of the register block.
 
         Args:
             position: Position of the register block.
             row: The row within the register block.
-            block_of_row: Values of the row of A.
-            first_column: The first column of the vector of columns that `j` counts in.
+            block_of_row: Values of the row of A in the block of K; its `total` is the row_sum of the formula.
+            first_column: The first of the columns that one vector has.
             build: Receives the code.
-            j: Column of the vector.
+            j: Position of the column in the vector.
         """
         match = self.match
         column = build.plus(j, first_column)
@@ -294,7 +321,7 @@ class _BlockProducts(PanelWorkgroup):
             return self._load_parameter(build, per_block, position.panel, position.block, column_of_panel)
 
         product = self._product_value(build, row, column, block_of_row)
-        # Where there are digits, `zero_terms` have subtracted a constant zero point already.
+        # product - zero * row_sum. With digits, `zero_terms` have subtracted a constant zero point already.
         if isinstance(match.zero, PerBlock) or (match.zero and not self.sizes.byte_digits):
             zero = value_of(match.zero) if isinstance(match.zero, PerBlock) else f32_constant(build, match.zero)
             product = self._multiply_add(build, build.add(arith.NegfOp(block_of_row.total)), zero, product)
@@ -337,9 +364,13 @@ class _BlockProducts(PanelWorkgroup):
 def _number_of_digits(build: Builder, digits: Sequence[SSAValue], corrections: Sequence[SSAValue]) -> SSAValue:
     """Emit the sum of products whose digits have the sums `digits`, as f32: digits[0] + 2^8 digits[1] + 2^16 digits[2].
 
+    An element of A is an integer of up to three signed bytes, its digits, and each digit was multiplied on its own. The
+    integer 258 has the digits (2, 1): times the weight 3, `digits` are (6, 3), and the result is 6 + 2^8 * 3 = 774. The
+    higher digits are joined in i32, which is exact, and joined with the lowest one in f32.
+
     Args:
         build: Receives the code.
-        digits: One to three i32 values, each a sum of products of a digit.
+        digits: One to three i32 values, lowest first, each a sum of products of a digit.
         corrections: (zero * sum of the lowest digits of A, zero * sum of the integers that the higher digits form),
             where `zero` is the zero point of the weights; empty without a constant one. The first is subtracted from
             digits[0], the second from digits[1] + 2^8 digits[2].

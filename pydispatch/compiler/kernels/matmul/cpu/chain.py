@@ -66,7 +66,10 @@ def lower_chain(source: func.FuncOp, backend: Backend, machine: Machine) -> Kern
 def _emit(
     frame: Frame, chain: Chain, first: Plan, second: Plan, tiles: RowTiles, result_dims: Sequence[list[int]]
 ) -> None:
-    """Emit the code of a workgroup.
+    """Emit the code of a workgroup: the first product, the row-wise operations and the second product of its rows.
+
+    A workgroup has up to `tiles.rows` rows at one index of each outer dimension. 2 heads of 100 rows in tiles of 48 are
+    6 workgroups; number 5 has the last rows of head 1. If a register block has 6 rows, these are the rows 94 to 99.
 
     Args:
         frame: The kernel function, and its inputs and results.
@@ -77,14 +80,17 @@ def _emit(
         result_dims: For each result of the dispatch, see `Output.dims`.
     """
     build = frame.build
+    # The rows of the workgroup.
     workgroup = build.assume_below(frame.workgroup(), tiles.workgroups)
     *outer, tile = build.split(workgroup, [*tiles.outer, ceil_quotient(tiles.row_count, tiles.rows)])
     # The last tile begins early enough to have a whole register block; some of its rows are computed twice then.
     first_row = build.least(build.times(tile, tiles.rows), max(0, tiles.row_count - tiles.block))
     are_tiles_full = tiles.row_count % tiles.rows == 0
     extent = tiles.rows if are_tiles_full else build.least(tiles.rows, build.minus(tiles.row_count, first_row))
+    # Workgroup memory of the scores, which the row-wise operations overwrite.
     buffer = frame.elements.fresh(tensor_type(chain.rows).element_type, tiles.rows * tiles.stride)
     rows = WorkgroupRows(tiles, chain.outer, tuple(outer), Span(first=first_row, extent=extent))
+    # The end of the columns that masks leave visible to any row of the workgroup; None if all columns are visited.
     limits = column_limits(chain)
     end = visible_end(frame, shape_of(chain.scores), limits, rows, _column_unit(first, second), first.schedule.nr)
     emitter = _ChainEmitter(frame=frame, chain=chain, rows=rows, buffer=buffer, column_end=end)
@@ -152,10 +158,13 @@ class _ChainEmitter:
         emit_rows(self.frame, build, plan, [output], outer, rows=self.rows.span, ends=ends)
 
     def emit_checked_product(self, build: Builder, plan: Plan, floor: float) -> _ChainEmitter:
-        """Emit the first product, and again for all columns unless the largest score of each row is above `floor`.
+        """Emit the first product for the visible columns, and again for all columns if hidden ones may have an effect.
 
-        Return the emitter with the end of the columns that were computed. Above the floor, hidden columns have no
-        effect, see `Limits.floor`.
+        Hidden columns have no effect if each row of the workgroup has a score above `floor`, see `Limits.floor`. With
+        256 visible columns of 1024, the first attempt computes 256. If the scores of a row, such as one without visible
+        columns, are all at most `floor`, the second attempt computes all 1024.
+
+        Return the emitter with the end of the columns that were computed.
         """
         assert self.column_end is not None
         zero = build.index(0)  # the end of an empty range of columns

@@ -97,9 +97,10 @@ class Epilogue:
     def _emit_transposed(
         self, build: Builder, region: Region, block: Block, target: Target, factor_sums: FactorSums | None
     ) -> None:
-        """Emit the epilogue of a block for results whose last, contiguous dimension is M.
+        """Emit the epilogue of a block for results whose last, contiguous dimension is M, such as r[n, m].
 
-        The sums are transposed in memory first, so that the elements of a column are stored as vectors.
+        The sums, [row][column], are transposed in memory to [column][row] first, so that the elements of a column are
+        stored as vectors. Rows are padded from `schedule.mr` to `transposed_height`, and padding is not stored.
         """
         plan, column_stride = self.nest.plan, self.transposed_height
         schedule = plan.schedule

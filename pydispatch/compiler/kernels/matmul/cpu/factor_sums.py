@@ -55,10 +55,11 @@ class FactorSums:
 
     @staticmethod
     def cleared(frame: Frame, products: Products, build: Builder) -> FactorSums:
-        """Allocate the sums that the offsets need, and emit code that sets them to zero.
+        """Allocate the sums that the offsets of `Arithmetic` need, and emit code that sets them to zero.
 
-        Sums of B's columns are the product of a row of ones, in place of A, and B. Sums of A's rows are the product of
-        A and LANES columns of ones, in place of B.
+        An offset of A needs the sum of each column of B (`of_b`), an offset of B the sum of each row of A (`of_a`), see
+        the class. `add` computes them as products. Sums of B's columns are the product of a row of ones, in place of A,
+        and B. Sums of A's rows are the product of A and LANES columns of ones, in place of B.
         """
         plan = products.nest.plan
         arithmetic, schedule, contraction = plan.arithmetic, plan.schedule, plan.contraction
@@ -110,21 +111,24 @@ class FactorSums:
             emit_loop(build, blocks, step=1, body=block_of_rows)
 
     def corrected(self, build: Builder, total: SSAValue, block: Block, i: Index, j: Index) -> SSAValue:
-        """Return the sum of products at row `i` and column `j` of a block, from `total`, the sum for packed factors.
+        """Emit sum(a b) at row `i` and column `j` of a block from `total`, the sum of packed elements, and return it.
 
-        In sum((a' + a_offset) (b' + b_offset)), the term with `a_offset` alone has the sum of b', and that with
-        `b_offset` the sum of a'.
+        With a = a' + p, b = b' + q, p = `a_offset`, q = `b_offset`, and K steps:
+
+            sum(a b) = sum(a' b') + p sum(b') + q sum(a') + K p q
+
+        With p = 128 and q = 0, a = (130, 140) is packed as (2, 12). Times b = (3, 5), `total` is 2 * 3 + 12 * 5 = 66,
+        and the result 66 + 128 * (3 + 5) = 1090 = 130 * 3 + 140 * 5.
         """
         nest = self.products.nest
         arithmetic, schedule = nest.plan.arithmetic, nest.plan.schedule
-        if self.of_b is not None:
+        if self.of_b is not None:  # p sum(b')
             column = build.plus(build.times(block.column_index, schedule.nr), j)
             total = _plus_product(build, total, _load(build, self.of_b.buffer, column), arithmetic.a_offset)
-        if self.of_a is not None:
-            # The sum of a row is stored `LANES` times.
+        if self.of_a is not None:  # q sum(a'); the sum of a row is stored `LANES` times
             row = build.times(build.plus(build.times(block.row_index, schedule.mr), i), LANES)
             total = _plus_product(build, total, _load(build, self.of_a.buffer, row), arithmetic.b_offset)
-        if arithmetic.a_offset and arithmetic.b_offset:
+        if arithmetic.a_offset and arithmetic.b_offset:  # K p q
             contraction = nest.plan.contraction
             steps = build.product([nest.sizes[d] for d in (contraction.k, *contraction.reductions)])
             count = build.pure(arith.IndexCastOp(build.value(steps), i32))
