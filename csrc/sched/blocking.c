@@ -120,31 +120,32 @@ pyd_blocking_thread_t* pyd_blocking_own_thread(pyd_sched_t* sched) {
 
 // ---- blocking sections
 
-// Returns whether the calling thread is one of the blocking threads: whether one of its scopes is that of run_tasks().
-// The scopes of a pool thread that participates in a job of a blocking thread end in that scope, too, but its own scope
-// is further in. It holds a permit, so the search ends there.
-static bool is_blocking_thread(const pyd_sched_t* sched) {
+// Returns whether the calling thread is a blocking thread that counts as active: it has the scope of run_tasks(), and
+// no section is open within that scope. The scopes of a pool thread that participates in a job of a blocking thread end
+// in that scope, too, but its own scope is further in. It holds a permit, so the search ends there.
+static bool is_active_thread(const pyd_sched_t* sched) {
   for (const pyd_scope_t* scope = pyd_scope_now(sched->scopes); scope; scope = scope->outer) {
     if (scope->owner == &sched->blocking) return true;
+    if (scope->owner == &sched->blocking.active) return false;  // a section of this thread
     if (scope->owner == sched && scope->permit == PYD_SCOPE_PERMIT_HELD) return false;
   }
   return false;
 }
 
 // Releases the compute permit of this thread, if it holds one, because the thread is about to block. On a blocking
-// thread, lets another queued task begin meanwhile. |*out_blocking| must stay in place until pyd_sched_block_end(): the
-// scopes of the thread refer to it.
+// thread, lets another queued task begin meanwhile, unless an outer section does so already. |*out_blocking| must stay
+// in place until pyd_sched_block_end(): the scopes of the thread refer to it.
 void pyd_sched_block_begin(pyd_sched_t* sched, pyd_blocking_t* out_blocking) {
   *out_blocking = (pyd_blocking_t){.sched = sched};
   if (!sched) return;
   out_blocking->has_released_permit = pyd_permit_is_held(sched->scopes);
-  out_blocking->is_blocking_thread = is_blocking_thread(sched);
-  if (out_blocking->has_released_permit) {
-    out_blocking->scope = (pyd_scope_t){.outer = pyd_scope_now(sched->scopes), .permit = PYD_SCOPE_PERMIT_NONE};
-    pyd_scope_set(sched->scopes, &out_blocking->scope);
-    pyd_permit_release(sched->permits);
-  }
-  if (!out_blocking->is_blocking_thread) return;
+  out_blocking->was_active = is_active_thread(sched);
+  out_blocking->scope = (pyd_scope_t){.outer = pyd_scope_now(sched->scopes),
+                                      .owner = out_blocking->was_active ? &sched->blocking.active : NULL,
+                                      .permit = PYD_SCOPE_PERMIT_NONE};
+  pyd_scope_set(sched->scopes, &out_blocking->scope);
+  if (out_blocking->has_released_permit) pyd_permit_release(sched->permits);
+  if (!out_blocking->was_active) return;
   pyd_task_lock(sched);
   --sched->blocking.active;
   pyd_blocking_ensure_thread(sched);
@@ -154,12 +155,12 @@ void pyd_sched_block_begin(pyd_sched_t* sched, pyd_blocking_t* out_blocking) {
 // Ends pyd_sched_block_begin(): acquires the permit again.
 void pyd_sched_block_end(pyd_blocking_t* blocking) {
   pyd_sched_t* sched = blocking->sched;
-  if (blocking->is_blocking_thread) {
+  if (!sched) return;
+  if (blocking->was_active) {
     pyd_task_lock(sched);
     ++sched->blocking.active;
     pyd_task_unlock(sched);
   }
-  if (!blocking->has_released_permit) return;
-  pyd_sched_permit_take(sched, PYD_PRIORITY_NORMAL, false, NULL);
+  if (blocking->has_released_permit) pyd_sched_permit_take(sched, PYD_PRIORITY_NORMAL, false, NULL);
   pyd_scope_set(sched->scopes, blocking->scope.outer);
 }

@@ -106,8 +106,8 @@ pyd_scope_access_t pyd_sched_scopes(const pyd_sched_t* sched);
 typedef struct pyd_blocking_s {
   pyd_sched_t* sched;  // NULL: begin and end do nothing
   pyd_scope_t scope;
-  // The thread held a permit, which the end acquires again; the thread runs tasks which may block.
-  bool has_released_permit, is_blocking_thread;
+  bool has_released_permit;  // the thread held a permit, which the end acquires again
+  bool was_active;           // the thread runs tasks which may block, and was in no other section
 } pyd_blocking_t;
 void pyd_sched_block_begin(pyd_sched_t* sched, pyd_blocking_t* out_blocking);
 void pyd_sched_block_end(pyd_blocking_t* blocking);

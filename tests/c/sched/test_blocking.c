@@ -28,7 +28,7 @@ static pyd_sched_t* make(uint32_t workers) {
 typedef struct host_s {
   pyd_sched_t* sched;
   _Atomic int begun, running, most, asleep, may_end, ended, started;
-  bool sleeps;
+  int sections;  // in which a task sleeps, one in the other; 0: it does not sleep
 } host_t;
 
 static void enter(host_t* host) {
@@ -41,17 +41,15 @@ static void enter(host_t* host) {
 static pyd_status_t run(void* self, const pyd_interrupt_t* interrupt) {
   host_t* host = *(host_t**)self;
   enter(host);
-  pyd_blocking_t blocking;
-  if (host->sleeps) {
-    pyd_sched_block_begin(host->sched, &blocking);
+  pyd_blocking_t blocking[2];
+  for (int i = 0; i < host->sections; ++i) pyd_sched_block_begin(host->sched, &blocking[i]);
+  if (host->sections) {
     --host->running;
     ++host->asleep;
   }
   while (!host->may_end && !interrupt->is_wanted(interrupt->self)) usleep(100);
-  if (host->sleeps) {
-    pyd_sched_block_end(&blocking);
-    ++host->running;
-  }
+  for (int i = host->sections; i-- > 0;) pyd_sched_block_end(&blocking[i]);
+  if (host->sections) ++host->running;
   --host->running;
   ++host->ended;
   return PYD_STATUS_OK;
@@ -110,9 +108,10 @@ static void destroy(pyd_sched_t* sched) {
   pyd_sched_destroy(sched);
 }
 
-// All workers' tasks sleep, and more than these: jobs still have the whole pool, and each task begins.
-static void test_sleeping_tasks(uint32_t workers, int count) {
-  host_t host = {.sched = make(workers), .sleeps = true};
+// All workers' tasks sleep, and more than these: jobs still have the whole pool, and each task begins. A section in a
+// section, such as a wait in a host command, lets no further task begin.
+static void test_sleeping_tasks(uint32_t workers, int count, int sections) {
+  host_t host = {.sched = make(workers), .sections = sections};
   pyd_task_t* tasks[PYD_SCHED_BLOCKING_THREADS];
   for (int i = 0; i < count; ++i) tasks[i] = submit_normal(&host);
   await(&host.asleep, count);
@@ -186,7 +185,7 @@ static void test_priorities(void) {
 
 // Stopping cancels what runs and what is queued, on whichever thread; the next task starts threads again.
 static void test_stop(void) {
-  host_t host = {.sched = make(2), .sleeps = true};
+  host_t host = {.sched = make(2), .sections = 1};
   pyd_task_t* tasks[5];
   for (int i = 0; i < 5; ++i)
     tasks[i] = submit(&host, (pyd_submit_options_t){.priority = 1, .after = tasks, .after_count = i > 3});
@@ -273,9 +272,11 @@ static void test_permit_is_released(void) {
 }
 
 int main(void) {
-  test_sleeping_tasks(1, 2);
-  test_sleeping_tasks(2, 5);
-  test_sleeping_tasks(3, PYD_SCHED_BLOCKING_THREADS);
+  for (int sections = 1; sections <= 2; ++sections) {
+    test_sleeping_tasks(1, 2, sections);
+    test_sleeping_tasks(2, 5, sections);
+    test_sleeping_tasks(3, PYD_SCHED_BLOCKING_THREADS, sections);
+  }
   test_others_wait();
   test_cancel();
   test_waiter_runs();

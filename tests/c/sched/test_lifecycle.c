@@ -198,20 +198,23 @@ static void test_interrupted_waiter(void) {
 static void test_blocking_sections(void) {
   pyd_sched_t* sched = make(2, true);
   const int32_t total = sched->permits->total;
-  pyd_blocking_t section;
+  pyd_blocking_t section, inner;
   pyd_scope_t of_blocking = {.owner = &sched->blocking, .permit = PYD_SCOPE_PERMIT_NONE};
   pyd_scope_t of_job = {.outer = &of_blocking, .owner = sched, .permit = PYD_SCOPE_PERMIT_INHERITED};
   sched->blocking.active = 1;
   innermost = &of_job;  // a job that a blocking thread runs
   pyd_sched_block_begin(sched, &section);
-  CHECK(section.is_blocking_thread && !section.has_released_permit && !sched->blocking.active, "a blocking thread");
+  CHECK(section.was_active && !section.has_released_permit && !sched->blocking.active, "a blocking thread");
+  pyd_sched_block_begin(sched, &inner);
+  CHECK(!inner.was_active && !sched->blocking.active, "a section in a section");
+  pyd_sched_block_end(&inner);
+  CHECK(innermost == &section.scope && !sched->blocking.active, "after the inner section");
   pyd_sched_block_end(&section);
   CHECK(sched->blocking.active == 1 && sched->permits->free_count == total, "after a section");
   of_job.permit = PYD_SCOPE_PERMIT_HELD;  // a pool thread that helps with it
   atomic_fetch_sub(&sched->permits->free_count, 1);
   pyd_sched_block_begin(sched, &section);
-  CHECK(!section.is_blocking_thread && section.has_released_permit && sched->permits->free_count == total,
-        "a pool thread");
+  CHECK(!section.was_active && section.has_released_permit && sched->permits->free_count == total, "a pool thread");
   pyd_sched_block_end(&section);
   CHECK(innermost == &of_job && sched->permits->free_count == total - 1, "after a section");
   atomic_fetch_add(&sched->permits->free_count, 1);
