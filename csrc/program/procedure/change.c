@@ -311,33 +311,48 @@ pyd_status_t pyd_state_copy_old(const pyd_state_t* state, pyd_cell_t* cell) {
   return status;
 }
 
-// Releases the saved bytes, and ends changing in place. The caller holds both mutexes, or nothing else runs.
-static void drop_changes(pyd_state_t* state) {
-  while (state->changes) {
-    pyd_change_t* change = state->changes;
-    state->changes = change->next;
+// Empties the globals that were changed in place. The caller holds |changing|, so that no other call sees that only
+// some of them are empty.
+static void clear_changed_globals(pyd_state_t* state) {
+  for (uint32_t i = 0; i < state->program->global_count; ++i) {
+    pyd_cell_t lost = {NULL, 0, false};
+    pthread_mutex_lock(&state->mutex);
+    if (pyd_state_has_changed(state, state->globals[i].tensor)) {
+      lost = state->globals[i];
+      state->globals[i] = (pyd_cell_t){NULL, 0, false};
+    }
+    pthread_mutex_unlock(&state->mutex);
+    pyd_cell_clear(&lost);
+  }
+}
+
+// Writes back the saved bytes of globals that a failed call has changed in place, newest change first: of bytes that
+// were saved twice, the oldest value remains. If that fails, the device is lost, and the values with it: the changed
+// globals become empty. The caller holds |changing|, but not |mutex|, see pyd_state_commit().
+void pyd_state_restore(pyd_state_t* state) {
+  pyd_status_t status = PYD_STATUS_OK;
+  for (const pyd_change_t* change = state->changes; change && pyd_ok(status); change = change->next) {
+    status = restore(change, change->owner);
+  }
+  if (pyd_ok(status)) return;
+  pyd_status_free(status);
+  clear_changed_globals(state);
+}
+
+pyd_change_t* pyd_state_end_changes(pyd_state_t* state) {
+  pyd_change_t* changes = state->changes;
+  state->changes = NULL;
+  state->change_count = 0;
+  state->is_changing = false;
+  return changes;
+}
+
+void pyd_state_free_changes(pyd_change_t* changes) {
+  while (changes) {
+    pyd_change_t* change = changes;
+    changes = change->next;
     pyd_tensor_release(change->saved);
     if (change->positions) pyd_tensor_release(change->positions);
     free(change);
   }
-  state->change_count = 0;
-  state->is_changing = false;
-}
-
-void pyd_state_keep_changes(pyd_state_t* state) { drop_changes(state); }
-
-// Writes back the saved bytes of globals that a failed call has changed in place, newest change first: of bytes that
-// were saved twice, the oldest value remains. Then drops the changes. The caller holds both mutexes, or nothing else
-// runs.
-void pyd_state_undo_changes(pyd_state_t* state) {
-  for (const pyd_change_t* change = state->changes; change; change = change->next) {
-    pyd_status_t status = restore(change, change->owner);
-    if (pyd_ok(status)) continue;
-    pyd_status_free(status);  // the device is lost, and the values with it: the changed globals become empty
-    for (uint32_t i = 0; i < state->program->global_count; ++i) {
-      if (pyd_state_has_changed(state, state->globals[i].tensor)) pyd_cell_clear(&state->globals[i]);
-    }
-    break;
-  }
-  drop_changes(state);
 }

@@ -103,14 +103,14 @@ void pyd_state_fork_done(pyd_state_t* state) {
 // Restores the state in the child of a fork, where calls of other threads have ended half-way.
 void pyd_state_fork_child(pyd_state_t* state) {
   pyd_gate_fork_child(&state->gate);
+  pthread_mutex_unlock(&state->mutex);
   if (state->memory.device) {
     pthread_mutex_init(&state->changing, NULL);
   } else {
-    // If the call inside belonged to another thread, it ended with the parent's threads, and its changes are undone.
-    if (!state->gate.is_taken) pyd_state_undo_changes(state);
     pthread_mutex_unlock(&state->changing);
+    // If the call inside belonged to another thread, it ended with the parent's threads, and its changes are undone.
+    if (!state->gate.is_taken) pyd_state_abandon(state);
   }
-  pthread_mutex_unlock(&state->mutex);
   // Initialized anew, as it is not held over the fork: its holder may wait for the task system.
   pthread_mutex_init(&state->submit_mutex, NULL);
   state->last = NULL;  // a task submitted before the fork exists in the parent only
@@ -184,23 +184,30 @@ pyd_status_t pyd_state_snapshot(pyd_state_t* state, const pyd_procedure_t* p, py
   return status;
 }
 
-// Commits the values in |cells|, one per global, to the globals, and empties the cells.
+// Commits the values in |cells|, one per global, to the globals, and empties the cells. Old values and saved bytes are
+// released without the locks: a device that releases memory takes Python's interpreter lock, which a forking thread
+// holds while it waits for |mutex|.
 void pyd_state_commit(pyd_state_t* state, pyd_cell_t* cells) {
   lock_both(state);
   for (uint32_t i = 0; i < state->program->global_count; ++i) {
     if (!cells[i].is_set) continue;
     pyd_cell_t old = state->globals[i];
     state->globals[i] = cells[i];
-    cells[i] = old;  // released below, outside the lock, because that may free device memory
+    cells[i] = old;
   }
-  pyd_state_keep_changes(state);
+  pyd_change_t* changes = pyd_state_end_changes(state);
   unlock_both(state);
   for (uint32_t i = 0; i < state->program->global_count; ++i) pyd_cell_clear(&cells[i]);
+  pyd_state_free_changes(changes);
 }
 
-// Undoes what a failed call has changed in place, so that globals have their old values.
+// Undoes what a failed call has changed in place, so that globals have their old values. |mutex| is not held while
+// bytes are restored, for the reason that pyd_state_commit() states. Callers that load the globals wait for |changing|.
 void pyd_state_abandon(pyd_state_t* state) {
-  lock_both(state);
-  pyd_state_undo_changes(state);
+  pthread_mutex_lock(&state->changing);
+  pyd_state_restore(state);
+  pthread_mutex_lock(&state->mutex);
+  pyd_change_t* changes = pyd_state_end_changes(state);
   unlock_both(state);
+  pyd_state_free_changes(changes);
 }

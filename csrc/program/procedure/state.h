@@ -101,9 +101,13 @@ pyd_status_t pyd_state_change_rows(pyd_state_t* state, pyd_tensor_t* tensor, pyd
 bool pyd_state_has_changed(const pyd_state_t* state, const pyd_tensor_t* tensor);
 // Replaces the tensor in |cell|, which was changed in place, by a copy of its old value. The caller holds |changing|.
 pyd_status_t pyd_state_copy_old(const pyd_state_t* state, pyd_cell_t* cell);
-// Drops the saved bytes: the changes are final. The caller holds both mutexes, or nothing else runs.
-void pyd_state_keep_changes(pyd_state_t* state);
-// Writes the saved bytes back. The caller holds both mutexes, or nothing else runs.
-void pyd_state_undo_changes(pyd_state_t* state);
+// Writes the saved bytes back; if that fails, the changed globals become empty. The caller holds |changing|, but not
+// |mutex|.
+void pyd_state_restore(pyd_state_t* state);
+// Ends changing in place: the globals are as the call has left them. Returns the saved bytes, to be released by
+// pyd_state_free_changes(). The caller holds both mutexes.
+pyd_change_t* pyd_state_end_changes(pyd_state_t* state);
+// Releases saved bytes, which may be NULL. The caller holds neither mutex.
+void pyd_state_free_changes(pyd_change_t* changes);
 
 #endif  // PYD_PROGRAM_STATE_H_

@@ -15,28 +15,39 @@ void* __real_calloc(size_t count, size_t size);
 void* __wrap_malloc(size_t size) { return g_allowed-- > 0 ? __real_malloc(size) : NULL; }
 void* __wrap_calloc(size_t count, size_t size) { return g_allowed-- > 0 ? __real_calloc(count, size) : NULL; }
 
-// A device whose blocks are memory that only these functions read and write.
+// A device whose blocks are memory that only these functions read and write. A device in Python takes the interpreter
+// lock in them, which a forking thread holds while it waits for the mutex of the state: a call must not hold that.
 static bool g_is_lost;
+static pyd_state_t* g_state;
+static void check_mutex_is_free(void) {
+  if (!g_state) return;
+  CHECK(pthread_mutex_trylock(&g_state->mutex) == 0);
+  pthread_mutex_unlock(&g_state->mutex);
+}
 static pyd_status_t run_on_device(void* self, pyd_call_t* call) {
   (void)self, (void)call;
   return PYD_STATUS_OK;
 }
 static pyd_status_t acquire(void* self, uint64_t bytes, void** out_block) {
   (void)self;
+  check_mutex_is_free();
   *out_block = __real_calloc(1, (size_t)bytes + 1);
   return PYD_STATUS_OK;
 }
 static void release(void* self, void* block) {
   (void)self;
+  check_mutex_is_free();
   free(block);
 }
 static pyd_status_t copy(void* self, void* source, uint64_t at, void* target, uint64_t to, uint64_t bytes) {
   (void)self;
+  check_mutex_is_free();
   memmove((uint8_t*)target + to, (uint8_t*)source + at, (size_t)bytes);
   return PYD_STATUS_OK;
 }
 static pyd_status_t read_block(void* self, void* block, uint64_t at, void* target, uint64_t bytes) {
   (void)self;
+  check_mutex_is_free();
   if (g_is_lost) return pyd_status_make(PYD_CODE_UNAVAILABLE, "the device is lost");
   memcpy(target, (uint8_t*)block + at, (size_t)bytes);
   return PYD_STATUS_OK;
@@ -77,6 +88,7 @@ static void open_world(world_t* w, bool is_on_device) {
   if (is_on_device) pyd_program_set_device_memory(w->program, device_memory());
   CHECK_OK(pyd_pool_create(0, &w->pool));
   CHECK_OK(pyd_state_create(w->program, NULL, w->pool, &w->state));
+  g_state = w->state;
   w->slot = make_tensor(w, I8, SIZE);
   for (size_t i = 0; i < SIZE; ++i) bytes_of(w->slot)[i] = first_value(i);
   pyd_cell_set_tensor(&w->state->globals[0], pyd_tensor_retain(w->slot));
@@ -84,6 +96,7 @@ static void open_world(world_t* w, bool is_on_device) {
 
 static void close_world(world_t* w) {
   pyd_tensor_release(w->slot);
+  g_state = NULL;
   pyd_state_free(w->state);
   pyd_pool_stats_t stats;
   pyd_pool_stats(w->pool, &stats);
@@ -141,7 +154,7 @@ static void test_a_call_saves_a_quarter_of_a_global(bool is_on_device) {
   CHECK(!change(&w, 0, 1));
   check_old_value(&w);
   CHECK(change(&w, 5, 1));
-  pyd_state_keep_changes(w.state);
+  pyd_state_commit(w.state, (pyd_cell_t[2]){{NULL, 0, false}, {NULL, 0, false}});
   CHECK(bytes_of(w.state->globals[0].tensor)[5] == first_value(5) + 1);
   close_world(&w);
 }
