@@ -165,7 +165,8 @@ const pyd_executable_t* pyd_program_linked_executable(const pyd_program_t* progr
 // unless a runner (program_device.h) runs them.
 pyd_status_t pyd_program_set_command(pyd_program_t* program, uint32_t index, pyd_import_fn_t function, void* context);
 // For a command that is code of another runtime, before it returns nonzero: what it raised, which is attached to the
-// COMMAND status; see pyd_status_attach. |release| is the same function for all calls of a command.
+// COMMAND status; see pyd_status_attach. Takes ownership of |object|; of several in one call, the first is attached.
+// |release| is the same function for all calls of a command.
 void pyd_host_command_raised(const pyd_host_command_t* command, void* object, void (*release)(void* object));
 
 // Sets the contracts of a linked executable's exports: |functions| has for each ordinal of its library a function of

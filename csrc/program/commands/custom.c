@@ -229,21 +229,29 @@ static void inform(const pyd_plan_t* plan, const pyd_plan_command_t* command, py
 
 // ---- calls
 
-// Stores a copy of the text of a failure; of several, the first. Called by the function of the command, from any
-// thread.
+// Stores a copy of the text of a failure; of several in one run, the first. Called by the function of the command, from
+// any thread.
 static void fail(const pyd_host_command_t* command, const char* text) {
   pyd_custom_t* custom = (pyd_custom_t*)command;
   char *copy = strdup(text ? text : "it failed"), *none = NULL;
   if (!atomic_compare_exchange_strong(&custom->text, &none, copy)) free(copy);
 }
 
-// Stores the exception |object| that caused a failure of |command|, which then owns it; of several, the last. |release|
-// frees it; it is the same in all calls of a command, so it also frees the exception that |object| replaces.
+// Stores the exception |object| that caused a failure of |command|, which then owns it; of several in one run, the
+// first, as of texts. |release| frees it; it is the same in all calls of a command.
 void pyd_host_command_raised(const pyd_host_command_t* command, void* object, void (*release)(void* object)) {
   pyd_custom_t* custom = (pyd_custom_t*)command;
+  void* none = NULL;
   atomic_store(&custom->release, release);
-  void* before = atomic_exchange(&custom->raised, object);
-  if (before) release(before);
+  if (!atomic_compare_exchange_strong(&custom->raised, &none, object)) release(object);
+}
+
+// Frees the text and the exception of a failure that was not reported: the command has returned 0 nevertheless, or
+// another failure or an interrupt ended the step.
+static void drop_failure(pyd_custom_t* custom) {
+  free(atomic_exchange(&custom->text, NULL));
+  void* raised = atomic_exchange(&custom->raised, NULL);
+  if (raised) atomic_load (&custom->release)(raised);
 }
 
 // Runs |body| for indices [0, |count|) on the workers of the call. Returns 0, or the code with which it failed.
@@ -300,9 +308,7 @@ static void prepare(const pyd_call_t* call, const pyd_plan_command_t* command, p
 void pyd_call_free_customs(pyd_call_t* call) {
   for (uint32_t i = 0; i < call->plan->custom.commands; ++i) {
     free(call->customs[i].name);
-    free(atomic_load(&call->customs[i].text));
-    void* raised = atomic_load(&call->customs[i].raised);
-    if (raised) atomic_load (&call->customs[i].release)(raised);
+    drop_failure(&call->customs[i]);
   }
 }
 
@@ -346,6 +352,7 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
   fill_operands(call, custom, command->plan);
   pyd_blocking_t blocking;  // host code may sleep
   pyd_sched_block_begin(call->sched, &blocking);
+  drop_failure(custom);  // of an earlier run; an exception of Python needs the interpreter lock, so this may sleep, too
   // Lets pyd_call_refuse_nested() detect calls of this program from inside the function.
   const pyd_scope_t scope = {.outer = pyd_scope_now(scopes), .owner = call->plan->program};
   pyd_scope_set(scopes, &scope);

@@ -80,6 +80,20 @@ static int32_t add_range(void* self, uint32_t worker, uint64_t begin, uint64_t e
   return 0;
 }
 
+// How often each exception was released.
+static int g_released[2];
+static void release_raised(void* object) { ++*(int*)object; }
+
+// Reports two failures, of which the first counts, with its exception.
+static void fail_twice(const pyd_host_command_t* command) {
+  memset(g_released, 0, sizeof(g_released));
+  command->fail(command, "the first text");
+  pyd_host_command_raised(command, &g_released[0], release_raised);
+  command->fail(command, "the second text");
+  pyd_host_command_raised(command, &g_released[1], release_raised);
+  CHECK(g_released[0] == 0 && g_released[1] == 1);
+}
+
 static int32_t scale(void* params, void* context, void* reserved) {
   const pyd_host_command_t* command = params;
   CHECK(command->struct_size == sizeof(*command) && command->device == PYD_HOST_CPU && !reserved && !command->stream);
@@ -92,6 +106,10 @@ static int32_t scale(void* params, void* context, void* reserved) {
   if (context) __atomic_fetch_add((int*)context, 1, __ATOMIC_RELAXED);
   if (n->word == 77) return 3;
   if (n->word == 78) return pyd_host_fail(command, "78 is too much");
+  if (n->word == 79 || n->word == 80) {
+    fail_twice(command);
+    return n->word == 79 ? 4 : 0;
+  }
   return command->parallel_for(command, x->bytes, add_range, (void*)command);
 }
 
@@ -143,6 +161,26 @@ static void* run_many(void* self) {
   return NULL;
 }
 
+static pyd_status_t run_with(pyd_call_t* call, uint64_t n) {
+  pyd_call_set_scalars(call, &n);
+  return pyd_call_run(call);
+}
+
+// A failure is that of its run: it reports nothing that an earlier run has left.
+static void check_failures(pyd_call_t* call) {
+  pyd_status_t status = run_with(call, 79);
+  CHECK(pyd_status_object(status) == &g_released[0] && g_released[0] == 0);
+  check_refused(status, PYD_CODE_COMMAND, "host command 'scale': the first text", __FILE__, __LINE__);
+  CHECK(g_released[0] == 1);
+  CHECK_OK(run_with(call, 80));
+  CHECK(g_released[0] == 0);
+  CHECK_REFUSED(run_with(call, 77), COMMAND, "host command 'scale' returned 3");
+  CHECK(g_released[0] == 1);
+  CHECK_OK(run_with(call, 80));
+  CHECK_REFUSED(run_with(call, 78), COMMAND, "host command 'scale': 78 is too much");
+  CHECK_OK(run_with(call, 80));
+}
+
 static void check_runs(void) {
   pyd_sched_t* sched;
   const pyd_sched_options_t options = {
@@ -178,7 +216,9 @@ static void check_runs(void) {
   pyd_status_t status = pyd_call_run(call);
   CHECK(pyd_status_values(status)[4] == 1 && strcmp(pyd_status_name(status, PYD_STATUS_SYMBOL, 0), "scale") == 0);
   check_refused(status, PYD_CODE_COMMAND, "78 is too much", __FILE__, __LINE__);
+  check_failures(call);
   pyd_call_free(call);
+  CHECK(g_released[0] == 1 && g_released[1] == 1);  // also without a report
   pyd_plan_free(plan);
   CHECK_OK(pyd_program_set_command(program, 0, nested, NULL));
   CHECK_OK(pyd_plan_create(program, 0, (const int64_t[]){4}, &n, &plan));
