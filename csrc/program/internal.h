@@ -219,6 +219,7 @@ struct pyd_program_s {
   pyd_program_check_t* checks;
   pyd_program_parameter_t* parameters;
   bool has_contracts;
+  uint64_t fp_mode;  // floating-point mode in which scalar instructions are computed, whatever the caller's mode is
   pyd_chain_options_t chains;
   pyd_allocator_t allocator;          // of plans and calls
   pyd_runner_t runner;                // runs calls; `run` is NULL: this process runs them

@@ -1,8 +1,10 @@
 // Decodes a host program. Every table claims its words from a budget of the file's own size, so that functions which
 // name the same words again and again cannot make time or memory grow beyond the input.
+#include <fenv.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "platform/cpu_inline.h"
 #include "program/decode/reader.h"
 
 // Words of a record in each table.
@@ -249,11 +251,23 @@ static pyd_status_t decode_header(pyd_reader_t* reader, pyd_span_t bytes) {
   return PYD_STATUS_OK;
 }
 
+// Returns the floating-point mode in which C programs begin: rounds to nearest even, keeps subnormal numbers, traps on
+// no exception.
+static uint64_t default_fp_mode(void) {
+  fenv_t callers;
+  fegetenv(&callers);
+  fesetenv(FE_DFL_ENV);
+  const uint64_t mode = pyd_cpu_fp_mode();
+  fesetenv(&callers);
+  return mode;
+}
+
 // Decodes and verifies a program from a copy of |bytes|. Each table is decoded after those that its records refer to.
 pyd_status_t pyd_program_decode(pyd_span_t bytes, pyd_program_t** out_program) {
   *out_program = NULL;
   pyd_program_t* program = calloc(1, sizeof(*program));
   if (!program) return pyd_reader_no_memory();
+  program->fp_mode = default_fp_mode();
   pyd_reader_t reader = {program, 0, 0};
   pyd_status_t status = decode_header(&reader, bytes);
   const uint32_t* header = program->words;

@@ -1,5 +1,6 @@
-// Floating-point arithmetic of host programs. f16 and bf16 are computed in f32 and rounded to nearest even. For sums,
-// products, quotients and roots that equals rounding the exact result once, as f32 has more than twice their digits.
+// Floating-point arithmetic of host programs, in the mode that interpret.c sets: to nearest even, with subnormal
+// numbers. f16 and bf16 are computed in f32 and rounded. For sums, products, quotients and roots that equals rounding
+// the exact result once, as f32 has more than twice their digits.
 #include <math.h>
 #include <string.h>
 
@@ -121,7 +122,7 @@ static double extreme(double a, double b, bool want_max, bool skips_nan) {
   return (a < b) == want_max ? b : a;
 }
 
-// Rounds to the nearest integer, ties to even, whatever the rounding mode of the thread.
+// Rounds to the nearest integer, ties to even.
 static double round_even(double x) {
   double integer = floor(x), fraction = x - integer;
   if (fraction > 0.5 || (fraction == 0.5 && fmod(integer, 2) != 0)) integer += 1;

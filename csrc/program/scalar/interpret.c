@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "platform/cpu_inline.h"
 #include "program/scalar/arith.h"
 
 // Returns the status of a failed check: its text, whose offset and length in bytes are pool words c and c + 1, with {a}
@@ -120,21 +121,37 @@ static pyd_status_t step(const pyd_program_t* program, const pyd_function_t* fn,
   return refuse_fault(fn, insn, fault, a, b);
 }
 
+// Sets the floating-point mode of |program| on this thread. Returns the mode before, for leave_fp_mode(). Without it,
+// the values that a plan caches, and those that the compiler has computed, would differ from what a caller with another
+// mode computes.
+static uint64_t enter_fp_mode(const pyd_program_t* program) {
+  const uint64_t callers_mode = pyd_cpu_fp_mode();
+  if (callers_mode != program->fp_mode) pyd_cpu_set_fp_mode(program->fp_mode);
+  return callers_mode;
+}
+static void leave_fp_mode(const pyd_program_t* program, uint64_t callers_mode) {
+  if (callers_mode != program->fp_mode) pyd_cpu_set_fp_mode(callers_mode);
+}
+
 pyd_status_t pyd_function_interpret(const pyd_program_t* program, const pyd_function_t* fn, const int64_t* dims,
                                     const uint64_t* scalars, uint64_t* regs) {
   pyd_status_t status = PYD_STATUS_OK;
+  const uint64_t callers_mode = enter_fp_mode(program);
   for (uint32_t i = 0; i < fn->insn_count && pyd_ok(status); ++i) {
     status = step(program, fn, &fn->insns[i], dims, scalars, regs);
   }
+  leave_fp_mode(program, callers_mode);
   return status;
 }
 
 pyd_status_t pyd_function_interpret_late(const pyd_program_t* program, const pyd_function_t* fn,
                                          const uint64_t* scalars, uint64_t* regs) {
   pyd_status_t status = PYD_STATUS_OK;
+  const uint64_t callers_mode = enter_fp_mode(program);
   for (uint32_t i = 0; i < fn->deferred_count && pyd_ok(status); ++i) {
     status = step(program, fn, &fn->insns[fn->deferred[i]], NULL, scalars, regs);
   }
+  leave_fp_mode(program, callers_mode);
   return status;
 }
 

@@ -1,8 +1,10 @@
 // links: base platform sched memory program
 // with: double.c
 // Every arithmetic instruction against 128-bit integers and the C library, over edge values and random ones.
+#include <fenv.h>
 #include <math.h>
 
+#include "platform/cpu_inline.h"
 #include "program/builder.h"
 
 typedef __int128 wide_t;
@@ -270,6 +272,65 @@ static void test_conversions(void) {
   }
 }
 
+typedef struct rounded_s {
+  uint32_t op, format, from;  // FCVT and SITOFP: |from| is the format or width of the operand
+  uint64_t a, b, expected;
+} rounded_t;
+
+// Sets one of several floating-point modes of this thread. Returns false for the number after the last one.
+static bool set_mode(uint32_t number) {
+  static const int kRounding[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+  if (number < 4) return fesetround(kRounding[number]) == 0;
+#ifdef __x86_64__
+  if (number == 4) {
+    pyd_cpu_set_fp_mode(pyd_cpu_fp_mode() | 0x8040);  // flush subnormal results to zero, read subnormal numbers as zero
+    return true;
+  }
+#endif
+  return false;
+}
+
+// Results are rounded to nearest even and subnormal numbers are kept, in each mode of the caller, which stays as it is.
+static void test_modes_of_callers(void) {
+  static const rounded_t kCases[] = {
+      {PYD_OP_FADD, 32, 0, 0x3F800000, 0x30800000, 0x3F800000},  // f32: 1 + 2^-30
+      {PYD_OP_FADD, 32, 0, 0x3F800000, 0xB0800000, 0x3F800000},  // 1 - 2^-30
+      {PYD_OP_FMUL, 32, 0, 0x00800000, 0x3F000000, 0x00400000},  // 2^-126 / 2, subnormal
+      {PYD_OP_FADD, 32, 0, 0x00400000, 0x00400000, 0x00800000},
+      {PYD_OP_FDIV, 64, 0, 0x3FF0000000000000, 0x4008000000000000, 0x3FD5555555555555},  // f64: 1 / 3
+      {PYD_OP_FDIV, 64, 0, 0xC000000000000000, 0x4008000000000000, 0xBFE5555555555555},  // -2 / 3
+      {PYD_OP_FADD, 16, 0, 0x3C00, 0x1000, 0x3C00},                                      // f16: 1 + 2^-11, a tie
+      {PYD_OP_FADD, 16, 0, 0x3C01, 0x1000, 0x3C02},                                      // 1 + 2^-10 + 2^-11, a tie
+      {PYD_OP_FADD, 17, 0, 0x3F80, 0x3B80, 0x3F80},                                      // bf16: 1 + 2^-8, a tie
+      {PYD_OP_FADD, 17, 0, 0x0040, 0x0040, 0x0080},                                      // 2^-127 + 2^-127
+      {PYD_OP_FCVT, 32, 64, 0x3FB999999999999A, 0, 0x3DCCCCCD},                          // 0.1
+      {PYD_OP_FCVT, 16, 64, 0xBFB999999999999A, 0, 0xAE66},                              // -0.1
+      {PYD_OP_SITOFP, 32, 64, (uint64_t)-16777217, 0, 0xCB800000},                       // -2^24 - 1, a tie
+      {PYD_OP_SITOFP, 64, 64, INT64_MAX, 0, 0x43E0000000000000},                         // 2^63
+      {PYD_OP_UITOFP, 16, 64, 2049, 0, 0x6800},                                          // 2048
+      {PYD_OP_UITOFP, 16, 64, 2051, 0, 0x6802},                                          // 2052
+  };
+  const uint64_t own = pyd_cpu_fp_mode();
+  for (uint32_t number = 0; set_mode(number); ++number) {
+    const uint64_t mode = pyd_cpu_fp_mode();
+    for (size_t i = 0; i < sizeof(kCases) / sizeof(*kCases); ++i) {
+      const rounded_t* c = &kCases[i];
+      pyd_program_t* program = one_op(c->op, c->format, c->op < PYD_OP_FCVT, c->from);
+      uint64_t got = 0;
+      CHECK(evaluate(program, c->a, c->b, &got, ""));
+      if (got != c->expected) {
+        fprintf(stderr, "mode %u, case %zu: expected %llx, got %llx\n", number, i, (unsigned long long)c->expected,
+                (unsigned long long)got);
+        exit(1);
+      }
+      pyd_program_free(program);
+    }
+    CHECK(pyd_cpu_fp_mode() == mode);
+    CHECK(fesetround(FE_TONEAREST) == 0);
+    pyd_cpu_set_fp_mode(own);
+  }
+}
+
 // Every row of the table that computes a value does: no opcode is refused, and none is left out of the arithmetic.
 static void test_every_opcode(void) {
   static const uint32_t kModifiers[] = {[PYD_FIELD_WIDTH] = 8,
@@ -297,5 +358,6 @@ int main(void) {
   test_comparisons();
   test_floats();
   test_conversions();
+  test_modes_of_callers();
   return 0;
 }
