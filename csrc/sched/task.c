@@ -324,6 +324,8 @@ pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* optio
   pyd_task_lock(sched);
   if (atomic_load_explicit(&sched->closing, memory_order_acquire)) {
     pyd_task_unlock(sched);
+    free(task->edges);  // the next submission allocates its own
+    task->edges = NULL;
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                            "submit: the device is being closed by another thread; submit the call when that "
                            "has returned");

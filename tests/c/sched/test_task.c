@@ -276,6 +276,30 @@ static void test_refusals(void) {
   pyd_sched_destroy(other);
 }
 
+// A task that was refused while the scheduler was closing can be submitted again.
+static void test_submit_after_refusal(void) {
+  const pyd_sched_options_t options = {.workers = 1, .threads = {.are_lent = true}};  // only waiters run tasks
+  CHECK(pyd_ok(pyd_sched_create(&options, &shared)), "create");
+  _Atomic uint64_t sum = 0;
+  pyd_task_t* tasks[2] = {make(1, 10, &sum), make(1, 10, &sum)};
+  const pyd_submit_options_t after = {.priority = PYD_PRIORITY_NORMAL, .after = tasks, .after_count = 1};
+  submit(tasks[0], NULL);
+  atomic_store(&shared->closing, 1);
+  pyd_status_t status = pyd_task_submit(tasks[1], &after);
+  CHECK(pyd_status_code(status) == PYD_CODE_INVALID_ARGUMENT, "%s", pyd_status_text(status));
+  CHECK(strstr(pyd_status_text(status), "the device is being closed by another thread"), "%s", pyd_status_text(status));
+  pyd_status_free(status);
+  atomic_store(&shared->closing, 0);
+  submit(tasks[1], &after);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(pyd_task_wait(tasks[i], PYD_WAIT_FOREVER, NULL) == PYD_WAIT_DONE, "wait");
+    CHECK(pyd_ok(pyd_task_status(tasks[i])), "%s", pyd_status_text(pyd_task_status(tasks[i])));
+    pyd_task_release(tasks[i]);
+  }
+  CHECK(sum == 20, "%d", (int)sum);
+  pyd_sched_destroy(shared);
+}
+
 // A callback that is set after the task was submitted, and one that comes too late.
 static void test_late_callback(void) {
   shared = make_sched(2, -1);
@@ -562,6 +586,7 @@ int main(int argc, char** argv) {
   test_chain_of_skipped();
   test_stop_after_its_run();
   test_refusals();
+  test_submit_after_refusal();
   test_late_callback();
   test_waiters_leave();
   test_run_by_waiter();
