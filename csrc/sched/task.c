@@ -261,6 +261,7 @@ static bool complete_if_lost_in_fork(pyd_task_t* task) {
   if (pyd_task_state(task) == PYD_TASK_DONE || task->epoch == task->sched->epoch ||
       pyd_task_state(task) == PYD_TASK_NEW)
     return false;
+  pyd_status_free(task->status);  // of a task that was skipped already, or was ending in the parent
   task->status = pyd_status_make(PYD_CODE_INTERRUPTED,
                                  "the call was submitted before this process was forked; it ends in the other one");
   atomic_store_explicit(&task->is_cancelled, 1, memory_order_relaxed);

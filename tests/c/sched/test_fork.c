@@ -184,8 +184,51 @@ static void test_fork_with_shared_permits(void) {
   pyd_permits_destroy(permits);
 }
 
+// A task that was skipped before the fork, and waits for another one, is lost in the child as that is.
+static pyd_status_t fail_at_once(void* self, const pyd_interrupt_t* interrupt) {
+  (void)self, (void)interrupt;
+  return pyd_status_make(PYD_CODE_KERNEL, "it fails");
+}
+static void test_fork_with_skipped_task(void) {
+  static const pyd_task_kind_t kFails = {.run = fail_at_once};
+  const pyd_sched_options_t options = {.workers = 1, .threads = {.are_lent = true}};  // only waiters run tasks
+  pyd_sched_t* sched = NULL;
+  pyd_task_t* tasks[3];
+  CHECK(pyd_ok(pyd_sched_create(&options, &sched)), "scheduler");
+  for (int i = 0; i < 3; ++i) {
+    const pyd_submit_options_t after = {.priority = PYD_PRIORITY_NORMAL, .after = tasks, .after_count = i == 2 ? 2 : 0};
+    CHECK(pyd_ok(pyd_task_create(sched, &kFails, 0, &tasks[i])), "task");
+    CHECK(pyd_ok(pyd_task_submit(tasks[i], &after)), "submit");
+    if (i == 0) CHECK(pyd_task_wait(tasks[0], PYD_WAIT_FOREVER, NULL) == PYD_WAIT_DONE, "wait");
+  }
+  pyd_sched_fork_prepare(sched);
+  pid_t child = fork();
+  CHECK(child >= 0, "fork");
+  if (child == 0) {
+    alarm(300);
+    pyd_sched_fork_child(sched);
+    for (int i = 0; i < 3; ++i) {
+      const pyd_code_t code = i == 0 ? PYD_CODE_KERNEL : PYD_CODE_INTERRUPTED;
+      CHECK(pyd_task_is_done(tasks[i]) && pyd_status_code(pyd_task_status(tasks[i])) == code, "task %d", i);
+    }
+    for (int i = 0; i < 3; ++i) pyd_task_release(tasks[i]);
+    exit(0);  // not _exit: the address sanitizer looks for leaks
+  }
+  pyd_sched_fork_parent(sched);
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with %x",
+        status);
+  for (int i = 1; i < 3; ++i) {
+    CHECK(pyd_task_wait(tasks[i], PYD_WAIT_FOREVER, NULL) == PYD_WAIT_DONE, "wait");
+    CHECK(pyd_status_code(pyd_task_status(tasks[i])) == PYD_CODE_KERNEL, "task %d", i);
+  }
+  for (int i = 0; i < 3; ++i) pyd_task_release(tasks[i]);
+  pyd_sched_destroy(sched);
+}
+
 int main(int argc, char** argv) {
   int rounds = rounds_of(argc, argv, 5);
+  test_fork_with_skipped_task();  // before any other thread exists, so that the child may allocate
   pyd_sched_t* sched = make_sched(3, -1);
   for (int i = 0; i < 3 * rounds; ++i) {
     if (i % 2) usleep(1000);  // parked, and still spinning
