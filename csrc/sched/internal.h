@@ -130,6 +130,7 @@ typedef struct pyd_sched_thread_s {
   // Used by the thread itself only:
   uint64_t spin;                          // nanoseconds for which it spins before it parks
   uint64_t last_idle;                     // when it last became idle, in ticks
+  bool has_idled;                         // since |last_idle| it has begun no task and no job
   bool has_slept;                         // it has parked since |last_idle|
   uint64_t worth_spinning, worth_waking;  // its own estimates, in picoseconds, of the shared values of pyd_sched_t
   pyd_placement_t placement;

@@ -42,9 +42,10 @@ static void learn_delay(uint64_t* estimate, _Atomic uint64_t* shared, uint64_t s
 
 // Measures the delay from the opening of |slot| until this thread joined its job. Updates the least work that justifies
 // waking a thread (if this one was parked) or sharing with a spinning one: a multiple of the delay. Only worker 1
-// measures, so that the estimates have a single writer, and only for a slot that was opened after it last became idle.
+// measures, so that the estimates have a single writer, and only for a slot that was opened while it was idle:
+// otherwise the time for which it worked on another job would count as delay.
 static void measure_delay(pyd_sched_t* sched, pyd_sched_thread_t* self, const pyd_sched_slot_t* slot) {
-  if (self->worker != 1 || slot->opened <= self->last_idle) return;
+  if (self->worker != 1 || !self->has_idled || slot->opened <= self->last_idle) return;
   const uint64_t sample = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(slot->opened, pyd_cpu_ticks()));
   if (!sample) return;  // the clocks of the two CPUs differ
   if (self->has_slept) {
@@ -60,6 +61,7 @@ static void measure_delay(pyd_sched_t* sched, pyd_sched_thread_t* self, const py
 static void work_in(pyd_sched_t* sched, pyd_sched_thread_t* self, pyd_sched_slot_t* slot) {
   relay_wakes(sched, slot);
   measure_delay(sched, self, slot);
+  self->has_idled = false;
   pyd_placement_check(self, slot);
   pyd_cpu_set_fp_mode(slot->fp_mode);
   pyd_scope_t scope = pyd_sched_scope_of(sched, slot);
@@ -101,13 +103,14 @@ static bool help(pyd_sched_t* sched, pyd_sched_thread_t* self, uint32_t open) {
 
 // Acquires a permit and then runs the next task. The task is chosen after the wait for the permit, as one of higher
 // priority may be submitted meanwhile. Returns false when the queue is empty.
-static bool run_task(pyd_sched_t* sched, uint32_t worker) {
+static bool run_task(pyd_sched_t* sched, pyd_sched_thread_t* self) {
   if (!atomic_load_explicit(&sched->queued, memory_order_relaxed)) return false;
   pyd_sched_permit_take(sched, pyd_task_next_priority(sched), true, NULL);
   pyd_task_t* task = pyd_task_take(sched);
   if (task) {
     if (atomic_load_explicit(&sched->queued, memory_order_relaxed)) pyd_sched_wake_for_tasks(sched);
-    pyd_task_start(task, worker);
+    self->has_idled = false;
+    pyd_task_start(task, self->worker);
   }
   pyd_permit_release(sched->permits);
   return task != NULL;
@@ -179,6 +182,7 @@ static void idle(pyd_sched_t* sched, pyd_sched_thread_t* self) {
   const uint64_t start = self->last_idle = pyd_cpu_ticks();
   bool preempted = false;
   atomic_store_explicit(&self->idle_since, start, memory_order_relaxed);
+  self->has_idled = true;
   self->has_slept = false;
   if (self->spin) {
     atomic_fetch_add_explicit(&sched->spinners, 1, memory_order_relaxed);
@@ -209,7 +213,7 @@ void pyd_sched_pool_main(void* argument) {
   pyd_placement_enter(self);
   if (options->on_start) options->on_start(options->context, self->worker);
   while (!atomic_load_explicit(&sched->closing, memory_order_acquire) && !is_donation_over(self)) {
-    if (run_task(sched, self->worker)) continue;
+    if (run_task(sched, self)) continue;
     uint32_t open = joinable_jobs(sched, self->worker, memory_order_relaxed);
     if (open == 0) {
       idle(sched, self);

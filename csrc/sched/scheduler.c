@@ -26,6 +26,7 @@ static void reset_thread(pyd_sched_t* sched, uint32_t index) {
   thread->worker = (index + 1) % sched->workers;  // entry 0 is worker 1, the last entry worker 0
   thread->is_taken = false;
   thread->destroys_sched = false;
+  thread->has_idled = false;
   thread->has_slept = false;
   atomic_init(&thread->placement.state, PYD_PLACEMENT_GONE);
   atomic_init(&thread->placement.cpu, PYD_PLACEMENT_NONE);

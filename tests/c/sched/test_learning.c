@@ -184,7 +184,8 @@ static void test_delay(void) {
 static void test_what_is_worth_sharing(void) {
   pyd_sched_t* sched = make_sched(1, 0);
   const uint64_t spinning = sched->worth_spinning, waking = sched->worth_waking;
-  pyd_sched_thread_t self = {.worker = 1, .last_idle = 1000, .worth_spinning = spinning, .worth_waking = waking};
+  pyd_sched_thread_t self = {
+      .worker = 1, .last_idle = 1000, .has_idled = true, .worth_spinning = spinning, .worth_waking = waking};
   pyd_sched_slot_t slot = {.opened = 2000};
   sched->tick = TICK;
   now = 2000 + 2000;  // 2 us
@@ -209,9 +210,44 @@ static void test_what_is_worth_sharing(void) {
   pyd_sched_destroy(sched);
 }
 
+// A thread that joins one job right after another one was not idle when the second one was opened, and learns no delay
+// from it.
+static void test_jobs_without_idle_time(void) {
+  pyd_sched_t* sched = NULL;
+  const pyd_sched_options_t options = {.workers = 2, .threads = {.are_lent = true}};
+  CHECK(pyd_ok(pyd_sched_create(&options, &sched)), "create");
+  sched->started = 1;  // as if a thread were donated: this one
+  pyd_sched_thread_t* self = &sched->threads[0];
+  CHECK(self->worker == 1, "worker %u", self->worker);
+  self->last_idle = 1000, self->has_idled = true;
+  now = 2000;
+  load_t load = {.nanoseconds = 1000000};
+  const pyd_sched_job_t job = {.body = work_body, .self = &load, .count = 1};
+  pyd_sched_slot_t* slots[2];
+  for (int i = 0; i < 2; ++i) {
+    slots[i] = pyd_sched_acquire_slot(sched, &job, 1000, NULL);
+    slots[i]->base = 0;
+    slots[i]->opened = 2000 + (uint64_t)i;  // the second one while this thread works on the first one
+    pyd_sched_publish(sched, slots[i], 0, 1, 0);
+  }
+  now = 4000;
+  const uint64_t before = self->worth_spinning;
+  CHECK(help(sched, self, 1u << 0) && now == 1004000, "the first job");
+  const uint64_t learned = self->worth_spinning;
+  CHECK(learned > before, "%llu after a delay of 2 us", (unsigned long long)learned);
+  CHECK(help(sched, self, 1u << 1) && now == 2004000, "the second job");
+  CHECK(self->worth_spinning == learned, "%llu: the first job counts as delay of the second one",
+        (unsigned long long)self->worth_spinning);
+  for (int i = 0; i < 2; ++i) pyd_sched_release_slot(sched, slots[i]);
+  sched->started = 0;
+  now = 0;
+  pyd_sched_destroy(sched);
+}
+
 int main(void) {
   test_delay();
   test_what_is_worth_sharing();
+  test_jobs_without_idle_time();
   test_alone();
   test_measured_now_and_then();
   test_shared(2);
