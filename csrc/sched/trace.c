@@ -170,19 +170,28 @@ static track_t* probe_track(const tracks_t* tracks, uint64_t thread, uint32_t pr
   return &tracks->tracks[(hash + probe) & (tracks->count - 1)];
 }
 
+// Makes |track| one that |thread| is writing to, if its owner is |expected|. Returns whether it was.
+static bool take_track(track_t* track, uint64_t expected, uint64_t thread) {
+  return atomic_compare_exchange_strong_explicit(&track->owner, &expected, thread << 1 | IS_WRITING,
+                                                 memory_order_acquire, memory_order_relaxed);
+}
+
 // Returns the track of |thread|, or a free one that becomes its track, marked as being written. Returns NULL if all
-// tracks belong to other threads, or if another thread is writing an event to this track by pyd_trace_record_for().
+// tracks belong to other threads, or if another thread is writing an event to this track by pyd_trace_record_for(). All
+// tracks are searched before a free one is taken, as forget_events() may have freed one before the track of the thread.
 static track_t* begin_writing(const tracks_t* tracks, uint64_t thread) {
   const uint64_t mine = thread << 1;
+  bool has_free = false;
   for (uint32_t i = 0; i < tracks->count; ++i) {
     track_t* track = probe_track(tracks, thread, i);
-    uint64_t owner = atomic_load_explicit(&track->owner, memory_order_relaxed);
+    const uint64_t owner = atomic_load_explicit(&track->owner, memory_order_relaxed);
     if (owner == (mine | IS_WRITING)) return NULL;
-    if (owner != mine && owner != 0) continue;
-    if (atomic_compare_exchange_strong_explicit(&track->owner, &owner, mine | IS_WRITING, memory_order_acquire,
-                                                memory_order_relaxed)) {
-      return track;
-    }
+    if (owner == mine && take_track(track, mine, thread)) return track;
+    has_free |= owner == mine || owner == 0;  // a track of this thread that could not be taken has just become free
+  }
+  for (uint32_t i = 0; has_free && i < tracks->count; ++i) {
+    track_t* track = probe_track(tracks, thread, i);
+    if (!atomic_load_explicit(&track->owner, memory_order_relaxed) && take_track(track, 0, thread)) return track;
   }
   return NULL;
 }
@@ -232,8 +241,7 @@ void pyd_trace_label(pyd_trace_t* trace, uint64_t thread, uint32_t worker) {
   for (uint32_t i = 0; tracks && i < tracks->count; ++i) {
     track_t* track = probe_track(tracks, thread, i);
     const uint64_t owner = atomic_load_explicit(&track->owner, memory_order_relaxed) & ~IS_WRITING;
-    if (owner == 0) return;  // the end of the probe sequence: the thread has recorded nothing
-    if (owner != thread << 1) continue;
+    if (owner != thread << 1) continue;  // also after a free track, see begin_writing()
     atomic_store_explicit(&track->worker, worker, memory_order_relaxed);
     return;
   }

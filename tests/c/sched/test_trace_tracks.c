@@ -40,6 +40,32 @@ static void test_track_that_is_written(void) {
   pyd_trace_destroy(trace);
 }
 
+// A start frees the track before that of a thread that is just writing: the thread keeps its track, its only one.
+static void test_free_track_before_a_written_one(void) {
+  const pyd_trace_event_t event = {.begin = 1};
+  pyd_trace_t* trace = make_trace();
+  const tracks_t* tracks = ((recorder_t*)trace)->now;
+  const uint64_t first = 1;
+  uint64_t second = 2;
+  while (probe_track(tracks, second, 0) != probe_track(tracks, first, 0)) ++second;
+  pyd_trace_record_for(trace, first, &event, NULL, 0);
+  pyd_trace_record_for(trace, second, &event, NULL, 0);
+  track_t* track = probe_track(tracks, second, 1);
+  CHECK(track->owner == second << 1, "the tracks are not one after the other");
+  atomic_store(&track->owner, second << 1 | IS_WRITING);
+  pyd_trace_stop(trace);
+  CHECK(pyd_ok(pyd_trace_start(trace, 16, 4)), "start again");
+  CHECK(probe_track(tracks, first, 0)->owner == 0, "the first track is not free");
+  atomic_store(&track->owner, second << 1);
+  pyd_trace_label(trace, second, 3);
+  CHECK(track->worker == 3, "the track is not found");
+  pyd_trace_record_for(trace, second, &event, NULL, 0);
+  CHECK(probe_track(tracks, first, 0)->owner == 0 && recorded_by(trace, second) == 1, "a second track");
+  pyd_trace_record_for(trace, first, &event, NULL, 0);  // a thread without a track takes the free one
+  CHECK(probe_track(tracks, first, 0)->owner == first << 1 && recorded_by(trace, first) == 1, "no track");
+  pyd_trace_destroy(trace);
+}
+
 // A pool thread that works records no idle time.
 static void test_idle_and_working_threads(void) {
   pyd_trace_t* trace = make_trace();
@@ -62,6 +88,7 @@ static void test_idle_and_working_threads(void) {
 
 int main(void) {
   test_track_that_is_written();
+  test_free_track_before_a_written_one();
   test_idle_and_working_threads();
   puts("trace tracks: ok");
   return 0;
