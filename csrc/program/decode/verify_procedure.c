@@ -123,6 +123,7 @@ static pyd_status_t verify_run(const verifier_t* v, const pyd_step_t* step) {
 static pyd_status_t verify_move(const verifier_t* v, const pyd_step_t* step) {
   uint32_t count;
   pyd_status_t status = claim_records(v, step->a, 2, &count);
+  if (!pyd_ok(status)) return status;
   const uint32_t* pairs = v->p->pool + step->a + 1;
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
     uint32_t target = pairs[2 * i];
