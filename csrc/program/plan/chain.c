@@ -108,8 +108,9 @@ static void find_users(const pyd_plan_t* plan, uint32_t* users) {
 }
 
 // Assigns offsets in the tile area, the memory of a worker for the tiles of a chunk, to the buffers of which only tiles
-// are stored. Different chains share the area, as they do not run at the same time. |users|: see find_users();
-// |areas|: by step, zeros, the bytes assigned so far.
+// are stored. Tiles are multiples of PYD_TILE_ALIGNMENT, a cache line, so that the areas of two workers share no line.
+// Different chains share the area, as they do not run at the same time. |users|: see find_users(); |areas|: by step,
+// zeros, the bytes assigned so far.
 static void place_tiles(pyd_plan_t* plan, const uint32_t* users, uint64_t* areas) {
   for (uint32_t i = 0; i < plan->fn->buffer_count; ++i) {
     if (users[i] == kUnused || users[i] == kElsewhere) continue;
@@ -119,8 +120,6 @@ static void place_tiles(pyd_plan_t* plan, const uint32_t* users, uint64_t* areas
     *area += plan->steps[users[i] - 1].chunk * plan->buffer_tile[i];  // about the cache size for which chunk was chosen
     if (*area > plan->tile_area) plan->tile_area = *area;
   }
-  // Rounded up to two cache lines; the area of the next worker follows.
-  plan->tile_area = (plan->tile_area + 2 * PYD_TILE_ALIGNMENT - 1) & ~(uint64_t)(2 * PYD_TILE_ALIGNMENT - 1);
 }
 
 // Extends the lifetime of each buffer that a chain uses to all regions of the chain, as its tiles are at different
