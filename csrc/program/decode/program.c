@@ -79,7 +79,7 @@ static pyd_status_t decode_exports(pyd_reader_t* reader, const uint32_t* header)
   program->exports = pyd_program_allocate(program, count, sizeof(*program->exports));
   program->exports_of = pyd_program_allocate(program, count, sizeof(*program->exports_of));
   program->exports_first =
-      pyd_program_allocate(program, (size_t)program->executable_count + 2, sizeof(*program->exports_first));
+      pyd_program_allocate(program, (size_t)program->executable_count + 1, sizeof(*program->exports_first));
   uint32_t* costs = pyd_program_allocate(program, (size_t)count * PYD_EXPORT_COST_CLASSES, sizeof(*costs));
   if (!program->exports || !program->exports_of || !program->exports_first || !costs) return pyd_reader_no_memory();
   program->export_count = count;
