@@ -92,7 +92,7 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
   const pyd_plan_command_t* plan = command->plan;
   const uint8_t* source = call->pointers[plan->first_slot];
   uint8_t* target = call->pointers[plan->first_slot + 1];
-  uint64_t from = begin * PYD_TILE_BYTES;
+  uint64_t from = begin * PYD_PIECE_BYTES;
   if (plan->overlaps) {
     memmove(target, source, plan->length);
   } else if (!is_skipped(call, plan)) {

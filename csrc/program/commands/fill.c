@@ -93,13 +93,13 @@ static void fill(uint8_t* target, uint64_t length, uint64_t pattern, uint32_t pa
   if (length != at) memcpy(target + at, &pattern, length - at);
 }
 
-// Fills pieces [begin, end). Pieces begin at multiples of PYD_TILE_BYTES, so each begins with a whole pattern.
+// Fills pieces [begin, end). Pieces begin at multiples of PYD_PIECE_BYTES, so each begins with a whole pattern.
 static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
                    uint64_t end, uint64_t* out_failed) {
   (void)worker, (void)out_failed;
   const pyd_plan_command_t* plan = command->plan;
   uint8_t* target = call->pointers[plan->first_slot];
-  fill(target + begin * PYD_TILE_BYTES, pyd_piece_bytes(plan, begin, end), command->pattern, plan->pattern_bytes);
+  fill(target + begin * PYD_PIECE_BYTES, pyd_piece_bytes(plan, begin, end), command->pattern, plan->pattern_bytes);
   return 0;
 }
 
