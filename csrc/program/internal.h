@@ -35,6 +35,9 @@ typedef struct pyd_buffer_s {
   uint32_t size_reg;     // result and transient: the register that holds its size in bytes; else unused
   uint32_t first, last;  // transient: the first and the last region that use it, both included
   uint32_t tile_bytes;   // transient: its bytes per tile of its chain; 0 if it is used outside of one chain
+  // Used by the verifier: 1 + the last region with a command that may read it, and 1 + the first region with a command
+  // that is known to write it; 0: none.
+  uint32_t read_until, written_from;
 } pyd_buffer_t;
 
 // Location of the value of an argument of a function.

@@ -26,9 +26,6 @@ typedef struct pyd_command_type_s {
   // Verifies the record at pool word |at|: operands are in range, registers are written, buffers are live and may be
   // written. Counts slots and constants.
   pyd_status_t (*verify)(const pyd_verifier_t* v, uint32_t at);
-  // Returns false, and which result, if a result in the memory of its argument would overwrite bytes of the argument
-  // that are read later. Called after the rest of the function is verified. NULL: always true.
-  bool (*keeps_arguments)(const pyd_function_t* fn, const uint32_t* record, uint32_t* out_result);
   // Marks as structural the registers that decide what the command touches: offsets, lengths, grids.
   void (*mark)(pyd_function_t* fn, const uint32_t* record);
   // Return the constants and patterns, and the bindings. NULL: the kind has none.

@@ -11,29 +11,31 @@ typedef unsigned long long ull_t;
 // Words of a COPY record: buffers of source and target with their offset registers, and the length register.
 enum { SOURCE, SOURCE_OFFSET, TARGET, TARGET_OFFSET, LENGTH, WORDS };
 
-// Verifies the record at pool word |at|, and counts its two slots.
+// Returns whether the copy moves nothing if its target, a result, shares the memory of its source, the argument that
+// the result is tied to: both offsets are equal, see is_skipped(). Compares the registers of the offsets, as their
+// values are not known yet. The target exists; whether its result does is not verified yet.
+static bool is_onto_itself(const pyd_function_t* fn, const uint32_t* record) {
+  const pyd_buffer_t* target = &fn->buffers[record[TARGET]];
+  if (target->kind != PYD_BUFFER_RESULT || target->index >= fn->info.result_count) return false;
+  const uint32_t tied = fn->info.results[target->index].tied;
+  return tied < fn->info.arg_count && fn->args[tied].buffer == record[SOURCE] &&
+         record[SOURCE_OFFSET] == record[TARGET_OFFSET];
+}
+
+// Verifies the record at pool word |at|, and counts its two slots. A copy onto itself does not count as a write of the
+// result.
 static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   pyd_status_t status = pyd_verify_record(v, at, WORDS);
   if (!pyd_ok(status)) return status;
   const uint32_t* record = v->fn->pool + at;
   status = pyd_verify_buffer(v, record[SOURCE], /* is_written */ false);
   if (pyd_ok(status)) status = pyd_verify_optional(v, record[SOURCE_OFFSET]);
-  if (pyd_ok(status)) status = pyd_verify_buffer(v, record[TARGET], /* is_written */ true);
+  const bool is_written = record[TARGET] >= v->fn->buffer_count || !is_onto_itself(v->fn, record);
+  if (pyd_ok(status)) status = pyd_verify_buffer(v, record[TARGET], is_written);
   if (pyd_ok(status)) status = pyd_verify_optional(v, record[TARGET_OFFSET]);
   if (pyd_ok(status)) status = pyd_verify_read(v, record[LENGTH]);
   v->fn->slot_count += 2;
   return status;
-}
-
-// Returns false, with the number of the result, if the copy moves bytes of an argument to another offset of the result
-// that may share the argument's memory (tied): bytes might be read after they were overwritten. A copy to the same
-// offset moves nothing, see is_skipped(). Compares the registers of the offsets, whose values are not known yet.
-static bool keeps_arguments(const pyd_function_t* fn, const uint32_t* record, uint32_t* out_result) {
-  const pyd_buffer_t* target = &fn->buffers[record[TARGET]];
-  if (target->kind != PYD_BUFFER_RESULT || record[SOURCE_OFFSET] == record[TARGET_OFFSET]) return true;
-  uint32_t tied = fn->info.results[target->index].tied;
-  *out_result = target->index;
-  return tied == PYD_NONE || fn->args[tied].buffer != record[SOURCE];
 }
 
 // Marks the registers that decide which bytes are copied.
@@ -103,7 +105,6 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
 
 const pyd_command_type_t pyd_command_type_COPY = {
     .verify = verify,
-    .keeps_arguments = keeps_arguments,
     .mark = mark,
     .plan = plan_copy,
     .describe = describe,

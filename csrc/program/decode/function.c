@@ -101,9 +101,14 @@ static pyd_status_t decode_body(pyd_program_t* program, pyd_function_t* fn, cons
   fn->insns = pyd_program_allocate(program, fn->insn_count, sizeof(*fn->insns));
   fn->reg_flags = pyd_program_allocate(program, fn->reg_count, 1);
   if (!fn->buffers || !fn->insns || !fn->reg_flags) return pyd_reader_no_memory();
-  // The words of a buffer are its fields, in order.
+  // The words of a buffer are its first fields, in order.
   for (uint32_t i = 0; i < fn->buffer_count; ++i, buffers += kBufferWords) {
-    fn->buffers[i] = (pyd_buffer_t){buffers[0], buffers[1], buffers[2], buffers[3], buffers[4], buffers[5]};
+    fn->buffers[i] = (pyd_buffer_t){.kind = buffers[0],
+                                    .index = buffers[1],
+                                    .size_reg = buffers[2],
+                                    .first = buffers[3],
+                                    .last = buffers[4],
+                                    .tile_bytes = buffers[5]};
   }
   // The first word holds the opcode in its lower and the modifier in its upper half.
   for (uint32_t i = 0; i < fn->insn_count; ++i, insns += kInsnWords) {

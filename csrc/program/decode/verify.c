@@ -37,11 +37,12 @@ pyd_status_t pyd_verify_record(const pyd_verifier_t* v, uint32_t at, uint64_t wo
   return pyd_verify_pool("instruction", v->insn, v->fn->pool_count, at, words);
 }
 
-// Checks that |buffer| exists, is live in the region of the command, and may be written when |is_written|.
+// Checks that |buffer| exists, is live in the region of the command, and may be written when |is_written|. Records the
+// access for verify_tied().
 pyd_status_t pyd_verify_buffer(const pyd_verifier_t* v, uint32_t buffer, bool is_written) {
   if (buffer >= v->fn->buffer_count)
     return PYD_INSN_CORRUPT(v, "buffer %u, the function has %u", buffer, v->fn->buffer_count);
-  const pyd_buffer_t* b = &v->fn->buffers[buffer];
+  pyd_buffer_t* b = &v->fn->buffers[buffer];
   if (b->kind == PYD_BUFFER_TRANSIENT && (v->region < b->first || v->region > b->last)) {
     return PYD_INSN_CORRUPT(v, "region %u uses buffer %u, which lives in regions %u to %u", v->region, buffer, b->first,
                             b->last);
@@ -49,6 +50,11 @@ pyd_status_t pyd_verify_buffer(const pyd_verifier_t* v, uint32_t buffer, bool is
   if (is_written && (b->kind == PYD_BUFFER_ARGUMENT || b->kind == PYD_BUFFER_CONSTANT)) {
     return PYD_INSN_CORRUPT(v, "buffer %u is %s and cannot be written", buffer,
                             b->kind == PYD_BUFFER_ARGUMENT ? "an argument" : "a constant");
+  }
+  if (!is_written) {
+    b->read_until = v->region + 1;  // regions never decrease
+  } else if (!b->written_from) {
+    b->written_from = v->region + 1;
   }
   return PYD_STATUS_OK;
 }
@@ -194,16 +200,9 @@ static pyd_status_t verify_results(const pyd_verifier_t* v) {
   return PYD_STATUS_OK;
 }
 
-// Returns the CORRUPT failure of a result that is tied to an argument whose memory it cannot share.
-static pyd_status_t tied_corrupt(uint32_t result, uint32_t tied) {
-  return pyd_status_make(PYD_CODE_CORRUPT,
-                         "result %u cannot take over the memory of argument %u: that is no tensor, or is "
-                         "copied to another place of the result",
-                         result, tied);
-}
-
-// Verifies tied results, which may share the memory of an argument: both are tensors, and copies between the two leave
-// every byte at its offset.
+// Verifies tied results, which may share the memory of an argument: both are tensors, and no command reads the argument
+// in or after the first region that writes the result. Which bindings a dispatch writes is not known here, so that the
+// compiler alone ensures it for results that dispatches write.
 static pyd_status_t verify_tied(const pyd_verifier_t* v) {
   const pyd_function_t* fn = v->fn;
   for (uint32_t i = 0; i < fn->info.result_count; ++i) {
@@ -211,15 +210,19 @@ static pyd_status_t verify_tied(const pyd_verifier_t* v) {
     if (tied == PYD_NONE) continue;  // it always has memory of its own
     bool fits = tied < fn->info.arg_count && fn->info.args[tied].kind == PYD_KIND_TENSOR &&
                 fn->info.results[i].kind == PYD_KIND_TENSOR && fn->args[tied].buffer != PYD_NONE;
-    if (!fits) return tied_corrupt(i, tied);
-  }
-  for (uint32_t k = 0; k < fn->command_count; ++k) {
-    const pyd_insn_t* insn = &fn->insns[fn->commands[k]];
-    const pyd_command_type_t* type = pyd_command_type_of_insn(insn);
-    uint32_t result = 0;
-    PYD_COUNT_WORK(1);
-    if (type->keeps_arguments && !type->keeps_arguments(fn, fn->pool + insn->a, &result)) {
-      return tied_corrupt(result, fn->info.results[result].tied);
+    if (!fits) {
+      return pyd_status_make(PYD_CODE_CORRUPT,
+                             "result %u cannot take over the memory of argument %u: one of them is no tensor, or no "
+                             "command uses the argument",
+                             i, tied);
+    }
+    const pyd_buffer_t *result = &fn->buffers[fn->results[i].target], *argument = &fn->buffers[fn->args[tied].buffer];
+    if (result->written_from && result->written_from <= argument->read_until) {
+      return pyd_status_make(
+          PYD_CODE_CORRUPT,
+          "result %u cannot take over the memory of argument %u: region %u writes the result, region "
+          "%u reads the argument",
+          i, tied, result->written_from - 1, argument->read_until - 1);
     }
   }
   return PYD_STATUS_OK;

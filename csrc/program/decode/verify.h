@@ -22,7 +22,8 @@ pyd_status_t pyd_verify_read(const pyd_verifier_t* v, uint32_t reg);
 pyd_status_t pyd_verify_optional(const pyd_verifier_t* v, uint32_t reg);
 // Checks that the |words| words at |at| lie inside the function's pool.
 pyd_status_t pyd_verify_record(const pyd_verifier_t* v, uint32_t at, uint64_t words);
-// Checks that |buffer| exists, is live in the region of the command, and may be written when |is_written|.
+// Checks that |buffer| exists, is live in the region of the command, and may be written when |is_written|. If not
+// |is_written|, the command reads it, or it is not known whether the command writes it.
 pyd_status_t pyd_verify_buffer(const pyd_verifier_t* v, uint32_t buffer, bool is_written);
 
 // Checks that |words| words at |at| lie inside a pool of |pool_count| words. |where| and |number| name the place in the

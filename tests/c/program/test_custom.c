@@ -17,9 +17,10 @@ typedef struct spoil_s {
   uint32_t at, value;                             // word of the record, NONE: none
   uint32_t operand, operand_word, operand_value;  // of the declaration; operand NONE: none
   uint32_t size_reg;                              // of x; NONE: its own
+  bool is_tied;                                   // y may take over the memory of x
 } spoil_t;
 
-static const spoil_t kSound = {NONE, 0, NONE, 0, 0, NONE};
+static const spoil_t kSound = {NONE, 0, NONE, 0, 0, NONE, false};
 
 // f(x, n) = y: host command 0 over both. |b->extra| begins at word 32 of the file.
 static pyd_span_t build(spoil_t spoil) {
@@ -31,6 +32,7 @@ static pyd_span_t build(spoil_t spoil) {
   uint32_t size = op(f, PYD_OP_DIM, 0, 0, 0, 0), n = op(f, PYD_OP_SCALAR, 0, 1, 0, 0);
   uint32_t two = constant(f, 2), twice = op(f, PYD_OP_MUL, 64, size, two, 0);
   uint32_t y = add_result(f, I8, 1, &size, size);
+  f->results.data[7] = spoil.is_tied;  // 1 + argument 0
   uint32_t x_size = spoil.size_reg == 2 ? twice : size;
   uint32_t at = push_all(&f->pool, 7, 0, 2, x_size, size, 2, n, n | PYD_CONSTANT_HIGH);
   push_all(&f->pool, 7, 2, 0, NONE, NONE, y, NONE, NONE);
@@ -277,8 +279,12 @@ static void check_records(void) {
     spoil.operand = operands[i].operand, spoil.operand_word = operands[i].word, spoil.operand_value = operands[i].value;
     refuse(spoil, operands[i].text);
   }
-  // A tensor that is said to be larger than its buffer.
+  // The command writes y while it reads x.
   spoil_t spoil = kSound;
+  spoil.is_tied = true;
+  refuse(spoil, "result 0 cannot take over the memory of argument 0: region 0 writes the result, region 0 reads the");
+  // A tensor that is said to be larger than its buffer.
+  spoil = kSound;
   spoil.size_reg = 2;
   pyd_program_t* program = load(spoil);
   pyd_plan_t* plan;
