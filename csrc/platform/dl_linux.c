@@ -4,6 +4,7 @@
 #endif
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -37,6 +38,22 @@ pyd_status_t pyd_dl_open(const char* path, void** out_handle) {
   return pyd_status_make(PYD_CODE_SYSTEM, "cannot be opened: %s", reason ? reason : "the system gives no reason");
 }
 
+// Writes to |path| a name of the anonymous file |*fd| that no open library has. The system's loader compares names before
+// it opens a file, so it would return the library that was opened by the same number, although that was closed since.
+// |*fd| becomes another descriptor of the file where its number is such a name.
+static pyd_status_t name_unopened(int* fd, char* path, size_t size) {
+  for (;;) {
+    snprintf(path, size, "/proc/self/fd/%d", *fd);
+    void* opened = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    if (!opened) return PYD_STATUS_OK;
+    dlclose(opened);
+    int next = fcntl(*fd, F_DUPFD_CLOEXEC, *fd + 1);
+    if (next < 0) return pyd_status_make(PYD_CODE_SYSTEM, "cannot be opened from memory: %s", strerror(errno));
+    close(*fd);
+    *fd = next;
+  }
+}
+
 // Opens a library in memory: copies it to an anonymous file, which dlopen reaches through /proc.
 pyd_status_t pyd_dl_open_bytes(pyd_span_t file, void** out_handle) {
   char path[64];
@@ -54,8 +71,8 @@ pyd_status_t pyd_dl_open_bytes(pyd_span_t file, void** out_handle) {
   if (done < file.size) {
     status = pyd_status_make(PYD_CODE_SYSTEM, "cannot be copied for the system's loader: %s", strerror(errno));
   } else {
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    status = pyd_dl_open(path, out_handle);
+    status = name_unopened(&fd, path, sizeof(path));
+    if (pyd_ok(status)) status = pyd_dl_open(path, out_handle);
   }
   close(fd);  // the mappings of an open library keep the file alive
   return status;

@@ -123,6 +123,17 @@ def test_each_kind(sample: Callable[..., Path], kind: str) -> None:
         plugin.Plugin(path, {"scale": 3})  # type: ignore[dict-item]
 
 
+def test_libraries_of_the_system_in_memory_at_the_same_time(sample: Callable[..., Path]) -> None:
+    names = ["first", "second", "third"]
+    files = [sample(f'NAME="{name}"', kind="system").read_bytes() for name in names]
+    loaded = [plugin.Plugin(file, kind="system") for file in files]
+    assert [library.name for library in loaded] == names
+    loaded[1].close()
+    with plugin.Plugin(files[2], kind="system") as again:
+        assert (again.name, loaded[0].name, loaded[2].name) == ("third", "first", "third")
+        assert multiply(again) == [2, 4, 6, 8]
+
+
 def test_kinds_by_name(sample: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     embedded, system = sample(), sample(kind="system")
     assert plugin.Plugin(f"embedded:{embedded}").kind == "embedded"

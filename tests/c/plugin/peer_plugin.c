@@ -128,6 +128,9 @@ static status_t resolve(void* self, const resolve_t* params, uint32_t* out_resol
 
 __attribute__((visibility("default"))) const header_t** iree_hal_executable_plugin_query(uint32_t max_version,
                                                                                          void* reserved) {
+#ifndef NAME
+#define NAME "peer_sample"
+#endif
 #ifndef VERSION
 #define VERSION 1
 #endif
@@ -144,7 +147,7 @@ __attribute__((visibility("default"))) const header_t** iree_hal_executable_plug
 #define FEATURES 1
 #endif
 #endif
-  static const header_t header = {VERSION, "peer_sample", "a plugin by the document", FEATURES, SANITIZER, {0}};
+  static const header_t header = {VERSION, NAME, "a plugin by the document", FEATURES, SANITIZER, {0}};
   static const plugin_t plugin = {&header, load, unload, RESOLVE};
   return max_version <= 1 && !reserved ? (const header_t**)&plugin : NULL;
 }
