@@ -144,7 +144,7 @@ void pyd_sched_block_begin(pyd_sched_t* sched, pyd_blocking_t* out_blocking) {
                                       .owner = out_blocking->was_active ? &sched->blocking.active : NULL,
                                       .permit = PYD_SCOPE_PERMIT_NONE};
   pyd_scope_set(sched->scopes, &out_blocking->scope);
-  if (out_blocking->has_released_permit) pyd_permit_release(sched->permits);
+  if (out_blocking->has_released_permit) pyd_permit_release_as_caller(sched->permits);
   if (!out_blocking->was_active) return;
   pyd_task_lock(sched);
   --sched->blocking.active;
@@ -152,7 +152,7 @@ void pyd_sched_block_begin(pyd_sched_t* sched, pyd_blocking_t* out_blocking) {
   pyd_task_unlock(sched);
 }
 
-// Ends pyd_sched_block_begin(): acquires the permit again.
+// Ends pyd_sched_block_begin(): acquires the permit again, without waiting, as the thread is in the middle of a call.
 void pyd_sched_block_end(pyd_blocking_t* blocking) {
   pyd_sched_t* sched = blocking->sched;
   if (!sched) return;
@@ -161,6 +161,6 @@ void pyd_sched_block_end(pyd_blocking_t* blocking) {
     ++sched->blocking.active;
     pyd_task_unlock(sched);
   }
-  if (blocking->has_released_permit) pyd_sched_permit_take(sched, PYD_PRIORITY_NORMAL, false, NULL);
+  if (blocking->has_released_permit) pyd_permit_take_as_caller(sched->permits);
   pyd_scope_set(sched->scopes, blocking->scope.outer);
 }

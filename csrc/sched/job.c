@@ -283,13 +283,10 @@ void pyd_sched_run_rest(const pyd_sched_t* sched, const pyd_sched_job_t* job, ui
 
 // Acquires a compute permit for a caller with |picoseconds| of work, unless the work is too short for one or the thread
 // holds one already through an outer job. Returns whether it acquired one; then |scope| is the thread's scope.
-static bool acquire_permit(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t picoseconds, pyd_scope_t* scope,
-                           pyd_sched_failure_t* out_failure) {
+static bool acquire_permit(pyd_sched_t* sched, uint64_t picoseconds, pyd_scope_t* scope) {
   if (picoseconds < UINT64_C(1000) * PYD_SCHED_PERMIT_WORK_NS || !sched->scopes.get) return false;
   if (pyd_permit_is_held(sched->scopes)) return false;
-  if (!pyd_sched_permit_take(sched, PYD_PRIORITY_NORMAL, false, job->interrupt)) {
-    *out_failure = (pyd_sched_failure_t){.code = -1, .is_interrupted = true};
-  }
+  pyd_permit_take_as_caller(sched->permits);
   *scope =
       (pyd_scope_t){.outer = pyd_scope_now(sched->scopes), .owner = sched->permits, .permit = PYD_SCOPE_PERMIT_HELD};
   pyd_scope_set(sched->scopes, scope);
@@ -326,16 +323,14 @@ void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_fai
   if (job->count == 0) return;
   pyd_sched_meter_t meter = {0};
   pyd_scope_t scope;
-  bool has_permit = acquire_permit(sched, job, pyd_sched_multiply(learned_cost(job), job->count), &scope, out_failure);
-  uint64_t cost = 0, begin = out_failure->code ? job->count : run_unshared(sched, job, &cost, &meter, out_failure);
+  bool has_permit = acquire_permit(sched, pyd_sched_multiply(learned_cost(job), job->count), &scope);
+  uint64_t cost = 0, begin = run_unshared(sched, job, &cost, &meter, out_failure);
   if (begin < job->count && !has_permit) {
-    has_permit = acquire_permit(sched, job, pyd_sched_multiply(cost ? cost : PYD_SCHED_GUESS, job->count - begin),
-                                &scope, out_failure);
-    if (out_failure->code) begin = job->count;
+    has_permit = acquire_permit(sched, pyd_sched_multiply(cost ? cost : PYD_SCHED_GUESS, job->count - begin), &scope);
   }
   if (begin < job->count) run_rest(sched, job, begin, cost, has_permit, &meter, out_failure);
   if (!out_failure->code) pyd_sched_learn(job, &meter);
   if (!has_permit) return;
   pyd_scope_set(sched->scopes, scope.outer);
-  pyd_permit_release_after_call(sched->permits);
+  pyd_permit_release_as_caller(sched->permits);
 }

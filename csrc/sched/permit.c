@@ -45,23 +45,17 @@ static pyd_permit_waiter_t* first_waiter(const pyd_permits_t* permits) {
   return waiter;
 }
 
-// Hands free permits to the first waiters, and begins a new quantum with each. The caller holds the mutex. Waiters are
-// notified under it: a waiter takes the mutex before it leaves the stack frame that it is stored in.
-static void serve(pyd_permits_t* permits) {
-  for (pyd_permit_waiter_t* waiter; (waiter = first_waiter(permits)) && take_free(permits);) {
-    dequeue(permits, waiter);
-    atomic_fetch_add_explicit(&permits->handovers, 1, memory_order_relaxed);
-    const uint64_t quantum = atomic_load_explicit(&permits->quantum, memory_order_relaxed);
-    atomic_store_explicit(&permits->quantum_ends, pyd_cpu_nanoseconds() + quantum, memory_order_relaxed);
-    if (pyd_event_claim(&waiter->is_granted)) pyd_event_notify(&waiter->is_granted);
-  }
+// Hands a permit, which the count no longer has, to |waiter|. The caller holds the mutex. Waiters are notified under
+// it: a waiter takes the mutex before it leaves the stack frame that it is stored in.
+static void grant(pyd_permits_t* permits, pyd_permit_waiter_t* waiter) {
+  dequeue(permits, waiter);
+  atomic_fetch_add_explicit(&permits->handovers, 1, memory_order_relaxed);
+  if (pyd_event_claim(&waiter->is_granted)) pyd_event_notify(&waiter->is_granted);
 }
 
-// Locks the mutex and hands free permits to the first waiters.
-static void lock_and_serve(pyd_permits_t* permits) {
-  pthread_mutex_lock(&permits->mutex);
-  serve(permits);
-  pthread_mutex_unlock(&permits->mutex);
+// Hands free permits to the first waiters. The caller holds the mutex.
+static void serve(pyd_permits_t* permits) {
+  for (pyd_permit_waiter_t* waiter; (waiter = first_waiter(permits)) && take_free(permits);) grant(permits, waiter);
 }
 
 // ---- the count
@@ -74,9 +68,6 @@ static void make_all_free(pyd_permits_t* permits) {
   atomic_init(&permits->free_count, permits->total);
   atomic_init(&permits->waiting, 0);
   atomic_init(&permits->handovers, 0);
-  atomic_init(&permits->quantum_ends, 0);
-  atomic_init(&permits->released_at, 0);
-  atomic_init(&permits->callers_return, 0);
 }
 
 // Creates a set of compute permits without any shares. Returns NULL without memory.
@@ -110,9 +101,6 @@ static void update_total(pyd_permits_t* permits) {
   }
   atomic_fetch_add_explicit(&permits->free_count, total - permits->total, memory_order_seq_cst);
   permits->total = total;
-  // With one handover in each quantum, each of the |total| permits is held for PYD_SCHED_PERMIT_QUANTUM_NS.
-  atomic_store_explicit(&permits->quantum, PYD_SCHED_PERMIT_QUANTUM_NS / (uint64_t)(total ? total : 1),
-                        memory_order_relaxed);
   serve(permits);
 }
 
@@ -139,36 +127,21 @@ void pyd_permits_remove(pyd_permits_t* permits, pyd_permit_share_t* share) {
 
 bool pyd_permit_try(pyd_permits_t* permits) { return pyd_permit_is_free(permits) && take_free(permits); }
 
-// Acquires a free permit although other threads wait: until the quantum ends, permits are reserved for callers that
-// call again at once. If a caller released its permit less than PYD_SCHED_PERMIT_RETURN_NS ago, takes this call for
-// such a repetition and sets |callers_return|. Returns whether it acquired a permit.
-static bool take_reserved(pyd_permits_t* permits) {
-  const uint64_t now = pyd_cpu_nanoseconds(),
-                 released = atomic_load_explicit(&permits->released_at, memory_order_relaxed);
-  if (pyd_cpu_elapsed(released, now) < PYD_SCHED_PERMIT_RETURN_NS) {
-    atomic_store_explicit(&permits->callers_return, 1, memory_order_relaxed);
-  }
-  return now < atomic_load_explicit(&permits->quantum_ends, memory_order_relaxed) && take_free(permits);
+void pyd_permit_take_as_caller(pyd_permits_t* permits) {
+  atomic_fetch_sub_explicit(&permits->free_count, 1, memory_order_seq_cst);
 }
 
 // Sleeps until |waiter| is granted a permit, |handover_timeout| nanoseconds have passed without any handover, or
 // |interrupt|, which may be NULL, is wanted. Returns false in the last case; true does not mean that a permit was
 // granted.
-static bool sleep_until_granted(pyd_permits_t* permits, pyd_permit_waiter_t* waiter, const pyd_interrupt_t* interrupt) {
+static bool sleep_until_granted(const pyd_permits_t* permits, pyd_permit_waiter_t* waiter,
+                                const pyd_interrupt_t* interrupt) {
   uint32_t seen = atomic_load_explicit(&permits->handovers, memory_order_relaxed);  // of all threads
   for (uint64_t start = pyd_cpu_nanoseconds(), passed = 0; passed < permits->handover_timeout;) {
-    // Sleep about as long as it takes to serve all waiters. After that, a free permit may be reserved for a caller that
-    // does not call again, and this waiter ends the reservation.
-    const uint64_t quanta = atomic_load_explicit(&permits->quantum, memory_order_relaxed) *
-                            atomic_load_explicit(&permits->waiting, memory_order_relaxed);
-    if (pyd_event_wait_for(&waiter->is_granted,
-                           quanta < PYD_SCHED_ASK_ASLEEP ? (uint32_t)quanta : PYD_SCHED_ASK_ASLEEP))
+    const uint64_t left = permits->handover_timeout - passed;
+    if (pyd_event_wait_for(&waiter->is_granted, left < PYD_SCHED_ASK_ASLEEP ? (uint32_t)left : PYD_SCHED_ASK_ASLEEP))
       return true;
     if (interrupt && interrupt->is_wanted(interrupt->self)) return false;
-    if (atomic_load_explicit(&permits->free_count, memory_order_relaxed) > 0) {
-      atomic_store_explicit(&permits->callers_return, 0, memory_order_relaxed);
-      lock_and_serve(permits);
-    }
     const uint64_t now = pyd_cpu_nanoseconds();
     const uint32_t handovers = atomic_load_explicit(&permits->handovers, memory_order_relaxed);
     if (handovers != seen) start = now;
@@ -180,7 +153,7 @@ static bool sleep_until_granted(pyd_permits_t* permits, pyd_permit_waiter_t* wai
 
 bool pyd_permit_take(pyd_permits_t* permits, uint32_t priority, const pyd_sched_t* sched,
                      const pyd_interrupt_t* interrupt) {
-  if (pyd_permit_try(permits) || take_reserved(permits)) return true;
+  if (pyd_permit_try(permits)) return true;
   pyd_permit_waiter_t waiter = {.priority = priority, .sched = sched};
   pyd_event_init(&waiter.is_granted);
   pthread_mutex_lock(&permits->mutex);
@@ -215,21 +188,25 @@ void pyd_permit_raise(pyd_permits_t* permits, const pyd_sched_t* sched, uint32_t
   pthread_mutex_unlock(&permits->mutex);
 }
 
-// Releases a permit and hands it to the first waiter. The count is incremented before |waiting| is read, while a waiter
-// enters the queue before it looks for a free permit: at least one of the two threads sees the other.
+// The count is incremented before |waiting| is read, while a waiter enters the queue before it looks for a free permit:
+// at least one of the two threads sees the other.
 void pyd_permit_release(pyd_permits_t* permits) {
   atomic_fetch_add_explicit(&permits->free_count, 1, memory_order_seq_cst);
-  if (atomic_load_explicit(&permits->waiting, memory_order_seq_cst)) lock_and_serve(permits);
+  if (!atomic_load_explicit(&permits->waiting, memory_order_seq_cst)) return;
+  pthread_mutex_lock(&permits->mutex);
+  serve(permits);
+  pthread_mutex_unlock(&permits->mutex);
 }
 
-// Releases a permit at the end of a caller's job. If callers have lately called again at once, it stays
-// reserved for them until the quantum, the time between two handovers of permits, ends.
-void pyd_permit_release_after_call(pyd_permits_t* permits) {
+void pyd_permit_release_as_caller(pyd_permits_t* permits) {
   atomic_fetch_add_explicit(&permits->free_count, 1, memory_order_seq_cst);
   if (!atomic_load_explicit(&permits->waiting, memory_order_seq_cst)) return;
-  const uint64_t now = pyd_cpu_nanoseconds();
-  atomic_store_explicit(&permits->released_at, now, memory_order_relaxed);
-  const bool is_reserved = atomic_load_explicit(&permits->callers_return, memory_order_relaxed) &&
-                           now < atomic_load_explicit(&permits->quantum_ends, memory_order_relaxed);
-  if (!is_reserved) lock_and_serve(permits);
+  pthread_mutex_lock(&permits->mutex);
+  pyd_permit_waiter_t* waiter = first_waiter(permits);
+  if (waiter && waiter->priority <= PYD_PRIORITY_NORMAL) {
+    pyd_permit_take_as_caller(permits);
+    grant(permits, waiter);
+  }
+  serve(permits);
+  pthread_mutex_unlock(&permits->mutex);
 }

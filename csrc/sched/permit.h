@@ -1,8 +1,10 @@
-// Compute permits: a counting semaphore with a priority queue that bounds how many threads compute at once.
+// Compute permits: a counting semaphore with a priority queue that bounds how many pool threads compute.
 //
 // A caller with a job that is not small, a pool thread in a job, and a pool thread with a task each hold one permit.
-// Threads that find none free sleep in a queue, by priority and then by arrival. Schedulers of one process share a
-// semaphore (process.h), so that several devices together do not run more threads than there are CPUs.
+// Callers never wait for one: they are threads of the program, and the system shares the CPUs among them. They take the
+// count below zero if need be. A pool thread takes a free permit only; one with a task sleeps in a queue until it gets
+// one, by priority and then by arrival. So pool threads use the CPUs that callers leave over. Schedulers of one process
+// share a semaphore (process.h), so that the pools of several devices together do not use more CPUs than there are.
 #ifndef PYD_SCHED_PERMIT_H_
 #define PYD_SCHED_PERMIT_H_
 
@@ -34,15 +36,10 @@ typedef struct pyd_permit_share_s {
 
 // The semaphore: a count of free permits, and a queue of threads by priority.
 struct pyd_permits_s {
-  alignas(PYD_CPU_CACHE_LINE) _Atomic int32_t free_count;  // negative: some threads compute without a permit
+  alignas(PYD_CPU_CACHE_LINE) _Atomic int32_t free_count;  // negative: so many threads compute without a permit
   _Atomic uint32_t waiting;                                // number of threads in the queue
-  uint64_t handover_timeout;  // nanoseconds without a handover after which a waiting thread goes on without a permit
-  // Reservation of permits for callers that call again at once, see pyd_permit_release_after_call():
-  _Atomic uint64_t quantum;         // nanoseconds between two handovers
-  _Atomic uint64_t quantum_ends;    // pyd_cpu_nanoseconds until which a released permit is not handed over
-  _Atomic uint64_t released_at;     // pyd_cpu_nanoseconds at which a caller last released its permit
-  _Atomic uint32_t callers_return;  // 1: callers have lately called again at once
-  _Atomic uint32_t handovers;       // how many there have been: shows waiting threads that permits still move
+  _Atomic uint32_t handovers;  // how many there have been: shows waiting threads that permits still move
+  uint64_t handover_timeout;   // nanoseconds without a handover after which a waiting thread goes on without a permit
   pthread_mutex_t mutex;            // guards the queue and the shares; never held while waiting
   pyd_permit_waiter_t *head[PYD_PRIORITIES], *tail[PYD_PRIORITIES];  // by priority: waiting threads, oldest first
   pyd_permit_share_t* shares;                                        // of all schedulers that use this semaphore
@@ -72,20 +69,27 @@ static inline bool pyd_permit_is_held(pyd_scope_access_t scopes) {
   return scope && scope->permit == PYD_SCOPE_PERMIT_HELD;
 }
 
+// Returns whether pool threads should give up permits: a thread waits for one, or callers have taken the count below 0.
+static inline bool pyd_permit_is_scarce(const pyd_permits_t* permits) {
+  return pyd_permit_is_wanted(permits) || atomic_load_explicit(&permits->free_count, memory_order_relaxed) < 0;
+}
+
 // Acquires a free permit. Returns false if there is none or other threads wait.
 bool pyd_permit_try(pyd_permits_t* permits);
-// Acquires a permit, waiting if necessary. |sched|: the scheduler whose tasks the pool thread is going to run, else
-// NULL. After |handover_timeout| nanoseconds without a handover the thread continues without a permit, because the
-// holders may depend on its work. Returns false if |interrupt|, which may be NULL, ended the wait. The count is
+// Acquires a permit for a caller, below zero if none is free. Never waits.
+void pyd_permit_take_as_caller(pyd_permits_t* permits);
+// Acquires a permit for a pool thread, waiting if necessary. |sched|: the scheduler whose tasks the thread is going to
+// run, else NULL. After |handover_timeout| nanoseconds without a handover the thread continues without a permit, because
+// the holders may depend on its work. Returns false if |interrupt|, which may be NULL, ended the wait. The count is
 // decremented in all cases, so a release must always follow.
 bool pyd_permit_take(pyd_permits_t* permits, uint32_t priority, const pyd_sched_t* sched,
                      const pyd_interrupt_t* interrupt);
 // Raises the priority of one pool thread that waits for tasks of |sched| to the |priority| of a newly submitted task.
 void pyd_permit_raise(pyd_permits_t* permits, const pyd_sched_t* sched, uint32_t priority);
-// Releases a permit and hands it to the first waiter.
+// Releases a permit of a pool thread: hands it to the first waiter if callers have not taken it already.
 void pyd_permit_release(pyd_permits_t* permits);
-// Releases a permit at the end of a caller's job. If callers have lately called again at once, the permit stays
-// reserved for callers until the quantum ends.
-void pyd_permit_release_after_call(pyd_permits_t* permits);
+// Releases the permit of a caller: hands it to the first waiter that is not of low priority, even if callers have taken
+// the count below zero, so that callers who call without a break do not keep tasks waiting.
+void pyd_permit_release_as_caller(pyd_permits_t* permits);
 
 #endif  // PYD_SCHED_PERMIT_H_

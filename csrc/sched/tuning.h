@@ -72,16 +72,12 @@
 // Passes over all ranges before a participant that found nothing, but saw thefts under way, lets other threads run.
 #define PYD_SCHED_STEAL_PASSES 3
 
-// A job of less work takes no permit: a handover to a sleeping thread costs about 5,000. Without one a job is
-// interrupted by other threads only when the system takes the CPU away from it, after slices of about 3,000,000 on
-// Linux (base_slice_ns), so that fewer than 1 in 100 of jobs this long meet the end of a slice.
+// A job of less work takes no permit. Without one a pool thread may compute on the CPU of this thread until the system
+// takes it away, after slices of about 3,000,000 on Linux (base_slice_ns), so that fewer than 1 in 100 of jobs this long
+// meet the end of a slice.
 #define PYD_SCHED_PERMIT_WORK_NS 20000
-// Callers that call again within RETURN of their last job go on for about QUANTUM: a thread that sleeps gets a CPU back
-// after 5,000, but where other processes compete for it after up to a slice of theirs. Calls of 180,000 by 8 threads
-// reached 9,900 a second with handovers after each and 10,100 with quanta, and 3,200 and 4,900 under other load.
-#define PYD_SCHED_PERMIT_RETURN_NS 20000
-#define PYD_SCHED_PERMIT_QUANTUM_NS 500000
-// A thread releases its permit to waiting threads after as much work: 100 times what two handovers cost.
+// A participant in a job lets a thread that waits for a permit have one after as much work: 100 times what two
+// handovers, of 5,000 each, cost.
 #define PYD_SCHED_PERMIT_SLICE_NS 1000000
 // Without a handover for this long, no holder of a permit has come to the end of a chunk: workgroups are that long, or
 // they wait for something. Ten slices. Shorter: more threads than CPUs compute; longer: workgroups that wait for other

@@ -89,8 +89,8 @@ static bool steal(const pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t wor
 // if this thread must stay: it is that last participant, and no caller would run the indices that it leaves.
 bool pyd_sched_leave_early(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   atomic_store_explicit(&slot->has_left_early, 1, memory_order_relaxed);  // released by leaving
-  // join() has cleared the slot's bit in sched->open if the worker limit was reached. Leaving makes room for a thread.
-  if (slot->max_participants > 1 && slot->max_participants < sched->workers) {
+  // The participant that took the last room has cleared the slot's bit in sched->open. Leaving makes room for a thread.
+  if (slot->max_participants > 1) {
     atomic_fetch_or_explicit(&sched->open, 1u << (slot - sched->slots), memory_order_relaxed);
   }
   if (!slot->task) {
@@ -120,23 +120,28 @@ static bool has_idle_thread(const pyd_sched_t* sched) {
          atomic_load_explicit(&sched->sleepers, memory_order_relaxed);
 }
 
-// Returns whether a thread waits for a permit, or a submitted task for a busy thread.
+// Returns whether other threads need the permit of a pool thread, or a submitted task waits for a busy thread.
 static bool has_waiting_work(const pyd_sched_t* sched) {
-  if (pyd_permit_is_wanted(sched->permits)) return true;
+  if (pyd_permit_is_scarce(sched->permits)) return true;
   return atomic_load_explicit(&sched->queued, memory_order_relaxed) && !has_idle_thread(sched);
 }
 
-// Hands the permit of this thread to a waiting thread and waits for a permit again. Does nothing if no thread waits, or
-// before this thread has worked for a time slice since its last handover. Marks the job as interrupted if its interrupt
-// ends the wait; this thread then releases a permit later as usual. |meter|: of this thread in the job.
+// Lets a waiting thread have a permit, unless this thread has worked for less than a time slice since it last did. A
+// pool thread hands over its own and waits for another one; if the interrupt of the job ends the wait, the job is
+// marked as interrupted, and the thread releases a permit later as usual. A caller goes on. |meter|: of this thread in
+// the job.
 void pyd_sched_yield(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_sched_meter_t* meter) {
   if (!pyd_permit_is_wanted(sched->permits)) return;
   if (meter->picoseconds - meter->yielded_at < UINT64_C(1000) * PYD_SCHED_PERMIT_SLICE_NS) return;
+  meter->yielded_at = meter->picoseconds;
+  if (!slot->task) {
+    pyd_permit_release_as_caller(sched->permits);
+    pyd_permit_take_as_caller(sched->permits);
+    return;
+  }
   const uint64_t start = pyd_cpu_ticks();
   pyd_permit_release(sched->permits);
-  const uint32_t priority = slot->task ? slot->task->priority : PYD_PRIORITY_NORMAL;
-  if (!pyd_sched_permit_take(sched, priority, false, slot->job->interrupt)) pyd_sched_interrupt(slot);
-  meter->yielded_at = meter->picoseconds;
+  if (!pyd_sched_permit_take(sched, slot->task->priority, false, slot->job->interrupt)) pyd_sched_interrupt(slot);
   meter->waited += pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
 }
 

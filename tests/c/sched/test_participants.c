@@ -171,6 +171,31 @@ static void test_other_work(void) {
   atomic_store(&sched->permits->waiting, 1);
   CHECK(would_leave(sched, &ran) && ran < 1000, "a thread that waits for a permit");
   atomic_store(&sched->permits->waiting, 0);
+  const int32_t total = atomic_exchange(&sched->permits->free_count, -1);
+  CHECK(would_leave(sched, &ran) && ran < 1000, "callers that compute without a permit");
+  atomic_store(&sched->permits->free_count, 0);
+  CHECK(!would_leave(sched, &ran) && ran == 1000, "as many threads as permits");
+  atomic_store(&sched->permits->free_count, total);
+  destroy_without_threads(sched);
+}
+
+// A thread that leaves early makes room for another one, which finds the job open. |limit|: of workers, 0 for none.
+static void test_room_after_leaving(uint32_t workers, uint32_t limit) {
+  pyd_sched_t* sched = make_without_threads(workers, workers - 1);
+  const pyd_scope_t scope = {.owner = sched, .workers = limit};
+  if (limit) set_scope(&scope);
+  uint64_t ran = 0;
+  const pyd_sched_job_t job = {.body = count_indices, .self = &ran, .count = 1000};
+  pyd_sched_slot_t* slot = pyd_sched_acquire_slot(sched, &job, SURELY_SHARED, NULL);
+  pyd_sched_publish(sched, slot, 0, 1000, 0);
+  while (join(sched, slot)) CHECK(sched->open || !pyd_slot_has_room(slot->state), "hidden with room");
+  CHECK(!sched->open, "open without room");
+  CHECK(pyd_sched_leave_early(sched, slot), "a helper cannot leave");
+  CHECK(joinable_jobs(sched, 1, memory_order_relaxed) == 1 && join(sched, slot), "no room after leaving");
+  CHECK(!sched->open, "open without room");
+  while (slot->state & PYD_SLOT_COUNT) pyd_sched_leave(slot);
+  pyd_sched_release_slot(sched, slot);
+  set_scope(NULL);
   destroy_without_threads(sched);
 }
 
@@ -223,8 +248,7 @@ static void test_interrupted_between_chunks(void) {
   check_granted(&waiter, true);
   CHECK(permits->free_count == -1 && meter.yielded_at == meter.picoseconds, "%d", (int)permits->free_count);
   // A waiter that would sleep for longer queries its interrupt all the same.
-  atomic_store(&permits->quantum, UINT64_MAX);
-  atomic_store(&permits->quantum_ends, UINT64_MAX);
+  permits->handover_timeout = UINT64_MAX;
   CHECK(!pyd_permit_take(permits, PYD_PRIORITY_NORMAL, NULL, &kWanted), "not interrupted");
   atomic_store(&permits->free_count, total);
   pyd_event_deinit(&waiter.is_granted);
@@ -232,21 +256,61 @@ static void test_interrupted_between_chunks(void) {
   destroy_without_threads(sched);
 }
 
-// A caller without a permit is interrupted before it shares a job of unknown cost.
-static void test_interrupted_before_sharing(void) {
+// A caller takes a permit although none is free, and lets a thread with a task have one when it ends.
+static int32_t expect_deficit(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  (void)worker, (void)begin, (void)end, (void)out_failed;
+  const pyd_sched_t* sched = self;
+  CHECK(sched->permits->free_count == -1, "%d", (int)sched->permits->free_count);
+  return 0;
+}
+
+static void test_caller_does_not_wait(void) {
   pyd_sched_t* sched = make_without_threads(2, 1);
-  const int32_t total = sched->permits->total;
-  uint64_t ran = 0;
-  pyd_sched_cost_t cost = {0};
-  pyd_sched_job_t job = {.body = count_indices, .self = &ran, .count = 4, .cost = &cost, .interrupt = &kWanted};
-  pyd_sched_failure_t failure;
-  atomic_store(&sched->permits->free_count, 0);
-  pyd_sched_run(sched, &job, &failure);
-  CHECK(failure.is_interrupted && ran == 0 && !cost.picoseconds, "%d indices ran", (int)ran);
-  atomic_store(&sched->permits->free_count, total);
-  job.interrupt = NULL;
-  pyd_sched_run(sched, &job, &failure);
-  CHECK(!failure.code && ran == 4, "%d indices ran", (int)ran);
+  pyd_permits_t* permits = sched->permits;
+  const int32_t total = permits->total;
+  atomic_store(&permits->free_count, 0);
+  CHECK(run_job(sched, expect_deficit, sched, 4, SURELY_SHARED).code == 0, "failed");
+  CHECK(permits->free_count == 0, "%d", (int)permits->free_count);
+
+  pyd_permit_waiter_t normal = make_waiter(sched, PYD_PRIORITY_NORMAL), low = make_waiter(sched, PYD_PRIORITY_LOW);
+  enqueue(permits, &low);
+  CHECK(run_job(sched, expect_deficit, sched, 4, SURELY_SHARED).code == 0, "failed");
+  check_granted(&low, false);
+  enqueue(permits, &normal);
+  CHECK(run_job(sched, expect_deficit, sched, 4, SURELY_SHARED).code == 0, "failed");
+  check_granted(&normal, true);
+  check_granted(&low, false);
+  CHECK(permits->free_count == -1, "%d", (int)permits->free_count);
+  pyd_permit_release(permits);  // of the thread with the task
+  check_granted(&low, false);
+  pyd_permit_release(permits);
+  check_granted(&low, true);
+  atomic_store(&permits->free_count, total);
+  pyd_event_deinit(&normal.is_granted);
+  pyd_event_deinit(&low.is_granted);
+  destroy_without_threads(sched);
+}
+
+// A caller lets a waiting thread have a permit after a slice of work, and goes on.
+static void test_caller_lets_a_task_in(void) {
+  pyd_sched_t* sched = make_without_threads(2, 1);
+  pyd_permits_t* permits = sched->permits;
+  const int32_t total = permits->total;
+  pyd_permit_waiter_t waiter = make_waiter(sched, PYD_PRIORITY_NORMAL);
+  const pyd_sched_job_t job = {.body = count_indices};
+  pyd_sched_slot_t* slot = pyd_sched_acquire_slot(sched, &job, 1, NULL);
+  pyd_sched_meter_t meter = {.picoseconds = UINT64_C(1000) * PYD_SCHED_PERMIT_SLICE_NS - 1};
+  atomic_store(&permits->free_count, -1);
+  enqueue(permits, &waiter);
+  pyd_sched_yield(sched, slot, &meter);
+  check_granted(&waiter, false);
+  ++meter.picoseconds;
+  pyd_sched_yield(sched, slot, &meter);
+  check_granted(&waiter, true);
+  CHECK(permits->free_count == -2 && !meter.waited, "%d", (int)permits->free_count);
+  atomic_store(&permits->free_count, total);
+  pyd_event_deinit(&waiter.is_granted);
+  pyd_sched_release_slot(sched, slot);
   destroy_without_threads(sched);
 }
 
@@ -298,9 +362,13 @@ int main(void) {
   test_another_participant_continues();
   test_left_indices_run();
   test_other_work();
+  test_room_after_leaving(2, 0);
+  test_room_after_leaving(4, 0);
+  test_room_after_leaving(4, 3);
   test_jobs_that_cannot_be_joined();
   test_interrupted_between_chunks();
-  test_interrupted_before_sharing();
+  test_caller_does_not_wait();
+  test_caller_lets_a_task_in();
   test_raised_waiters();
   test_probes_of_every_length();
   puts("participants: ok");

@@ -1,5 +1,5 @@
-// Compute permits: how many threads compute at once, who gets the next permit, and that no thread waits for one that
-// cannot come. Nothing here depends on time: a wrong wait lasts forever, and the handover timeout of waiting threads
+// Compute permits: how many pool threads compute at once, who gets the next permit, that callers do not wait, and that
+// no thread waits for a permit that cannot come. Nothing here depends on time: a wrong wait lasts forever, and the handover timeout of waiting threads
 // has no end unless a test sets one.
 //
 // links: base platform sched
@@ -54,17 +54,37 @@ static int32_t count_body(void* self, uint32_t worker, uint64_t begin, uint64_t 
   return 0;
 }
 
-static void* call_often(void* argument) {
-  load_t* load = argument;
-  for (int i = 0; i < 100 / SLOWER; ++i) run_job(load->sched, count_body, load, 20, load->picoseconds);
-  return NULL;
+static bool compute(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
+  (void)task, (void)out_status;
+  count_body(*(load_t**)self, worker, 0, 1, NULL);
+  return true;
 }
 
-static void test_never_more(uint32_t workers, int32_t permits, int callers) {
-  load_t load = {.sched = make_limited(workers, permits, UINT64_MAX), .picoseconds = SURELY_SHARED};
-  pthread_t threads[16];
-  for (int i = 0; i < callers; ++i) pthread_create(&threads[i], NULL, call_often, &load);
-  for (int i = 0; i < callers; ++i) pthread_join(threads[i], NULL);
+enum { TASKS = 200 / SLOWER };
+
+// Submits tasks that compute.
+static void submit_tasks(load_t* load, pyd_task_t** tasks) {
+  static const pyd_task_kind_t kKind = {.advance = compute};
+  for (int i = 0; i < TASKS; ++i) {
+    CHECK(pyd_ok(pyd_task_create(load->sched, &kKind, sizeof(load_t*), &tasks[i])), "task");
+    *(load_t**)pyd_task_payload(tasks[i]) = load;
+    CHECK(pyd_ok(pyd_task_submit(tasks[i], NULL)), "submit");
+  }
+}
+
+// Waits for tasks without running them on this thread.
+static void end_tasks(pyd_task_t** tasks) {
+  for (int i = 0; i < TASKS; ++i) {
+    while (!pyd_task_is_done(tasks[i])) usleep(100);
+    pyd_task_release(tasks[i]);
+  }
+}
+
+static void test_never_more(uint32_t workers, int32_t permits) {
+  load_t load = {.sched = make_limited(workers, permits, UINT64_MAX)};
+  pyd_task_t* tasks[TASKS];
+  submit_tasks(&load, tasks);
+  end_tasks(tasks);
   CHECK(load.most <= permits, "%d threads computed at once, with %d permits", load.most, (int)permits);
   check_all_released(load.sched, permits);
 }
@@ -74,25 +94,21 @@ static void test_shared_by_schedulers(void) {
   pyd_permits_t* permits = pyd_permits_create();
   pyd_sched_t* scheds[3];
   load_t loads[3];
+  pyd_task_t* tasks[3][TASKS];
   const int32_t cpus = (int32_t)pyd_sched_available_cpus(), most = cpus > 3 ? cpus : 3;
   for (uint32_t i = 0; i < 3; ++i) {
     pyd_sched_options_t options = {
         .workers = i + 1, .spin_us = 0, .scopes = {get_scope, set_scope}, .permits = permits};
     CHECK(pyd_ok(pyd_sched_create(&options, &scheds[i])), "create");
-    loads[i] = (load_t){.sched = scheds[i], .picoseconds = SURELY_SHARED};
+    loads[i] = (load_t){.sched = scheds[i]};
   }
   CHECK(permits->total == most && permits->free_count == most, "%d permits", (int)permits->total);
   permits->handover_timeout = UINT64_MAX;
-  load_t all = {.picoseconds = SURELY_SHARED};
-  load_t callers[6];
-  pthread_t threads[6];
+  load_t all = {0};
   shared = &all;
   atomic_fetch_sub(&permits->free_count, most - 2);
-  for (int i = 0; i < 6; ++i) {
-    callers[i] = loads[i % 3];
-    pthread_create(&threads[i], NULL, call_often, &callers[i]);
-  }
-  for (int i = 0; i < 6; ++i) pthread_join(threads[i], NULL);
+  for (int i = 0; i < 3; ++i) submit_tasks(&loads[i], tasks[i]);
+  for (int i = 0; i < 3; ++i) end_tasks(tasks[i]);
   shared = NULL;
   CHECK(all.most <= 2, "%d threads computed at once, with 2 permits", all.most);
   while (permits->free_count < 2) usleep(100);
@@ -133,14 +149,46 @@ static void* call_until(void* argument) {
   return NULL;
 }
 
-// A helper goes when another caller waits, and so does a caller that has worked for a while.
-static void test_long_job_lets_others_in(uint32_t workers, int32_t permits, int inside) {
+static void* call_often(void* argument) {
+  load_t* load = argument;
+  for (load_t own = {.sched = load->sched}; !load->may_end;) run_job(load->sched, count_body, &own, 4, SURELY_SHARED);
+  return NULL;
+}
+
+static bool end_load(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
+  (void)task, (void)worker, (void)out_status;
+  (*(load_t**)self)->may_end = 1;
+  return true;
+}
+
+// Submits a task that lets |load| end, and waits until a pool thread has run it.
+static void end_by_task(load_t* load) {
+  static const pyd_task_kind_t kKind = {.advance = end_load};
+  pyd_task_t* task;
+  CHECK(pyd_ok(pyd_task_create(load->sched, &kKind, sizeof(load_t*), &task)), "task");
+  *(load_t**)pyd_task_payload(task) = load;
+  CHECK(pyd_ok(pyd_task_submit(task, NULL)), "submit");
+  while (!pyd_task_is_done(task)) usleep(100);
+  pyd_task_release(task);
+}
+
+// Callers, more than there are permits, let a task in: after a slice of a long job, or between short ones.
+static void test_callers_let_a_task_in(void* (*call)(void*), int callers) {
+  load_t load = {.sched = make_limited(2, 1, UINT64_MAX)};
+  pthread_t threads[4];
+  for (int i = 0; i < callers; ++i) pthread_create(&threads[i], NULL, call, &load);
+  end_by_task(&load);
+  for (int i = 0; i < callers; ++i) pthread_join(threads[i], NULL);
+  check_all_released(load.sched, 1);
+}
+
+// Another caller does not wait for a long job.
+static void test_another_caller(uint32_t workers, int32_t permits, int inside) {
   load_t load = {.sched = make_limited(workers, permits, UINT64_MAX)};
-  pthread_t longer, shorter;
+  pthread_t longer;
   pthread_create(&longer, NULL, call_until, &load);
   while (load.inside != inside) usleep(100);
-  pthread_create(&shorter, NULL, call_briefly, &load);
-  pthread_join(shorter, NULL);
+  call_briefly(&load);
   pthread_join(longer, NULL);
   check_all_released(load.sched, permits);
 }
@@ -184,7 +232,7 @@ static void test_small_job(void) {
   check_all_released(load.sched, 0);
 }
 
-// A caller holds the only permit and waits for another caller: that one goes on without a permit.
+// A caller holds the only permit and waits for a task: that one runs without a permit.
 static int32_t blocked_body(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   load_t* load = self;
   (void)worker, (void)begin, (void)end, (void)out_failed;
@@ -204,28 +252,9 @@ static void test_handover_timeout(void) {
   pthread_t blocked;
   pthread_create(&blocked, NULL, call_blocked, &load);
   while (!load.inside) usleep(100);
-  call_briefly(&load);
+  end_by_task(&load);
   pthread_join(blocked, NULL);
   check_all_released(load.sched, 1);
-}
-
-// A thread that waits for a permit polls its interrupt, and every permit is released.
-static int32_t is_wanted(void* self) {
-  load_t* load = self;
-  return ++load->done >= 3;
-}
-
-static void test_interrupt(void) {
-  load_t load = {.sched = make_limited(2, 2, UINT64_MAX)};
-  const pyd_interrupt_t interrupt = {is_wanted, &load};
-  pyd_sched_cost_t cost = {.picoseconds = SURELY_SHARED};
-  const pyd_sched_job_t job = {.body = count_body, .self = &load, .count = 4, .cost = &cost, .interrupt = &interrupt};
-  pyd_sched_failure_t failure;
-  for (int i = 0; i < 2; ++i) pyd_permit_take(load.sched->permits, PYD_PRIORITY_NORMAL, NULL, NULL);
-  pyd_sched_run(load.sched, &job, &failure);
-  CHECK(failure.is_interrupted && load.done == 3 && load.most == 0, "asked %d times, %d threads", load.done, load.most);
-  for (int i = 0; i < 2; ++i) pyd_permit_release(load.sched->permits);
-  check_all_released(load.sched, 2);
 }
 
 // ---- in which order
@@ -273,7 +302,7 @@ static void test_order(bool is_raised) {
   check_all_released(sched, 1);
 }
 
-// A task of high priority runs before a caller that waits, one of low priority after it.
+// A caller runs although no permit is free, then a task of high priority, then one of low priority.
 static bool note_order(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   (void)task, (void)worker, (void)out_status;
   **(uint32_t**)self = order++;
@@ -314,30 +343,33 @@ static void test_tasks_and_callers(void) {
   }
   pthread_t caller;
   pthread_create(&caller, NULL, call_noting, &noter);
-  while (atomic_load(&permits->waiting) != 2) usleep(100);
-  pyd_permit_release(permits);
   pthread_join(caller, NULL);
+  while (!pyd_task_is_done(tasks[1])) usleep(100);
+  pyd_permit_release(permits);
   for (int i = 0; i < 2; ++i) {
     while (!pyd_task_is_done(tasks[i])) usleep(100);
     pyd_task_release(tasks[i]);
   }
-  CHECK(at[1] == 0 && noter.at == 1 && at[0] == 2, "high %u, caller %u, low %u", at[1], noter.at, at[0]);
+  CHECK(noter.at == 0 && at[1] == 1 && at[0] == 2, "high %u, caller %u, low %u", at[1], noter.at, at[0]);
   check_all_released(noter.sched, 1);
 }
 
 int main(void) {
-  test_never_more(1, 2, 8);
-  test_never_more(2, 2, 8);
-  test_never_more(4, 4, 3);
-  test_never_more(4, 3, 16);
+  test_never_more(1, 2);
+  test_never_more(2, 2);
+  test_never_more(4, 3);
+  test_never_more(4, 1);
   test_shared_by_schedulers();
-  test_long_job_lets_others_in(2, 2, 3);
-  test_long_job_lets_others_in(2, 1, 1);
+  test_callers_let_a_task_in(call_until, 1);
+  test_callers_let_a_task_in(call_until, 3);
+  test_callers_let_a_task_in(call_often, 1);
+  test_callers_let_a_task_in(call_often, 3);
+  test_another_caller(2, 2, 3);
+  test_another_caller(2, 1, 1);
   test_helper_comes_later();
   test_job_in_a_job();
   test_small_job();
   test_handover_timeout();
-  test_interrupt();
   test_order(false);
   test_order(true);
   test_tasks_and_callers();
