@@ -40,7 +40,7 @@ struct pyd_permits_s {
   _Atomic uint32_t waiting;                                // number of threads in the queue
   _Atomic uint32_t handovers;  // how many there have been: shows waiting threads that permits still move
   uint64_t handover_timeout;   // nanoseconds without a handover after which a waiting thread goes on without a permit
-  pthread_mutex_t mutex;            // guards the queue and the shares; never held while waiting
+  pthread_mutex_t mutex;       // guards the queue and the shares; never held while waiting
   pyd_permit_waiter_t *head[PYD_PRIORITIES], *tail[PYD_PRIORITIES];  // by priority: waiting threads, oldest first
   pyd_permit_share_t* shares;                                        // of all schedulers that use this semaphore
   int32_t total;                                                     // number of permits: the largest share
@@ -79,9 +79,9 @@ bool pyd_permit_try(pyd_permits_t* permits);
 // Acquires a permit for a caller, below zero if none is free. Never waits.
 void pyd_permit_take_as_caller(pyd_permits_t* permits);
 // Acquires a permit for a pool thread, waiting if necessary. |sched|: the scheduler whose tasks the thread is going to
-// run, else NULL. After |handover_timeout| nanoseconds without a handover the thread continues without a permit, because
-// the holders may depend on its work. Returns false if |interrupt|, which may be NULL, ended the wait. The count is
-// decremented in all cases, so a release must always follow.
+// run, else NULL. After |handover_timeout| nanoseconds without a handover the thread continues without a permit,
+// because the holders may depend on its work. Returns false if |interrupt|, which may be NULL, ended the wait. The
+// count is decremented in all cases, so a release must always follow.
 bool pyd_permit_take(pyd_permits_t* permits, uint32_t priority, const pyd_sched_t* sched,
                      const pyd_interrupt_t* interrupt);
 // Raises the priority of one pool thread that waits for tasks of |sched| to the |priority| of a newly submitted task.
