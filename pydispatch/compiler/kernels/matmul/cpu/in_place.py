@@ -138,23 +138,31 @@ def panels_of_b(
 ) -> Panels | None:
     """Return the panels of columns that B is stored in, if register blocks can read these; else None.
 
-    A panel is a fixed number of adjacent columns, see `panels.py`. `b_in_half_precision` is the tensor of f16 or bf16
-    that B is widened from; None where it is not.
+    A panel is a fixed number of adjacent columns: a B of shape [K, N] in panels of 32 is an argument of shape [N / 32,
+    K, 32], or, in groups of 4 steps of K, [N / 32, K / 4, 32, 4] (see `panels.py`). Register blocks can read them if
+    N is the dimension that panels cut, and the elements, or the groups, are those that the arithmetic multiplies.
+
+    Args:
+        contraction: The contraction.
+        sizes: Sizes of its dimensions; None if dynamic.
+        arithmetic: Element types and instructions.
+        b_in_half_precision: Tensor of f16 or bf16 that B is widened from in registers; None where it is not.
     """
     b, n = contraction.b, contraction.n
     panels = panels_of(contraction.tensor_of(b) if b_in_half_precision is None else b_in_half_precision)
+    # B is not stored in panels, or they do not cut the dimension that N indexes.
     if panels is None or n is None or b.positions_of(n) != [panels.layout.axis]:
         return None
     layout, columns = panels.layout, sizes[n]
     if not b.coordinates[layout.axis].is_identity(n):
         return None
-    # Register blocks skip the zeros that fill up the last panel if their number is known and steps are not grouped.
+    # Zeros may fill up the last panel. Register blocks skip them if their number is known and steps are not grouped.
     fills_panels = (columns or 1) % layout.width == 0  # false for an unknown number of columns, which counts as 1
     skips_zeros = columns is not None and layout.step_axis is None
     if not fills_panels and not skips_zeros:
         return None
     if layout.step_axis is None:  # steps of K are not grouped
-        # The factor is the element that the panels store, in the type that is multiplied.
+        # The factor is the element that the panels store, in the type that is multiplied, or is widened to it.
         is_unconverted = arithmetic.reads_in_place(contraction.acc) and b.is_element
         return panels if b_in_half_precision is not None or is_unconverted else None
     are_groups = layout.group == arithmetic.group and b.positions_of(contraction.k) == [layout.step_axis]

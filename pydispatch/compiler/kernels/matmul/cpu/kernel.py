@@ -40,19 +40,31 @@ from pydispatch.ir.structured import is_reduction
 def lower_contraction(source: func.FuncOp, backend: Backend, machine: Machine) -> Kernel | None:
     """Return the kernel of a contraction, a chain of two, or a reduction over sliding windows; else None.
 
-    The dispatch function `source` may have elementwise code around it. `machine` is the CPU whose registers determine
-    the blocks.
+    The first kernel that can compute the function is returned:
+
+    1. a product by block-quantized weights,
+    2. a depthwise convolution or pooling of NHWC, and of NCHW,
+    3. a contraction in register blocks and tiles,
+    4. a chain: two contractions with row-wise operations between them, such as attention.
+
+    A schedule that the function states in the attribute `pydispatch.schedule` is one of register blocks and tiles. It
+    excludes block-quantized weights and NCHW, whose functions may then be computed as contractions.
+
+    Args:
+        source: The dispatch function, which may have elementwise code around the contraction.
+        backend: The backend that the kernel is for.
+        machine: The CPU, whose registers determine the blocks.
+
+    Raises:
+        CompileError: The function states a schedule that is malformed, or that its kernel cannot have.
     """
     schedule = stated_schedule(source)
     match = contraction_in(source)
-    # A stated schedule is one of register blocks and tiles, which the kernel of block-quantized weights does not have.
     quantized = None if match is None or schedule is not None else block_quantized_of(match.contraction)
     if match is not None and quantized is not None:
         kernel = lower_block_quantized(source, backend, level_of(machine), quantized, match.result_dims)
         return kernel or _lower(source, backend, level_of(machine), match, schedule=None)
     kernel = lower_channels_last(source, backend)
-    # A stated schedule is one of register blocks: these then compute a contraction that the kernel of
-    # `lower_channels_first` would compute otherwise.
     if kernel is None and schedule is None:
         kernel = lower_channels_first(source, backend)
     if match is not None and kernel is None:

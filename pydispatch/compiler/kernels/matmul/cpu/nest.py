@@ -112,9 +112,12 @@ class End:
 class Region:
     """The part of the iteration space that one level of the nest covers.
 
+    `Nest.workgroup` makes that of a workgroup, and each loop one for its iterations: with 64 columns from 128 on, the
+    span of N is Span(128, 64).
+
     Attributes:
         spans: The visited indices of each dimension of the contraction.
-        batch: Position of the workgroup's batch among all batches of outer indices.
+        batch: Position of the workgroup's batch among all batches of outer indices (`Batch`); 0 without batches.
     """
 
     spans: tuple[Span, ...]
@@ -181,11 +184,11 @@ class Nest:
         is_batched: bool = True,
         ends: Mapping[int, End] | None = None,
     ) -> Nest:
-        """Return the nest of a plan.
+        """Return the loop nest that computes a contraction as its plan states; see `_statements` for examples.
 
         Args:
             plan: The plan.
-            sizes: Sizes of the contraction's dimensions.
+            sizes: Sizes of the contraction's dimensions. A plan for a single row count replaces a dynamic M by it.
             packs_a: Whether A is packed where the plan says so; False for an A that is in workgroup memory already.
             is_batched: Whether workgroups have batches of outer indices; False for one index of each outer dimension.
             ends: Dimension -> end of the indices that are visited, where not all are; None for none.
@@ -342,6 +345,15 @@ def _statements(plan: Plan, packs_a: bool, is_batched: bool) -> tuple[Node, ...]
     the results. Otherwise the reductions are loops around the blocks, and the sums of the tile are stored in memory
     between two iterations.
 
+    Example:
+        With B packed and sums in registers:
+
+            PACK_B, Blocks(INITIALIZE, MULTIPLY, FINISH)
+
+        With both packed in chunks of 512 steps of K, and an outer reduction d3:
+
+            Blocks(INITIALIZE), Loop(d3, 1: Loop(K, 512: PACK_B, PACK_A, Blocks(MULTIPLY))), Blocks(FINISH)
+
     Args:
         plan: The plan.
         packs_a: Whether A is packed where the plan says so; False for an A that is in workgroup memory already.
@@ -350,7 +362,8 @@ def _statements(plan: Plan, packs_a: bool, is_batched: bool) -> tuple[Node, ...]
     pack_a = (TileStep.PACK_A,) if plan.schedule.pack_a and packs_a else ()
     pack_b = (TileStep.PACK_B,) if plan.schedule.pack_b else ()
     has_offsets = bool(plan.arithmetic.a_offset or plan.arithmetic.b_offset)
-    # Sums of the packed rows of A and columns of B, which correct products for the offsets that packing subtracts.
+    # Packing may subtract a constant offset from elements, so that they fit bytes. The sums of the packed rows of A and
+    # columns of B then correct the products (`FactorSums`).
     clear = (TileStep.CLEAR_FACTOR_SUMS,) if has_offsets else ()
     add = (TileStep.ADD_FACTOR_SUMS,) if has_offsets else ()
     if plan.sums_in_registers:

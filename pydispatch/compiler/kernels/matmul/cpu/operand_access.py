@@ -76,13 +76,18 @@ def operand_access(
 ) -> OperandAccess | None:
     """Return the arithmetic of a contraction and the access to its factors; None if no register block has its types.
 
-    `row_range` has the values of a dynamic M that a plan is for; None if there is one plan for all.
+    Args:
+        contraction: The contraction.
+        level: The CPU.
+        sizes: Sizes of its dimensions; None if dynamic.
+        row_range: The values of a dynamic M that a plan is for; None if there is one plan for all.
     """
     arithmetic = arithmetic_of(contraction, level)
     if arithmetic is None:
         return None
     b_in_half_precision, panels = _memory_of_b(contraction, level, sizes, arithmetic)
     if arithmetic.group > 1 and panels is None and _pays_ungrouped(contraction, sizes, row_range, arithmetic):
+        # B may be widened from half precision only without groups, and panels must have the groups of the arithmetic.
         arithmetic = _without_groups(arithmetic)
         b_in_half_precision, panels = _memory_of_b(contraction, level, sizes, arithmetic)
     problem = _problem(contraction, sizes, row_range, arithmetic, panels)
@@ -148,10 +153,18 @@ def _problem(
 ) -> Problem:
     """Return the properties of a contraction that determine its schedule.
 
-    `row_range` bounds a dynamic M; None for a static one, or all row counts. `panels` are those that B is read in.
+    A dynamic M with the range of 2 to 13 rows has `m` 4, which is assumed, `min_rows` 2 and `max_rows` 13. A static M
+    of 100 has the value 100 in all three.
+
+    Args:
+        contraction: The contraction.
+        sizes: Sizes of its dimensions; None if dynamic.
+        row_range: The row counts that a plan for a dynamic M is for; None for a static M, or one plan for all counts.
+        arithmetic: Element types and instructions.
+        panels: The panels that B is stored in and read from; None for a B in another layout.
     """
     m = 1 if contraction.m is None else sizes[contraction.m]
-    m = m if row_range is None else row_range.assumed  # if M is dynamic
+    m = m if row_range is None else row_range.assumed  # a range is only stated for a dynamic M
     return Problem(
         sum_bytes=bits_of(arithmetic.sum_type) // 8,
         m=m,
@@ -173,15 +186,15 @@ def _problem(
 def _operand_a(contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic) -> Operand:
     """Return the layout of A, and whether register blocks can read it in place.
 
-    Matrix registers load rows of A from an argument, in the packed type, which is shorter than the type of the sums.
-    Other registers read elements in place that have the type of the sums.
+    Matrix registers load rows of A from an argument, in the packed type, which is shorter than the type of the sums,
+    such as bytes whose sums are i32. Other registers read elements in place that have the type of the sums.
     """
     if arithmetic.matrix_steps > 0 and has_packed_rows(contraction, sizes, arithmetic):
         is_readable_in_place, element_bytes = True, bits_of(arithmetic.compute) // 8
     else:
         has_type_in_place = arithmetic.reads_in_place(contraction.acc)
         is_readable_in_place = has_type_in_place and is_argument_element(contraction.a, contraction, arithmetic.compute)
-        element_bytes = 0  # as long in memory as packed
+        element_bytes = 0  # `Operand.element_bytes`: as long in memory as packed
     operand = operand_of(
         contraction.a,
         contraction,

@@ -37,7 +37,10 @@ class OperandView:
         factor: The factor.
         buffer: Memory with its elements.
         strides: Distance of neighbours along each coordinate of the factor, in elements. Where one instruction takes a
-            group of steps of K, the stride of the columns of a panel is 1 in groups, not in elements.
+            group of several steps of K, panels are [group][column][step of the group]. The stride along K is then the
+            number of columns: times the first index of a group, it is the offset of the group. That along N is 1, and
+            counts groups. For a B of shape [K, N] in panels of 16 columns they are (16, 1); in groups of 4 steps,
+            neighbouring columns are 4 elements apart, neighbouring groups of K 64.
         uses_tensor_indices: Whether indices along coordinates count from the beginning of the tensor, as in an
             argument; in a packed copy they count from the first index of the tile.
         panel_stride: Elements from one panel, a few adjacent columns with all their rows, to the next; None where
@@ -136,15 +139,20 @@ def _coordinate_extents(plan: Plan, factor: Factor) -> list[int]:
 
 
 def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
-    """Allocate a row-major packed copy, and return it.
+    """Allocate a row-major packed copy of one tile of a factor, and return it; packing writes it later.
 
     Coordinates are in the order of the operand, but K is last if vectors are along K, or if one instruction takes a
-    group of steps of K. Rows whose length is a multiple of `CONFLICTING_BYTES` are padded by a cache line.
+    group of steps of K. Rows, the last coordinate in this order, are padded by a cache line if their length is a
+    multiple of `CONFLICTING_BYTES`.
+
+    Example:
+        112 rows of A with 256 steps of K, as f32, have the strides (272, 1): rows of 1,024 bytes are padded by 64.
     """
     extents, bits = _coordinate_extents(plan, factor), bits_of(plan.compute)
     order = list(range(len(extents)))  # coordinates, outermost in memory first
     if plan.group > 1 or plan.vectorizes_k:  # K last, and whole groups
         k = plan.contraction.k
+        # It exists: groups are only formed where K itself is a coordinate, vectors along K only where K is contiguous.
         k_position = next(p for p in factor.positions_of(k) if factor.coordinates[p].coefficient(k) == 1)
         order = [p for p in order if p != k_position] + [k_position]
         extents[k_position] = ceil_quotient(extents[k_position], plan.group) * plan.group
@@ -164,9 +172,13 @@ def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
 def _packed_panels(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     """Allocate a packed copy of B in panels of nr columns, and return it: [panel][other coordinates ...][column].
 
-    It is in rows if there is no N, or vectors are along K. If N is not simply a coordinate of B but has a stride or an
-    offset in it, all columns are one panel. Where one instruction takes a group of steps of K, K is the last of the
-    other coordinates, so that the steps of a group follow each other in memory.
+    It is in rows if there is no N, or vectors are along K. If N is not itself a coordinate of B, but a term of one, as
+    in `B[k, n + j]` or `B[k, n + 1]`, all columns of the tile are one panel. Where one instruction takes a group of
+    steps of K, K is the last of the other coordinates: [panel][other coordinates ...][group][column][step of a group].
+
+    Example:
+        A tile of 64 columns with 256 steps of K, in panels of 16 columns, is [4][256][16]. The strides of B[k, n] are
+        (16, 1), and `panel_stride` is 4,096.
     """
     extents, n, schedule = _coordinate_extents(plan, factor), plan.contraction.n, plan.schedule
     if n is None or plan.vectorizes_k:

@@ -10,10 +10,18 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
 @dataclass(frozen=True)
 class Position:
-    """Index along one coordinate of a factor, counted from the first index of the tile.
+    """Index of a packed element along one coordinate of a factor: what is read there, and where it is written.
 
-    Subclasses state where the factor has no element, and how a packed copy that is not in rows is laid out. `step` is
-    the position in a group of steps of K, which one instruction multiplies; 0 without groups.
+    A factor is the operand A or B of the product, and has a coordinate for each axis of its tensor. `Packing` has one
+    position for each coordinate: for row 3 and step 5 of A they are `Position(3)` and `Position(5)`, and the element is
+    written at 3 * row stride + 5. This class is for coordinates that are stored with a constant stride. Subclasses are
+    for padding, where the factor has no element, and for coordinates that are stored in panels or groups.
+
+    The methods take `step`, the position in a group of steps of K. A group is the adjacent indices of K that one
+    instruction multiplies, such as 4 for bytes. Without groups `step` is 0.
+
+    Attributes:
+        index: The index, counted from the first index of the tile.
     """
 
     index: Index
@@ -49,7 +57,10 @@ class PaddedPosition(Position):
 
 @dataclass(frozen=True)
 class PanelColumn(Position):
-    """A column of B in a packed copy that is stored in panels.
+    """A column of B in a packed copy that is stored in panels, each of which has a few adjacent columns.
+
+    In panels of 16 columns, column 20 of the tile is column 4 of panel 1. The last panel of 40 columns may begin at
+    column 24, to be full: `index` is then not `panel` * 16 + `column`.
 
     Attributes:
         index: The column of B, counted from the first column of the tile.
@@ -96,6 +107,7 @@ class StepGroup(Position):
         """Return the offset of a step in the packed copy, in elements.
 
         A copy in rows is [row][group][step of the group], and `stride` is 1. A panel is [group][column][step of the
-        group], and `stride` is its number of columns.
+        group], and `stride` is its number of columns. In groups of 4 steps and panels of 16 columns, a group has 64
+        elements. The group with the first step 8 is the third one, and begins at 8 * 16 = 2 * 64.
         """
-        return build.plus(build.times(self.index, stride), step)
+        return build.plus(build.times(self.index, stride), step)  # `index` is a multiple of the length of a group

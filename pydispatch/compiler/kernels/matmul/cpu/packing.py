@@ -84,9 +84,18 @@ class Packing:
         return total
 
     def _emit_coordinate_loops(self, build: Builder, outer: Sequence[Position]) -> None:
-        """Emit loops over the coordinates of the factor from `len(outer)` on, in memory order, around the copy.
+        """Emit loops over the coordinates of the factor from `len(outer)` on, around the copy of one element.
 
-        `outer` are the positions along the leading coordinates, from the loops that are open.
+        The factor has a coordinate for each axis of its tensor; they are in the order of the axes. The code for one
+        coordinate calls this method again for the next one, inside of its loop.
+
+        Example:
+            A packed A[m, k] has a loop over rows around a loop over steps of K. If the last register block reads rows
+            beyond the end of A, a second loop over these rows stores zeros.
+
+        Args:
+            build: Receives the code.
+            outer: The positions along the leading coordinates, whose loops are open.
         """
         if len(outer) == len(self.factor.coordinates):
             self._copy(build, outer)
@@ -118,12 +127,20 @@ class Packing:
         return build.times(build.minus(padded_extent, extent), coordinate.coefficient(dim))
 
     def _panels(self, build: Builder, outer: Sequence[Position]) -> None:
-        """Emit the loop over panels of nr columns, at the positions `outer`; the last panel is padded to nr columns."""
+        """Emit the loop over panels of nr columns of B, and in it the packing of each panel.
+
+        If N is known to have at least nr columns, the last panel begins early enough to be full, and packs some columns
+        again, as the last register block does (`Nest.block_start`). Otherwise zeros fill it up.
+
+        Args:
+            build: Receives the code.
+            outer: The positions along the coordinates of B before that of the columns, whose loops are open.
+        """
         n, nr, group = self.contraction.n, self.plan.schedule.nr, self.plan.group
         assert n is not None
 
         def panel(inner: Builder, panel_index: Index) -> None:
-            """Emit the packing of one panel at the positions `outer`, with zeros for columns beyond B's edge."""
+            """Emit the packing of panel `panel_index`, with zeros for columns beyond B's edge."""
             start = self.nest.block_start(inner, self.region, n, panel_index, nr)
             columns = self.nest.block_extent(inner, self.region, n, start, nr)
 
@@ -146,6 +163,7 @@ class Packing:
                     inner.parallel(0, columns, column)
                     inner.parallel(columns, nr, padding)
                 return
+            # The number of columns is dynamic. A full panel has its own loop, whose length is static.
             is_partial = inner.less(columns, nr)
             inner.when(is_partial, lambda b: b.parallel(0, columns, column))
             inner.when(is_partial, lambda b: b.parallel(columns, nr, padding))
@@ -172,9 +190,10 @@ class Packing:
         )
 
     def _transposed_panel(self, build: Builder, outer: Sequence[Position], column: PanelColumn) -> None:
-        """Emit the packing of a full panel whose columns are contiguous along K.
+        """Emit the packing of a full panel from an argument B of shape [..., N, K], see `_can_transpose_in_registers`.
 
-        Blocks of SIDE steps of K are transposed in registers; the remaining steps are copied element by element.
+        Blocks of SIDE steps of K are transposed in registers; the remaining steps are copied element by element. For 40
+        steps and SIDE 16, the steps 0 to 15 and 16 to 31 of all columns are transposed, and 32 to 39 are copied.
 
         Args:
             build: Emits the operations.
@@ -188,7 +207,7 @@ class Packing:
 
         def block(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the transposition of the SIDE steps of K from `k` on, for all columns of the panel."""
-            step_stride = view.strides[-1]
+            step_stride = view.strides[-1]  # K is the last coordinate, N the one before it
             columns_of_b = StridedBlock(source.buffer, inner.plus(read_offset, k), stride=source.strides[-2])
             first_written = inner.plus(written_offset, inner.times(k, step_stride))
             steps_of_panel = StridedBlock(view.buffer, first_written, stride=step_stride)
@@ -209,9 +228,13 @@ class Packing:
     def _panel_offsets(
         self, build: Builder, source: OperandView, outer: Sequence[Position], column: PanelColumn
     ) -> tuple[Index, Index]:
-        """Return the offsets of step 0 of a panel's first column: in `source`, B in its argument, and in the copy.
+        """Return the offsets of the element at step 0 of a panel's first column: in the argument, and in the copy.
 
-        `outer` has the positions along the coordinates before that of the columns.
+        Args:
+            build: Emits the arithmetic.
+            source: B in its argument, where indices count from the beginning of the tensor.
+            outer: The positions along the coordinates before that of the columns.
+            column: The first column of the panel.
         """
         view = self.view
         positions = [*outer, column, Position(0)]
@@ -222,14 +245,19 @@ class Packing:
         ):
             source_index = self._index(build, coordinate, position, step=0)
             read_offset = build.plus(read_offset, build.times(source_index, source_stride))
-            if position is not column:  # it is column 0 of its panel, which is counted already
+            if position is not column:  # the column is the first of its panel, whose offset is counted already
                 written_offset = build.plus(written_offset, build.times(position.index, stride))
         return read_offset, written_offset
 
     def _groups(self, build: Builder, outer: Sequence[Position]) -> None:
-        """Emit the packing of groups of steps of K, at the positions `outer`; zeros are added to the last group.
+        """Emit the loops over groups of steps of K, and the packing of each group; zeros fill up the last group.
 
-        Where steps are contiguous in the packed copy, whole groups are a loop over single steps, which is vectorized.
+        A group is the adjacent steps of K that one instruction multiplies, such as 4 steps of bytes. For 10 steps in
+        groups of 4, a loop packs the steps 0 to 7, and code without a loop packs the steps 8 and 9, and two zeros.
+
+        Args:
+            build: Receives the code.
+            outer: The positions along the coordinates of the factor before that of K, whose loops are open.
         """
         position = len(outer)
         steps, group = self._extent(build, self.factor.coordinates[position]), self.plan.group
@@ -238,6 +266,8 @@ class Packing:
             """Emit the packing of the group from step `first` on, which has `count` steps before the end of K."""
             self._emit_coordinate_loops(inner, [*outer, StepGroup(first, count)])
 
+        # Steps that are contiguous in the packed copy, and read in the innermost loop: a loop over the single steps of
+        # all whole groups is vectorized. In panels, the groups of other columns are between two groups of a column.
         if self.view.strides[position] == 1 and position == len(self.factor.coordinates) - 1:
             grouped_steps = build.times(build.quotient(steps, group), group)
             build.parallel(0, grouped_steps, lambda b, i: self._emit_coordinate_loops(b, [*outer, Position(i)]))
@@ -249,7 +279,7 @@ class Packing:
             """Emit the packing of the last group if it has `count` steps."""
             build.when(equal(build, remainder, count), lambda b: pack_group(b, b.minus(steps, count), count))
 
-        for count in range(1, group):  # a remainder that is known at run time only has a branch for each value
+        for count in range(1, group):  # static: at most one is emitted; dynamic: a branch for each
             pack_last(count)
 
     def _copy(self, build: Builder, positions: Sequence[Position]) -> None:

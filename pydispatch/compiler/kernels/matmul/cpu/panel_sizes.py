@@ -85,19 +85,28 @@ class BlockSizes:
 
 
 def sizes_of(match: BlockQuantized, level: Level) -> BlockSizes | None:
-    """Return the block sizes of a product on a CPU; None if its number of rows is unknown, or 0."""
+    """Return the block sizes of a product on a CPU; None if its number of rows is unknown, or 0.
+
+    They decide where weights are unpacked, of which there are three ways:
+
+    - Matrix registers, if the CPU has them and the rows fill one: to bytes in memory.
+    - In registers, again for each register block of rows.
+    - To f32 in memory, once for all rows of a workgroup, if that takes fewer operations.
+    """
     extents = [match.contraction.generic.extents[d] for d in match.row_loops]
     static_extents = [n for n in extents if n is not None]
     total_rows = prod(static_extents)
     if len(static_extents) < len(extents) or not total_rows:
         return None
     digits = match.integer_bytes
-    if "i8" in level.matrix_types and total_rows * digits >= MATRIX_ROWS // 2:  # digits fill a matrix register
+    # A row of A is `digits` rows of bytes, and a matrix register has 16 rows.
+    if "i8" in level.matrix_types and total_rows * digits >= MATRIX_ROWS // 2:
         return _matrix_sizes(match, level, total_rows)
     multiplies_bytes = level.byte_products in ("unsigned by signed", "all signs")
     sizes = _register_sizes(match, level, total_rows, byte_digits=digits if multiplies_bytes else 0)
     # Rounding to single bytes shows in the results: whether A is rounded must not depend on the number of rows.
     is_rounded = sizes.byte_digits == 1
+    # Operations per vector of weights: unpacked and written to memory once, and a multiply-add for each row.
     operations_in_memory = UNPACKING + SCALING + total_rows
     if is_rounded or _operations(match, sizes, total_rows) <= operations_in_memory:
         return sizes
@@ -118,7 +127,19 @@ def _operations(match: BlockQuantized, sizes: BlockSizes, total_rows: int) -> fl
 
 
 def _register_sizes(match: BlockQuantized, level: Level, total_rows: int, byte_digits: int) -> BlockSizes:
-    """Return the block sizes for weights that are unpacked in registers."""
+    """Return the block sizes for weights that are unpacked in registers, again for each register block of rows.
+
+    Args:
+        match: The product.
+        level: The CPU.
+        total_rows: Rows of A.
+        byte_digits: Bytes of the integers that elements of A are rounded to, each of which has sums of its own; 0 if
+            products are f32.
+
+    Example:
+        With AVX-512, 3 digits and 10 rows of A, a register block has 4 rows of 2 vectors. Each vector of columns takes
+        12 registers of sums and 2 of weights, and A takes 2: 30 of 32 registers.
+    """
     row_groups = ceil_quotient(total_rows, MOST_ROWS)
     rows = ceil_quotient(total_rows, row_groups)
     row_block, lanes = min(rows, MOST_BLOCK_ROWS), level.vector // F32_BYTES
@@ -152,14 +173,20 @@ def _panels_of_converted_rows(match: BlockQuantized, row_groups: int) -> int:
 
 
 def _unpacked_sizes(match: BlockQuantized, level: Level, total_rows: int) -> BlockSizes:
-    """Return the block sizes for weights that are unpacked to f32 in memory."""
+    """Return the block sizes for weights that are unpacked to f32 in memory, once for all rows of a workgroup.
+
+    Rows are divided into as few groups as possible of at most twice `Level.tile_rows`, about equally: 500 rows with
+    AVX-512, where that is 224, into three groups of 167, rounded up to 168, whole register blocks of 14.
+    """
     lanes = level.vector // F32_BYTES
+    # A register block has as many vectors as divide a panel, and up to the usual number, but at least one.
     vectors = max(v for v in range(1, level.block_vectors + 1) if match.width % (v * lanes) == 0 or v == 1)
     columns = min(match.width, vectors * lanes)
-    row_groups = ceil_quotient(total_rows, 2 * level.tile_rows)  # twice the usual, see `TileRequest.growth`
+    # Twice the usual rows of a tile, as for a packed B (`TileRequest.growth`): unpacked weights are used more often.
+    row_groups = ceil_quotient(total_rows, 2 * level.tile_rows)
     rows = ceil_quotient(total_rows, row_groups)
     row_block = block_rows(level, vectors, rows, minimizes_passes=False)
-    if row_groups > 1:
+    if row_groups > 1:  # only the last workgroup has a partial register block
         rows = row_block * ceil_quotient(rows, row_block)
     return BlockSizes(
         rows=rows,
@@ -179,6 +206,10 @@ def _matrix_sizes(match: BlockQuantized, level: Level, total_rows: int) -> Block
 
     A workgroup has at most `MATRIX_ROWS` rows. The more groups of rows there are, the more panels a workgroup may have,
     and the fewer workgroups convert the same rows to digits.
+
+    Example:
+        For 64 rows of A with 3 digits, a workgroup has 32 rows. Each is 3 rows of bytes in matrix registers, which hold
+        10 rows of A then: 4 register blocks of 8 rows.
     """
     digits, groups = match.integer_bytes, match.steps_per_block // WORD_BYTES
     row_groups = ceil_quotient(total_rows, MATRIX_ROWS)

@@ -157,13 +157,20 @@ class PanelWorkgroup(ABC):
         return value if value.type == f32 else build.add(arith.ExtFOp(value, f32))
 
     def _finish(self, build: Builder, panel: Index, first_total: Index) -> None:
-        """Emit the results of the dispatch for a panel, whose sums begin at the index `first_total`."""
+        """Emit the results of the dispatch for a panel: the elements that depend on its sums, and their stores.
+
+        Args:
+            build: Receives the code.
+            panel: The panel.
+            first_total: Index of the panel's first sum in the totals, which are [row][column].
+        """
         match, contraction, elements = self.match, self.match.contraction, self.frame.elements
         generic, conversion = contraction.generic, self.conversion
 
         def element(build: Builder, i: Index, j: Index) -> None:
             """Store the results at row `i` of the workgroup and column `j` of the panel."""
             loops: list[Index] = [0] * len(generic.iterators)
+            # Indices of the contraction's loops. Those of reduced loops stay 0: the result does not depend on them.
             loops[match.panel_loop], loops[match.column_loop] = panel, j
             row_of_a = build.plus(i, conversion.first_row)
             for dim, index in zip(
@@ -171,7 +178,7 @@ class PanelWorkgroup(ABC):
             ):
                 loops[dim] = index
             indices = evaluate(build, generic.output_maps[0], loops)
-            initial = elements.at(build, generic.outputs[0], indices)
+            initial = elements.at(build, generic.outputs[0], indices)  # the value that the program adds the sum to
             total = load(build, self.totals, build.plus(first_total, build.plus(build.times(i, match.width), j)))
             elements.define(build, contraction.op.results[0], indices, build.add(arith.AddfOp(total, initial)))
             for output in self.outputs:
@@ -179,6 +186,6 @@ class PanelWorkgroup(ABC):
                 output.store(build, elements.at(build, output.value, output_indices), output_indices)
 
         rows: Index = self.sizes.rows
-        if conversion.end_row % self.sizes.rows:  # the last workgroup has fewer rows
+        if conversion.end_row % self.sizes.rows:  # of all rows of A: the last workgroup has fewer
             rows = build.least(rows, build.minus(conversion.end_row, conversion.first_row))
         build.parallel(0, rows, lambda b, i: b.parallel(0, match.width, lambda inner, j: element(inner, i, j)))

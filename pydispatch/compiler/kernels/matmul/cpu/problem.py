@@ -210,6 +210,9 @@ def prefetch_distance(level: Level, mr: int, row_bytes: int) -> int:
 def pays_in_place_b(level: Level, rows: int, mr: int, row_bytes: int, stride_bytes: int, steps: int) -> bool:
     """Return whether reading a panel of B, the columns of a register block, in place is at least as fast as packing it.
 
+    It is if the panel stays in a cache between the blocks of rows that read it, if these are few, or if most of it does
+    and the third-level cache delivers the rest in time.
+
     Args:
         level: The CPU.
         rows: Rows of A that use the panel.
@@ -223,10 +226,10 @@ def pays_in_place_b(level: Level, rows: int, mr: int, row_bytes: int, stride_byt
     model, panel_bytes = level.model, steps * row_bytes
     # B takes at most a third of the third-level cache, which also has A, C, and what other workers read.
     is_in_l3 = model.l3 is not None and 3 * steps * stride_bytes <= model.l3.bytes
-    # While a block multiplies a row of the panel, that cache delivers at least two.
+    # While a block multiplies a row of the panel, that cache could deliver at least two rows.
     is_in_time = is_in_l3 and 2 * row_bytes <= model.bandwidth * level.cycles(mr, row_bytes)
     few_passes = 2 * FEW_PASSES if is_in_time else FEW_PASSES
-    if ceil_quotient(rows, mr) <= few_passes:
+    if ceil_quotient(rows, mr) <= few_passes:  # each block of mr rows is a pass over the panel
         return True
     # A panel of up to twice the usable second-level cache is evicted only in part.
     return (

@@ -68,13 +68,20 @@ class Products:
     def steps(self, build: Builder, region: Region) -> Steps:
         """Return how the product of a block runs over the reduced dimensions; `region` has the extent of K.
 
-        `loop_dims` are loops around `pyd.contract`, `contract_dims` dimensions of its operands.
+        A reduction that continues K in the memory of both operands is merged with it, for one longer loop. The others
+        are dimensions of `pyd.contract`, or loops around it if vectors are along K.
+
+        Example:
+            A convolution by 3 x 3 filters over an image [row, column, channel] of 64 channels, which is read in place,
+            has K of size 64, the channels, and two reductions of size 3, the rows and the columns of a filter. The
+            channels of the next column are 64 steps further in both operands. So `count` is 64 * 3 = 192, and
+            `contract_dims` has the rows.
         """
         plan, k = self.nest.plan, self.nest.plan.contraction.k
         count = region.extent(k)
         dims_left = list(plan.inner_reductions)
-        # K and a reduction are one dimension only if `count` is static and all of K, which it is if sums stay in
-        # registers, and if no groups of steps of K are padded.
+        # Only all indices of K are followed by those of a reduction: `count` must be static, and all of K, which it is
+        # if sums stay in registers. In groups of steps, zeros after the last step may be between the two.
         if plan.group == 1 and isinstance(count, int) and plan.sums_in_registers:
             while (dim := self._dim_continuing_k(build, dims_left, count)) is not None:
                 size = self.nest.sizes[dim]
@@ -113,16 +120,21 @@ class Products:
         self.emit_factors(build, region, (self.a, self.b), block, (schedule.mr, schedule.nr), target, accumulate)
 
     def _prefetch_page(self, build: Builder, region: Region, block: Block) -> None:
-        """Emit prefetches of what this block will read of the next page, if B is gathered from pages and there is one.
+        """Emit the prefetch of the elements that this block's position has in the next page of B; nothing without one.
 
-        The next page has the next steps of K, or the next columns if the rows of pages are along N. Pages are anywhere
-        in memory, so that the CPU's prefetchers do not find them. Pages of more than `MAX_PREFETCH_DISTANCE_BYTES` are
-        not prefetched.
+        A B that is gathered from pages is stored as blocks of rows anywhere in memory, which a table selects: the CPU's
+        prefetchers do not find the next page. The rows of a page are steps of K, or columns if they are along N. Pages
+        of more than `MAX_PREFETCH_DISTANCE_BYTES` are not prefetched.
+
+        Example:
+            With pages of 256 rows along K, and chunks of 64 steps, a block that reads the steps 0 to 63 prefetches the
+            steps 256 to 319 of its columns. With pages of 16 rows along N, a block that reads the columns 8 to 15
+            prefetches the columns 24 to 31, at the same steps of K.
         """
         plan, contraction = self.nest.plan, self.nest.plan.contraction
         if plan.pages is None or contraction.n is None:
             return
-        (dim,) = contraction.b.coordinates[plan.pages.axis].dims  # K or N, of which an index is a row of a page
+        (dim,) = contraction.b.coordinates[plan.pages.axis].dims  # K or N: each of its indices is a row of a page
         steps, width = region.extent(contraction.k), plan.schedule.nr
         if not isinstance(steps, int):  # a prefetched block has static sizes
             return
@@ -132,7 +144,7 @@ class Products:
         columns = {contraction.n: block.column}
         first_of_next_page = build.plus(region.first(dim), plan.pages.rows)
         next_page = region.within(dim, Span(first_of_next_page, region.extent(dim)))
-        # First row of pages that the block reads, counted from `region`. If the rows are along K, a block reads all.
+        # First index of `dim` that the block reads, counted from `region`: the block is a part of it along N only.
         block_offset = block.column if dim == contraction.n else 0
 
         def emit(inner: Builder) -> None:
@@ -162,13 +174,20 @@ class Products:
         target: Target,
         accumulate: bool = True,
     ) -> None:
-        """Emit the product of rows of one operand and columns of another.
+        """Emit the product of rows of one operand and columns of another, as `pyd.contract` in the necessary loops.
+
+        A block of 14 x 32 sums of f32 over 64 steps of K is one operation:
+
+            pyd.contract %a, %b, %sums accumulate : memref<14x64xf32 …>, memref<64x32xf32 …>, memref<14x32xf32 …>
+
+        If vectors are along K, other reductions are loops around it (`Steps.loop_dims`).
 
         Args:
             build: Emits the operations.
             region: The tile, and the current range of each reduction.
-            factors: The operand with the rows, and the one with the columns: A, B, or ones in their place.
-            block: The block, whose first row and column are read.
+            factors: The operand with the rows, and the one with the columns: A and B, or a matrix of ones in place of
+                one of them. The product by ones is the sum of the other factor (`FactorSums`).
+            block: The block: its first row and column are those of the product.
             shape: Rows and columns of the product.
             target: The sums in memory.
             accumulate: Whether the product is added to the sums.
@@ -199,9 +218,10 @@ class Products:
         """Return the properties of `pyd.contract` on two operands: accumulation, unsigned bytes, prefetching."""
         plan, arithmetic = self.nest.plan, self.nest.plan.arithmetic
         unsigned_a, unsigned_b = arithmetic.unsigned_a, arithmetic.unsigned_b
-        # Matrix registers multiply bytes of equal signs. The sums of a factor, its products by ones, are computed in
-        # vectors, which only multiply unsigned by signed bytes. A one is the same byte signed and unsigned: it counts
-        # as unsigned if the other factor is signed, else as signed.
+        # With matrix registers, A and B may have the same sign. But the sums of a factor, its products by ones, are
+        # computed in vectors, which only multiply unsigned by signed bytes. A one is the same byte signed and unsigned:
+        # it counts as unsigned if the other factor is signed, else as signed. Two signed factors have the flags
+        # (False, False). The product of A and ones then has (False, True).
         if arithmetic.matrix_steps and unsigned_a == unsigned_b:
             unsigned_a ^= factors[0].is_ones
             unsigned_b ^= factors[1].is_ones
@@ -237,8 +257,15 @@ class Products:
     ) -> SSAValue:
         """Return the columns of an operand as a memref of [`steps.contract_dims` ..., steps of K, columns].
 
-        `region` is the tile, and `indices` are those of dimensions in it; they are 0 for all others. `block` locates
-        the columns where they are stored in panels.
+        Args:
+            build: Emits the arithmetic of the offset.
+            region: The tile.
+            view: The operand: B, or ones in its place.
+            indices: Dimension of the contraction -> first index to read, counted from the tile's; 0 for all others.
+            columns: Number of columns.
+            steps: The reduced dimensions of the memref.
+            block: The block. Where columns are stored in panels, they are located by its position instead of by
+                `indices`.
         """
         in_panels = view.panel_stride is not None
         panel_dim = self.nest.plan.contraction.n if in_panels else None
@@ -251,6 +278,10 @@ class Products:
         self, build: Builder, region: Region, view: OperandView, indices: Mapping[int, Index], panel_dim: int | None
     ) -> Index:
         """Return the offset of a block's first element in the memory of an operand, in elements.
+
+        Example:
+            A coordinate 2 * d0 + d3 + 1 of an argument has the index 2 * (first(d0) + i0) + first(d3) + i3 + 1, where
+            first(d) is the first index of the tile and i0, i3 are `indices`. In a packed copy it is 2 * i0 + i3.
 
         Args:
             build: Emits the arithmetic.
@@ -294,11 +325,17 @@ class Products:
 
         `extent` is the number of rows of A or, if `is_b`, of columns of B. If an instruction multiplies groups of g
         adjacent indices of K, A is [rows, ..., K / g, g], and B is [..., K / g, columns, g].
+
+        Example:
+            B in panels of 32 columns, in groups of 4 steps, with 64 steps of K, is a memref<16x32x4xi8> with the
+            strides [128, 4, 1]. The strides of its `view` are 32 along K and 1 along N, see `OperandView`.
         """
         plan, count = self.nest.plan, steps.count
         contraction, group = plan.contraction, plan.group
         stride, step = view.stride(build, contraction.n if is_b else contraction.m), view.stride(build, contraction.k)
         if group > 1:
+            # From one group to the next, instead of from one step to the next. In a panel, a group of each column is
+            # between two groups of K, and the stride of the columns counts groups.
             step = build.times(step, group)
             count = build.ceil_quotient(region.extent(contraction.k), group)
             stride = build.times(stride, group) if is_b else stride

@@ -128,7 +128,7 @@ class RowConversion:
 
         Args:
             build: Receives the code.
-            copy: Receives the rows.
+            copy: Buffer that receives the rows: element [row, step] is at row * `stride` + step.
             stride: Elements of `copy` between rows.
             first_block, blocks: First block of K, and number of blocks.
         """
@@ -187,14 +187,14 @@ class RowConversion:
     def _coordinates_in_a(
         self, build: Builder, row_indices: Mapping[int, Index], first_block: Index, block: Index, step: Index
     ) -> list[Index]:
-        """Return the coordinates in A of an element of a row.
+        """Return the coordinates of an element of A: for each axis of its tensor, the index that the loops give.
 
         Args:
             build: Receives the arithmetic.
-            row_indices: Loop of rows -> its index.
+            row_indices: Loop of the contraction that counts rows -> its index.
             first_block: First block of K of the chunk.
-            block: Block of the chunk.
-            step: Step of the block.
+            block: Block of the chunk, counted from `first_block`.
+            step: Step of the block. The caller may pass block 0 and a step beyond its end (`_for_each_element`).
         """
         coordinates: list[Index] = []
         for coordinate in self.match.row_factor.coordinates:
@@ -229,6 +229,10 @@ class RowConversion:
         With the largest magnitude m of the block and g = `GREATEST[digit_count]`: unit = m / g, and element x becomes
         round(x g / m), which is split into signed bytes.
 
+        Example:
+            With one digit, g is 127. A block whose largest magnitude is 2.0 has the unit 2 / 127, and its element 1.0
+            becomes round(63.5) = 64. `low` is the sum of these integers, and `high` is 0.
+
         Args:
             build: Receives the code.
             rows: The copy, and the buffers of digits, units and sums, which are written.
@@ -259,6 +263,7 @@ class RowConversion:
         unit = build.add(arith.DivfOp(maximum, greatest))
         for value, buffer in ((unit, rows.units), (low, rows.low), (high, rows.high)):
             self.elements.store(build, value, buffer, [block_of_row])
+        # The sum of the block in units: readers multiply it by the unit.
         self.elements.store(build, joined_digits(build, low, high), rows.sums, [block_of_row])
 
     def _largest_magnitude(self, build: Builder, copy: SSAValue, first: Index) -> SSAValue:
@@ -282,6 +287,10 @@ class RowConversion:
         `integer` is low + 2^8 high, where `low` is the lowest digit, and `high` the integer that the higher digits
         form. Callers sum up each of them separately, because both sums then fit into i32.
 
+        Example:
+            The three digits of 200 are -56, 1 and 0, since a digit is a signed byte: 200 = -56 + 2^8. The result is
+            (-56, 1).
+
         Args:
             build: Receives the code.
             integer: The integer.
@@ -296,6 +305,7 @@ class RowConversion:
         for digit in range(self.digit_count):
             byte = build.add(arith.TruncIOp(remainder, i8))  # the digit, as a signed byte
             store(build, byte, digits, [build.plus(offset, digit * self.digit_stride)])
+            # Without its lowest digit, the remainder is a multiple of 2^8.
             remainder = build.add(arith.SubiOp(remainder, build.add(arith.ExtSIOp(byte, i32))))
             remainder = build.add(arith.ShRSIOp(remainder, i32_constant(build, BITS_OF_DIGIT)))
             if digit == 0:

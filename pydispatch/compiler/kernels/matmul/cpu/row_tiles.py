@@ -26,6 +26,10 @@ has at least one."""
 class RowTiles:
     """The division of the rows of two chained contractions among workgroups.
 
+    A chain is a contraction, operations on each row of its result, and a contraction of these rows (`Chain`). A
+    workgroup computes some rows of all of them. For an attention of 12 heads with 512 queries, `Chain.rows` has the
+    shape [12, 512, keys]: `axis` is 1, and `outer` (12,).
+
     Attributes:
         axis: The dimension of `Chain.rows` that is M in both products; None where there is a single row.
         row_count: Size of that dimension.
@@ -49,18 +53,25 @@ class RowTiles:
         """Return the division with most rows within `MAX_ROWS_BYTES` that leaves `MIN_WORKGROUPS` workgroups if
         possible.
 
+        A workgroup has at least one register block of rows, even if that exceeds `MAX_ROWS_BYTES`.
+
         Args:
             chain: The chain.
             first: Plan of its first product.
             second: Plan of its second product.
-            level: The CPU. Rows whose length is a multiple of 256 bytes are padded by a vector: they would compete for
-                the same sets of its cache.
+            level: The CPU.
+
+        Example:
+            An attention of f32 with 12 heads, 512 queries and 512 keys, on AVX-512 in blocks of 14 rows: a row is
+            padded to 528 elements, a block of rows is 29,568 bytes, and 4 blocks fit into 128 KiB. So `rows` is 56,
+            and there are 12 * 10 workgroups.
         """
         shape, m = shape_of(chain.rows), chain.second.m
         axis = None if m is None else chain.second_loops.index(m)
         count, columns = 1 if axis is None else shape[axis], shape[-1]
         outer = tuple(shape[d] for d in chain.outer)
-        size = 8 if str(tensor_type(chain.rows).element_type) == "f64" else 4
+        size = 8 if str(tensor_type(chain.rows).element_type) == "f64" else 4  # chains are f32 or f64
+        # Rows whose length is a multiple of 256 bytes would compete for few sets of the cache: a vector pads them.
         stride = columns + (level.vector // size if columns * size % 256 == 0 else 0)
         block = min(max(first.schedule.mr, second.schedule.mr), count)
         blocks = max(1, MAX_ROWS_BYTES // (size * stride * block))
@@ -84,13 +95,13 @@ class RowTiles:
 
 @dataclass(frozen=True)
 class WorkgroupRows:
-    """Rows of a chain that one workgroup computes.
+    """Rows of a chain that one workgroup computes, at one index of each outer dimension.
 
     Attributes:
         tiles: The division of all rows among workgroups.
-        outer_dims: The outer dimensions of the rows, `Chain.outer`.
-        outer: Index of each outer dimension.
-        span: The rows, along `tiles.axis`.
+        outer_dims: `Chain.outer`, the outer dimensions of `Chain.rows`: [0] for rows of shape [heads, queries, keys].
+        outer: The workgroup's index in each of `outer_dims`.
+        span: The workgroup's indices in the dimension `tiles.axis`, which counts rows.
     """
 
     tiles: RowTiles
@@ -99,9 +110,14 @@ class WorkgroupRows:
     span: Span
 
     def indices(self, build: Builder, row: Index, rank: int) -> list[Index]:
-        """Return the indices of a row in a tensor of `rank` dimensions, with 0 for its column.
+        """Return the indices of a row in a tensor of `rank` dimensions, with 0 for its column if it has one.
 
-        `row` is counted from the first row of the workgroup.
+        For [heads, queries, keys], they are [head, first query of the workgroup + `row`, 0].
+
+        Args:
+            build: Emits the arithmetic.
+            row: The row, counted from the first row of the workgroup.
+            rank: Rank of `Chain.rows`, or one less for indices without the column.
         """
         indices: list[Index] = [0] * rank
         for dim, index in zip(self.outer_dims, self.outer, strict=True):

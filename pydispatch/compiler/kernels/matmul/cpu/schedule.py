@@ -158,13 +158,22 @@ def _with_unsplit_rows_and_steps(level: Level, problem: Problem, tiles: Tiles, r
 
 
 def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool) -> Tiles:
-    """Return the tiles of the default schedule, if B is not streamed, whole rows at a time (see `streams_b`).
+    """Return the tiles of the default schedule for a B that is not streamed (see `streams_b`).
 
-    `pack_b` is whether B is packed, `minimizes_passes` whether the fewest blocks of rows are best (see `TileRequest`).
+    `choose_tiles` does the work, from a request. Requests say how A and B are read, but whether reading A in place pays
+    depends on the tiles, so that it may be called again. Special cases of B then have tiles of their own.
+
+    Args:
+        level: The CPU.
+        problem: The contraction.
+        pack_b: Whether B is packed; otherwise it is read in place.
+        minimizes_passes: Whether the fewest blocks of rows are best (see `TileRequest`).
     """
     n, size = problem.n, problem.sum_bytes
+    # A variant for few rows is computed in blocks of 16 rows, those of one matrix register, instead of 32.
     is_below_matrix_block = problem.is_skinny_variant and problem.matrix_steps > 0
-    rows = MATRIX_ROWS // 2 if is_below_matrix_block else problem.m  # half: the rows of one matrix register
+    rows = MATRIX_ROWS // 2 if is_below_matrix_block else problem.m
+    # `plain_request` has the defaults for how operands are read, `request` what differs for this B.
     plain_request = replace(_request(problem), m=rows, minimizes_passes=minimizes_passes)
     request = replace(
         plain_request,
@@ -175,6 +184,7 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
     )
     tiles = choose_tiles(level, replace(request, is_packed=pack_b))
     vectorizes_k = problem.vectorizes_k(pack_b)
+    # Fewer tiles if each packs its rows of A; cuts along N first if A is read in place and B is packed.
     if not (pack_b or vectorizes_k):
         tiles = _tiles_of_a_in_place(level, problem, tiles) or tiles
         if not reads_a_in_place(level, problem, tiles):
@@ -214,12 +224,14 @@ def _tiles_of_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> Tiles 
         return None
     if pays_in_place_a(level, tiles.mr, problem.a.row_stride_bytes):
         return None
-    vectors = n * size // level.vector  # in a row of the block; sums leave registers for a row of B
+    vectors = n * size // level.vector  # in a row of the block
+    # A block has rows * `vectors` sums, and the `vectors` registers of a row of B are left beside them.
     most_rows = min(m, (level.accumulators - vectors) // vectors)
     heights = [rows for rows in range(1, most_rows + 1) if pays_in_place_a(level, rows, problem.a.row_stride_bytes)]
     if not heights:
         return None
     mr = heights[-1]
+    # Cycles for a step of K of one row of C: in one block of all columns, and in the blocks of `tiles`.
     cycles_of_row = level.cycles(mr, n * size) / mr
     if cycles_of_row > level.cycles(tiles.mr, tiles.nr * size) * ceil_quotient(n, tiles.nr) / tiles.mr:
         return None
@@ -234,6 +246,11 @@ def _with_batches_sharing_b(level: Level, problem: Problem, schedule: Schedule) 
     and computes a tile at each of `batch` indices of these dimensions. Both numbers are halved until there are enough
     workgroups, or each has little work. Return `schedule` unchanged if no tiles use the same columns, or no block of
     columns fits the cache.
+
+    Example:
+        3 x 3 filters on an image of 56 rows of 56 pixels, 64 channels and 64 filters, f32, with AVX-512 and 1 MiB of
+        L2: the 56 rows are tiles (`users`) of M = 56 pixels. K is 64, `reductions` 9. The columns of B are 2 blocks of
+        32 filters, 72 KiB each, which a workgroup packs once for `batch` = 4 rows. There are 14 workgroups.
     """
     m, n, k, users = problem.m, problem.n, problem.k, problem.b_uses  # `users` tiles could use the same columns
     if not (m and n and k and problem.reductions) or problem.is_skinny_variant or users == 1 or m > schedule.mt:
@@ -248,6 +265,7 @@ def _with_batches_sharing_b(level: Level, problem: Problem, schedule: Schedule) 
         return schedule
     for limit in WORKGROUP_LIMITS:
         while m * batch * blocks * nr * depth > 2 * limit.multiplications:  # twice, as for tiles of a packed B
+            # `outer` counts the indices that B has, too: the tiles at different ones share no columns.
             workgroups = problem.outer // users * ceil_quotient(users, batch) * ceil_quotient(all_blocks, blocks)
             if workgroups >= limit.workgroups:
                 break
@@ -332,6 +350,11 @@ def _tiles_of_converted_b(level: Level, problem: Problem, tiles: Tiles, vectoriz
 def _tiles_along_k(level: Level, problem: Problem, kc: int) -> Tiles:
     """Return tiles for register blocks whose vectors are along K: mr rows of A times nr columns of B.
 
+    Each of the mr * nr sums takes a vector register, whose lanes hold partial sums over K. For up to 4 rows of A, a
+    block has all of them and up to 8 sums, or 16 if there are 3 or 4 rows and enough registers. For more rows it has 4
+    rows, and as many columns as the registers hold: with 28 accumulators, of which 4 are left for vectors of A, (28 -
+    4) / 4 = 6 columns.
+
     One or two rows take the time of reading B, which is shorter for a few columns at a time. In blocks of 16 sums, not
     8, on Zen 5 1x4096x4096 takes 1.44x as long, 2x4096x4096 1.05x, 3x2048x2048 0.86x, 4x4096x1024 0.79x, 4x512x4096
     0.85x.
@@ -342,7 +365,7 @@ def _tiles_along_k(level: Level, problem: Problem, kc: int) -> Tiles:
     if m <= MOST_ROWS_ALONG_K:
         sums = 16 if mr > 2 and level.accumulators >= 16 + MOST_ROWS_ALONG_K else 8
         most_columns = sums // mr
-    else:  # a register for each row of A is left beside the sums
+    else:  # a register for the vector of each row of A is left beside the sums
         most_columns = (level.accumulators - MOST_ROWS_ALONG_K) // MOST_ROWS_ALONG_K
     nr = max(1, min(n, most_columns))
     tile_columns = max(1, min(n, ELEMENTS_OF_B // max(1, problem.k or ASSUMED_STEPS)))
@@ -354,12 +377,14 @@ def _tiles_along_k(level: Level, problem: Problem, kc: int) -> Tiles:
 
 
 def refusal(level: Level, problem: Problem, schedule: Schedule) -> str | None:
-    """Return the reason why a schedule is not valid for a contraction; None if it is valid."""
+    """Return the reason why a schedule that a program states is not valid for a contraction; None if it is valid."""
     mr, nr, mt, nt, kc, pack_a, pack_b, batch = astuple(schedule)  # mr x nr: register block, mt x nt: tile, kc: chunk
     if min(mr, nr, mt, nt, kc) < 1:
         return "sizes are at least 1"
     if mt % mr or nt % nr:
         return f"the tile of {mt}x{nt} is not a multiple of the register block of {mr}x{nr}"
+    # Vector registers of the sums: one for each sum if vectors are along K, else as many for each row as its nr columns
+    # fill.
     registers = mr * (nr if problem.vectorizes_k(pack_b) else ceil_quotient(nr * problem.sum_bytes, level.vector))
     if problem.matrix_steps and max(mr, nr) > MATRIX_ROWS:
         return f"matrix registers hold blocks of {MATRIX_ROWS}x{MATRIX_ROWS}, not of {mr}x{nr}"
@@ -374,6 +399,8 @@ def refusal(level: Level, problem: Problem, schedule: Schedule) -> str | None:
         return f"{problem.group} steps of K are multiplied at once, and kc = {kc} is not a multiple of it"
     if reason := _unreadable(problem, schedule):
         return reason
+    # Packed operands of a batch have all indices of the other reductions. Without a batch, reductions become loops
+    # around the packing if the operands are too large (`plan._reductions`). A flag that is False counts as 0.
     steps = kc * problem.reductions if batch > 1 else kc
     largest = problem.sum_bytes * max(mt * nt, pack_a * mt * steps, pack_b * nt * steps)
     if largest > MAX_OPERAND_BYTES:

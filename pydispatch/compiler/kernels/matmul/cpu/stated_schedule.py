@@ -16,6 +16,10 @@ from pydispatch.ir.core.locations import location_of
 def stated_schedule(source: func.FuncOp) -> Schedule | None:
     """Return the schedule that the attribute of a dispatch function states; None without the attribute.
 
+    The attribute is a dictionary of the fields of `Schedule`, of which `batch` may be missing:
+
+        {mr = 14 : i64, nr = 32 : i64, mt = 112 : i64, nt = 256 : i64, kc = 784 : i64, pack_a = false, pack_b = true}
+
     Raises:
         CompileError: The attribute is malformed.
     """
@@ -28,6 +32,7 @@ def stated_schedule(source: func.FuncOp) -> Schedule | None:
     entries = attribute.data if isinstance(attribute, DictionaryAttr) else {}
     integers = {name: _integer(value, name in flags) for name, value in entries.items()}
     values = {name: value for name, value in integers.items() if value is not None}  # None: of another type
+    # A field is missing or unknown, or has another type.
     if not set(names) - optional <= set(values) <= set(names) or len(values) < len(integers):
         types = ", ".join(f"{name}: {'i1' if name in flags else 'i64'}" for name in names)
         raise schedule_error(source, f"it is not a dictionary of {types}")

@@ -57,7 +57,7 @@ more passes without streaming, and the later passes find it in the cache. See 16
 
 
 def streams_b(level: Level, problem: Problem) -> bool:
-    """Return whether B is streamed, read in place a few whole rows at a time, instead of packed.
+    """Return whether B is streamed: read in place a few whole rows at a time, for all rows of A, instead of packed.
 
     B must be row-major, with known sizes and at least `MIN_STREAMING_STEPS` rows. With one or two rows of A it is
     always streamed. With more rows, up to about `MAX_STREAMING_ROWS`, it is streamed if K is the only reduction, no
@@ -73,7 +73,8 @@ def streams_b(level: Level, problem: Problem) -> bool:
         return False
     if problem.m <= 2:
         return True
-    # If a multiplication of vectors takes two cycles, the cache has time for the sums of twice as many rows.
+    # If a multiplication of vectors takes two cycles, the cache has time for the sums of twice as many rows. It does on
+    # Zen 4, whose units process 32 of the 64 bytes of a vector per cycle; on Zen 5 it takes one.
     cycles_of_vector = ceil_quotient(level.vector, level.model.datapath)
     most_rows = MAX_STREAMING_ROWS * cycles_of_vector
     is_unprefetched = problem.b.row_stride_bytes > level.model.prefetch_stride
@@ -102,9 +103,14 @@ def _waits_for_memory(level: Level, problem: Problem) -> bool:
 def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
     """Return the register block, the wide tiles and the chunks of a few steps of K with which B is streamed.
 
-    tiles: the tiles of the schedule without streaming. Their block is used for one or two rows of A.
+    Args:
+        level: The CPU.
+        problem: The contraction, for which `streams_b` is True.
+        tiles: The tiles of the schedule without streaming. Their block is used for one or two rows of A, unless a
+            single row has a wider one.
     """
     assert problem.m is not None and problem.n is not None and problem.k is not None
+    # A block that holds its sums over all of K: a single chunk, for which no sums pass through the cache.
     if problem.m == 1 and _keeps_sums_of_wide_block(level, problem):
         columns = WIDE_BLOCK_BYTES // problem.sum_bytes
         return Tiles(mr=1, nr=columns, mt=1, nt=columns, kc=problem.k)
@@ -125,7 +131,13 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
 def _streaming_tile(level: Level, problem: Problem, n: int, mr: int, nr: int) -> tuple[int, int]:
     """Return the rows and columns (mt, nt) of the tile of a workgroup, in blocks of mr x nr, for n columns of B.
 
-    It begins with all rows of A and at least a page of columns, and is halved if there are few workgroups.
+    The tile is first all rows of A, and at least as many columns as have a page of sums. It is halved while there are
+    fewer than 8 workgroups and it is large, down to `TILE_ROWS` rows, and then to `TILE_COLUMNS` columns if A has more
+    than `NARROW_TILE_ROWS` rows.
+
+    Example:
+        For 16 rows of f32, blocks of 8x32 and a B of 4096x4096, a page is 1,024 columns. Tiles of 16x1024 would be 4
+        workgroups, so that they become 16x512. For 8 rows, tiles are 8x1024, since narrow tiles are slower.
     """
     # A kernel for a range of row counts has tiles for the largest one.
     rows = problem.max_rows if problem.is_skinny_variant and problem.max_rows is not None else problem.m or 0
@@ -190,9 +202,14 @@ def _has_long_chunks(level: Level, problem: Problem) -> bool:
 def _streaming_block(level: Level, m: int, n: int, sum_bytes: int, has_long_chunks: bool) -> tuple[int, int]:
     """Return (rows, columns) of the register block that streams B for at least three rows of A; m and n are sizes.
 
-    A block is four vectors wide where several blocks of three rows or more read a short chunk of B, else two. The last
-    block may overlap the one before it. For a short chunk, the height is chosen for which blocks have the fewest rows
-    in common; for a long chunk, the height with the fewest loads for a step of K.
+    B is streamed in chunks: a few whole rows of B, each a step of K, which all blocks of rows of A read before the next
+    chunk. A block is four vectors wide where several blocks of three rows or more read a short chunk of B, else two.
+    The last block may overlap the one before it. For a short chunk, the height is chosen for which blocks have the
+    fewest rows in common; for a long chunk, the height with the fewest loads for a step of K.
+
+    Example:
+        With 28 accumulators of 16 f32, a short chunk has blocks of 4x64 for 8 rows: blocks of 6x64 would compute 4 rows
+        twice, of 5x64 2. A long chunk has blocks of 5x32 for 10 rows: two blocks load 2 * (5 + 1) times.
     """
     if has_long_chunks:
         most = max(1, min(m, LONG_CHUNK_ROWS, level.accumulators // 2))
@@ -205,6 +222,7 @@ def _streaming_block(level: Level, m: int, n: int, sum_bytes: int, has_long_chun
     vectors = 4 if needs_several_blocks and has_three_rows else 2
     greatest = max(1, min(m, most_rows[vectors]))
     rows = range(greatest, greatest // 2, -1)
+    # The key is the number of rows that all blocks compute, those in common twice.
     return min(rows, key=lambda mr: ceil_quotient(m, mr) * mr), min(n, vectors * level.vector // sum_bytes)
 
 

@@ -89,7 +89,7 @@ def emit_rows(
 def _emit_tile(
     frame: Frame, build: Builder, nest: Nest, region: Region, outputs: Sequence[Output], a: OperandView | None = None
 ) -> None:
-    """Emit the computation of the outputs in the tile `region`.
+    """Emit the computation of the outputs in the tile `region`: its buffers, and the statements of `nest.body`.
 
     Args:
         frame: The kernel that is emitted, with its tensors and buffers.
@@ -100,12 +100,16 @@ def _emit_tile(
         a: The rows of A if they are in a buffer already; None to read or pack the factor A of the contraction.
     """
     plan, schedule = nest.plan, nest.plan.schedule
-    if steps := plan.arithmetic.matrix_steps:
+    if steps := plan.arithmetic.matrix_steps:  # products are in matrix registers (AMX), which are released at the end
         build.add(configure_tiles(schedule.mr, schedule.nr, steps))
     a = view_a(frame, plan, build) if a is None else a
     products = Products(nest, a, view_b(frame, plan, build))
     height = transposed_height(plan, outputs)
-    added_rows = max(0, height - schedule.mr)  # transposing the last block reads so many rows after it
+    # Blocks are transposed in whole squares of registers, such as a block of 14 rows as one of 16: two rows after the
+    # last block are then read.
+    added_rows = max(0, height - schedule.mr)
+    # Sums in registers are stored when a block is finished, and all blocks use the same memory. Otherwise the sums of
+    # all blocks of the tile are in memory between two chunks of K.
     block_count = 1 if plan.sums_in_registers else schedule.mt // schedule.mr * (schedule.nt // schedule.nr)
     count = (block_count * schedule.mr + added_rows) * schedule.nr
     sums = frame.elements.fresh(plan.sum_type, count)
@@ -147,8 +151,12 @@ class _Tile:
     def emit(self, build: Builder, nodes: Sequence[Node], region: Region, factor_sums: FactorSums | None) -> None:
         """Emit the statements `nodes` in their order, for one region of the iteration space.
 
-        factor_sums: sums of packed rows of A and columns of B, which correct products for the offsets that packing
-        subtracts; None until a statement has cleared them.
+        Args:
+            build: Receives the code.
+            nodes: The statements: those of the tile, or of the body of a loop.
+            region: The tile, or the part of it that one iteration covers.
+            factor_sums: Sums of packed rows of A and columns of B, which correct products for the offsets that packing
+                subtracts; None without offsets, and until a statement has cleared the sums.
         """
         for node in nodes:
             if isinstance(node, Blocks):
@@ -216,7 +224,10 @@ class _Tile:
         j: Index,
         is_tail: bool = False,
     ) -> None:
-        """Emit column `j` of blocks. Values with one element per column are computed once for all blocks.
+        """Emit column `j` of blocks: a loop over the register blocks of all rows of the tile, at the same nr columns.
+
+        Fused values that have one element per column and are expensive to compute, such as the reciprocal square root
+        in a batch normalization, are computed once for all of these blocks.
 
         Args:
             blocks: The statement, with the steps of each block.
@@ -225,7 +236,8 @@ class _Tile:
             rows: Number of blocks in the column.
             build: Receives the code.
             j: Position of the column, in blocks.
-            is_tail: Whether the blocks have fewer than `nr` columns: the last ones of B's zero-filled panels.
+            is_tail: Whether the blocks have fewer than `nr` columns: B is in panels of an argument, and they are the
+                last ones of its last panel, which zeros fill up.
         """
         contraction, nest = self.contraction, self.nest
         has_epilogue = BlockStep.FINISH in blocks.steps

@@ -114,22 +114,30 @@ def _register_block(level: Level, request: TileRequest) -> tuple[int, int]:
 
 
 def _vectors_of_block_row(level: Level, request: TileRequest, lanes: int) -> int:
-    """Return the width of the register block in vectors, each of `lanes` elements."""
+    """Return the width of the register block in vectors, each of `lanes` elements.
+
+    It is `level.block_vectors`, 2 on most levels, unless a case below changes it.
+
+    Example:
+        With AVX-512 and f32, `lanes` is 16. 1,000 rows and columns have blocks of 2 vectors; 3 rows and 512 columns 8;
+        3 rows and 20 columns 2, which have all columns; 512 rows and 144 columns 3, since blocks of 2 vectors would
+        compute 160 columns. In panels of 32 columns, a block that may have 8 vectors has 2.
+    """
     m, n = request.m, request.n
     vectors = level.block_vectors
     # The sums of all rows, in a block of the usual width, fill at most half of the accumulators: it may be wider.
     is_skinny = m is not None and m <= level.accumulators // (2 * vectors)
     if m is not None and is_skinny and not request.uses_matrices:
-        register_rows = m + m % 2 if request.pairs_rows else m
+        register_rows = m + m % 2 if request.pairs_rows else m  # an odd last row takes the registers of two
         vectors = max(vectors, _skinny_vectors(level, max(1, register_rows)))
     if n is not None:
-        vectors = min(vectors, max(1, ceil_quotient(n, lanes)))
+        vectors = min(vectors, max(1, ceil_quotient(n, lanes)))  # no more than the columns fill
         if not is_skinny and not request.uses_matrices and _fits_three_vectors(level, n, lanes, vectors):
             vectors = 3
     if request.widens_b and not is_skinny:
         columns = widening_columns(level, request.element_bytes, m, n)
         vectors = vectors if columns is None else columns // lanes
-    if request.panel_width is not None:  # blocks divide a panel
+    if request.panel_width is not None:  # blocks divide a panel: they must not cross its end
         panel_vectors = request.panel_width // lanes
         vectors = max(v for v in range(1, vectors + 1) if panel_vectors % v == 0)
     return vectors
