@@ -1,13 +1,12 @@
 // Devices: a scheduler and a memory pool that another object (|owner|) keeps alive, and the loops that run on them.
 #include "api/call.h"
 
-// |sched| is NULL for a device without threads. Handles are in memory of the pool's allocator; without a pool, of the
-// C library. |owner| keeps both alive and is dropped with the device.
+// Creates a device, whose handles are in memory of the pool's allocator. |owner| keeps |sched| and |pool| alive and is
+// dropped with the device.
 pyd_status_t pyd_api_device_make(pyd_sched_t* sched, pyd_pool_t* pool, pyd_api_owner_t owner,
                                  pyd_api_device_t** out_device) {
   *out_device = NULL;
-  static const pyd_allocator_t kNone = {0};
-  const pyd_allocator_t* allocator = pool ? pyd_pool_allocator(pool) : &kNone;
+  const pyd_allocator_t* allocator = pyd_pool_allocator(pool);
   pyd_api_device_t* device = pyd_allocate(allocator, sizeof(*device));
   if (!device) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a device's %zu bytes", sizeof(*device));
   atomic_init(&device->references, 1);
@@ -34,7 +33,6 @@ void* pyd_api_device_owner(const pyd_api_device_t* device) { return device->owne
 // Ends the threads of the device and waits for them.
 pyd_status_t pyd_api_device_close(pyd_api_device_t* device) {
   if (!device) return pyd_api_null("device_close", "device");
-  if (!device->sched) return PYD_STATUS_OK;
   pyd_api_retain(&device->references);  // callbacks of tasks that end here may release the caller's handle
   pyd_status_t status = pyd_sched_stop(device->sched);
   pyd_api_device_release(device);
@@ -47,7 +45,6 @@ pyd_status_t pyd_api_device_lend_thread(pyd_api_device_t* device, const pyd_api_
   pyd_interrupt_t asked;
   pyd_status_t status = until ? pyd_api_interrupt_of("device_lend_thread", until, &asked) : PYD_STATUS_OK;
   if (!pyd_ok(status)) return status;
-  if (!device->sched) return pyd_status_make(PYD_CODE_UNSUPPORTED, "device_lend_thread: the device has no threads");
   status = pyd_sched_lend(device->sched, until ? &asked : NULL);
   return pyd_status_annotate(status, "device_lend_thread: %s", pyd_status_text(status));
 }

@@ -106,9 +106,7 @@ static pyd_status_t read_options(const char* function, const pyd_api_submit_t* o
 }
 
 // Makes a task that is not submitted, with two references, which hand_out releases or passes on.
-static pyd_status_t make(const char* function, pyd_api_device_t* device, const pyd_task_kind_t* kind,
-                         pyd_task_t** out_task) {
-  if (!device->sched) return pyd_status_make(PYD_CODE_UNSUPPORTED, "%s: the device has no threads", function);
+static pyd_status_t make(pyd_api_device_t* device, const pyd_task_kind_t* kind, pyd_task_t** out_task) {
   pyd_status_t status = pyd_task_create(device->sched, kind, sizeof(flight_t), out_task);
   if (!pyd_ok(status)) return status;
   ((flight_t*)pyd_task_payload(*out_task))->device = device;
@@ -147,7 +145,7 @@ pyd_status_t pyd_api_call_submit(pyd_api_call_t* call, const pyd_api_submit_t* o
   if (pyd_ok(status)) status = pyd_api_call_enter(call, "call_submit");
   if (!pyd_ok(status)) return status;
   pyd_api_retain(&call->references);  // of this function: the call may end, and be released, before it returns
-  status = make("call_submit", call->entry->program->device, &kCall, &task);
+  status = make(call->entry->program->device, &kCall, &task);
   if (pyd_ok(status)) {
     flight_t* flight = pyd_task_payload(task);
     flight->call = call;
@@ -170,7 +168,7 @@ pyd_status_t pyd_api_parallel_range_submit(pyd_api_device_t* device, uint64_t co
   pyd_submit_options_t read;
   pyd_task_t* task = NULL;
   pyd_status_t status = read_options(kFunction, options, &read);
-  if (pyd_ok(status)) status = make(kFunction, device, &kLoop, &task);
+  if (pyd_ok(status)) status = make(device, &kLoop, &task);
   if (!pyd_ok(status)) return status;
   ((flight_t*)pyd_task_payload(task))->loop = (pyd_sched_job_t){body, context, count, (pyd_sched_cost_t*)cost, NULL};
   status = pyd_task_submit(task, &read);

@@ -22,7 +22,7 @@
 // A device of the CPU, behind the handle that embedders have.
 struct pyd_api_device_s {
   atomic_uint references;     // the caller's, one per program, pool block, memory handle and task
-  pyd_sched_t* sched;         // NULL for a device without threads
+  pyd_sched_t* sched;         // runs calls and loops
   pyd_pool_t* pool;           // of the blocks of pool_acquire and of temporary memory
   pyd_allocator_t allocator;  // the pool's allocator: for handles
   pyd_api_owner_t owner;      // keeps |sched| and |pool| alive

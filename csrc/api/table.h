@@ -16,7 +16,7 @@ typedef struct pyd_api_owner_s {
   void (*drop)(void* self);
 } pyd_api_owner_t;
 
-// On failure |owner| stays with the caller. |device| is retained.
+// |sched| and |pool| are not NULL. On failure |owner| stays with the caller.
 pyd_status_t pyd_api_device_make(pyd_sched_t* sched, pyd_pool_t* pool, pyd_api_owner_t owner,
                                  pyd_api_device_t** out_device);
 // Reads the options of a device that owns its threads and its pool. INVALID_ARGUMENT names what is wrong in |options|,
@@ -26,7 +26,7 @@ pyd_status_t pyd_api_read_device_options(const pyd_api_device_options_t* options
                                          pyd_allocator_t* out_allocator);
 // Checks that the options name exactly one source.
 pyd_status_t pyd_api_check_load(const char* function, const pyd_api_load_t* options);
-// |state|: of |program|; NULL when it has no public procedures.
+// Retains |device|. On failure |owner| stays with the caller. |state|: of |program|; NULL without public procedures.
 pyd_status_t pyd_api_program_make(pyd_api_device_t* device, const pyd_program_t* program, pyd_state_t* state,
                                   pyd_api_owner_t owner, pyd_api_program_t** out_program);
 

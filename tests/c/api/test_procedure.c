@@ -31,6 +31,7 @@ static void build(builder_t* b) {
 int main(void) {
   static builder_t b;
   pyd_pool_t* pool;
+  pyd_sched_t* sched;
   pyd_state_t* state;
   pyd_api_device_t* device;
   pyd_api_program_t* handle;
@@ -40,8 +41,9 @@ int main(void) {
   pyd_program_t* program = decode(&b);
   pyd_api_fill(&pd);
   CHECK_OK(pyd_pool_create(1 << 20, &pool));
-  CHECK_OK(pyd_state_create(program, NULL, pool, &state));
-  CHECK_OK(pyd_api_device_make(NULL, pool, (pyd_api_owner_t){NULL, NULL}, &device));
+  CHECK_OK(pyd_sched_create(&(pyd_sched_options_t){.workers = 1}, &sched));
+  CHECK_OK(pyd_state_create(program, sched, pool, &state));
+  CHECK_OK(pyd_api_device_make(sched, pool, (pyd_api_owner_t){NULL, NULL}, &device));
   CHECK_OK(pyd_api_program_make(device, program, state, (pyd_api_owner_t){NULL, NULL}, &handle));
   CHECK(pd.program_function_count(handle) == 2);
   CHECK_OK(pd.program_find(handle, "tail", &function));
@@ -79,6 +81,7 @@ int main(void) {
   pd.program_release(handle);
   pd.device_release(device);
   pyd_state_free(state);
+  pyd_sched_destroy(sched);
   pyd_pool_stats_t stats;
   pyd_pool_stats(pool, &stats);
   CHECK(stats.live_blocks == 0);

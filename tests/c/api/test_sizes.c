@@ -40,13 +40,15 @@ static void test_arguments(uint32_t dtype, int64_t size, uint64_t bytes) {
   pyd_program_t* program = decode(&b);
   pyd_api_t pd;
   pyd_pool_t* pool;
+  pyd_sched_t* sched;
   pyd_api_device_t* device;
   pyd_api_program_t* handle;
   const pyd_api_function_t* function;
   pyd_api_call_t* call;
   pyd_api_fill(&pd);
   CHECK_OK(pyd_pool_create(1 << 20, &pool));
-  CHECK_OK(pyd_api_device_make(NULL, pool, (pyd_api_owner_t){NULL, NULL}, &device));
+  CHECK_OK(pyd_sched_create(&(pyd_sched_options_t){.workers = 1}, &sched));
+  CHECK_OK(pyd_api_device_make(sched, pool, (pyd_api_owner_t){NULL, NULL}, &device));
   CHECK_OK(pyd_api_program_make(device, program, NULL, (pyd_api_owner_t){NULL, NULL}, &handle));
   CHECK_OK(pd.program_find(handle, "f", &function));
   CHECK_OK(pd.call_prepare(function, &size, 1, NULL, 0, &call));
@@ -56,6 +58,7 @@ static void test_arguments(uint32_t dtype, int64_t size, uint64_t bytes) {
   pd.call_release(call);
   pd.program_release(handle);
   pd.device_release(device);
+  pyd_sched_destroy(sched);
   pyd_pool_destroy(pool);
   pyd_program_free(program);
 }
