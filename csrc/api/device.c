@@ -1,5 +1,6 @@
 // Devices: a scheduler and a memory pool that another object (|owner|) keeps alive, and the loops that run on them.
 #include "api/call.h"
+#include "base/sized.h"
 
 // Creates a device, whose handles are in memory of the pool's allocator. |owner| keeps |sched| and |pool| alive and is
 // dropped with the device.
@@ -54,8 +55,8 @@ pyd_status_t pyd_api_read_device_options(const pyd_api_device_options_t* options
   *out_options = (pyd_sched_options_t){.spin_us = -1};  // -1: adaptive
   *out_allocator = (pyd_allocator_t){0};
   if (!options) return PYD_STATUS_OK;
-  // Callers of the first version of the structure end before |allocator|.
-  if (options->struct_size < offsetof(pyd_api_device_options_t, allocator)) {
+  // The first version of the structure ended before |allocator|.
+  if (options->struct_size < PYD_SIZE_UP_TO(pyd_api_device_options_t, context)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                            "device_create: the options have a struct_size of %zu; set it to "
                            "sizeof(pyd_api_device_options_t), which is %zu",
@@ -68,7 +69,7 @@ pyd_status_t pyd_api_read_device_options(const pyd_api_device_options_t* options
   out_options->workers = options->workers;
   out_options->threads = (pyd_sched_threads_t){options->lends_threads, options->on_thread_start,
                                                options->on_thread_stop, options->context};
-  return options->struct_size >= sizeof(*options)
+  return options->struct_size >= PYD_SIZE_UP_TO(pyd_api_device_options_t, allocator)
              ? pyd_allocator_read("device_create", options->allocator, out_allocator)
              : PYD_STATUS_OK;
 }

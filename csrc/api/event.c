@@ -1,5 +1,6 @@
 // Calls and loops that run asynchronously. Their handle, an event, is the task that runs them.
 #include "api/call.h"
+#include "base/sized.h"
 #include "pydispatch/submit.h"
 
 // ---- what is in flight
@@ -81,8 +82,8 @@ static pyd_status_t read_options(const char* function, const pyd_api_submit_t* o
   static const uint32_t kPriorities[] = {PYD_PRIORITY_NORMAL, PYD_PRIORITY_HIGH, PYD_PRIORITY_LOW};
   *out_options = (pyd_submit_options_t){.priority = PYD_PRIORITY_NORMAL};
   if (!options) return PYD_STATUS_OK;
-  // Callers of the first version of the structure end before |workers|.
-  if (options->struct_size < offsetof(pyd_api_submit_t, workers)) {
+  // The first version of the structure ended before |workers|.
+  if (options->struct_size < PYD_SIZE_UP_TO(pyd_api_submit_t, context)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                            "%s: the options have a struct_size of %zu; set it to sizeof(pyd_api_submit_t), "
                            "which is %zu",
@@ -101,7 +102,7 @@ static pyd_status_t read_options(const char* function, const pyd_api_submit_t* o
   out_options->after_count = options->after_count;
   out_options->on_done = options->on_done;
   out_options->context = options->context;
-  if (options->struct_size >= sizeof(*options)) out_options->workers = options->workers;
+  if (options->struct_size >= PYD_SIZE_UP_TO(pyd_api_submit_t, workers)) out_options->workers = options->workers;
   return PYD_STATUS_OK;
 }
 

@@ -1,5 +1,6 @@
 // Functions for all handles: reference counts, and failures of arguments that are NULL or incomplete.
 #include "api/call.h"
+#include "base/sized.h"
 
 pyd_status_t pyd_api_null(const char* function, const char* what) {
   return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s is NULL", function, what);
@@ -13,12 +14,12 @@ bool pyd_api_drop(atomic_uint* references) {
 
 pyd_status_t pyd_api_interrupt_of(const char* function, const pyd_api_interrupt_t* interrupt,
                                   pyd_interrupt_t* out_interrupt) {
-  // The structure has had no other version yet, so a smaller size is an error and no older caller.
-  if (interrupt->size < sizeof(*interrupt) || !interrupt->is_wanted) {
+  const bool is_too_small = interrupt->size < PYD_SIZE_UP_TO(pyd_api_interrupt_t, context);
+  if (is_too_small || !interrupt->is_wanted) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                            "%s: the interrupt has %s; set its size to sizeof(pyd_api_interrupt_t) and its "
                            "is_wanted to a function",
-                           function, interrupt->size < sizeof(*interrupt) ? "too small a size" : "no function to ask");
+                           function, is_too_small ? "too small a size" : "no function to ask");
   }
   *out_interrupt = (pyd_interrupt_t){interrupt->is_wanted, interrupt->context};
   return PYD_STATUS_OK;

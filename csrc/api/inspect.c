@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/call.h"
+#include "base/sized.h"
 #include "pydispatch/program_device.h"
 
 static pyd_api_text_t text_of(pyd_string_t text) { return (pyd_api_text_t){text.data, text.length}; }
@@ -15,8 +16,9 @@ static void hand_out(const void* filled, size_t size, void* out) {
   memcpy((uint8_t*)out + sizeof(size_t), (const uint8_t*)filled + sizeof(size_t), known - sizeof(size_t));
 }
 
-// Checks that the structure that a caller passes to be filled has |least| bytes, and that |index| is below |count|.
-// |struct_size|: its first member; NULL when the structure is. |what| names the indexed items in messages.
+// Checks that the structure that a caller passes to be filled has |least| bytes, those of its first version, and that
+// |index| is below |count|. |struct_size|: its first member; NULL when the structure is. |what| names the indexed items
+// in messages.
 static pyd_status_t check_out(const char* function, const size_t* struct_size, size_t least, uint32_t index,
                               uint32_t count, const char* what) {
   if (!struct_size) return pyd_api_null(function, "the structure to fill");
@@ -40,9 +42,9 @@ uint32_t pyd_api_program_executable_count(const pyd_api_program_t* program) {
 pyd_status_t pyd_api_program_executable(const pyd_api_program_t* program, uint32_t index,
                                         pyd_api_executable_t* out_executable) {
   if (!program) return pyd_api_null("program_executable", "program");
-  pyd_status_t status =
-      check_out("program_executable", out_executable ? &out_executable->struct_size : NULL, sizeof(*out_executable),
-                index, pyd_api_program_executable_count(program), "executable");
+  pyd_status_t status = check_out("program_executable", out_executable ? &out_executable->struct_size : NULL,
+                                  PYD_SIZE_UP_TO(pyd_api_executable_t, imports), index,
+                                  pyd_api_program_executable_count(program), "executable");
   if (!pyd_ok(status)) return status;
   const pyd_program_executable_t* found = pyd_program_executable(program->program, index);
   pyd_api_executable_t executable = {.name = text_of(found->name), .variant_count = found->variant_count};
@@ -106,8 +108,9 @@ static pyd_api_command_t describe(const pyd_plan_t* plan, uint32_t index) {
 // Describes command |index| of a call for profilers.
 pyd_status_t pyd_api_call_command(const pyd_api_call_t* call, uint32_t index, pyd_api_command_t* out_command) {
   if (!call) return pyd_api_null("call_command", "call");
-  pyd_status_t status = check_out("call_command", out_command ? &out_command->struct_size : NULL, sizeof(*out_command),
-                                  index, pyd_api_call_command_count(call), "command");
+  pyd_status_t status =
+      check_out("call_command", out_command ? &out_command->struct_size : NULL,
+                PYD_SIZE_UP_TO(pyd_api_command_t, bytes), index, pyd_api_call_command_count(call), "command");
   if (!pyd_ok(status)) return status;
   pyd_api_command_t command = describe(call->plan, index);
   hand_out(&command, sizeof(command), out_command);

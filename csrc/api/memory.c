@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/carve.h"
+#include "base/sized.h"
 #include "base/strided.h"
 
 // The function's name in messages.
@@ -69,7 +70,7 @@ static bool is_distinct(const pyd_api_memory_t* memory, int64_t element) {
 
 // Checks rank, sizes and element type of a description.
 static pyd_status_t check_info(const pyd_api_memory_info_t* info) {
-  if (info->struct_size < sizeof(*info)) {
+  if (info->struct_size < PYD_SIZE_UP_TO(pyd_api_memory_info_t, context)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                            "%s: the description has a struct_size of %zu; set it to "
                            "sizeof(pyd_api_memory_info_t), which is %zu",

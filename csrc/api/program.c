@@ -3,6 +3,7 @@
 
 #include "api/internal.h"
 #include "base/carve.h"
+#include "base/sized.h"
 
 // All descriptions are in one block of memory. The copy_* functions run twice: first with block->base NULL, to measure
 // the size of the block, then to fill it.
@@ -100,7 +101,7 @@ pyd_status_t pyd_api_program_make(pyd_api_device_t* device, const pyd_program_t*
 // Checks that the options name exactly one source.
 pyd_status_t pyd_api_check_load(const char* function, const pyd_api_load_t* options) {
   if (!options) return pyd_api_null(function, "options");
-  if (options->struct_size < sizeof(*options)) {
+  if (options->struct_size < PYD_SIZE_UP_TO(pyd_api_load_t, file_count)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                            "%s: the options have a struct_size of %zu; set it to sizeof(pyd_api_load_t), which "
                            "is %zu",

@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sized.h"
+
 pyd_status_t pyd_allocator_read(const char* function, const pyd_allocator_t* allocator,
                                 pyd_allocator_t* out_allocator) {
   *out_allocator = (pyd_allocator_t){0};
   if (!allocator) return PYD_STATUS_OK;
-  if (allocator->struct_size < sizeof(*allocator)) {
+  if (allocator->struct_size < PYD_SIZE_UP_TO(pyd_allocator_t, context)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                            "%s: the allocator has a struct_size of %zu; set it to sizeof(pyd_allocator_t), "
                            "which is %zu",
@@ -19,7 +21,8 @@ pyd_status_t pyd_allocator_read(const char* function, const pyd_allocator_t* all
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: the allocator has no function to %s", function,
                            allocator->allocate ? "release" : "allocate");
   }
-  *out_allocator = *allocator;
+  *out_allocator =
+      (pyd_allocator_t){sizeof(*out_allocator), allocator->allocate, allocator->release, allocator->context};
   return PYD_STATUS_OK;
 }
 

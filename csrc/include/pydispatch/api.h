@@ -8,7 +8,8 @@
 // Versions. The table only grows, at its end, and no slot ever changes its meaning. An extension that was built with
 // an older header works with every newer pydispatch; one that was built with a newer header is refused by an older
 // pydispatch, unless it requires less (pyd_api_accept) and checks PYD_API_HAS before it uses the rest. Structures
-// that the table returns by pointer only grow at their ends, too. Structures that the caller fills never change.
+// that the table returns by pointer only grow at their ends, too, and so do structures of the caller that begin with
+// their size: members that an older header lacks have their defaults. Other structures of the caller never change.
 //
 // Errors. Functions that can fail return a status: NULL for success, else owned by the caller, who reads it with
 // status_code, status_text and status_values and frees it with status_free. (The functions of status.h are not

@@ -24,6 +24,19 @@ static void test_program(const world_t* w) {
   CHECK(!pd.program_host_command(w->program, 0).data);
 }
 
+// The least size is that of the first version of a structure, whose last member is the last one today.
+static void test_least_sizes(const world_t* w, const pyd_api_call_t* call) {
+  pyd_api_executable_t found = {.struct_size = offsetof(pyd_api_executable_t, imports) + sizeof(found.imports)};
+  pyd_api_command_t command = {.struct_size = offsetof(pyd_api_command_t, bytes) + sizeof(command.bytes)};
+  CHECK_OK(pd.program_executable(w->program, 0, &found));
+  CHECK_OK(pd.call_command(call, 0, &command));
+  CHECK(is(found.name, "exe") && is(command.name, "next"));
+  --found.struct_size, --command.struct_size;
+  CHECK_REFUSED(pd.program_executable(w->program, 0, &found), INVALID_ARGUMENT,
+                "program_executable: the structure to fill has");
+  CHECK_REFUSED(pd.call_command(call, 0, &command), INVALID_ARGUMENT, "call_command: the structure to fill has");
+}
+
 // A structure of a newer header is filled as far as this library knows it.
 static void test_newer(const pyd_api_call_t* call) {
   struct {
@@ -48,6 +61,7 @@ static void test_commands(const world_t* w) {
     CHECK(command.grid[0] == kN && command.grid[1] == 1 && command.grid[2] == 1);
   }
   test_newer(call);
+  test_least_sizes(w, call);
   pyd_api_command_t command = {.struct_size = sizeof(command)};
   CHECK_REFUSED(pd.call_command(call, 3, &command), INVALID_ARGUMENT, "command 3 does not exist, there are 3");
   CHECK_REFUSED(pd.call_command(call, 0, NULL), INVALID_ARGUMENT, "is NULL");
