@@ -3,6 +3,8 @@ from collections.abc import Sequence
 
 from typing_extensions import Buffer
 
+MAX_ALIGNMENT: int
+
 class ArtifactFile:
     def __init__(self, source: str | os.PathLike[str] | Buffer | Sequence[Buffer]) -> None: ...
     @property

@@ -9,6 +9,7 @@ from libc.string cimport memcmp, memcpy
 from pydispatch._core.c_artifact cimport pyd_artifact_find, pyd_artifact_free, pyd_artifact_member
 from pydispatch._core.c_artifact cimport pyd_artifact_member_count, pyd_artifact_member_t, pyd_artifact_open
 from pydispatch._core.c_artifact cimport pyd_artifact_verify, pyd_crc32, pyd_file_map, pyd_file_unmap
+from pydispatch._core.c_pool cimport PYD_POOL_ALIGNMENT
 from pydispatch._core.c_span cimport pyd_span_t
 from pydispatch._core.c_status cimport pyd_status_t
 from pydispatch._core.status cimport check
@@ -22,6 +23,8 @@ cdef extern from "Python.h":
 
 cdef enum:
     ALIGNMENT = 64  # bytes; members are aligned to it in the file, and thus in memory
+
+MAX_ALIGNMENT = PYD_POOL_ALIGNMENT  # bytes; largest alignment that a variant may require of its bindings
 
 
 cdef class MemberView:

@@ -54,15 +54,15 @@ static uint32_t skip_texts(reader_t* r) {
 
 // ---- executables
 
-enum { kMaxAlignment = 4096 };  // bytes
+_Static_assert(PYD_POOL_ALIGNMENT == 64, "the text of the fault below states the limit");
 
 // Reads the alignment that a variant needs of its operands, in bytes.
 static void read_alignment(reader_t* r, pyd_manifest_variant_t* out) {
   uint64_t number;
   if (!pyd_json_number(&r->json, &number)) return;
   out->alignment = (uint32_t)number;
-  if (number == 0 || number > kMaxAlignment || (number & (number - 1)))
-    pyd_json_refuse(&r->json, "a power of two up to 4096");
+  if (number == 0 || number > PYD_POOL_ALIGNMENT || (number & (number - 1)))
+    pyd_json_refuse(&r->json, "a power of two up to 64");
 }
 
 // Reads the names of the CPU features that a variant requires. They become one range of the manifest's list.

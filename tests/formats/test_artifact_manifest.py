@@ -75,7 +75,7 @@ def test_unknown_keys_are_kept() -> None:
         ("executables.0.exports.1", None, "executables[0].exports[1]: expected a non-empty string, got null"),
         ("executables.0.exports.1", "a", "exports of executable 'e': the name 'a' is given twice"),
         ("executables.0.variants.0.member", "", 'variants[0].member: expected a non-empty string, got ""'),
-        ("executables.0.variants.0.alignment", 8192, "alignment: expected an integer from 1 to 4096, got 8192"),
+        ("executables.0.variants.0.alignment", 128, "alignment: expected an integer from 1 to 64, got 128"),
         ("executables.0.variants.0.alignment", 48, "variants[0].alignment: expected a power of two, got 48"),
         ("executables.0.variants.0.requires", "avx2", 'variants[0].requires: expected a list, got "avx2"'),
         ("constants.0.shape.1", -1, "constants[0].shape[1]: expected a size, got -1"),

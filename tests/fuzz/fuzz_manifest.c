@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (uint32_t i = 0; i < m.variant_count; ++i) {
     const pyd_manifest_variant_t* v = &m.variants[i];
     use(v->name, &m, size), use(v->member, &m, size), use(v->format, &m, size);
-    require(v->alignment && v->alignment <= 4096 && !(v->alignment & (v->alignment - 1)));
+    require(v->alignment && v->alignment <= PYD_POOL_ALIGNMENT && !(v->alignment & (v->alignment - 1)));
     require((uint64_t)v->first_requirement + v->requirement_count <= m.requirement_count);
     require((uint64_t)v->first_contract + v->contract_count <= m.contract_count);
   }

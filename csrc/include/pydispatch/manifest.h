@@ -13,7 +13,7 @@ extern "C" {
 // code and architecture, such as "embedded-elf-x86_64".
 typedef struct pyd_manifest_variant_s {
   pyd_string_t name, member, format;
-  uint32_t alignment;  // that bindings need, in bytes; a power of two up to 4096
+  uint32_t alignment;  // that bindings need, in bytes; a power of two up to PYD_POOL_ALIGNMENT
   uint32_t first_requirement, requirement_count;
   uint32_t first_contract, contract_count;  // by ordinal of the export; PYD_PROGRAM_NONE: the export has none
   uint32_t import_count;

@@ -13,7 +13,8 @@
 extern "C" {
 #endif
 
-// Alignment of all blocks, in bytes.
+// Alignment of all blocks, in bytes. Also the largest alignment that a variant of an executable may require of its
+// bindings (manifest.h), because bindings may be in any block.
 #define PYD_POOL_ALIGNMENT 64u
 
 typedef struct pyd_pool_s pyd_pool_t;

@@ -24,6 +24,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch import files
+from pydispatch._core.artifact import MAX_ALIGNMENT
 from pydispatch.compiler.kernel_ir.kernel import Binding, Export, Layout, ObjectFile, Target, Variant
 from pydispatch.compiler.kernel_ir.words import words_of
 from pydispatch.compiler.target.backend import architecture, config_string
@@ -49,15 +50,12 @@ def variants_of(executable: hal.ExecutableOp) -> list[hal.ExecutableVariantOp]:
 USERS_ALIGNMENT = 64
 """Alignment in bytes that hand-written kernels may assume of their bindings, unless their export states another."""
 
-MOST_ALIGNED = 4096
-"""Maximum alignment in bytes that an export may require of its bindings."""
-
 
 def users_alignment(variant: hal.ExecutableVariantOp) -> int:
     """Return the alignment in bytes of the bindings of a variant whose kernels are all in objects.
 
     It is the largest that an export states in `pydispatch.alignment`; one that states none counts as USERS_ALIGNMENT.
-    Raises CompileError for a number that is no power of two up to MOST_ALIGNED.
+    Raises CompileError for a number that is no power of two up to MAX_ALIGNMENT.
     """
     alignment = 1
     for export in exports_of(variant):
@@ -66,10 +64,10 @@ def users_alignment(variant: hal.ExecutableVariantOp) -> int:
             alignment = max(alignment, USERS_ALIGNMENT)
             continue
         value = stated.value.data if isinstance(stated, IntegerAttr) else 0
-        if not 0 < value <= MOST_ALIGNED or value & (value - 1):
+        if not 0 < value <= MAX_ALIGNMENT or value & (value - 1):
             raise CompileError(
                 f"pydispatch.alignment = {stated} of export '@{export.sym_name.data}'", location_of(export),
-                f"expected a power of two up to {MOST_ALIGNED}, the bytes that its bindings are aligned to, such as "
+                f"expected a power of two up to {MAX_ALIGNMENT}, the bytes that its bindings are aligned to, such as "
                 "4 : index",
             )  # fmt: skip
         alignment = max(alignment, value)

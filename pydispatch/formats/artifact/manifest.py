@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from pydispatch._core.artifact import MAX_ALIGNMENT
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.artifact.fields import (
     MISSING,
@@ -24,8 +25,6 @@ FORMAT = 1
 """Version of the manifest's format; files with a newer one are refused."""
 MEMBER = "manifest.json"
 """Name of the manifest in the archive of an artifact."""
-_MAX_ALIGNMENT = 4096
-"""Maximum alignment in bytes that a variant may require of its bindings: a page."""
 
 
 def _check_parameter(value: object) -> None:
@@ -171,7 +170,7 @@ class VariantEntry:
     def from_json(cls, value: object) -> VariantEntry:
         """Check a JSON object and return its entry; fields of other versions become `extra`. Raises ManifestFault."""
         rest = json_object(value)
-        alignment = take_integer(rest, "alignment", low=1, high=_MAX_ALIGNMENT)
+        alignment = take_integer(rest, "alignment", low=1, high=MAX_ALIGNMENT)
         if alignment & (alignment - 1):
             raise ManifestFault("alignment", "a power of two", alignment)
         for key, (expected, fits) in _OPTIONAL.items():

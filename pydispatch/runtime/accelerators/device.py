@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pydispatch._core.artifact import ArtifactFile
+from pydispatch._core.artifact import MAX_ALIGNMENT, ArtifactFile
 from pydispatch._core.device import Runner, constant_bytes, exports_of, link_executable
 from pydispatch._core.memory import Pool
 from pydispatch._core.sched import Scheduler
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.accelerators.libraries import Dialect
     from pydispatch.runtime.program.imports import Provider
 
-ALIGNMENTS = (1, 2, 4, 8, 16, 32, 64)
+ALIGNMENTS = tuple(1 << bit for bit in range(MAX_ALIGNMENT.bit_length()))
 """Alignments in bytes that an executable may require of its bindings."""
 HOST_BYTES = 64 << 20
 """Bytes of host memory that a program with control flow or state, whose steps the host runs, retains for reuse."""

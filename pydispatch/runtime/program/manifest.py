@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pydispatch._core.artifact import ArtifactFile
+from pydispatch._core.artifact import MAX_ALIGNMENT, ArtifactFile
 from pydispatch.errors import ArtifactError
 
 if TYPE_CHECKING:
@@ -16,9 +16,6 @@ MANIFEST = "manifest.json"  # descriptions of the executables and functions, as 
 PROGRAM = "program.bin"  # the commands of functions, which the C core reads
 CONTRACTS = "contracts.bin"
 """Members of an artifact, which messages name too."""
-
-MOST_ALIGNMENT = 4096
-"""Largest alignment of bindings that a variant may ask for, in bytes."""
 
 _TEXT = frozenset((str,))
 """Types that the elements of a list of strings in the manifest may have."""
@@ -132,10 +129,10 @@ def _executables(manifest: dict[str, Any]) -> list[dict[str, Any]] | None:
 
 def _is_variant(variant: dict[str, Any]) -> bool:
     """Return whether the keys of a variant have values of their types, and its alignment is a power of two up to
-    `MOST_ALIGNMENT`."""
+    `MAX_ALIGNMENT`."""
     alignment = variant["alignment"]
     return (
-        type(alignment) is int and 0 < alignment <= MOST_ALIGNMENT and alignment.bit_count() == 1
+        type(alignment) is int and 0 < alignment <= MAX_ALIGNMENT and alignment.bit_count() == 1
         and type(variant["member"]) is type(variant["name"]) is type(variant["format"]) is str
         and _are_texts(variant["requires"]) and _are_texts(variant["imports"])
         and type(variant.get("dynamic", False)) is bool

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydispatch import logs
+from pydispatch._core.artifact import MAX_ALIGNMENT
 from pydispatch._core.extended_types import BY_NAME, EXTENDED_TYPES
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.arrays.parameters import ParameterFile, Tensor
 from pydispatch.formats.program.opcodes import Numerical
-from pydispatch.runtime.program.manifest import MOST_ALIGNMENT
 from pydispatch.suggestions import close_matches
 
 if TYPE_CHECKING:
@@ -245,8 +245,8 @@ def _aligned(data: memoryview) -> memoryview:
     """Return a copy of the data at an address that is a multiple of the largest alignment of bindings."""
     import numpy as np
 
-    padded = np.empty(data.nbytes + MOST_ALIGNMENT, np.uint8)
-    start = -_address(_view(padded)) % MOST_ALIGNMENT
+    padded = np.empty(data.nbytes + MAX_ALIGNMENT, np.uint8)
+    start = -_address(_view(padded)) % MAX_ALIGNMENT
     copy = padded[start : start + data.nbytes]
     copy[:] = np.frombuffer(data, np.uint8)
     return _view(copy)
