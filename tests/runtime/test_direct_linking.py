@@ -98,6 +98,20 @@ def test_the_reader_in_python_accepts_what_the_reader_in_c_does(source: str) -> 
     assert linking.read_manifest(ArtifactFile(pack(artifact, entries))) is not None
 
 
+@pytest.mark.parametrize("size", [0, 2**63 - 1, -1, 2**63, 1.0, True, "n"])
+def test_both_readers_accept_the_same_sizes_of_constants(size: object) -> None:
+    artifact = programs.standard()
+    entries = json.loads(bytes(artifact.read("manifest.json")))
+    entries["constants"] = [{"member": "constants/c", "dtype": "<f4", "shape": [size]}]
+    file = ArtifactFile(pack(artifact, entries))
+    if type(size) is int and size in (0, 2**63 - 1):
+        assert linking.read_manifest(file) is not None and manifest.read(file)
+        return
+    assert linking.read_manifest(file) is None
+    with pytest.raises(pd.ArtifactError, match=r"constants\[0\]\.shape\[0\]: expected a size, got "):
+        manifest.read(file)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -61,7 +61,7 @@ def _functions(manifest: dict[str, Any]) -> dict[str, dict[str, Any]] | None:
     for entry in constants:
         if not (type(entry["member"]) is type(entry["dtype"]) is str and type(entry["shape"]) is list):
             return None
-        if not all(type(size) is int for size in entry["shape"]):
+        if not all(map(_is_number, entry["shape"])):
             return None
     entries = {entry["name"]: entry for entry in functions if type(entry["signature"]) is str and _is_interface(entry)}
     return entries if len(entries) == len(functions) and _are_texts([*entries]) else None
@@ -84,7 +84,12 @@ def _is_value(value: dict[str, Any]) -> bool:
 
 def _is_size(size: object) -> bool:
     """Return whether a size of a shape is a number, or the name of a dynamic size."""
-    return (type(size) is str and size != "") or (type(size) is int and 0 <= size < 2**63)
+    return (type(size) is str and size != "") or _is_number(size)
+
+
+def _is_number(size: object) -> bool:
+    """Return whether a manifest value is an integer that the reader in C accepts as a size."""
+    return type(size) is int and 0 <= size < 2**63
 
 
 def _are_texts(value: object) -> bool:
