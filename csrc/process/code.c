@@ -74,17 +74,20 @@ static int by_address(const void* a, const void* b) {
   return x->address < y->address ? -1 : x->address > y->address;
 }
 
-// Sorts |symbols|, a copy of the symbols of |info|, by address. Functions of unknown size (0) get the bytes up to the
-// next higher address of a symbol, or to the end of the code. Debuggers find no name for an address inside a function
-// without a size.
+// Sorts |symbols|, a copy of the symbols of |info|, by address. Functions of unknown size (0) in the image get the
+// bytes up to the next higher address of a symbol, or to the end of the image. Debuggers find no name for an address
+// inside a function without a size.
 static void find_sizes(const pyd_process_code_info_t* info, pyd_process_symbol_t* symbols) {
   size_t count = info->symbol_count;
-  uintptr_t end = (uintptr_t)info->address + info->size;
+  const uintptr_t begin = (uintptr_t)info->address, limit = begin + info->size;
+  uintptr_t end = limit;
   qsort(symbols, count, sizeof(*symbols), by_address);
   for (size_t i = count; i-- > 0;) {
     uintptr_t address = (uintptr_t)symbols[i].address;
-    if (i + 1 < count && (uintptr_t)symbols[i + 1].address > address) end = (uintptr_t)symbols[i + 1].address;
-    if (symbols[i].is_function && symbols[i].size == 0 && end > address) symbols[i].size = end - address;
+    uintptr_t next = i + 1 < count ? (uintptr_t)symbols[i + 1].address : limit;
+    if (next > address) end = next < limit ? next : limit;
+    if (address < begin || end <= address) continue;  // not in the image
+    if (symbols[i].is_function && symbols[i].size == 0) symbols[i].size = end - address;
   }
 }
 
@@ -109,8 +112,8 @@ static void append_to_perf_map(const pyd_process_code_info_t* info) {
   }
   for (size_t i = 0; i < info->symbol_count; ++i) {
     const pyd_process_symbol_t* symbol = &info->symbols[i];
-    // Skip data, and functions to which find_sizes() gives no bytes, as neither another symbol nor the end of the code
-    // is after them: the last one of a library that the system's loader has loaded. perf reads such a library's file.
+    // Skip data, and functions without a size: those outside the image. The image of a library that the system's loader
+    // has loaded is empty: perf reads the symbols of such a library from its file.
     if (!symbol->is_function || !symbol->size) continue;
     fprintf(map, "%" PRIxPTR " %" PRIx64 " ", (uintptr_t)symbol->address, symbol->size);
     write_name(map, symbol->name);

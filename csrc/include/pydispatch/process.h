@@ -17,15 +17,16 @@ extern "C" {
 typedef struct pyd_process_symbol_s {
   const char* name;
   const void* address;
-  uint64_t size;     // bytes; 0 when unknown: a function then ends where the next symbol begins, or the image
+  // Bytes; 0 when unknown: a function in the image then ends where the next symbol begins, or the image.
+  uint64_t size;
   bool is_function;  // false: data
 } pyd_process_symbol_t;
 
 // Loaded code, as debuggers and profilers learn of it.
 typedef struct pyd_process_code_info_s {
   const char* name;     // of the module, for the debugger's list
-  const void* address;  // of the image, its first byte
-  uint64_t size;        // bytes
+  const void* address;  // of the image, its first byte; NULL for a library that the system's loader has loaded
+  uint64_t size;        // bytes of the image; 0 for such a library
   uint32_t machine;     // ELF machine number
   const pyd_process_symbol_t* symbols;
   size_t symbol_count;

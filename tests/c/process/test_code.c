@@ -38,7 +38,8 @@ extern struct {
   struct entry *relevant, *first;
 } __jit_debug_descriptor;
 
-static char g_code[256];
+enum { IMAGE = 256 };            // bytes of the image
+static char g_code[IMAGE + 64];  // the image, and other memory after it
 static const struct {
   pyd_process_symbol_t symbol;
   uint64_t size;  // that it is announced with
@@ -47,18 +48,19 @@ static const struct {
     {{"data", g_code + 96, 0, false}, 0},             // no function
     {{"first", g_code, 0, true}, 64},                 // an alias has the same address
     {{"alias", g_code, 16, true}, 16},                // as stated
-    {{"the last\none", g_code + 128, 0, true}, 128},  // up to the end of the code
-    {{"end", g_code + 256, 0, true}, 0},              // has no bytes
+    {{"the last\none", g_code + 128, 0, true}, 128},  // up to the end of the image, though a symbol is after it
+    {{"outside", g_code + IMAGE + 16, 0, true}, 0},   // not in the image
 };
 enum { COUNT = sizeof(kSymbols) / sizeof(*kSymbols) };
 
 static pyd_process_code_info_t all_symbols(pyd_process_symbol_t* symbols) {
   for (size_t i = 0; i < COUNT; ++i) symbols[i] = kSymbols[i].symbol;
-  return (pyd_process_code_info_t){"module", g_code, sizeof(g_code), EM_X86_64, symbols, COUNT};
+  return (pyd_process_code_info_t){"module", g_code, IMAGE, EM_X86_64, symbols, COUNT};
 }
 
-// The number of symbols in the newest image, each of which is checked.
-static size_t check_image(void) {
+// The number of symbols in the newest image, each of which is checked. |is_system|: of a library of the system's
+// loader, whose functions have the sizes that were stated.
+static size_t check_image(bool is_system) {
   const char* image = __jit_debug_descriptor.first->image;
   const Elf64_Ehdr* header = (const Elf64_Ehdr*)image;
   const Elf64_Shdr* sections = (const Elf64_Shdr*)(image + header->e_shoff);
@@ -70,7 +72,7 @@ static size_t check_image(void) {
     for (size_t s = 2; s < sections[i].sh_size / sizeof(*symbols); ++s, ++count) {
       size_t k = 0;
       while (k < COUNT && strcmp(names + symbols[s].st_name, kSymbols[k].symbol.name) != 0) ++k;
-      CHECK(k < COUNT && symbols[s].st_size == kSymbols[k].size);
+      CHECK(k < COUNT && symbols[s].st_size == (is_system ? kSymbols[k].symbol.size : kSymbols[k].size));
       CHECK(symbols[s].st_value == (uintptr_t)kSymbols[k].symbol.address);
       CHECK(ELF64_ST_TYPE(symbols[s].st_info) == (kSymbols[k].symbol.is_function ? STT_FUNC : STT_OBJECT));
     }
@@ -83,12 +85,15 @@ static char g_perf_map[64];  // the path of the file that perf reads
 static void test_sizes(void) {
   pyd_process_symbol_t symbols[COUNT];
   pyd_process_code_info_t info = all_symbols(symbols);
-  pyd_process_code_t *code, *bare;
+  pyd_process_code_t *code, *bare, *of_system;
   snprintf(g_perf_map, sizeof(g_perf_map), "/tmp/perf-%ld.map", (long)getpid());
   unlink(g_perf_map);  // of an earlier process with this number
-  CHECK(pyd_ok(pyd_process_code_register(&info, true, &code)) && check_image() == COUNT);
+  CHECK(pyd_ok(pyd_process_code_register(&info, true, &code)) && check_image(false) == COUNT);
+  info.address = NULL, info.size = 0;
+  CHECK(pyd_ok(pyd_process_code_register(&info, false, &of_system)) && check_image(true) == COUNT);
+  pyd_process_code_unregister(of_system);
   info.symbol_count = 0;
-  CHECK(pyd_ok(pyd_process_code_register(&info, false, &bare)) && check_image() == 0);
+  CHECK(pyd_ok(pyd_process_code_register(&info, false, &bare)) && check_image(false) == 0);
   pyd_process_code_unregister(code);
   pyd_process_code_unregister(bare);
   CHECK(!__jit_debug_descriptor.first);
