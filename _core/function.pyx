@@ -102,7 +102,8 @@ cdef class Function(PlannedFunction):
         Args:
             items: An iterable; an item may hold futures, as arguments of `submit`.
             priority: "high", "normal" or "low", as for `submit`.
-            workers: Threads that work for all items together, at most, 1 to 1024.
+            workers: Threads that work for all items together, at most, 1 to 1024; for each call, if the function has
+                host commands.
             on_error: "raise": arguments that do not fit are refused at once, and no call is made. When calls fail, the
                 future raises the first error after all have ended; its `outcomes` is the list of all results and
                 errors. "return": the list has errors where calls have no result.

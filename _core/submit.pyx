@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 from pydispatch._core.arrays cimport ElementType
 from pydispatch._core.bound cimport Binding
 from pydispatch._core.c_status cimport pyd_status_t
-from pydispatch._core.c_submit cimport pyd_batch_item_t, pyd_batch_submit, pyd_call_submit
+from pydispatch._core.c_submit cimport pyd_batch_item_t, pyd_batch_submit, pyd_call_submit, pyd_function_may_block
 from pydispatch._core.c_task cimport pyd_submit_options_t, pyd_task_is_cancelled, pyd_task_t
 from pydispatch._core.function cimport Function, gather_plain
 from pydispatch._core.memory cimport Block
@@ -292,7 +292,9 @@ def submit_many(Function function not None, items, priority, workers, on_error):
     """See Function.submit_many."""
     cdef bint is_returned = returns_errors(on_error)
     cdef list given = [arguments_of(item) for item in items]
-    if not given or any(map(has_futures, given)):  # start_many() needs items, none with futures
+    # A host command may sleep, and would occupy a pool thread if it ran as a part of a batch.
+    cdef bint may_block = pyd_function_may_block(function.module.program, function.index)
+    if not given or may_block or any(map(has_futures, given)):  # start_many() needs items, none with futures
         return all_of(partial(function.submit, priority=priority, workers=workers), given, is_returned)
     return CallFuture(start_many(function, given, is_returned, priority, workers))
 

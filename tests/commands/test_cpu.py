@@ -505,7 +505,8 @@ def test_inspect_lists_them(artifact: pd.Artifact, tmp_path: Path) -> None:
     assert "host command 1 sum(?xf32, f32 written)" in program
 
 
-def test_the_pool_is_free_while_submitted_commands_sleep() -> None:
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_the_pool_is_free_while_submitted_commands_sleep(is_batch: bool) -> None:
     device = pd.device("cpu?workers=2")
     asleep, may_end = threading.Barrier(5), threading.Event()
 
@@ -515,7 +516,8 @@ def test_the_pool_is_free_while_submitted_commands_sleep() -> None:
 
     device.add_command("command", command)
     program = device.load(pd.compile(ONE))
-    calls = [program.f.submit(np.ones(4, np.float32)) for _ in range(4)]  # twice as many as workers
+    items = [np.ones(4, np.float32)] * 4  # twice as many as workers
+    calls = [program.f.submit_many(items)] if is_batch else [program.f.submit(item) for item in items]
     asleep.wait(60)
     computes, done = device.load(pd.compile("func.func @g(%x: f32) -> f32 { return %x : f32 }")), threading.Event()
     future = computes.g.submit(np.float32(3))
@@ -523,4 +525,4 @@ def test_the_pool_is_free_while_submitted_commands_sleep() -> None:
     assert done.wait(60), "the call waits for the commands"
     may_end.set()
     for call in calls:
-        np.testing.assert_array_equal(call.result(60), np.ones(4, np.float32))
+        np.testing.assert_array_equal(call.result(60), items if is_batch else items[0])

@@ -19,6 +19,8 @@ pyd_status_t pyd_call_submit(pyd_call_t* call, const pyd_submit_options_t* optio
 
 // Whether the call has host commands: such a task may sleep (pyd_task_set_blocking).
 bool pyd_call_may_block(const pyd_call_t* call);
+// Whether calls of function |function| of a program have host commands.
+bool pyd_function_may_block(const pyd_program_t* program, uint32_t function);
 
 // A step of a plan that runs as a job.
 typedef struct pyd_step_job_s {
@@ -59,7 +61,8 @@ pyd_status_t pyd_procedure_submit_task(pyd_state_t* state, uint32_t procedure, p
                                        const pyd_submit_options_t* options);
 
 // One call of a batch: many calls of one function that are one task, a job whose indices are the items. One thread runs
-// an item, and other threads may join in its large commands. The caller sets all fields; the task writes to
+// an item, and other threads may join in its large commands. Functions with host commands are submitted call by call
+// instead, as a sleeping item would occupy a thread of the pool. The caller sets all fields; the task writes to
 // |out_scalars|, |has_run| and |status|.
 typedef struct pyd_batch_item_s {
   const pyd_plan_t* plan;
@@ -72,7 +75,8 @@ typedef struct pyd_batch_item_s {
 } pyd_batch_item_t;
 
 // |items| stay until the task is released, and so do their plans. The task fails when an item does, with a copy of the
-// status of the first. |cost|: stored by the caller, see pyd_sched_cost_t; may be NULL.
+// status of the first. |cost|: stored by the caller, see pyd_sched_cost_t; may be NULL. INVALID_ARGUMENT names an item
+// whose function has host commands, or scalar arguments without |scalars|.
 pyd_status_t pyd_batch_submit(pyd_sched_t* sched, pyd_pool_t* pool, pyd_batch_item_t* items, uint32_t count,
                               pyd_sched_cost_t* cost, const pyd_submit_options_t* options, pyd_task_t** out_task);
 

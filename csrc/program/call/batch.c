@@ -64,7 +64,7 @@ static pyd_status_t run_item(batch_t* batch, uint32_t worker, const pyd_batch_it
   for (uint32_t i = 0; i < info->arg_count; ++i) {
     if (info->args[i].kind == PYD_KIND_TENSOR) pyd_call_bind_arg(call, i, item->args[i]);
   }
-  if (item->scalars) pyd_call_set_scalars(call, item->scalars);
+  if (item->scalars) pyd_call_set_scalars(call, item->scalars);  // NULL: the plan has none
   for (uint32_t i = 0; i < info->result_count; ++i) {
     if (info->results[i].kind == PYD_KIND_TENSOR) pyd_call_bind_result(call, i, item->results[i]);
   }
@@ -161,6 +161,24 @@ static void drop(void* self) {
 
 static const pyd_task_kind_t kKind = {.advance = advance, .run = run, .drop = drop};
 
+// Refuses items that may sleep, and items without the scalars of their plan: the call of a worker would still have
+// those of an earlier item.
+static pyd_status_t check_items(const pyd_batch_item_t* items, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    const pyd_function_t* fn = items[i].plan->fn;
+    if (fn->custom.commands) {
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                             "item %u: '%.*s' has host commands, which may sleep; submit its calls one by one", i,
+                             STRING(fn->info.name));
+    }
+    if (fn->scalar_count && !items[i].scalars) {
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "item %u: no values for the %u scalar arguments of '%.*s'", i,
+                             fn->scalar_count, STRING(fn->info.name));
+    }
+  }
+  return PYD_STATUS_OK;
+}
+
 // Submits the batch like pyd_batch_submit(), without a trace event.
 static pyd_status_t submit(pyd_sched_t* sched, pyd_pool_t* pool, pyd_batch_item_t* items, uint32_t count,
                            pyd_sched_cost_t* cost, const pyd_submit_options_t* options, pyd_task_t** out_task) {
@@ -168,7 +186,8 @@ static pyd_status_t submit(pyd_sched_t* sched, pyd_pool_t* pool, pyd_batch_item_
   pyd_task_t* task;
   const uint32_t workers = pyd_sched_workers(sched);
   size_t bytes = sizeof(batch_t) + workers * sizeof(worker_call_t*);
-  pyd_status_t status = pyd_task_create(sched, &kKind, bytes, &task);
+  pyd_status_t status = check_items(items, count);
+  if (pyd_ok(status)) status = pyd_task_create(sched, &kKind, bytes, &task);
   if (!pyd_ok(status)) return status;
   batch_t* batch = pyd_task_payload(task);
   *batch = (batch_t){.sched = sched, .pool = pool, .items = items, .count = count, .workers = workers, .cost = cost};

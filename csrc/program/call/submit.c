@@ -77,6 +77,10 @@ static const pyd_task_kind_t kKind = {.advance = advance, .run = run};
 // Returns whether a call runs host commands, whose code may sleep.
 bool pyd_call_may_block(const pyd_call_t* call) { return call->plan->custom.commands != 0; }
 
+bool pyd_function_may_block(const pyd_program_t* program, uint32_t function) {
+  return program->functions[function].custom.commands != 0;
+}
+
 // Submits a call like pyd_call_submit(), without a trace event.
 static pyd_status_t submit(pyd_call_t* call, const pyd_submit_options_t* options, pyd_task_t** out_task) {
   *out_task = NULL;

@@ -6,6 +6,7 @@
 #include "base/scope.h"
 #include "program/builder.h"
 #include "pydispatch/process.h"
+#include "pydispatch/submit.h"
 
 enum { ACCESS_READ = PYD_HOST_READ, ACCESS_WRITE = PYD_HOST_WRITE };
 
@@ -221,6 +222,13 @@ static void check_runs(void) {
   check_failures(call);
   pyd_call_free(call);
   CHECK(g_released[0] == 1 && g_released[1] == 1);  // also without a report
+  // A batch would run the command on threads of the pool.
+  CHECK(pyd_function_may_block(program, 0));
+  pyd_batch_item_t item = {.plan = plan, .args = (void* const[]){in, NULL}, .scalars = &n, .results = (void*[]){out}};
+  pyd_task_t* task;
+  CHECK_REFUSED(pyd_batch_submit(sched, NULL, &item, 1, NULL, NULL, &task), INVALID_ARGUMENT,
+                "item 0: 'main' has host commands, which may sleep; submit its calls one by one");
+  CHECK(!task);
   pyd_plan_free(plan);
   CHECK_OK(pyd_program_set_command(program, 0, nested, NULL));
   CHECK_OK(pyd_plan_create(program, 0, (const int64_t[]){4}, &n, &plan));

@@ -228,6 +228,38 @@ static void test_batches(uint32_t workers, bool waits) {
   close_world(&w);
 }
 
+// Items with scalars, each with its own; an item without them is refused, since a worker's call would have earlier
+// ones.
+static void test_scalars_of_batch(uint32_t workers) {
+  world_t w;
+  open_world(&w, workers, 0);
+  enum { COUNT = 50 };
+  static uint64_t in[COUNT], out[COUNT];
+  pyd_batch_item_t items[COUNT];
+  pyd_plan_t* plan;
+  pyd_task_t* task;
+  CHECK(!pyd_function_may_block(w.program, 1));
+  CHECK_OK(pyd_plan_create(w.program, 1, NULL, &in[0], &plan));
+  for (uint64_t i = 0; i < COUNT; ++i) {
+    in[i] = 10 * i;
+    items[i] = (pyd_batch_item_t){.plan = plan, .scalars = &in[i], .out_scalars = &out[i]};
+  }
+  CHECK_OK(pyd_batch_submit(w.sched, w.pool, items, COUNT, NULL, NULL, &task));
+  wait_for(task);
+  CHECK_OK(pyd_task_status(task));
+  pyd_task_release(task);
+  for (uint64_t i = 0; i < COUNT; ++i) {
+    CHECK(items[i].has_run && out[i] == 10 * i + 1);
+    items[i].has_run = false;
+  }
+  items[7].scalars = NULL;
+  CHECK_REFUSED(pyd_batch_submit(w.sched, w.pool, items, COUNT, NULL, NULL, &task), INVALID_ARGUMENT,
+                "item 7: no values for the 1 scalar arguments of 'increase'");
+  CHECK(!task && !items[0].has_run);
+  pyd_plan_free(plan);
+  close_world(&w);
+}
+
 // The interrupt of a thread that waits is asked on that thread, also for the items that others run.
 static pthread_t asker;
 static int32_t ask_here(void* asked) {
@@ -318,6 +350,7 @@ static void test_all(uint32_t workers) {
   test_interrupt_of_batch(workers);
   test_batches(workers, true);
   test_batches(workers, false);
+  test_scalars_of_batch(workers);
   test_threads(workers, 10);
 }
 
