@@ -63,7 +63,7 @@ typedef struct pyd_provider_s {
   void* owner;                   // passed to |release|
 } pyd_provider_t;
 
-// One reference. Takes over |release| and |owner|, which a failure leaves to the caller.
+// One reference. The caller sets the plugin or the callback, and |release| and |owner|.
 pyd_status_t pyd_provider_create(const char* label, int32_t priority, pyd_provider_t** out_provider);
 pyd_provider_t* pyd_provider_retain(pyd_provider_t* provider);
 void pyd_provider_release(pyd_provider_t* provider);

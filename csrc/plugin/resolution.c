@@ -206,13 +206,14 @@ static bool copy_providers(pyd_resolution_t* r) {
 pyd_status_t pyd_resolution_begin(pyd_plugin_manager_t* manager, pyd_resolution_t** out_resolution) {
   *out_resolution = NULL;
   pyd_resolution_t* r = calloc(1, sizeof(*r));
-  if (!r) return no_memory(0);
-  // |keeps_marks|: answer() receives names with the '?' of optional imports.
-  r->resolver = (pyd_resolver_t){.self = r, .resolve = answer, .keeps_marks = true};
-  r->list = pyd_plugin_manager_snapshot(manager);
-  if (!copy_providers(r)) {
+  if (r) {
+    // |keeps_marks|: answer() receives names with the '?' of optional imports.
+    r->resolver = (pyd_resolver_t){.self = r, .resolve = answer, .keeps_marks = true};
+    r->list = pyd_plugin_manager_snapshot(manager);
+  }
+  if (!r || !copy_providers(r)) {
     pyd_resolution_free(r);
-    return no_memory(0);
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to begin the resolution of a program's imports");
   }
   *out_resolution = r;
   return PYD_STATUS_OK;
