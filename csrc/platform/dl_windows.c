@@ -39,8 +39,9 @@ bool pyd_dl_may_print(pyd_span_t file) {
 
 pyd_status_t pyd_dl_open(const char* path, void** out_handle) {
   *out_handle = NULL;
-  wchar_t* wide = pyd_windows_wide(path);
-  if (!wide) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "cannot be opened: no memory for its path");
+  wchar_t* wide;
+  pyd_status_t status = pyd_windows_wide(path, &wide);
+  if (!pyd_ok(status)) return pyd_status_annotate(status, "cannot be opened: %s", pyd_status_text(status));
   // The libraries that it depends on are searched in its own folder, not in the current one.
   HMODULE module = LoadLibraryExW(wide, NULL, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
   DWORD reason = GetLastError();

@@ -25,8 +25,14 @@ static pyd_status_t read_copy(HANDLE file, const char* path, size_t size, pyd_fi
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the %llu bytes of '%s'", (unsigned long long)size,
                            path);
   DWORD done = 0;
-  if (!ReadFile(file, data, (DWORD)size, &done, NULL) || done != size) {
-    pyd_status_t status = system_error("read", path);
+  pyd_status_t status = PYD_STATUS_OK;
+  if (!ReadFile(file, data, (DWORD)size, &done, NULL)) {
+    status = system_error("read", path);
+  } else if (done != size) {  // only at the end of the file: ReadFile waits for all bytes of a file
+    status = pyd_status_make(PYD_CODE_SYSTEM, "'%s' became shorter while it was read: %lu of %lu bytes", path,
+                             (unsigned long)done, (unsigned long)size);
+  }
+  if (!pyd_ok(status)) {
     _aligned_free(data);
     return status;
   }
@@ -53,12 +59,13 @@ static pyd_status_t map_or_read(HANDLE file, const char* path, pyd_file_map_t* o
 
 pyd_status_t pyd_file_map(const char* path, pyd_file_map_t* out_map) {
   *out_map = (pyd_file_map_t){0};
-  wchar_t* wide = pyd_windows_wide(path);
-  if (!wide) return pyd_status_make(PYD_CODE_SYSTEM, "cannot open '%s': its name is not UTF-8", path);
+  wchar_t* wide;
+  pyd_status_t status = pyd_windows_wide(path, &wide);
+  if (!pyd_ok(status)) return pyd_status_annotate(status, "cannot open '%s': %s", path, pyd_status_text(status));
   HANDLE file = CreateFileW(wide, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_DELETE, NULL, OPEN_EXISTING, 0, NULL);
   free(wide);
   if (file == INVALID_HANDLE_VALUE) return system_error("open", path);
-  pyd_status_t status = map_or_read(file, path, out_map);
+  status = map_or_read(file, path, out_map);
   CloseHandle(file);
   return status;
 }
