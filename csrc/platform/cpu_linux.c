@@ -122,6 +122,21 @@ static bool find_group(const char* root, bool is_v2, char* out_group, size_t siz
   return found;
 }
 
+// Returns whether |c| is an octal digit.
+static bool is_octal(char c) { return c >= '0' && c <= '7'; }
+
+// Replaces the escapes of a path of /proc/self/mountinfo by their characters, in place: a space, tab, line end or
+// backslash is written as a backslash and three octal digits there.
+static void unescape(char* path) {
+  char* out = path;
+  for (const char* at = path; *at; ++out) {
+    bool is_escape = at[0] == '\\' && is_octal(at[1]) && is_octal(at[2]) && is_octal(at[3]);
+    *out = is_escape ? (char)((at[1] - '0') << 6 | (at[2] - '0') << 3 | (at[3] - '0')) : *at;
+    at += is_escape ? 4 : 1;
+  }
+  *out = 0;
+}
+
 // Returns the lowest CPU limit of the process's cgroup and of the cgroups above it, in whole CPUs; 0: none. Reads all
 // mounts of the unified hierarchy (v2), or of the one with the cpu controller (v1). A mount may show only the cgroups
 // below its root, as in containers: this root is then removed from the front of the group's path. A group that is not
@@ -139,6 +154,8 @@ static uint32_t hierarchy_quota(const char* root, bool is_v2) {
     if (!tail || sscanf(line, "%*s %*s %*s %2047s %2047s", inner, point) != 2) continue;
     if (sscanf(tail, " - %31s %*s %255s", type, super) != 2) continue;
     if (strcmp(type, is_v2 ? "cgroup2" : "cgroup") != 0 || (!is_v2 && !lists(super, "cpu"))) continue;
+    unescape(inner);
+    unescape(point);
     size_t cut = strcmp(inner, "/") == 0 ? 0 : strlen(inner);
     bool inside = strncmp(group, inner, cut) == 0 && (cut == 0 || group[cut] == '/' || group[cut] == 0);
     const char* below = inside ? group + cut : "";

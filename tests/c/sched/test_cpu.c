@@ -98,6 +98,22 @@ static void test_v1(void) {
   CHECK(pyd_cpu_quota("/nowhere/at/all") == 0, "no files");
 }
 
+// systemd writes '-' of a name as \x2d; mountinfo escapes spaces and backslashes, the list of cgroups does not.
+static void test_escaped_names(void) {
+  char root[64];
+  fresh(root);
+  put(root, "/proc/self/cgroup", "0::/my pod\\x2d1/leaf\n");
+  put(root, "/proc/self/mountinfo",
+      "30 20 0:26 /my\\040pod\\134x2d1 /sys/fs\\040\\0/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n");
+  put(root, "/sys/fs \\0/cgroup/leaf/cpu.max", "200000 100000");
+  put(root, "/sys/fs \\0/cgroup/cpu.max", "max 100000");
+  CHECK(pyd_cpu_quota(root) == 2, "%u", pyd_cpu_quota(root));
+  // Another group is not below the root of the mount: the cgroup at the mount point is read.
+  put(root, "/proc/self/cgroup", "0::/my\\040pod\\x2d1/leaf\n");
+  CHECK(pyd_cpu_quota(root) == 0, "%u", pyd_cpu_quota(root));
+  drop(root);
+}
+
 static void test_affinity(void) {
   cpu_set_t before, one;
   CHECK(sched_getaffinity(0, sizeof(before), &before) == 0, "affinity");
@@ -294,10 +310,12 @@ int main(void) {
 #if defined(PYD_PLATFORM_GENERIC)
   CHECK(pyd_cpu_available() == (uint32_t)sysconf(_SC_NPROCESSORS_ONLN) && pyd_cpu_quota("") == 0, "%u",
         pyd_cpu_available());
-  (void)test_v2, (void)test_v1, (void)test_affinity, (void)test_pinned;  // an unknown system has none of these
+  (void)test_v2, (void)test_v1, (void)test_escaped_names, (void)test_affinity,
+      (void)test_pinned;  // an unknown system has none of these
 #else
   test_v2();
   test_v1();
+  test_escaped_names();
   test_affinity();
   test_pinned();
 #endif
