@@ -4,6 +4,8 @@
 #if defined(__riscv) && __riscv_xlen == 64
 
 #if defined(__linux__)
+#include <stdbool.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -54,14 +56,25 @@ static uint64_t read_extensions(void) {
   if (syscall(SYSCALL_HWPROBE, &probe, 1, 0, NULL, 0) != 0 || probe.key != KEY_EXTENSIONS) return 0;
   return probe.value;
 }
+
+// Returns whether this thread may execute vector instructions, which are illegal ones if the kernel has disabled them
+// (sysctl abi.riscv_v_default_allow, prctl). A kernel without this control executes them.
+static bool may_use_vectors(void) {
+  enum { PRCTL_V_GET_CONTROL = 70, CURRENT = 3, OFF = 1 };  // CURRENT: mask of the state before the next exec
+  int control = prctl(PRCTL_V_GET_CONTROL, 0, 0, 0, 0);
+  return control < 0 || (control & CURRENT) != OFF;
+}
 #endif
 
 // Stores the words with feature bits in |sources|, which the caller has zeroed. A word that the system does not report
 // stays 0. Returns 0, the empty set of register states: RISC-V features depend on none.
 uint32_t pyd_cpu_read_sources(uint64_t sources[PYD_CPU_SOURCES]) {
 #if defined(__linux__)
+  const uint64_t has_v = UINT64_C(1) << 2;
+  const uint64_t has_others = UINT64_C(1) << 30 | UINT64_C(1) << 31 | UINT64_C(1) << 54;  // that need V
   sources[EXTENSIONS] = read_extensions();
-  if (sources[EXTENSIONS] >> 2 & 1) {  // V
+  if (!may_use_vectors()) sources[EXTENSIONS] &= ~(has_v | has_others);  // hwprobe reports the hardware
+  if (sources[EXTENSIONS] & has_v) {
     uint64_t bytes;
     __asm__ volatile("csrr %0, 0xC22" : "=r"(bytes));  // register vlenb: bytes of a vector; it exists if V does
     // Bit n: vectors have at least 2^n bytes. |bytes| is a power of two, so this sets its bit and all below it.
