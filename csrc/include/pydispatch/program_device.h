@@ -62,7 +62,9 @@ typedef struct pyd_device_memory_s {
   pyd_status_t (*write)(void* self, void* block, const void* source, uint64_t bytes);
 } pyd_device_memory_t;
 
-// Sets the memory, before the first state of the program. Not thread safe. |memory.self| outlives the program.
+// Sets the memory, before the first state of the program. The program also needs a runner (pyd_program_set_runner):
+// without one its calls are prepared for kernels and memory of this process. Not thread safe. |memory.self| outlives
+// the program.
 void pyd_program_set_device_memory(pyd_program_t* program, pyd_device_memory_t memory);
 
 #ifndef PYD_MORE_COMMANDS
