@@ -30,7 +30,8 @@ typedef struct pyd_wgpu_functions_s {
 } pyd_wgpu_functions_t;
 
 // Maps bytes [offset, offset + length) of a buffer, waiting until the device is done with it, and copies |size| bytes
-// from |skip| on to |host|, or from |host|. Returns the WGPUMapAsyncStatus, 1 for success, or -1 without memory.
+// from |skip| on to |host|, or from |host|. Returns the WGPUMapAsyncStatus: 1 for success, 0 if the driver has not
+// called back when the device is idle. Returns -1 without memory, or if the driver has no address for the mapped range.
 int32_t pyd_wgpu_copy(const pyd_wgpu_functions_t* functions, void* device, void* buffer, bool is_read, size_t offset,
                       size_t length, size_t skip, char* host, size_t size, pyd_mailbox_t* mailbox);
 

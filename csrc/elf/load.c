@@ -156,9 +156,10 @@ static void finalise(const pyd_elf_module_t* module) {
   if (module->fini) call(module->bias + module->fini);
 }
 
-// Runs the finalisers of an initialised module and unmaps it.
+// Runs the finalisers of an initialised module and unmaps it. After a refused entry of DT_INIT_ARRAY no finaliser runs:
+// finalisers may rely on the initialisers that have not run, and the module has overwritten its own table.
 void pyd_elf_module_unload(pyd_elf_module_t* module) {
-  if (module->is_initialised) finalise(module);  // else no code of it has to be undone
+  if (module->is_initialised) finalise(module);
   pyd_elf_mapping_release(module->mapping);
   *module = (pyd_elf_module_t){0};
 }
