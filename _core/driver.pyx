@@ -63,8 +63,10 @@ cdef class Mailbox:
             meaning depends on the kind. handle: address of the device for OPENED, else 0.
 
         Raises:
-            MemoryError: A callback has dropped a message for want of memory. The other messages are removed, too.
+            MemoryError: A callback has dropped a message for want of memory. The next call returns the others.
         """
+        if pyd_mailbox_take_incomplete(self.box):
+            raise MemoryError("a message of a driver")
         cdef pyd_message_t* message = pyd_mailbox_take(self.box)
         cdef pyd_message_t* next_
         found = []
@@ -74,8 +76,6 @@ cdef class Mailbox:
             next_ = message.next
             free(message)
             message = next_
-        if pyd_mailbox_take_incomplete(self.box):
-            raise MemoryError("a message of a driver")
         return found[::-1]  # the list of the mailbox begins with the latest
 
 
