@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
 import pytest
+from pydispatch._core.driver import CALLBACKS, LOST, OPENED, Mailbox
 from webgpu_programs import EXPORT, MUL, PUSH, SHADER, buffers, kernel, source
 
 import pydispatch as pd
+from pydispatch.runtime.devices.webgpu import api
 
 
 def compiled(wgsl: Any, text: str, exports: str = EXPORT, functions: str = "", attributes: str = "") -> Any:
@@ -187,6 +190,46 @@ def test_a_lost_device_is_named_and_opened_again(device: Any, wgsl: Any) -> None
     again = pd.device("webgpu:0?backend=vulkan")
     assert again._context is not context
     np.testing.assert_array_equal(again.load(artifact).mul(a, a + 1), a + 1)
+
+
+class Text(ctypes.Structure):
+    """WGPUStringView."""
+
+    _fields_ = [("data", ctypes.c_char_p), ("length", ctypes.c_size_t)]
+
+
+def report_lost(box: Mailbox, text: bytes, length: int | None = None) -> None:
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, Text, ctypes.c_void_p, ctypes.c_void_p)
+    kind(CALLBACKS["WGPUDeviceLostCallback"])(None, 2, Text(text, len(text) if length is None else length),
+                                              box.address, None)  # fmt: skip
+
+
+def report_opened(box: Mailbox, handle: int, text: bytes) -> None:
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_int32, ctypes.c_void_p, Text, ctypes.c_void_p, ctypes.c_void_p)
+    kind(CALLBACKS["WGPURequestDeviceCallback"])(1, handle, Text(text, len(text)), box.address, None)
+
+
+def test_a_dropped_message_takes_no_other_with_it() -> None:
+    box = Mailbox()
+    report_opened(box, 64, b"here")
+    report_lost(box, b"", length=2**64 - 2)  # no memory for so many bytes
+    report_lost(box, b"gone")
+    with pytest.raises(MemoryError, match="a message of a driver"):
+        box.take()
+    assert box.take() == [(OPENED, 1, 64, "here"), (LOST, 2, 0, "gone")]
+    assert not box and box.take() == []
+
+
+@pytest.mark.parametrize("is_lost_first", [False, True])
+def test_a_device_that_is_lost_while_it_opens(is_lost_first: bool) -> None:
+    errors = api.Errors("webgpu:0")
+    if is_lost_first:
+        report_lost(errors.box, b"gone")
+    report_opened(errors.box, 64, b"")
+    if not is_lost_first:
+        report_lost(errors.box, b"gone")
+    errors.read_mailbox()
+    assert errors.opened == (64, "") and errors.lost == "gone" and not errors.reported
 
 
 def test_names_and_options() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NoReturn
 
-from pydispatch._core.driver import CALLBACKS, LOST, MAPPED, Mailbox
+from pydispatch._core.driver import CALLBACKS, LOST, MAPPED, OPENED, Mailbox
 from pydispatch.errors import DeviceUnavailableError, InternalError, InvalidArgumentError, OutOfMemoryError
 from pydispatch.packages import importing
 
@@ -105,6 +105,8 @@ class Errors:
         box: Mailbox of the callbacks.
         reported: Pairs (WGPUErrorType, text) of the errors since the scope was opened.
         mapping: Why the most recent failed mapping of a buffer failed; "" if none did.
+        opened: Answer to the request for the device: the address of the WGPUDevice, 0 if there is none, and a text.
+            None before it arrives.
         on_lost: Callback field of the device's descriptor, for the loss of the device.
         on_error: Callback field of the device's descriptor, for errors outside of all scopes.
         device: The device, which is set once it is open.
@@ -117,6 +119,7 @@ class Errors:
         self.box = Mailbox()
         self.reported: list[tuple[int, str]] = []
         self.mapping = ""
+        self.opened: tuple[int, str] | None = None
         self._lost: str | None = None  # why the device was lost
         # `callback` takes the C function of CALLBACKS for a type of callback; all of them put messages into the box.
         self._scope_callback = self.ffi.new(
@@ -143,16 +146,18 @@ class Errors:
     def lost(self) -> str | None:
         """Why the device was lost; None if it was not."""
         if self.box:
-            self._read_mailbox()
+            self.read_mailbox()
         return self._lost
 
-    def _read_mailbox(self) -> None:
-        """Read the mailbox: record errors, the reason of a device loss, and that of a failed mapping."""
-        for kind, code, _, text in self.box.take():
+    def read_mailbox(self) -> None:
+        """Read the mailbox: record errors, the opened device, and why a device was lost or a mapping failed."""
+        for kind, code, handle, text in self.box.take():
             if kind == LOST:
                 self._lost = text or "no reason is known"
             elif kind == MAPPED:
                 self.mapping = text
+            elif kind == OPENED:
+                self.opened = handle, text
             else:
                 self.reported.append((code, text))
 

@@ -8,7 +8,7 @@ from collections import deque
 from typing import Any
 
 from pydispatch._core.device import poison_requested
-from pydispatch._core.driver import OPENED, copy_mapped
+from pydispatch._core.driver import copy_mapped
 from pydispatch._core.trace import Kind
 from pydispatch.errors import DeviceUnavailableError
 from pydispatch.formats.wgsl.interface import FEATURES, GUARANTEED_LIMITS, WgslFeatures
@@ -107,12 +107,12 @@ class Context(Closing, base.Context):
         create.deviceLostCallbackInfo = self.errors.on_lost
         create.uncapturedErrorCallbackInfo = self.errors.on_error
         info = arena.new("WGPURequestDeviceCallbackInfo", **self.errors.callback("WGPURequestDeviceCallback"))
-        mailbox = self.errors.box  # callbacks put (kind, code, handle, text) into it
         lib.wgpuAdapterRequestDevice(adapter.handle, create, info[0])
-        if not mailbox:  # the callback has not been called yet
+        self.errors.read_mailbox()
+        if self.errors.opened is None:  # the callback has not been called yet
             lib.wgpuInstanceProcessEvents(instance_of(backend))
-        opened = [(handle, text) for kind, _, handle, text in mailbox.take() if kind == OPENED]
-        handle, text = opened[0] if opened else (0, "no answer")
+            self.errors.read_mailbox()
+        handle, text = self.errors.opened or (0, "no answer")
         if not handle:
             raise DeviceUnavailableError(f"{self.name}: {adapter.model} gives no device: {api.without_frame(text)}")
         return ffi.cast("WGPUDevice", handle)
