@@ -136,6 +136,13 @@ def test_from_c(device: Any, artifacts: dict[str, Any], library: Path) -> None:
     check(device.load(artifacts[target(device)]))
 
 
+def test_the_interpreter_always_gives_c_commands_process_memory(artifacts: dict[str, Any], library: Path) -> None:
+    device, code = pd.device("ptx-interpreter"), ctypes.CDLL(str(library))
+    for name in ("ones", "center", "pack"):
+        device.add_command(name, getattr(code, name), synchronous=name == "pack")
+    check(device.load(artifacts[target(device)]))
+
+
 def test_from_a_plugin(artifacts: dict[str, Any], library: Path) -> None:
     device = pd.device("cpu?workers=2")
     device.add_plugin(library)

@@ -31,7 +31,7 @@ typedef enum pyd_host_device_e {
   PYD_HOST_CPU = 0,          // reads and writes their memory; all earlier commands are complete
   PYD_HOST_CUDA = 1,         // enqueues work on |stream|; earlier commands may still be running
   PYD_HOST_VULKAN = 2,       // records into |command_buffer|; runs with the same memory and scalars reuse it
-  PYD_HOST_INTERPRETER = 3,  // interpreter of PTX: all earlier commands are complete
+  PYD_HOST_INTERPRETER = 3,  // interpreter of PTX: as on the CPU
   PYD_HOST_WEBGPU = 4,       // records into the encoder |command_buffer|, outside of a pass; called in each run
 } pyd_host_device_t;
 
@@ -52,8 +52,8 @@ typedef struct pyd_host_operand_s {
   uint32_t rank;         // of a tensor
   const int64_t* sizes;  // |rank| of them; elements are dense, in row-major order
   uint64_t bytes;        // of a tensor
-  // Memory of a tensor. CPU, and synchronous commands of other devices: address in the process. CUDA: CUdeviceptr.
-  // Vulkan: VkBuffer. WebGPU: WGPUBuffer. Interpreter: address in its memory.
+  // Memory of a tensor. CPU, interpreter, and synchronous commands of other devices: address in the process. CUDA:
+  // CUdeviceptr. Vulkan: VkBuffer. WebGPU: WGPUBuffer.
   void* data;
   uint64_t offset;  // bytes into the VkBuffer or WGPUBuffer; 0 elsewhere
   uint64_t word;    // of a scalar: an integer is sign-extended, a float is its bits

@@ -61,6 +61,9 @@ class AcceleratorDevice(MakesBuffers, Device):
     (`_program`).
     """
 
+    # Whether all host commands are synchronous, however they are registered, as on an interpreter.
+    _is_synchronous = False
+
     def __init__(self, name: str, context: Context, dialect: Dialect) -> None:
         """Create a device without libraries and host commands.
 
@@ -161,7 +164,7 @@ class AcceleratorDevice(MakesBuffers, Device):
         if self._registry is None:
             self._registry = Registry()
         provider = self._registry.add_command(name, function, context, priority)
-        self._synchronous[provider.id] = bool(synchronous)
+        self._synchronous[provider.id] = bool(synchronous) or self._is_synchronous
         return provider
 
     def remove_plugin(self, provider: Provider) -> None:

@@ -28,6 +28,8 @@ class PtxInterpreterDevice(AcceleratorDevice):
     line of the PTX, the thread and the address; the process and the device remain usable. See docs/cuda.md.
     """
 
+    _is_synchronous = True
+
     def __init__(self, capability: tuple[int, int], races: bool) -> None:
         """Open the device. capability: (major, minor) compute capability; races: whether data races are reported."""
         libraries = Ptx(capabilities(*capability))
