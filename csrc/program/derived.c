@@ -34,9 +34,9 @@ static size_t block_bytes(const pyd_program_t* program, uint32_t index, size_t s
 }
 
 // Acquires a block that begins with constant |index|, of |size| bytes, and has memory for constants after it. If the
-// pool cannot provide that much, the block is for this constant alone.
-static pyd_status_t acquire_block(const pyd_program_t* program, uint32_t index, size_t size, size_t* out_bytes,
-                                  uint8_t** out_block) {
+// pool cannot provide that much, the block is for this constant alone. Counts it in |memory|.
+static pyd_status_t acquire_block(const pyd_program_t* program, uint32_t index, size_t size, constant_memory_t* memory,
+                                  size_t* out_bytes, uint8_t** out_block) {
   pyd_derived_t* derived = program->derived;
   void* block = NULL;
   *out_bytes = block_bytes(program, index, size);
@@ -47,14 +47,15 @@ static pyd_status_t acquire_block(const pyd_program_t* program, uint32_t index, 
     status = pyd_pool_acquire(derived->pool, *out_bytes, &block);
   }
   if (!pyd_ok(status)) return status;
-  derived->blocks[derived->memory.block_count++] = *out_block = block;
+  derived->blocks[memory->block_count++] = *out_block = block;
   return PYD_STATUS_OK;
 }
 
-// Returns memory for constant |index|, of |size| bytes, in the free range of an earlier block if it fits there.
-static pyd_status_t acquire(const pyd_program_t* program, uint32_t index, size_t size, uint8_t** out_data) {
+// Returns memory for constant |index|, of |size| bytes, in the free range of an earlier block if it fits there. Updates
+// |memory|, that of the derivation that runs.
+static pyd_status_t acquire(const pyd_program_t* program, uint32_t index, size_t size, constant_memory_t* memory,
+                            uint8_t** out_data) {
   pyd_derived_t* derived = program->derived;
-  constant_memory_t* memory = &derived->memory;
   if (size > SIZE_MAX / 2)  // could overflow when it is rounded up
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a constant of %zu bytes", size);
   size =
@@ -65,7 +66,7 @@ static pyd_status_t acquire(const pyd_program_t* program, uint32_t index, size_t
     memory->free_bytes -= size;
   } else {
     size_t bytes = 0;
-    pyd_status_t status = acquire_block(program, index, size, &bytes, out_data);
+    pyd_status_t status = acquire_block(program, index, size, memory, &bytes, out_data);
     if (!pyd_ok(status)) return status;
     if (bytes - size > memory->free_bytes) {  // only the larger free range is remembered
       memory->free_memory = *out_data + size;
@@ -76,11 +77,9 @@ static pyd_status_t acquire(const pyd_program_t* program, uint32_t index, size_t
   return PYD_STATUS_OK;
 }
 
-// Releases the blocks that were acquired since the state of |derived->memory| was |memory|, and restores that state.
-static void release_after(pyd_derived_t* derived, constant_memory_t memory) {
-  for (uint32_t i = memory.block_count; i < derived->memory.block_count; ++i)
-    pyd_pool_release(derived->pool, derived->blocks[i]);
-  derived->memory = memory;
+// Releases blocks [begin, end).
+static void release_blocks(const pyd_derived_t* derived, uint32_t begin, uint32_t end) {
+  for (uint32_t i = begin; i < end; ++i) pyd_pool_release(derived->pool, derived->blocks[i]);
 }
 
 pyd_status_t pyd_derived_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool,
@@ -106,7 +105,7 @@ pyd_status_t pyd_derived_create(const pyd_program_t* program, pyd_sched_t* sched
 // Frees the derived constants of a program.
 void pyd_derived_free(pyd_derived_t* derived) {
   if (!derived) return;
-  release_after(derived, (constant_memory_t){0});
+  release_blocks(derived, 0, derived->memory.block_count);
   pyd_gate_destroy(&derived->gate);
   free(derived);
 }
@@ -133,15 +132,16 @@ static bool is_done(const pyd_program_t* program, uint32_t derivation) {
   return pyd_constant_bytes(program, d->first_constant + count - 1) != NULL;
 }
 
-// Runs |plan|, and returns the addresses of its results in |out_data|: of the constants from |first_constant| on.
+// Runs |plan|, and returns the addresses of its results in |out_data|: of the constants from |first_constant| on. Their
+// memory is acquired in |memory|.
 static pyd_status_t run(const pyd_program_t* program, const pyd_plan_t* plan, uint32_t first_constant,
-                        uint8_t** out_data, const pyd_interrupt_t* interrupt) {
+                        constant_memory_t* memory, uint8_t** out_data, const pyd_interrupt_t* interrupt) {
   pyd_derived_t* derived = program->derived;
   uint32_t count = plan->fn->info.result_count;
   pyd_call_t* call = NULL;
   pyd_status_t status = pyd_call_create(plan, derived->sched, derived->pool, &call);
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
-    status = acquire(program, first_constant + i, pyd_plan_result_bytes(plan, i), &out_data[i]);
+    status = acquire(program, first_constant + i, pyd_plan_result_bytes(plan, i), memory, &out_data[i]);
     if (pyd_ok(status)) pyd_call_bind_result(call, i, out_data[i]);
   }
   if (pyd_ok(status)) status = pyd_call_run_until(call, interrupt);
@@ -169,6 +169,16 @@ static pyd_status_t check_result_bytes(const pyd_program_t* program, const pyd_p
   return PYD_STATUS_OK;
 }
 
+// Publishes the addresses |data| of the constants from |first_constant| on, and the memory that they are in.
+static void publish(pyd_derived_t* derived, uint32_t first_constant, uint32_t count, uint8_t* const* data,
+                    constant_memory_t memory) {
+  pyd_gate_change_begin(&derived->gate);
+  for (uint32_t i = 0; i < count; ++i)
+    atomic_store_explicit(&derived->data[first_constant + i], data[i], memory_order_release);
+  derived->memory = memory;
+  pyd_gate_change_end(&derived->gate);
+}
+
 // Computes the constants of a derivation, whose sources are derived already, and publishes their addresses. After a
 // failure their memory is released. The caller is inside the gate (|derived->gate|, a mutex for long waits), so that no
 // other thread derives constants at the same time.
@@ -179,16 +189,18 @@ static pyd_status_t derive(const pyd_program_t* program, uint32_t derivation, co
   uint32_t count = program->functions[d->function].info.result_count;
   pyd_plan_t* plan = NULL;
   uint8_t** data = calloc(count, sizeof(*data));
-  const constant_memory_t memory_before = derived->memory;
+  constant_memory_t memory = derived->memory;  // and what this derivation acquires
   pyd_status_t status = PYD_STATUS_OK;
   if (!data) status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %u results", count);
   if (pyd_ok(status)) status = pyd_plan_create(program, d->function, NULL, NULL, &plan);
   if (pyd_ok(status)) status = check_result_bytes(program, plan, d->first_constant);
-  if (pyd_ok(status)) status = run(program, plan, d->first_constant, data, interrupt);
+  if (pyd_ok(status)) status = run(program, plan, d->first_constant, &memory, data, interrupt);
   drop_sources(program, &program->functions[d->function]);  // also after a failure: reads load dropped pages again
-  for (uint32_t i = 0; i < count && pyd_ok(status); ++i)
-    atomic_store_explicit(&derived->data[d->first_constant + i], data[i], memory_order_release);
-  if (!pyd_ok(status)) release_after(derived, memory_before);
+  if (pyd_ok(status)) {
+    publish(derived, d->first_constant, count, data, memory);
+  } else {
+    release_blocks(derived, derived->memory.block_count, memory.block_count);
+  }
   pyd_plan_free(plan);
   free(data);
   return pyd_status_annotate(status, "derived constant %u, by function '%.*s': %s", d->first_constant, STRING(name),

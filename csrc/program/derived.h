@@ -23,9 +23,13 @@ struct pyd_derived_s {
   pyd_status_t (*derive)(const pyd_program_t* program, uint32_t index, const pyd_interrupt_t* interrupt);
   pyd_sched_t* sched;  // may be NULL: derivations run on the thread of the call
   pyd_pool_t* pool;
-  pyd_gate_t gate;           // one thread derives at a time
-  constant_memory_t memory;  // guarded by |gate|
-  uint8_t** blocks;          // from the pool, at most one for each constant; guarded by |gate|
+  pyd_gate_t gate;  // one thread derives at a time
+  // Of the derivations that have succeeded. It changes together with |data|, and not during a fork: the child of a fork
+  // loses the derivation that runs, with its memory.
+  constant_memory_t memory;
+  // From the pool, at most one for each constant; guarded by |gate|. Those from memory.block_count on belong to the
+  // derivation that runs.
+  uint8_t** blocks;
   uint32_t constant_count;
   _Atomic(uint8_t*) data[];  // bytes by constant; NULL until it is derived, always NULL for other constants
 };

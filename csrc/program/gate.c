@@ -18,6 +18,10 @@ void pyd_gate_destroy(pyd_gate_t* gate) {
   pthread_mutex_destroy(&gate->mutex);
 }
 
+// Forks lock the same mutex.
+void pyd_gate_change_begin(pyd_gate_t* gate) { pthread_mutex_lock(&gate->mutex); }
+void pyd_gate_change_end(pyd_gate_t* gate) { pthread_mutex_unlock(&gate->mutex); }
+
 void pyd_gate_fork_prepare(pyd_gate_t* gate) { pthread_mutex_lock(&gate->mutex); }
 void pyd_gate_fork_done(pyd_gate_t* gate) { pthread_mutex_unlock(&gate->mutex); }
 // Restores the gate in the child of a fork, where only the forking thread exists.

@@ -11,7 +11,7 @@
 // A lock for operations of a program that take long and exclude each other, such as the computation of derived
 // constants.
 typedef struct pyd_gate_s {
-  pthread_mutex_t mutex;   // guards |is_taken| and |holder|; not held during the operation
+  pthread_mutex_t mutex;   // guards |is_taken| and |holder|; held over a fork, not during the operation
   pthread_cond_t is_open;  // signaled when the holder leaves
   bool is_taken;
   pthread_t holder;           // the thread that has entered; valid while |is_taken|
@@ -30,6 +30,11 @@ void pyd_gate_destroy(pyd_gate_t* gate);
 pyd_status_t pyd_gate_enter(pyd_gate_t* gate, const pyd_interrupt_t* interrupt, const char* refusal,
                             pyd_scope_t* scope);
 void pyd_gate_leave(pyd_gate_t* gate, const pyd_scope_t* scope);
+
+// Around a change of data of the gate's holder: no fork happens between the two calls, so that the child of a fork sees
+// the whole change or nothing of it. The holder must not call other functions of the gate in between.
+void pyd_gate_change_begin(pyd_gate_t* gate);
+void pyd_gate_change_end(pyd_gate_t* gate);
 
 // Around fork().
 void pyd_gate_fork_prepare(pyd_gate_t* gate);

@@ -3,7 +3,10 @@
 // tsan: 3
 // Derived constants: what the table may say, and when its functions run, with several threads at once.
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "program/builder.h"
 #include "program/procedure_builder.h"
@@ -14,8 +17,8 @@ enum { BYTES = 64, THREADS = 8 };
 
 static uint32_t groups = 1;  // workgroups of each dispatch, which all do the same
 static atomic_int runs;
-static atomic_bool fails;
-static const pyd_plan_t* nested;  // that the kernel runs a call of
+static atomic_bool fails, waits, has_begun;  // |waits|: a workgroup waits as long as it is set
+static const pyd_plan_t* nested;             // that the kernel runs a call of
 static pyd_pool_t* pool;
 
 // y = x + 1, by bytes; of many, the first and the last one
@@ -32,6 +35,8 @@ static int32_t add_one(const pyd_environment_t* e, const pyd_dispatch_state_t* d
     return 7;
   }
   if (atomic_load(&fails)) return 5;
+  atomic_store(&has_begun, true);
+  while (atomic_load(&waits)) sched_yield();
   const uint8_t* x = d->binding_ptrs[0];
   uint8_t* y = d->binding_ptrs[1];
   const size_t length = d->binding_lengths[1], step = length > 4096 ? length - 1 : 1;
@@ -311,6 +316,54 @@ static void test_threads(void) {
   CHECK(live_bytes() == 0);
 }
 
+static void* derive_in_thread(void* program) {
+  const uint8_t* data = NULL;
+  CHECK_OK(pyd_program_constant_data(program, 0, &data));
+  CHECK(data);
+  return NULL;
+}
+
+// A child that is forked while another thread derives has nothing of that derivation, and derives by itself.
+static void test_fork(void) {
+  static builder_t b;
+  pyd_derived_t* derived = NULL;
+  pthread_t thread;
+  add_export(&b, add_executable(&b, "exe"), 0, "add_one", 0, 2);
+  add_constant(&b, "", 0, BYTES);  // the only one: its table has room for one block
+  fn_t* f = add_function(&b, "d");
+  uint32_t size = constant(f, BYTES), one = constant(f, 1), export = constant(f, 0);
+  uint32_t out = add_result(f, I8, 1, &size, size);
+  add_dispatch(f, 0, export, (uint32_t[]){one, one, one}, 0, NULL, 2, (uint32_t[]){out, NONE, NONE, out, NONE, NONE});
+  add_derived(&b, 0, 0);
+  pyd_program_t* program = decode(&b);
+  CHECK_OK(pyd_program_set_executable(program, 0, &kExecutable, 0, 16));
+  CHECK_OK(pyd_derived_create(program, NULL, pool, &derived));
+  CHECK_OK(pyd_program_set_derived(program, derived));
+  atomic_store(&has_begun, false), atomic_store(&waits, true);
+  CHECK(pthread_create(&thread, NULL, derive_in_thread, program) == 0);
+  while (!atomic_load(&has_begun)) sched_yield();
+  pyd_derived_fork_prepare(derived), pyd_pool_fork_prepare(pool);
+  pid_t child = fork();
+  pyd_pool_fork_done(pool);
+  if (child == 0) {
+    pyd_derived_fork_child(derived);
+    atomic_store(&waits, false);
+    derive_in_thread(program);
+    pyd_program_free(program);
+    pyd_derived_free(derived);
+    _exit(0);
+  }
+  pyd_derived_fork_done(derived);
+  int status = 1;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  atomic_store(&waits, false);
+  pthread_join(thread, NULL);
+  derive_in_thread(program);
+  pyd_program_free(program);
+  pyd_derived_free(derived);
+  CHECK(live_bytes() == 0);
+}
+
 static void refused(void (*spoil)(builder_t*), const char* text) {
   static builder_t b;
   build(&b, BYTES);
@@ -357,6 +410,7 @@ int main(void) {
   test_interrupt();
   test_memory();
   test_threads();
+  test_fork();
   test_hostile();
   pyd_pool_destroy(pool);
   return 0;
