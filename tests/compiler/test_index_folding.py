@@ -36,3 +36,33 @@ def test_the_parts_of_a_linear_index_are_found_again(build: Builder) -> None:
     assert build.divmod(linear, 12) == (high, low)
     assert build.split(linear, []) == []
     assert build.split(linear, [1, 3])[0] == 0
+
+
+def test_what_a_branch_knows_holds_in_it_alone(build: Builder) -> None:
+    group, size = build.block.args
+    row = build.quotient(group, 2)
+    build.assume_below(group, 100)
+
+    def branch(inner: Builder) -> None:
+        inner.assume_below(group, 4)
+        inner.assume_below(row, size)
+        assert inner.less(group, 10) is True
+        assert inner.remainder(row, size) is row
+        inner.loop(0, size, [], lambda loop, index, carried: [loop.assume_below(group, 3)][1:])
+        assert inner.less(group, 3) is True
+
+    build.when(build.less(group, size), branch)
+    assert isinstance(build.less(group, 10), SSAValue)
+    assert build.less(group, 100) is True
+    assert build.remainder(row, size) is not row
+
+
+def test_what_is_found_for_the_kernel_in_a_branch_holds_after_it(build: Builder) -> None:
+    size, condition = build.block.args
+
+    def branch(inner: Builder) -> None:
+        build.assume_not_negative(size)
+        assert inner.less(size, 0) is False
+
+    build.when(build.less(0, condition), branch)
+    assert build.less(size, 0) is False

@@ -11,6 +11,7 @@ from backends import Backend
 from tensor_programs import CASES, TYPES, softmax, sums
 
 import pydispatch as pd
+from pydispatch.compiler.driver.pipeline import compile_to
 
 rng = np.random.default_rng(3)
 
@@ -88,6 +89,54 @@ def test_nests_of_different_sizes(backend: Backend) -> None:
     want[0] = x.max(0)
     np.testing.assert_array_equal(whole, want)
     np.testing.assert_array_equal(most, x.max(0))
+
+
+def insertions(shapes: list[tuple[int, ...]]) -> str:
+    """A vector plus one tensor of each shape, inserted between the first and last rows of a larger tensor.
+
+    The sums share the vector, so that one kernel computes all of them, with a nest for each."""
+    columns = shapes[0][-1]
+    arguments, types, lines = [f"%x: tensor<{columns}xf32>"], [], []
+    for n, shape in enumerate(shapes):
+        leading = "x".join(map(str, shape[:-2]))
+        part = f"tensor<{'x'.join(map(str, shape))}xf32>"
+        whole = f"tensor<{leading + 'x' if leading else ''}{shape[-2] + 2}x{columns}xf32>"
+        dims = ", ".join(f"d{d}" for d in range(len(shape)))
+        each, last = f"affine_map<({dims}) -> ({dims})>", f"affine_map<({dims}) -> (d{len(shape) - 1})>"
+        offsets = [0] * (len(shape) - 2) + [1, 0]
+        arguments.append(f"%b{n}: {part}, %into{n}: {whole}")
+        types.append(whole)
+        lines.append(
+            f"""
+    %e{n} = tensor.empty() : {part}
+    %s{n} = linalg.generic {{indexing_maps = [{last}, {each}, {each}], iterator_types = {list(["parallel"] * len(shape))}}}
+        ins(%x, %b{n} : tensor<{columns}xf32>, {part}) outs(%e{n} : {part}) {{
+    ^bb0(%p: f32, %q: f32, %o: f32):
+      %t = arith.addf %p, %q : f32
+      linalg.yield %t : f32
+    }} -> {part}
+    %r{n} = tensor.insert_slice %s{n} into %into{n}{offsets}{list(shape)}{[1] * len(shape)} : {part} into {whole}""".replace(
+                "'", '"'
+            )
+        )
+    returned = ", ".join(f"%r{n}" for n in range(len(shapes)))
+    return f"""func.func @f({", ".join(arguments)}) -> ({", ".join(types)}) {{{"".join(lines)}
+    return {returned} : {", ".join(types)} }}"""
+
+
+@pytest.mark.parametrize("shapes", [[(4, 8192), (10, 8192), (11, 8192)], [(4, 16384), (2, 5, 16384)]])
+def test_nests_of_several_updates(shapes: list[tuple[int, ...]], backend: Backend) -> None:
+    """Neither a workgroup's number nor the row that is computed from it has the bound of another nest."""
+    x = normal(shapes[0][-1])
+    parts = [normal(*shape) for shape in shapes]
+    into = [np.full((*s[:-2], s[-2] + 2, s[-1]), 7, np.float32) for s in shapes]
+    text = insertions(shapes)
+    assert compile_to("executables", text, targets=backend.targets).count("flow.dispatch @") == 1
+    found = run(backend, text, x, *(array for pair in zip(parts, into, strict=True) for array in pair))
+    for result, part, whole in zip(found, parts, into, strict=True):
+        want = whole.copy()
+        want[..., 1:-1, :] = x + part
+        np.testing.assert_array_equal(result, want)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 7), (5, 33), (3, 300), (70, 5000), (200, 10)])

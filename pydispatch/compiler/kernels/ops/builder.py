@@ -36,8 +36,9 @@ class Builder(IndexBuilder):
 
         The arguments are the attributes of these names.
         """
-        super().__init__(parent)
         self.block, self.source, self.parent, self.pins_loads = block, source, parent, pins_loads
+        # Code that continues the block of the parent (`without_load_motion`) is no branch: it runs whenever that runs.
+        super().__init__(parent, is_branch=pins_loads and parent is not None and parent.block is not block)
         self.depth: int = parent.depth + 1 if parent else 0  # number of enclosing builders
         self.in_parallel: bool = parent.in_parallel if parent else False  # inside an `scf.parallel`
         self._known: dict[Hashable, SSAValue] = {}  # key -> value that this block has computed
@@ -129,7 +130,10 @@ class Builder(IndexBuilder):
 
     def nested(self, block: Block, pins_loads: bool = False) -> Builder:
         """Return a builder of a block nested in this one. The caller adds the operation of the block once it is
-        complete."""
+        complete.
+
+        With `pins_loads`, the block is a branch: neither its loads nor what it records of index values leave it.
+        """
         return Builder(block, self.source, self, pins_loads)
 
     def without_load_motion(self) -> Builder:

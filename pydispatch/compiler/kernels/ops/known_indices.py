@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
+from collections.abc import MutableMapping
+from typing import TypeVar
+
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernel_ir.build import Index
 
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
 
 class KnownIndices:
     """Known properties of the index values of one kernel, by which its builders leave out divisions and comparisons.
+
+    A property that is recorded in a branch holds in that branch alone: it may follow from the condition of the branch.
+    Other builders share the properties of their parents, which also see what nested builders record.
 
     Attributes:
         parts: Value -> (high, size, low) where it is high * size + low, 0 <= low < size, and high is not negative.
@@ -16,17 +26,28 @@ class KnownIndices:
             linear index that they join into.
     """
 
-    def __init__(self, parent: KnownIndices | None) -> None:
-        """Share the tables of `parent`; without one, for the outermost builder, begin with empty tables."""
-        # The tables of the parent itself: what a nested builder records is known outside of it, too.
+    def __init__(self, parent: KnownIndices | None, is_branch: bool = False) -> None:
+        """Share the tables of `parent`; without one, for the outermost builder, begin with empty tables.
+
+        `is_branch` is whether the code of this builder runs under a condition: its tables then extend those of
+        `parent`, which do not receive what this builder records.
+        """
+
+        def table(inherited: MutableMapping[_Key, _Value] | None) -> MutableMapping[_Key, _Value]:
+            """Return the table of this builder, from that of the parent."""
+            if inherited is None:
+                return {}
+            return ChainMap({}, inherited) if is_branch else inherited
+
         # `parts`: value -> (high, size, low), where the value is high * size + low.
         # `joined`: (quotient, remainder) -> (dividend, divisor) of the division that computed them.
-        self.parts: dict[SSAValue, tuple[Index, Index, Index]] = parent.parts if parent else {}
-        self.joined: dict[tuple[Index, Index], tuple[Index, Index]] = parent.joined if parent else {}
-        self._bounds: dict[SSAValue, Index] = parent._bounds if parent else {}  # value -> bound that it is below
-        self._not_negative: set[SSAValue] = parent._not_negative if parent else set()  # values without such a bound
-        # Value that counts from 0 in steps of one -> its end.
-        self._counters: dict[SSAValue, Index] = parent._counters if parent else {}
+        self.parts: MutableMapping[SSAValue, tuple[Index, Index, Index]] = table(parent.parts if parent else None)
+        self.joined: MutableMapping[tuple[Index, Index], tuple[Index, Index]] = table(parent.joined if parent else None)
+        # Value -> bound that it is below; values that are not negative, without such a bound, as keys; value that
+        # counts from 0 in steps of one -> its end.
+        self._bounds: MutableMapping[SSAValue, Index] = table(parent._bounds if parent else None)
+        self._not_negative: MutableMapping[SSAValue, None] = table(parent._not_negative if parent else None)
+        self._counters: MutableMapping[SSAValue, Index] = table(parent._counters if parent else None)
 
     def assume_below(self, value: SSAValue, limit: Index) -> SSAValue:
         """Record that 0 <= value < limit, so that divisions and comparisons fold; return `value`."""
@@ -35,17 +56,13 @@ class KnownIndices:
 
     def assume_not_negative(self, value: SSAValue) -> SSAValue:
         """Record that 0 <= value, so that comparisons with 0 fold; return `value`."""
-        self._not_negative.add(value)
+        self._not_negative[value] = None
         return value
 
     def assume_counts_to(self, value: SSAValue, limit: Index) -> SSAValue:
         """Record that `value` counts from 0 to limit - 1 in steps of one, and return `value`."""
         self._counters[value] = limit
         return self.assume_below(value, limit)
-
-    def bound(self, value: Index) -> Index | None:
-        """Return the limit that `assume_below` recorded for a value; None if there is none."""
-        return self._bounds.get(value) if isinstance(value, SSAValue) else None
 
     def is_not_negative(self, value: Index) -> bool:
         """Return whether 0 <= value is known."""

@@ -196,11 +196,8 @@ def _emit_step(
 
 
 def _guarded(frame: Frame, plan: GpuLoopPlan, partition: Partition, group: Index, build: Builder) -> None:
-    """Emit a nest into `build`, a branch whose condition on `group` the caller emits; restore the bound of `group`."""
-    outer_bound = build.bound(group)
+    """Emit a nest in a branch of `Builder.when`, which passes the builder as the last argument."""
     _emit(frame, plan, partition, build, group)
-    if isinstance(group, SSAValue) and outer_bound is not None:
-        build.assume_below(group, outer_bound)  # the tighter bound of this nest holds under its condition only
 
 
 def _emit(frame: Frame, plan: GpuLoopPlan, partition: Partition, build: Builder, group: Index) -> None:
