@@ -102,17 +102,26 @@ class _Reduction:
     def emit(self, build: Builder) -> SSAValue:
         """Emit the reduction with `build`, and return its result for the subgroup of the current invocation.
 
-        The loop that combines each block of `BLOCK_VALUES` values is emitted before all parallel loops around the
-        operation: its iterations are distributed over all invocations of the workgroup.
+        A sum over subgroups of 32, of values v in workgroup memory, with one value for each of 64 invocations:
+
+            parallel for block = 0 to 8: partials[block] = v[8 * block] + ... + v[8 * block + 7]
+            parallel for invocation = 0 to 64:  // exists already, around the operation
+                first = invocation / 32 * 4
+                result = partials[first] + ... + partials[first + 3]
+
+        The first loop is emitted before all parallel loops around the operation, so that its iterations are distributed
+        over all invocations of the workgroup.
         """
         from pydispatch.compiler.kernel_ir.simt.own_rows import outermost_parallel
 
+        # The partial results.
         partials = self._allocate(self.op.results[0].type)
         around = outermost_parallel(self.op)
         outer = build if around is self.op else Builder(Block(), around)
         outer.parallel(0, self.blocks, lambda inner, block: self._emit_block(inner, block, partials))
         if outer is not build:
             _move_before(outer, around)
+        # Their combination, from the first one of the subgroup of the invocation on.
         first = build.times(build.quotient(self.invocation, SUBGROUP_SIZE), PARTIALS_PER_SUBGROUP)
         return self._tree(
             build, partials, first, end=self.blocks, count=PARTIALS_PER_SUBGROUP, bits_per_element=BLOCK_VALUES
@@ -128,7 +137,11 @@ class _Reduction:
     def _tree(
         self, build: Builder, row: SSAValue, first: Index, *, end: int, count: int, bits_per_element: int
     ) -> SSAValue:
-        """Emit the combination of up to `count` elements of a row from `first` on, neighbours first.
+        """Emit the combination of up to `count` elements of a row from `first` on, neighbours first, and return it.
+
+        A sum of 4 elements is (e0 + e1) + (e2 + e3); if the row ends after e2, it is (e0 + e1) + e2. A ballot combines
+        the bits of its elements: with `bits_per_element` of 8, element k has 8 bits, which become the bits 8 * k to
+        8 * k + 7 of the result.
 
         Args:
             build: Receives the code.
@@ -136,9 +149,9 @@ class _Reduction:
             first: Index of the first element, a multiple of `count`, below `end`.
             end: Number of elements of the row. Indices from `end` on are left out.
             count: Number of elements to combine, a power of two.
-            bits_per_element: For a ballot, the number of invocations whose conditions each element holds as bits; those
-                of element k are shifted to their bits of the result.
+            bits_per_element: For a ballot, the number of invocations whose conditions each element holds as bits.
         """
+        # (operand, whether the row has it) for each element.
         is_whole = end % count == 0
         values: list[tuple[SSAValue, SSAValue | bool]] = []
         for k in range(count):
@@ -147,6 +160,7 @@ class _Reduction:
             existing_index = index if exists is True else build.least(index, end - 1)  # a load must be in bounds
             element = build.add(memref.LoadOp.get(row, [build.value(existing_index)]))
             values.append((self._operand(build, element, shift=k * bits_per_element), exists))
+        # Combine pairs of neighbours. A pair exists if its left one does, since the row has all elements before an end.
         while len(values) > 1:
             pairs = zip(values[::2], values[1::2], strict=True)
             values = [(self._combined(build, left, *right), exists) for (left, exists), right in pairs]

@@ -65,7 +65,12 @@ def _widen(op: GenericOp) -> None:
 def _is_narrow_reduction(op: GenericOp, result: int, value: SSAValue) -> bool:
     """Return whether a result is reduced in a float type of fewer than 32 bits, and can be reduced in f32 instead.
 
-    For that, one operation must combine the accumulator and a new value, and no other may read the accumulator.
+    For that, one operation must combine the accumulator and a new value, and no other may read the accumulator or the
+    combined value, as in
+
+        ^bb0(%x: f16, %accumulator: f16):
+          %sum = arith.addf %accumulator, %x : f16
+          linalg.yield %sum : f16
 
     Args:
         op: The generic.
@@ -74,13 +79,14 @@ def _is_narrow_reduction(op: GenericOp, result: int, value: SSAValue) -> bool:
     """
     if not isinstance(value.type, AnyFloat) or (bit_width(value.type) or 64) >= 32:
         return False
-    if not isinstance(value, OpResult) or result >= len(op.results):
+    if not isinstance(value, OpResult) or result >= len(op.results):  # a generic on memrefs has no results
         return False
     if info_of(value.op).grouping is Grouping.FIXED:  # its results depend on the order: no sum or maximum
         return False
     generic = structured(op)
     accumulator = generic.block.args[len(generic.inputs) + result]
     dims_of_result = dims_in(generic.output_maps[result])
+    # A reduction loop that indexes the result does not combine elements.
     reduces = any(kind == "reduction" and i not in dims_of_result for i, kind in enumerate(generic.iterators))
     is_only_use = accumulator.uses.get_length() == 1 and value.uses.get_length() == 1
     return reduces and is_only_use and accumulator in value.op.operands and value.op.parent is op.body.block
@@ -107,12 +113,29 @@ def _widen_result(op: GenericOp, index: int) -> None:
 def _widen_accumulator(body: Block, index: int, argument_index: int) -> None:
     """Replace an accumulator of a reduction's body by an f32 one, and the operation that updates it by one on f32.
 
+    A product that is added is also computed in f32, see `_extended_value`. The body
+
+        ^bb0(%x: f16, %w: f16, %accumulator: f16):
+          %product = arith.mulf %x, %w : f16
+          %sum = arith.addf %accumulator, %product : f16
+          linalg.yield %sum : f16
+
+    becomes
+
+        ^bb0(%x: f16, %w: f16, %accumulator: f32):
+          %wide_x = arith.extf %x : f16 to f32
+          %wide_w = arith.extf %w : f16 to f32
+          %product = arith.mulf %wide_x, %wide_w : f32
+          %sum = arith.addf %accumulator, %product : f32
+          linalg.yield %sum : f32
+
     Args:
         body: The body.
         index: Position of the result among those of the reduction.
         argument_index: Position of its accumulator among the arguments of the body.
     """
     assert body.last_op is not None
+    # The operation that updates the accumulator, and its copy on f32.
     combine = cast(OpResult, body.last_op.operands[index]).op
     narrow_accumulator = body.args[argument_index]
     wide_accumulator = body.insert_arg(f32, argument_index + 1)
@@ -123,6 +146,7 @@ def _widen_accumulator(body: Block, index: int, argument_index: int) -> None:
         wide_accumulator, extended, cast("arith.FastMathFlagsAttr | None", flags)
     )
     body.insert_op_before(total, combine)
+    # The copy replaces the operation. Then nothing uses the old accumulator, and perhaps nothing the added value.
     combine.results[0].replace_all_uses_with(total.results[0])
     erase_op(combine)
     if isinstance(added, OpResult) and added.op.parent is body and not added.uses.get_length():

@@ -307,8 +307,17 @@ class Elements:
     ) -> tuple[SSAValue, list[Index]]:
         """Replace two adjacent indices that are quotient and remainder of a linear index by the linear index.
 
-        This saves the division. Return the view of the buffer in which these two dimensions are collapsed, and its
-        indices; or `buffer` and `coordinates` as they are, if there is no such pair.
+        A load from a `memref<6x4xf32>` at [n / 4, n mod 4] becomes a load at [n] from a view of it as `memref<24xf32>`,
+        for which no division is needed. The divisor must be the static size of the second of the two dimensions.
+
+        Args:
+            build: Builder of the load, whose `joined` has the pairs of quotient and remainder.
+            buffer: A contiguous memref that is defined in the kernel's entry block.
+            coordinates: Index of the element along each dimension.
+
+        Returns:
+            The view in which the two dimensions are one, and the indices in it; or `buffer` and `coordinates` as they
+            are, if there is no such pair.
         """
         type_ = buffer.type
         assert isinstance(type_, MemRefType)
@@ -317,7 +326,7 @@ class Elements:
             linear, size = build.joined.get((coordinates[dim], coordinates[dim + 1]), (None, None))
             if linear is None or not isinstance(size, int) or shape[dim + 1] != size:
                 continue
-            key = ("collapsed", buffer, dim)
+            key = ("collapsed", buffer, dim)  # all loads share one view, which is created in the kernel's entry
             view = self.entry.recall(key)
             if view is None:
                 view = self.entry.add(collapsed(buffer, dim))

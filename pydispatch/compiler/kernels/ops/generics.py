@@ -80,10 +80,14 @@ def loop_sizes(elements: Elements, generic: Structured) -> list[Index]:
 def element_of_generic(elements: Elements, build: Builder, value: OpResult, indices: Sequence[Index]) -> SSAValue:
     """Emit the computation of the element of `value`, a result of a generic, at `indices`, and return it.
 
-    The elements of all results of the generic at this point of the loops are remembered in `build`, so that `at`
-    returns them.
+    The output map of the result is inverted to get the index of each parallel loop: the element [3, %j] of a result
+    with the map (d0, d1, d2) -> (d1, d0) is computed at d0 = %j, d1 = 3, with a loop over d2, which is reduced.
+
+    The body computes the elements of all results at this point. They are remembered in `build`, so that `Elements.at`
+    returns them without another computation.
     """
     generic = view_of(elements, value.op)
+    # The index of each loop; None for loops that are no dimension of the result.
     point: list[Index | None] = [None] * len(generic.iterators)
     if elements.flat is not None:  # the one index of an element in any tensor is passed as the index of each loop
         results = body_at(elements, build, generic, list(indices) * max(1, len(point)))
@@ -97,7 +101,8 @@ def element_of_generic(elements: Elements, build: Builder, value: OpResult, indi
         results = _parallel(elements, build, generic, point)
     else:
         results = reduce_at(elements, build, generic, point)
-    full = [0 if p is None else p for p in point]  # results have no index along reduced loops, and maps read none
+    # No output map reads a reduced loop, so that any index serves there.
+    full = [0 if p is None else p for p in point]
     for result, map, element in zip(value.op.results, generic.output_maps, results, strict=True):
         elements.define(build, result, evaluate(build, map, full), element)
     return results[value.index]
@@ -164,7 +169,7 @@ def _operand(elements: Elements, build: Builder, operand: SSAValue, map: AffineM
         return elements.at(build, operand, list(point[:1]) if map.results else [])
     indices = evaluate(build, map, point)
     for dim, result in enumerate(map.results):
-        if not has_exact_bounds(result):  # the sizes of loops do not ensure that such an index is in bounds
+        if not has_exact_bounds(result):  # such as (d0 + d1) mod 4: whether it is in bounds was not checked before
             indices[dim] = build.clamp(indices[dim], elements.dims(operand)[dim])
     return elements.at(build, operand, indices)
 
@@ -194,12 +199,17 @@ vectors and unrolled copies of the body. A longer loop gains little."""
 
 
 def _merges_innermost_loops(generic: Structured, sizes: Sequence[Index]) -> bool:
-    """Return whether one loop is to run over the two innermost reduced dimensions: a longer one, which fills vectors.
+    """Return whether one loop is to visit the index pairs of the two innermost reduced dimensions.
 
-    The innermost one must have fewer than `SHORT_LOOP_STEPS` steps. In each input with either dimension, the two must
-    be adjacent axes in this order, and in at least one input they must be the last axes.
+    The merged loop is longer, and so fills vectors. For out[i] += x[i, j, k] with 16 indices j and 8 indices k, it has
+    128 iterations, and iteration n reads x[i, n / 8, n mod 8], which are neighbours in memory.
 
-    sizes: of each loop of the generic.
+    The innermost dimension must have fewer than `SHORT_LOOP_STEPS` steps. In each input that depends on either
+    dimension, the two must be adjacent axes in this order, and in at least one input they must be the last axes.
+
+    Args:
+        generic: The reduction.
+        sizes: Size of each loop of the generic.
     """
     if len(generic.reduced_loops) < 2:
         return False
@@ -208,12 +218,12 @@ def _merges_innermost_loops(generic: Structured, sizes: Sequence[Index]) -> bool
     is_short = isinstance(steps, int) and 1 < steps < SHORT_LOOP_STEPS
     if not is_short or sizes[high] == 1:  # with a size of 1 there is no second loop to merge
         return False
-    is_contiguous = False
+    is_contiguous = False  # whether an input has the two dimensions as its last axes
     for index, map in enumerate(generic.maps[: len(generic.inputs)]):
         if not generic.block.args[index].uses or not {high, low} & dims_in(map):
             continue
         positions = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map.results]
-        windows = [r for r in map.results if not isinstance(r, AffineDimExpr)]
+        windows = [r for r in map.results if not isinstance(r, AffineDimExpr)]  # indices such as i + k
         if windows or high not in positions or positions[positions.index(high) + 1 :][:1] != [low]:
             return False
         is_contiguous = is_contiguous or positions[-1] == low
@@ -222,6 +232,10 @@ def _merges_innermost_loops(generic: Structured, sizes: Sequence[Index]) -> bool
 
 def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Sequence[Index | None]) -> list[SSAValue]:
     """Emit the loops over the reduced dimensions around the body, and return the results of the reduction.
+
+    For out[i] += x[i, k] at i = %i, with 100 indices k:
+
+        %sum = scf.for %k = 0 to 100 iter_args(%s = out[%i]) { yield %s + x[%i, %k] }
 
     The loops run in order; long sums are computed in blocks, see `sums.py`. If the two innermost loops are merged, one
     counter runs over both. A companion (`LoopCompanion`) is a second reduction, which the same loops compute: its
@@ -233,14 +247,17 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
         generic: The reduction.
         point: Index of each loop of the generic; None for reduced ones.
     """
+    # `distribute`, which kernels for GPUs set, may emit the reduction instead of the loops below.
     elements.emitted_reductions.append((generic.op, build))
     distributed = None if elements.distribute is None else elements.distribute(elements, build, generic, point)
     if distributed is not None:  # computed by all invocations of a workgroup
         return distributed
+    # A loop that indexes no result is reduced. If its kind is "parallel", it may have only one iteration.
     sizes = loop_sizes(elements, generic)
     for dim in generic.reduced_loops:
         if generic.iterators[dim] == "parallel" and sizes[dim] != 1:
             raise unsupported(generic.op, f"dimension d{dim} is parallel, and no result has it")
+    # The initial values: elements of the outputs, whose maps read no reduced loop, so that any index serves there.
     origin = [0 if p is None else p for p in point]
     own_initial = [
         elements.at(build, output, evaluate(build, map, origin))
@@ -264,6 +281,7 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
         outermost = full[generic.reduced_loops[0]]  # a reduction with a companion has only this reduced loop
         return [*new_values, *companion.step(inner, outermost, carried[own_count:])]
 
+    # The loops: blocked for float sums, else one for each count. Float sums of the companion are not blocked.
     summed = are_sums(elements, generic)
     counts = loops.counts(build)
     levels = levels_of(counts) if any(summed) else [LoopLevel(loop) for loop in range(len(counts))]

@@ -70,7 +70,10 @@ class IndexBuilder(KnownIndices, IndexArithmetic[SSAValue]):
         return value
 
     def quotient(self, lhs: Index, rhs: Index) -> Index:
-        """Return lhs / rhs of indices that are not negative.
+        """Return lhs / rhs, rounded down, of indices that are not negative.
+
+        No division is emitted if `linear` built lhs as high * size + low and one of `size` and `rhs` divides the other.
+        For high * 8 + low, the quotient by 8 is high, by 16 it is high / 2, and by 4 it is high * 2 + low / 4.
 
         A divisor that is 0 at run time gives an unspecified number and no trap.
         """
@@ -94,6 +97,10 @@ class IndexBuilder(KnownIndices, IndexArithmetic[SSAValue]):
     def remainder(self, lhs: Index, rhs: Index) -> Index:
         """Return lhs % rhs of indices that are not negative.
 
+        No division by `rhs` is emitted if `linear` built lhs as high * size + low and one of `size` and `rhs` divides
+        the other. For high * 8 + low, the remainder by 8 is low, by 16 it is (high % 2) * 8 + low, and by 4 it is
+        low % 4.
+
         A divisor that is 0 at run time gives an unspecified number and no trap.
         """
         if isinstance(lhs, int) and isinstance(rhs, int):
@@ -103,11 +110,11 @@ class IndexBuilder(KnownIndices, IndexArithmetic[SSAValue]):
         if self.is_below(lhs, rhs):
             return lhs
         if isinstance(lhs, SSAValue) and lhs in self.parts:
-            high, size, low = self.parts[lhs]
+            high, size, low = self.parts[lhs]  # lhs was built as high * size + low, with low < size
             if size is rhs or size == rhs:
                 return low
             if isinstance(size, int) and isinstance(rhs, int) and rhs:
-                if rhs % size == 0:
+                if rhs % size == 0:  # low is less than `size`: only high is reduced
                     return self.linear(self.remainder(high, rhs // size), size, low)
                 if size % rhs == 0:  # high * size is a multiple of rhs
                     return self.remainder(low, rhs)

@@ -44,9 +44,14 @@ def operand_of(step: SSAValue, before: SSAValue) -> SSAValue | None:
 
 
 def maximum_or_minimum(build: Builder, name: str, values: Sequence[SSAValue]) -> SSAValue:
-    """Emit the value that the operation `name`, one of KINDS, computes of all values, and return it.
+    """Emit the maximum or minimum of all values, and return it; the operation `name` is one of KINDS.
 
-    The values are of one type, f32 or f64, and at least one.
+    The result is NaN if a value is NaN. The maximum of -0 and +0 is +0, their minimum -0.
+
+    Args:
+        build: Receives the code.
+        name: "arith.maximumf" or "arith.minimumf".
+        values: At least one value; all of one type, f32 or f64.
     """
     type_ = values[0].type
     assert isinstance(type_, Float32Type | Float64Type)
@@ -54,6 +59,7 @@ def maximum_or_minimum(build: Builder, name: str, values: Sequence[SSAValue]) ->
     values = [v for v in values if not _is_constant(v, info_named(name).identity)] or [values[0]]
     is_maximum = name == "arith.maximumf"
     bits = IntegerType(64 if isinstance(type_, Float64Type) else 32)
+    # `most` is the result by plain comparisons, which is right except for NaN and the sign of a zero.
     # The sign bit of `signs` is set if those of all values are (maximum), or any (minimum). That is the sign of a
     # result of 0: the other values of a maximum of 0 are negative, so that only a +0 has a clear sign bit.
     most, signs = values[0], _bits(build, values[0], bits)
@@ -63,6 +69,7 @@ def maximum_or_minimum(build: Builder, name: str, values: Sequence[SSAValue]) ->
         word = _bits(build, value, bits)
         signs = build.pure(arith.AndIOp(signs, word) if is_maximum else arith.OrIOp(signs, word))
     is_nan = _is_any_nan(build, values)
+    # A zero with this sign if `most` is a zero, and NaN if a value is NaN.
     sign_mask = build.pure(arith.ConstantOp(IntegerAttr(-(1 << (bits.width.data - 1)), bits)))
     zero = build.pure(arith.BitcastOp(build.pure(arith.AndIOp(signs, sign_mask)), type_))
     is_zero = build.pure(arith.CmpfOp(most, build.pure(arith.ConstantOp(FloatAttr(0.0, type_))), "oeq"))

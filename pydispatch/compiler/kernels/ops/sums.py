@@ -44,6 +44,9 @@ def with_fresh_accumulators(
 ) -> Carried:
     """Emit a loop whose float sums start at -0, add them to the carried sums, and return the new carried values.
 
+    For the carried values [total, max], of which only the first is a float sum, the loop starts with [-0.0, max]. With
+    its final values [sum, new_max] the result is [total + sum, new_max].
+
     Args:
         build: Emits the additions after the loop.
         carried: The values before the loop.
@@ -77,27 +80,36 @@ class LoopLevel:
 def levels_of(sizes: Sequence[Index]) -> list[LoopLevel]:
     """Return the loop levels of a sum over dimensions of `sizes`, outermost first.
 
-    A loop that has more iterations than one accumulator may take becomes two: over blocks, and within a block. A sum of
-    1,000,000 elements has the levels `(loop=0, step=4096, fresh=True)` and `(loop=0, step=1)`. Only the outermost loop
-    is cut more than once, into blocks of blocks.
+    An accumulator is a loop-carried sum. A loop that has more iterations than one accumulator may take becomes two:
+    over blocks, and within a block. Only the outermost loop is cut more than once, into blocks of blocks. Dynamic sizes
+    count as too long for an accumulator.
+
+    Example:
+        The levels as (loop, step, fresh), for these sizes:
+
+        - [1000000]: (0, 4096, True), (0, 1, False). Each block of 4096 elements has an accumulator of its own.
+        - [1000, 7]: (0, 585, True), (0, 1, False), (1, 1, False). 7 steps are too few for an accumulator: it also takes
+          585 iterations of loop 0, 585 * 7 = 4095 steps.
+        - [1000, 1000]: (0, 256, True), (0, 1, True), (1, 1, False). Each iteration of loop 0 has an accumulator for
+          loop 1, and each block of 256 iterations has one that adds these up.
     """
-    levels: list[LoopLevel] = []  # innermost first
-    steps = 1  # that the current accumulator takes in the levels that were added since it began
-    limit = MAX_STEPS  # steps that it may take
+    levels: list[LoopLevel] = []  # innermost first: the loops are visited from the innermost one outwards
+    steps = 1  # additions that the current accumulator takes in the levels that were added since it began
+    limit = MAX_STEPS  # additions that it may take
     left = MAX_LEVELS - 1  # further accumulators that may begin
-    fresh = False  # whether the next level starts a fresh accumulator in each iteration
+    fresh = False  # whether each iteration of the next level starts a fresh accumulator
 
     def fits(size: Index) -> bool:
         """Return whether the current accumulator can take all iterations of a loop."""
         return isinstance(size, int) and steps * size <= limit
 
     for loop in reversed(range(len(sizes))):
-        step, size = 1, sizes[loop]
+        step, size = 1, sizes[loop]  # of the next level of this loop: indices per iteration, and iterations
         is_outermost = loop == 0
         is_uncut = True
         while left and not fits(size) and (is_uncut or is_outermost):
-            # With few inner steps, the current accumulator also takes a block of this loop, which is cut. With enough,
-            # the whole loop runs over fresh accumulators.
+            # Begin another accumulator, which adds up the results of the current one. With few inner steps, the current
+            # one first takes a block of this loop, which is cut. With enough, the whole loop runs over fresh ones.
             if steps < MIN_INNER_STEPS:
                 is_uncut = False
                 length = limit // steps  # iterations of this loop that the current accumulator has room for
@@ -106,6 +118,7 @@ def levels_of(sizes: Sequence[Index]) -> list[LoopLevel]:
                 size = -(-size // length) if isinstance(size, int) else size  # the number of blocks
             steps, limit, fresh, left = 1, MAX_BLOCKS, True, left - 1
         levels.append(LoopLevel(loop, step, fresh))
+        # The current accumulator takes all iterations of the level. A dynamic number of them leaves no room for more.
         steps, fresh = steps * max(1, size) if isinstance(size, int) else limit, False
     return levels[::-1]
 
@@ -115,6 +128,13 @@ def nest(
     body: Callable[[Builder, dict[int, Index], Carried], Carried],
 ) -> Carried:  # fmt: skip
     """Emit the loops of `levels` around `body`, and return the final carried values.
+
+    For a float sum of 1,000,000 elements with the levels (loop=0, step=4096, fresh=True) and (loop=0, step=1):
+
+        for block = 0 to 1000000 step 4096, carried total:
+            for i = block to min(block + 4096, 1000000), carried sum = -0.0:
+                sum = body(i, sum)
+            total = total + sum
 
     Args:
         build: Builder of the block that the outermost loop is added to.
@@ -132,7 +152,9 @@ def nest(
 
 @dataclass(frozen=True)
 class _SumNest:
-    """The loops of a sum and the body of the innermost one; the fields are the parameters of `nest`.
+    """Emitter of the loops of a sum; the fields are the parameters of `nest`, which has an example.
+
+    `loops` emits the loop of one level, `_iteration` its body, which is again `loops` for the next level.
 
     Attributes:
         levels: The loops, outermost first.
@@ -165,6 +187,8 @@ class _SumNest:
         level = self.levels[depth]
         low, high = ranges[level.loop]
         iteration = partial(self._iteration, depth, indices, ranges)
+        # Within a block `high` is the end of the block. The size of the dimension is the bound with which arithmetic on
+        # the index folds.
         return build.loop(low, high, carried, iteration, step=level.step, index_below=self.sizes[level.loop])
 
     def _iteration(

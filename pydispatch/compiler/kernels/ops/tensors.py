@@ -54,14 +54,15 @@ def collapsed(buffer: SSAValue, dim: int) -> Operation:
 
 
 def covers(builder: Builder, row: Sequence[Index], indices: Sequence[Index], dims: Sequence[Index]) -> bool:
-    """Return whether code at `builder`, which computes one element of a tensor, computes every element of a row in the
-    course of its loops.
+    """Return whether code that computes one element of a tensor computes a whole row, as its loops run.
 
-    It does if the leading indices are those of the row, and each other index is the counter of a loop of its own over
-    the whole dimension.
+    A row is all elements with the same leading indices. The code covers it if its element has these leading indices,
+    and each other index is the counter of a loop of its own over the whole dimension. Of a tensor of 8 x 100 elements,
+    code at [%r, %j] covers the row [%r] if a loop counts %j from 0 to 100. Code at [%r, 5] does not, nor does code
+    inside of an `scf.if`.
 
     Args:
-        builder: Builder of the code.
+        builder: Builder of the block with the code.
         row: Leading indices that all elements of the row have.
         indices: Indices of the element that the code computes.
         dims: Sizes of the tensor.
@@ -71,6 +72,7 @@ def covers(builder: Builder, row: Sequence[Index], indices: Sequence[Index], dim
             return False
     if list(indices[: len(row)]) != list(row):
         return False
+    # Each of the other indices is the counter of a loop, and no two have the same loop (as [%j, %j], a diagonal).
     inner = indices[len(row) :]
     counted = [i for i in inner if isinstance(i, SSAValue)]
     return len(set(counted)) == len(counted) and all(

@@ -263,7 +263,11 @@ def _factor_memory(op: MatmulOp, tile: SSAValue, index: int) -> SSAValue:
 def _blocks(
     build: Builder, lhs: TileView, rhs: TileView, c: TileView, sizes: tuple[int, int, Index], level: Level
 ) -> None:
-    """Emit the register blocks of a product, column by column, so that a panel of B stays in the first-level cache.
+    """Emit the register blocks of a product, panel by panel.
+
+    A panel is the columns of B that a register block has, here `tiles.nr`. It stays in the first-level cache while all
+    blocks of rows use it. With register blocks of 6 x 16, a C of 32 x 40 has panels of 16, 16 and 8 columns, each with
+    five blocks of 6 rows and one of 2.
 
     Args:
         build: Receives the code.
@@ -284,6 +288,7 @@ def _blocks(
         blocks.emit_panel(inner, column, tiles.nr)
         return []
 
+    # Whole panels, and then the narrower last one, if any.
     end_of_whole_panels = columns - columns % tiles.nr
     build.loop(0, end_of_whole_panels, [], whole_panel, step=tiles.nr)
     if end_of_whole_panels < columns:

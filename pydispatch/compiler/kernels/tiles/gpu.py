@@ -33,10 +33,13 @@ def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:
     """Lower a `pyd.matmul` (C += A·B) to a parallel loop over blocks of C, each of which one invocation adds up in
     registers.
 
-    The rows and columns of a block are strided by the number of blocks, so that adjacent invocations access adjacent
-    elements. Blocks are the largest of `BLOCKS` that leave work for all `invocations` of a workgroup.
+    Blocks are the largest of `BLOCKS` that divide C and leave a block for each of the `invocations` of a workgroup. The
+    rows and columns of a block are strided by the number of blocks, so that adjacent invocations access adjacent
+    elements. For a C of 16 x 16 and 64 invocations, there are 8 x 8 blocks of 2 x 2 elements: the block of invocation 0
+    is C[0, 0], C[0, 8], C[8, 0] and C[8, 8], and that of invocation 1 is C[0, 1], C[0, 9], C[8, 1] and C[8, 9].
     """
     (rows, steps), columns, type_ = shape_of(op.a), shape_of(op.b)[1], element_of(op.c)
+    # The last one, of 1 x 1, always fits. It is also used if C has fewer elements than there are invocations.
     fitting = [(h, w) for h, w in BLOCKS if rows % h == 0 and columns % w == 0]
     height, width = next((b for b in fitting if rows * columns // (b[0] * b[1]) >= invocations), fitting[-1])
     down, across = rows // height, columns // width  # of the grid of blocks
@@ -46,6 +49,7 @@ def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:
 
         Blocks interleave, so that adjacent invocations, each with a block, access adjacent elements.
         """
+        # The indices of the elements of the block in C, from those of the first one.
         top, left = builder.split(block_index, [down, across])
         positions = [  # of the sums, row by row
             (builder.plus(top, r * down), builder.plus(left, c * across)) for r in range(height) for c in range(width)

@@ -65,6 +65,9 @@ def _groups(rows: int, columns: int, unit: tuple[int, int], invocations: int) ->
 
     None if no such grid has blocks of multiples of `unit`, or if an invocation had more than `MOST_SUMS` sums.
 
+    A tile of 64 x 128 with 256 invocations and units of 16 x 16 has 8 blocks, in a grid of (1, 8), (2, 4) or (4, 2):
+    the blocks have 64 x 16, 32 x 32 or 16 x 64 elements. (2, 4) is returned.
+
     Args:
         rows: Rows of the tile C.
         columns: Columns of C.
@@ -120,6 +123,9 @@ class _ProductEmitter:
     def __init__(self, op: MatmulOp, form: str, groups: tuple[int, int], invocations: int) -> None:
         """Choose the layout of the lanes' sums, which depends on `form`, and allocate the sums at the beginning of the
         function. See the class for the arguments.
+
+        For a C of 64 x 64, 128 invocations and groups of (2, 2), blocks have 32 x 32 elements. Each of the 32
+        invocations (lanes) of a block has the sums of 32 of them in private memory; `self.layout` states of which.
         """
         (rows, self.steps), columns = shape_of(op.a), shape_of(op.b)[1]
         self.op, self.form, self.invocations = op, form, invocations
@@ -138,7 +144,14 @@ class _ProductEmitter:
             function.body.block.insert_op_before(allocation, first)
 
     def run(self, build: Builder) -> None:
-        """Emit the product with `build`. Sums that a loop adds up are loaded before the loop and stored after it."""
+        """Emit the product with `build`, with its sums in private memory.
+
+        C is loaded before the product and stored after it. If a loop adds up C, this is done outside of the loop:
+
+            load the sums from C
+            for k: pyd.mma on the tiles of A and B in iteration k
+            store the sums to C
+        """
         loop = self._accumulating_loop()
         if loop is None:
             self._emit_per_invocation(build, self._load_sums)
@@ -148,6 +161,7 @@ class _ProductEmitter:
         around = loop.parent
         assert around is not None
         self._emit_per_invocation(build, self._multiply)
+        # The loads and stores are built in blocks of their own, and then moved to before and after the loop.
         following = loop.next_op  # there is one: at least the terminator of the block
         for body, anchor in ((self._load_sums, loop), (self._store_sums, following)):
             outside = Builder(Block(), self.op)

@@ -22,7 +22,14 @@ INVOCATIONS = 64
 
 
 def lower_tiles(module: ModuleOp, target: ExecutableTargetAttr) -> None:
-    """Rewrite the operations on tiles of every function of a module for a target, in place."""
+    """Rewrite the operations on tiles of every function of a module for a target, in place.
+
+    | target | `pyd.read_tile` | `pyd.matmul` |
+    |---|---|---|
+    | CPU with `pyd.contract` | a copy into the tile; none if the product reads the view itself | register blocks |
+    | GPU with `pyd.mma` | a loop over elements; asynchronous copies in loops with stages | `pyd.mma` if it fits |
+    | others | a loop over elements | a loop over blocks of C |
+    """
     for function in module.body.block.ops:
         if not isinstance(function, FuncOp):
             continue
@@ -30,16 +37,19 @@ def lower_tiles(module: ModuleOp, target: ExecutableTargetAttr) -> None:
         if not ops:
             continue
         backend = require_backend(target)
-        # The CPU, None if no emitter has `pyd.contract`; the compute capability, None if none has `pyd.mma`.
+        # The CPU, None if the target's emitter has no `pyd.contract`. The compute capability of the GPU, such as 80,
+        # None if the emitter has no `pyd.mma`.
         machine, generation = backend.cpu_machine(target), backend.mma_generation(target)
         stated = attribute(function, "pyd.invocations")
         invocations = int(stated.value.data) if isinstance(stated, IntegerAttr) else INVOCATIONS
+        # Reads that loops with stages or, on a CPU, products do themselves are left out below.
         stage_loops(function, invocations, generation)
         ops = [op for op in ops if op.parent is not None]  # `stage_loops` erases the reads that it replaces
         level = None if machine is None else level_of(machine)
         reads = cpu.reads_for_products(ops) if level is not None else {}
         # Reads that products do themselves: no tile is filled for them.
         merged = {read for reads_of_factors in reads.values() for read in reads_of_factors if read is not None}
+        # Each of the other operations is replaced by code that is built in a block of its own.
         for op in (op for op in ops if op not in merged):
             build = Builder(Block(), op)
             if isinstance(op, ReadTileOp):

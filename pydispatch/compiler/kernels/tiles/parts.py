@@ -121,6 +121,16 @@ class TileView:
     def or_copy(self, build: Builder, condition: SSAValue, then: Builder, other: Builder, copy: TileView) -> TileView:
         """Emit a branch that selects this matrix if `condition` holds, else its copy, and return the selected matrix.
 
+        The branch is an `scf.if` with a memref as its result. For a matrix of 16 x 32 elements of f32:
+
+            %chosen = scf.if %condition -> memref<16x32xf32, strided<[?, 1], offset: ?>> {
+              yield a view of this matrix
+            } else {
+              fill the copy; yield a view of it
+            }
+
+        Rows of a matrix that is not transposed must be contiguous.
+
         Args:
             build: Receives the branch.
             condition: An i1.
@@ -128,7 +138,8 @@ class TileView:
             copy: The copy, whose memref has the shape of the matrix.
         """
         rows, columns = shape_of(copy.value)
-        # Casts give the views of both branches one type: unknown strides and offset, and no memory space.
+        # Casts give the views of both branches one type: unknown strides and offset, and no memory space. Elements of a
+        # row are adjacent, unless the matrix is transposed: then those of a column are, but in the copy those of a row.
         layout = StridedLayoutAttr([None, None if self.transposed else 1], None)
         type_ = MemRefType(element_of(self.value), [rows, columns], layout)
         for branch_build, part in ((then, self), (other, copy)):
@@ -137,6 +148,8 @@ class TileView:
             cast = branch_build.add(memref.CastOp.get(view, in_own_space))
             branch_build.add(scf.YieldOp(branch_build.add(memref.MemorySpaceCastOp(cast, type_))))
         chosen = build.add(scf.IfOp(condition, [type_], Region(then.block), Region(other.block)))
+        # The layout of the selected memref is known only at run time. Its dimensions are the rows and columns of the
+        # matrix, so that the result is not transposed.
         parts_of_layout = 5  # the offset, two sizes, two strides
         layout_of = LayoutOp.create(operands=[chosen], result_types=[IndexType()] * parts_of_layout)
         build.add(layout_of)

@@ -70,16 +70,31 @@ def stage_loops(function: FuncOp, invocations: int, generation: int | None) -> N
 
 
 def _divide_into_stages(loop: scf.ForOp, stages: int, invocations: int) -> None:
-    """Divide a loop into stages; tiles that cannot be copied asynchronously are read in their own iteration.
+    """Divide a loop into stages: each iteration begins to copy the tiles that a later one reads.
 
-    In each iteration a group of copies begins, and all but the last stages - 1 groups are waited for. Barriers between
-    the copies and the operations that read the tiles are inserted later, as for other accesses to workgroup memory.
+    With three stages, the loop
+
+        for i = 0 to n:
+            pyd.read_tile %view[i * 16, 0], %tile
+            pyd.matmul %tile, %b, %c
+
+    becomes
+
+        begin to copy tiles 0 and 1 into slots 0 and 1 of %tiles
+        for i = 0 to n:
+            begin to copy tile i + 2, if there is one, into slot (i + 2) mod 3
+            wait for all copies but those of tiles i + 1 and i + 2
+            pyd.matmul <slot i mod 3 of %tiles>, %b, %c
+
+    Tiles that cannot be copied asynchronously are read in their own iteration. Barriers between the copies and the
+    operations that read the tiles are inserted later, as for other accesses to workgroup memory.
 
     Args:
         loop: The loop, which is changed in place.
         stages: Number of tiles in memory for each read, at least 2.
         invocations: Number of invocations of a workgroup.
     """
+    # The reads whose copies can be asynchronous, each with memory for its tile in every stage.
     runs = {op: _elements_per_copy(loop, op) for op in loop.body.block.ops if isinstance(op, ReadTileOp)}
     reads = [
         _Read(op, uses, _memory_for(op, stages), run)
@@ -90,6 +105,7 @@ def _divide_into_stages(loop: scf.ForOp, stages: int, invocations: int) -> None:
         return
     _begin_first_copies(loop, reads, stages, invocations)
     _begin_copies_ahead(loop, reads, stages, invocations)
+    # The reads are replaced. Other reads may still use the memory of their tiles.
     for read in reads:
         allocation = read.op.tile.owner
         assert isinstance(allocation, memref.AllocOp)
@@ -111,14 +127,20 @@ def _begin_copies_ahead(loop: scf.ForOp, reads: Sequence[_Read], stages: int, in
     """Insert, at the first read of an iteration, copies for the iteration stages - 1 later, and the wait for its own.
 
     Uses of a tile then read the memory of the iteration, one of the `stages` slots of its read.
+
+    With three stages, iteration 5 uses slot 5 mod 3 = 2. It begins to copy the tile of iteration 7 into slot
+    7 mod 3 = 1, which iteration 4 was the last to use. It waits for all groups of copies but the last two, which are
+    those of iterations 6 and 7.
     """
     variable, first_read = loop.body.block.args[0], reads[0].op
     build = Builder(Block(), first_read)
+    # The slots of this iteration and of the one ahead, and the value that the loop's variable has in the latter.
     iteration = build.quotient(build.minus(variable, loop.lb), loop.step)
     slot, slot_ahead = (build.remainder(build.plus(iteration, count), stages) for count in (0, stages - 1))
     variable_ahead = build.plus(variable, build.times(loop.step, stages - 1))
     _begin_copies(build, loop, reads, variable_ahead, slot_ahead)
     _commit(build, invocations, pending=stages - 1)
+    # The uses of each tile read its slot instead.
     for read in reads:
         shape = shape_of(read.op.tile)
         of_iteration = view_as(build, read.tiles, build.times(slot, shape[0] * shape[1]), shape, [shape[1], 1])
@@ -157,11 +179,19 @@ def _is_read_ahead(loop: scf.ForOp, op: ReadTileOp) -> bool:
 def _uses_before_next_read(loop: scf.ForOp, op: ReadTileOp) -> list[Use] | None:
     """Return the uses of a tile between its read `op` and the next read into the same memory.
 
-    None if the memory may have other contents than those of reads: if it is used outside of the loop or before the
-    first read in it, or if other operations write it.
+    These are the uses that read what `op` has read, here the first product alone:
+
+        pyd.read_tile %view[%i, 0], %tile     // op
+        pyd.matmul %tile, %b, %c
+        pyd.read_tile %other[%i, 0], %tile
+        pyd.matmul %tile, %b, %d
+
+    Return None if the tile may be read with other contents than those of reads in the same iteration: if it is used
+    outside of the loop or before the first read in it, or if operations other than reads directly in the loop write it.
     """
     block = loop.body.block
     positions = {op_in_loop: position for position, op_in_loop in enumerate(block.ops)}
+    # The position in the loop's body of each use that reads elements, and of each read of a tile, which writes them.
     uses: list[tuple[int, Use]] = []
     reads: list[int] = []
     for use in op.tile.uses:
@@ -175,7 +205,7 @@ def _uses_before_next_read(loop: scf.ForOp, op: ReadTileOp) -> list[Use] | None:
             reads.append(positions[op_in_loop])
     begin = positions[op]
     end = min((position for position in reads if position > begin), default=len(positions))
-    if any(position < min(reads) for position, _ in uses):
+    if any(position < min(reads) for position, _ in uses):  # reads what the iteration before has left
         return None
     return [use for position, use in uses if begin < position < end]
 
@@ -235,8 +265,13 @@ def _begin_copies(build: Builder, loop: scf.ForOp, reads: Sequence[_Read], varia
 
 
 def _begin_tile_copies(build: Builder, loop: scf.ForOp, read: _Read, variable: Index, slot: Index) -> None:
-    """Emit the start of the copies of the tile of `read`; the other parameters are those of `_begin_copies`."""
+    """Emit the start of the copies of the tile that `read` reads in one iteration into its slot of `read.tiles`.
+
+    One parallel loop has an iteration for each run, the elements that one copy moves. A tile of 16 x 32 elements with
+    runs of 4 has 128 runs, which the invocations share. The other parameters are those of `_begin_copies`.
+    """
     op, run, (rows, columns) = read.op, read.run, shape_of(read.op.tile)
+    # Row and column of the tile in the view, as the loop computes them in that iteration.
     first = (_value_in_iteration(build, loop, op.row, variable), _value_in_iteration(build, loop, op.column, variable))
     part = TileView(op, op.view, first=first, transposed=op.turned is not None)
     tile = build.times(slot, rows * columns)  # offset of the tile in `read.tiles`
@@ -249,6 +284,7 @@ def _begin_tile_copies(build: Builder, loop: scf.ForOp, read: _Read, variable: I
             row, run_in_row = builder.split(flat, [rows, columns // run])
         column = builder.times(run_in_row, run)
         target = builder.plus(tile, builder.plus(builder.times(row, columns), column))
+        # The last iterations of the loop begin copies for iterations that do not exist: these copy nothing.
         has_iteration = builder.less(variable, loop.ub)
         builder.when(has_iteration, lambda inner: _copy_run(inner, read, part, (row, column), target))
 
@@ -256,8 +292,10 @@ def _begin_tile_copies(build: Builder, loop: scf.ForOp, read: _Read, variable: I
 
 
 def _copy_run(build: Builder, read: _Read, part: TileView, position: tuple[Index, Index], target: Index) -> None:
-    """Emit the copy of a run of elements: asynchronously if it is inside of the view and aligned, else by loads and
-    stores.
+    """Emit the copy of a run: asynchronously if it is inside of the view and aligned, else by loads and stores.
+
+    A run is the `read.run` elements that one asynchronous copy moves, neighbours in a row of the tile. Such a copy
+    needs an address that is a multiple of its bytes. Loads and stores write zeros for elements outside of the view.
 
     Args:
         build: Receives the code.
@@ -268,9 +306,11 @@ def _copy_run(build: Builder, read: _Read, part: TileView, position: tuple[Index
     """
     (row, column), run = position, read.run
     then, other = branch(build), branch(build)
+    # One asynchronous copy of the run.
     whole = part.view(then, row, column, (1, run))
     then.add(CopyAsyncOp(operands=[whole, view_as(then, read.tiles, target, [1, run], [run, 1])]))
 
+    # A loop over its elements.
     def copy_element(inner: Builder, element: Index, _: list[SSAValue]) -> list[SSAValue]:
         """Load an element, zero outside of the view, and store it."""
         value = part.element(inner, row, inner.plus(column, element))
@@ -278,6 +318,7 @@ def _copy_run(build: Builder, read: _Read, part: TileView, position: tuple[Index
         return []
 
     other.loop(0, run, [], copy_element)
+    # The condition for the asynchronous copy. A negative index is a large unsigned one, for which "ult" is false, too.
     condition: SSAValue | bool = _is_aligned(build, part, row, column, run)
     for element_of_run in {0, run - 1}:  # if the first and the last one are inside, so are those between them
         indices = part.indices_of(build, row, build.plus(column, element_of_run))

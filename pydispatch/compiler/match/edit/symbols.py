@@ -37,6 +37,9 @@ def import_symbol(
 ) -> Operation:  # fmt: skip
     """Copy a symbol of the spec, and the symbols that it references, to the start of the program.
 
+    For `@relu` of the spec, a function that calls `@max`, both functions are copied. A referenced symbol is not copied
+    if the program has a symbol of that name: the copy of `@relu` then refers to the program's own `@max`.
+
     Args:
         name: The symbol, without the "@".
         source: Symbol table of the spec.
@@ -52,10 +55,12 @@ def import_symbol(
     Raises:
         CompileError: The spec has no such symbol, or the program has its own.
     """
-    # The symbol may be a copy already, or must be in the spec and not in the program.
+    # The symbol may be a copy already, or must be in the spec and not in the program. A copy without a parent was
+    # erased from the program: it is made again.
     if name in imported and imported[name].parent is not None:
         return imported[name]
     if name not in source:
+        # Named sequences and other operations of the transform dialect are no symbols for a program.
         near = ", ".join(f"@{n}" for n, op in source.items() if not op.name.startswith("transform."))
         raise CompileError(f"the spec has no symbol '@{name}'", location_of(at), f"symbols: {near or 'none'}")
     known = table_of(program)

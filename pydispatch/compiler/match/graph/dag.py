@@ -53,8 +53,10 @@ class DagPattern:
     def _inputs_and_path(self) -> tuple[set[SSAValue], list[int | None]]:
         """Return the inputs that the root depends on, and the pattern's `path`.
 
-        The path has the first `_PATH_KEYS` keys, in pre-order, of the nodes from the root's first result downwards.
-        The key of an input, and of a node of which only the operation's name is compared, is None: any node matches it.
+        The path has the keys of the nodes from the root's first result on in pre-order, each before those of its
+        operands, and at most `_PATH_KEYS` of them. The key of an input, and of a node of which only the operation's
+        name is compared, is None: any node matches it. For `addf(mulf(%x, 2.0), exp(%y))` the path is
+        [key of addf, key of mulf, None, key of 2.0, key of exp, None].
         """
         used: set[SSAValue] = set()
         path: list[int | None] = []
@@ -68,15 +70,16 @@ class DagPattern:
                 path.append(None)
                 continue
             node = self.view.node(child)
-            # A broadcast or transposed operand. The program may have the operand itself where all indices are equal, so
-            # that any key must match.
+            # A broadcast or transposed operand. The program may have the operand itself, if the map reads it element by
+            # element because of axes of size 1. So any key must match.
             if node.reads is not None:
                 path.append(None)
                 self._add_used_inputs(node, used, seen)
                 continue
             path.append(node.key)
             used.update(source_of(u) for u in node.unread)  # overwritten initial values may be inputs of the pattern
-            # The inputs below a shared node are known after the first walk: another walk only adds keys to the path.
+            # The inputs below a shared node are in `used` after the first walk. Another walk adds only keys, which are
+            # not needed once the path is full.
             if node in seen and len(path) > _PATH_KEYS:
                 continue
             seen.add(node)
@@ -215,11 +218,12 @@ class _Search:
                 return self.fail(f"expected {name}, got {theirs_node.description}", where, op)
             return True
         mine_node = self.pattern.view.node(mine)
-        # The pattern reads the whole tensor by an identity map, and the program reads it directly: skip the map.
+        # The pattern has a node with a map (`Node.reads`) that reads each element of its operand once and in order, and
+        # the program has the operand itself: skip the map. An example is a broadcast along an axis of size 1.
         if theirs_node.reads is None and self._reads_all(mine_node, theirs_node):
             self.pairs.append((mine_node, theirs_node))
             return self.compare(mine_node.children[0], theirs, where, user)
-        # Two operations, with their operands.
+        # Two operations, with their operands. Those that several operations use may have matched before.
         if (mine_node, theirs_node) in self.agreed:
             return True
         if not self.are_alike(mine_node, theirs_node, where, op) or not self.compare_children(mine_node, theirs_node):
@@ -250,8 +254,10 @@ class _Search:
             where: See `compare`.
             op: Operation of the program that a mismatch names.
         """
+        # The functions: the keys, and the maps of operands that are broadcast or transposed.
         if mine.key != theirs.key or not self._reads_alike(mine, theirs):
             return self.fail(difference_text(mine, theirs), where, op)
+        # A scalar operation has the key of the elementwise one on tensors: a pattern on tensors must not match it.
         is_root = not where
         if is_root and not isinstance(theirs.type, TensorType) and isinstance(mine.type, TensorType):
             return self.fail(f"expected {type_text(mine.type)}, got {theirs.type}", where, op)
@@ -259,7 +265,8 @@ class _Search:
         self.steps += 1
         if self.steps > _STEPS:
             return self.fail("too many ways to order the operands of commutative operations", where, op)
-        # The keys of constants are their element and its type: a scalar constant matches a splat of it.
+        # The types of results. The key of a constant is its element with the element's type, and the type of the
+        # constant itself is not compared: a scalar constant matches a splat of it.
         problem = None if mine.is_constant else cast_problem(theirs.type, mine.type)
         return problem is None or self.fail(f"result of {mine.label}: {problem}", where, op)
 
@@ -317,12 +324,16 @@ class _Search:
     def bind(self, leaf: int, theirs: SSAValue | Node, where: str, user: Operation | None) -> bool:
         """Bind an input of the pattern to a value of the program; return whether that is possible.
 
-        It is not if the types do not fit, or the input is bound to another value, or `theirs` is no value, but is
-        computed inside of a fused operation.
+        It is not possible in three cases, of which the reason is recorded:
+
+        - The types do not fit.
+        - The input is bound to another value: the pattern x * x does not match a * b.
+        - `theirs` is a node: the program computes it inside of a fused generic, as a scalar for each element. No tensor
+          of the program has these elements, so that a replacement of the match could not use it.
 
         Args:
-            leaf: Position of the input.
-            theirs: The value of the program.
+            leaf: Position of the input among those of the pattern.
+            theirs: The operand that the program has in place of the input.
             where, user: See `compare`.
         """
         wanted = self.pattern.inputs[leaf]
@@ -332,6 +343,7 @@ class _Search:
                 f"input {name} of the pattern is computed by {theirs.label} inside of a fused operation, "
                 "where it is no value of its own", where, theirs.op or user,
             )  # fmt: skip
+        # A scalar input is bound to the scalar whose splat the program has.
         if not isinstance(wanted.type, TensorType) and isinstance(theirs.type, TensorType):
             theirs = self._element(theirs)
         problem = cast_problem(theirs.type, wanted.type)
@@ -341,7 +353,7 @@ class _Search:
         if problem is not None:
             return self.fail(problem, where, user)
         before = self.bound.get(leaf)
-        # An input that is ABSENT was so far only an initial value that is not read.
+        # ABSENT (a string) stands for initial contents that the program lacks; a value that is read replaces it.
         if before is None or isinstance(before, str):
             self._set(leaf, theirs)
         elif source_of(before) is not source_of(theirs):

@@ -172,7 +172,20 @@ class ScalarBody:
         return op.operands if isinstance(op, Operation) and op.parent is self.block else ()
 
     def _assign_number(self, value: SSAValue, operands: Sequence[SSAValue]) -> None:
-        """Assign a number to a value whose `operands`, those of `_operands`, have numbers."""
+        """Assign a number to a value whose `operands`, those of `_operands`, have numbers.
+
+        The number is the id of a key, by which equal computations have equal numbers. The key depends on the origin of
+        the value:
+
+        - an argument of the block: its position and type,
+        - a constant: its value and element type,
+        - a result of an operation of the block: the operation without operands, the position of the result, the numbers
+          of the operands and the keys of its regions. `addf(%a, %b)` and `addf(%b, %a)` have equal keys, and so have
+          `%a < %b` and `%b > %a`,
+        - a value from outside the block: its position in `captured`, and its type.
+
+        The expression of the value as text is stored for messages, such as "addf(%0, mulf(%1, %1))".
+        """
         op = value.owner
         if op is self.block:
             index = self.block.args.index(value)
@@ -182,6 +195,7 @@ class ScalarBody:
             self._set(value, key or ("constant", op.properties.get("value")), constant_text(op.properties.get("value")))
         elif isinstance(op, Operation) and op.parent is self.block:
             key, commutes, swapped = operation_key(op)
+            # The numbers of the operands, in the order that the key is for.
             numbers = [self._numbers[v] for v in operands]
             if swapped:  # the operation is `a < b`, and the key that of `b > a`
                 numbers.reverse()
@@ -205,12 +219,19 @@ class ScalarBody:
 
 
 def region_key(op: Operation, captured: list[SSAValue] | None = None) -> list[Hashable]:
-    """Return a key for each region of an operation: the computations of its block, and the types of its arguments.
+    """Return a key for each region of an operation; regions with equal keys compute the same.
 
-    A region of several blocks, which has branches, is equal only to itself.
+    The key of a region with one block is (types of the block's arguments, value numbers of what it yields), see
+    `ScalarBody`: the names of values do not matter. The key of an empty region is (). A region of several blocks, which
+    has branches, is equal only to itself: its key is the identity of the operation.
 
-    captured: receives the values from outside that the regions use, in order of first use; None if the caller does not
-    need them.
+    A value from outside counts by its position in `captured`, not by what it is. A caller that compares operations must
+    therefore also compare their captured values.
+
+    Args:
+        op: The operation.
+        captured: Receives the values from outside that the regions use, in order of first use; None if the caller does
+            not need them.
     """
     captured = [] if captured is None else captured
     keys: list[Hashable] = []

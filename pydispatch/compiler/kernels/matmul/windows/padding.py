@@ -47,8 +47,9 @@ class PaddedInputs:
     def of(elements: Elements, generic: Structured, channels: int, positions: int | None) -> PaddedInputs:
         """Return the padded inputs of a reduction whose vectors are along `channels`.
 
-        Inputs that are padded along the channels are left out, since some lanes of a vector would read padding: the
-        rule of `tensor.pad` computes their elements.
+        A padded input is the result of a `tensor.pad` that no buffer stores, such as an image [n, y, x, c] with padding
+        around y and x. Inputs that are padded along the channels are left out, since some lanes of a vector would read
+        padding: the rule of `tensor.pad` computes their elements.
 
         Args:
             elements: Tensors of the dispatch function.
@@ -61,7 +62,7 @@ class PaddedInputs:
             pad = value.owner
             if not isinstance(pad, tensor.PadOp) or elements.is_materialized(value):  # stored with its padding
                 continue
-            amounts = zip(*pad_amounts(elements, pad), strict=True)
+            amounts = zip(*pad_amounts(elements, pad), strict=True)  # (before, after) for each dimension
             padded = [i for i, (low, high) in enumerate(amounts) if low != 0 or high != 0]
             results = generic.maps[ordinal].results
             if padded and not any(channels in _loops_in(results[i]) for i in padded):
@@ -105,6 +106,10 @@ class PaddedInputs:
 
     def define_elements(self, build: Builder, point: Sequence[Index], is_edge: bool) -> None:
         """Emit the padded elements that the reduction reads at a point of its loops, and remember them for its body.
+
+        The body then finds these values instead of applying the rule of `tensor.pad`, which emits a branch for each
+        element. For an image that is padded by 1 before its rows and columns, the element at [y, x] is the element of
+        the image at [y - 1, x - 1] or, at an edge, a select between the nearest element and the padding.
 
         Args:
             build: Receives the code.

@@ -45,6 +45,13 @@ tile with larger results is a workgroup of its own."""
 class WindowPlan:
     """Plan of a reduction over sliding windows. Dimensions are positions among the loops of `generic`.
 
+    `plan_of` creates it. For the depthwise convolution out[n, y, x, c] += image[n, y + ky, x + kx, c] * w[ky, kx, c] of
+    f32, with loops (n, y, x, c, ky, kx), a result of 2 x 56 x 56 x 128 elements and windows of 3 x 3, the plan is
+
+        channels=3, positions=2, outer=(0, 1), unrolled=(4, 5), loops=(), block_positions=4, chunk=128
+
+    so that vectors are along c, and the unrolled code of a block adds 9 steps to the sums of 4 neighbouring x.
+
     Attributes:
         generic: The reduction.
         channels: The dimension that vectors are along, the innermost one of the result.
@@ -71,8 +78,8 @@ class WindowPlan:
 def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
     """Return the plan of a reduction over windows whose vectors are along channels; None for other reductions.
 
-    Return None, too, if the channels are not contiguous or fewer than `MIN_CHANNELS`, if elements of results have less
-    than 8 bits, or if a parallel loop is in no result.
+    The channels are the last dimension of the result whose size is not 1. Return None, too, if they are not contiguous
+    or fewer than `MIN_CHANNELS`, if elements of results have less than 8 bits, or if a parallel loop is in no result.
 
     Args:
         generic: The reduction.
@@ -83,6 +90,7 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
         return None
     if bits_of(tensor_type(generic.op.results[0]).element_type) < 8:
         return None
+    # The loops of the dimensions of the result, without those of one iteration.
     dims = [r.position for r in generic.output_maps[0].results if isinstance(r, AffineDimExpr)]
     dims = [d for d in dims if sizes[d] != 1]
     if not dims or not _has_windows_with_contiguous(generic, dims[-1], sizes):
@@ -91,6 +99,7 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
     channel_count = sizes[channels]
     if channel_count is not None and channel_count < MIN_CHANNELS:
         return None
+    # The steps in the code of a block, and the bytes of an element, which stand for those of a weight in `chunk`.
     unrolled = _unrolled(generic.reduced_loops, sizes)
     steps = max(1, prod(sizes[d] or 0 for d in unrolled))  # unrolled loops have known sizes
     element_bytes = max(bits_of(tensor_type(v).element_type) // 8 for v in (*generic.op.results, *frame.returned))
@@ -144,11 +153,12 @@ def _unrolled(loops: Sequence[int], sizes: Sequence[int | None]) -> tuple[int, .
 
 
 def _has_windows_with_contiguous(generic: Structured, channels: int, sizes: Sequence[int | None]) -> bool:
-    """Return whether windows read inputs, and each input that depends on the loop `channels` has the elements of
-    adjacent channels next to each other in memory.
+    """Return whether the reduction has windows, and its inputs have adjacent channels next to each other in memory.
 
-    All inputs with windows (an index that is a sum, as `i + k`) must depend on `channels`. Inputs that the body does
-    not read do not matter.
+    An input with windows has a computed index, such as y + ky. At least one input must have windows, and all inputs
+    with windows must depend on the loop `channels`, here c: image[n, y + ky, x + kx, c] with the weights w[ky, kx, c]
+    is accepted. image[n, c, y + ky, x + kx] is not, since its neighbours in memory are those along x. Inputs that do
+    not depend on `channels`, or that the body does not read, do not matter.
 
     Args:
         generic: The reduction.

@@ -65,20 +65,24 @@ def step_at(
 def reduced(build: Builder, accumulators: Sequence[Sequence[SSAValue]]) -> list[SSAValue]:
     """Return the result of each unrolled reduction, one for each list of `accumulators`.
 
-    If all steps are the same maximum or minimum, it is emitted anew for all values at once, which is cheaper. That
-    leaves the accumulators after single steps unused. Otherwise the last accumulator is the result.
+    That is the last accumulator, unless all steps are the same NaN-propagating maximum or minimum: then the operands of
+    the steps are combined at once, which is cheaper. From the accumulators [%init, %m1 = maximumf %init, %a,
+    %m2 = maximumf %m1, %b, %m3 = maximumf %m2, %c] the maximum of %init, %a, %b and %c is emitted. %m1 to %m3 are then
+    unused.
 
     Args:
         build: Receives the code.
         accumulators: For each reduction, the initial value and then the value after each step, as `step_at` returns it.
     """
+    # The operation of all steps; None if steps differ or if one is no maximum or minimum.
     operations = {_extremum(after, before) for values in accumulators for before, after in pairwise(values)}
     name = operations.pop() if len(operations) == 1 else None
+    # The initial value of each reduction and the operands of its steps.
     operands = [
         [values[0], *(v for before, after in pairwise(values) if (v := operand_of(after, before)) is not None)]
         for values in accumulators
     ]
-    if name is not None and len(operands[0]) >= MIN_VALUES:  # all steps are the same maximum or minimum
+    if name is not None and len(operands[0]) >= MIN_VALUES:
         return [maximum_or_minimum(build, name, values) for values in operands]
     return [values[-1] for values in accumulators]
 
