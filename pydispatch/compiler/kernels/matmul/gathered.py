@@ -31,6 +31,10 @@ class GatheredPages:
     source has the shape [pages, ...]. The dimensions of a page are the rows and the other dimensions of the tensor, in
     any order.
 
+    A cache f32[100, 16, 4, 64] has 100 pages of 16 rows, each with 4 heads of 64 elements. With a table i64[2, 8] for 2
+    sequences of 8 pages, the tensor is f32[2, 128, 4, 64]; `axis` is 1, `rows` 16 and `strides` (0, 256, 64, 1). Its
+    element [1, 37, 2, 5] is row 5 of entry 2 (37 = 2 * 16 + 5): element [5, 2, 5] of the page table[1, 2].
+
     Attributes:
         page: The expression by which the gather computes the number of a page. It is indexed by the gather's loops:
             [table dimensions ..., table size, rows, others ...].
@@ -78,7 +82,14 @@ def gathered_pages(value: SSAValue) -> GatheredPages | None:
     """Return a tensor as gathered pages; None if it is none, or its sizes are dynamic.
 
     Its elements are source[page, indices ...] at an index of the table and indices in the page: the number of the page
-    depends on the table index alone, and each index in the page is a dimension of the tensor.
+    depends on the table index alone, and each index in the page is a dimension of the tensor. The form is a gather and
+    a reshape, such as
+
+        %0 = linalg.generic ... -> tensor<2x8x16x4x64xf32>         table[d0, d1] is %page in the body, which yields
+                                                                   tensor.extract %cache[%page, d2, d3, d4]
+        %1 = tensor.collapse_shape %0 [[0], [1, 2], [3], [4]] : ... into tensor<2x128x4x64xf32>
+
+    Copies and widenings to a longer float type may be between them.
     """
     if not isinstance(value, OpResult) or value.op.name != "tensor.collapse_shape":
         return None
@@ -87,12 +98,14 @@ def gathered_pages(value: SSAValue) -> GatheredPages | None:
     axis = _merged_dim(reshape)  # in `pages`, this dimension counts the entries of the table, the next one rows
     if axis is None or min(shape) < 1:  # below 1: empty, or of dynamic size
         return None
+    # The gather: what it reads, and by which indices.
     expression, operations = _gathered_element(Expression(pages, tuple(range(len(shape)))))
     gather = expression.op
     if gather is None or gather.name != "tensor.extract":
         return None
     source, page_number, *indices = gather.operands
     page = expression.of(page_number)
+    # The indices in a page must be the dimensions after the table's entries, each once: the rows and the others.
     strides = _strides_in_page(expression, indices, shape, shape_of(source)[1:])
     if strides is None or sorted(strides) != list(range(axis + 1, len(shape))):
         return None
@@ -112,22 +125,22 @@ def gathered_pages(value: SSAValue) -> GatheredPages | None:
 def _strides_in_page(
     expression: Expression, indices: Sequence[SSAValue], shape: Sequence[int], page_shape: Sequence[int]
 ) -> dict[int, int] | None:
-    """Return dimension -> distance in a page between its neighbours, in elements, for each that indexes the page.
+    """Return dimension of the gather -> distance in a page of its neighbours, in elements, for each that indexes pages.
 
     A gather of `source[page, j, i]` with pages of 16x64 has the strides {i: 1, j: 64}. Return None if an index is no
     dimension of the same size, or if a dimension indexes a page twice.
 
     Args:
-        expression: The gathered element.
-        indices: Its indices in the page.
-        shape: Sizes of the dimensions.
+        expression: The gathered element, as a function of the gather's dimensions.
+        indices: Its indices in the page, scalars in the body of the gather.
+        shape: Sizes of the gather's dimensions.
         page_shape: Shape of a page.
     """
     strides: dict[int, int] = {}
     for position, index in enumerate(indices):
         dim = expression.dim_of_index(index)
         if dim is None and page_shape[position] == 1:
-            continue  # a dimension that the tensor lacks
+            continue  # a page has this dimension of size 1, and the gathered tensor lacks it: its index is a constant
         if dim is None or page_shape[position] != shape[dim] or dim in strides:
             return None
         strides[dim] = prod(page_shape[position + 1 :])

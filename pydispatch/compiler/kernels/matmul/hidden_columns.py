@@ -15,14 +15,23 @@ from pydispatch.ir.structured import GENERIC, structured
 
 
 class Hidden(Flag):
-    """Knowledge of a value at the hidden columns of a row that has visible ones; flags that may be combined.
+    """Properties of a value at the columns of a row that a mask hides; flags that may be combined.
 
-    Columns are the keys of an attention. A mask hides those whose scores it replaces by a very low number, its fill.
+    A row of a chain such as attention has a score for each column, a key. At a hidden column the score is at most the
+    fill of the mask, a very low number such as -1e9 or -inf. The flags hold for rows with a visible column and, if the
+    fill is finite, a largest visible score above half of it (`column_end.Limits.floor`). A softmax has these flags:
+
+        s = masked scores            AT_MOST_FILL
+        m = maximum of s in a row    UNIFORM | AT_LEAST_LARGEST
+        d = s - m                    NEGLIGIBLE
+        e = exp(d)                   ZERO
+        t = sum of e in a row        UNIFORM
+        w = e / t                    ZERO: hidden columns have the weight 0
     """
 
     UNKNOWN = 0
     AT_MOST_FILL = auto()
-    """The value is at most the fill. The largest visible value of the row is far above the fill."""
+    """The value is a score of at most the fill, which the largest visible score of the row exceeds by far."""
     NEGATIVE_INFINITY = auto()
     """The value is -inf."""
     NEGLIGIBLE = auto()
@@ -30,7 +39,7 @@ class Hidden(Flag):
     ZERO = auto()
     """The value is 0."""
     UNIFORM = auto()
-    """The value is the same at all columns, and depends on visible columns alone."""
+    """The value is the same at all columns, and depends on visible columns alone, as a row's maximum does."""
     AT_LEAST_LARGEST = auto()
     """The value is at least the largest score of the row."""
 
@@ -89,12 +98,17 @@ def _of_number(constant: float) -> Hidden:
 def _of_generic(op: Operation, operands: Sequence[Hidden]) -> list[Hidden]:
     """Return what is known of each result of a generic at the columns that a mask hides, from what is known of its
     operands there.
+
+    Each scalar of the body gets its flags in turn. The body `acc + exp(s - m)` with s `AT_MOST_FILL`, m `UNIFORM` and
+    `AT_LEAST_LARGEST`, and the initial value 0 has a `UNIFORM` result: hidden columns add 0 to the sum.
     """
     generic = structured(op)
+    # Operands of full rank must have one map: in a transposed operand, columns would be another dimension.
     rank = max(len(m.results) for m in generic.maps)
     if len({m for m in generic.maps if len(m.results) == rank}) > 1:
-        return [Hidden.UNKNOWN for _ in op.results]  # the order of dimensions changes
+        return [Hidden.UNKNOWN for _ in op.results]
     scalars: dict[SSAValue, Hidden] = dict(zip(generic.block.args, operands, strict=True))
+    # An accumulator changes from column to column: nothing is known of it in the body. `_reduced` judges the reduction.
     has_accumulators = bool(generic.reduced_loops)
     accumulators = generic.block.args[len(generic.inputs) :] if has_accumulators else ()
     scalars.update(dict.fromkeys(accumulators, Hidden.UNKNOWN))
@@ -111,11 +125,12 @@ def _of_generic(op: Operation, operands: Sequence[Hidden]) -> list[Hidden]:
 def _reduced(total: SSAValue, accumulator: SSAValue, initial: Hidden, scalars: Mapping[SSAValue, Hidden]) -> Hidden:
     """Return what is known of a reduction over the columns: its result is `UNIFORM` if hidden columns do not change it.
 
-    A maximum of scores is `AT_LEAST_LARGEST`: hidden columns, whose scores are at most the fill, do not change it.
+    They do not change a sum to which each adds 0, nor a maximum with -inf or with scores of at most the fill. A maximum
+    of scores is also `AT_LEAST_LARGEST`.
 
     Args:
-        total: The accumulator after one column.
-        accumulator: The accumulator before that column.
+        total: The accumulator after one column, such as `acc + x`.
+        accumulator: The accumulator before that column, `acc`.
         initial: Known properties of the accumulator before the first column.
         scalars: Scalar of the body -> what is known of it.
     """
@@ -124,9 +139,10 @@ def _reduced(total: SSAValue, accumulator: SSAValue, initial: Hidden, scalars: M
         return Hidden.UNKNOWN
     neutral = NEUTRAL.get(op.name)
     addends = [_of_scalar(v, scalars) for v in op.operands if v is not accumulator]
-    # Every addend must have one of the flags of `neutral`.
+    # Every other operand, here called an addend, must have one of the flags of `neutral`.
     if neutral is None or not addends or not all(neutral & v for v in addends):
         return Hidden.UNKNOWN
+    # Only scores have the flag `AT_MOST_FILL`, so that this is their maximum.
     is_maximum_of_row = op.name in MAXIMA and all(Hidden.AT_MOST_FILL in v for v in addends)
     return Hidden.UNIFORM | Hidden.AT_LEAST_LARGEST if is_maximum_of_row else Hidden.UNIFORM
 
@@ -135,18 +151,22 @@ def _combined(op: Operation, values: Sequence[Hidden]) -> Hidden:
     """Return what is known of the result of an elementwise operation at hidden columns, from what is known of its
     operands there.
 
+    `arith.subf` of a score (`AT_MOST_FILL`) and the maximum of the row (`AT_LEAST_LARGEST`) is `NEGLIGIBLE`. Where no
+    rule applies, the result is `UNIFORM` if all operands are, else `UNKNOWN`.
+
     "Fill" is the number that a mask writes to hidden scores, and "largest" the largest visible score of the row.
     """
     if (constant := Expression(op.results[0], ()).number()) is not None:
         return _of_number(constant)
     is_pure = info_of(op).is_pure and bool(values) and not op.regions
     result = Hidden.UNIFORM if is_pure and all(Hidden.UNIFORM in v for v in values) else Hidden.UNKNOWN
+    # A uniform condition selects the same operand at all columns, but either one: the flags of both hold.
     if op.name == "arith.select":
         condition, chosen, other = values
         return (chosen & other) if Hidden.UNIFORM in condition else Hidden.UNKNOWN
     first = values[0] if values else Hidden.UNKNOWN
     second = values[1] if len(values) > 1 else Hidden.UNKNOWN
-    if op.name in ("arith.extf", "arith.truncf"):
+    if op.name in ("arith.extf", "arith.truncf"):  # a conversion preserves all properties
         return first
     # With u for a uniform value: max(u, largest) is at least the largest score; exp(-inf) = 0; exp(fill - largest)
     # is negligible; -inf +- u = -inf; 0 * u and 0 / u are 0.

@@ -58,7 +58,12 @@ def judge_contraction(group: Sequence[Operation]) -> Verdict:
 
 
 def _reason_against_group(group: Sequence[Operation], contraction: Contraction) -> str | None:
-    """Return why an operation of a group cannot join the dispatch of its only contraction; None if all can."""
+    """Return why an operation of a group cannot join the dispatch of its only contraction; None if all can.
+
+    Each operation has one of three positions, with conditions of its own. In `C = (2 * X) @ B; y = C + exp(z)` the
+    addition is a consumer of the contraction, `2 * X` a producer of a factor, and `exp(z)` is a sibling: neither, but
+    read together with C.
+    """
     members = set(group)
     after, before = dependents(contraction.op, group), _producers_of(contraction.op, members)
     cache: DimCache = {}  # of `matching_dims`, for all operations of the group
@@ -67,6 +72,7 @@ def _reason_against_group(group: Sequence[Operation], contraction: Contraction) 
             continue
         if other in after:
             reason = _reason_against_consumer(other, contraction, cache)
+        # If operations outside of the group read it, it is a result of its own, besides that of the contraction.
         elif any(use.operation not in members for value in other.results for use in value.uses):
             reason = reasons.SECOND_RESULT.format(other.name)
         elif other in before:
@@ -118,7 +124,8 @@ def _transposes(op: Operation) -> bool:
 def _reason_against_producer(op: Operation, contraction: Contraction) -> str | None:
     """Return why an operation that computes a factor cannot join the contraction's dispatch; None if it can.
 
-    Packing computes an element once per tile that reads it, so producers must be inexpensive.
+    Packing copies the part of a factor that a tile reads into workgroup memory. It computes an element of a producer
+    once per tile that reads it, so producers must be inexpensive: copies and short elementwise operations.
     """
     if op.name == "linalg.generic":
         # The conversion to channels-last has rewritten a convolution to read a transposed image. The transposition is a
@@ -152,7 +159,8 @@ def _reason_against_sibling(op: Operation, contraction: Contraction, after: Coll
 
     Its results are read together with the contraction's result, by the operations `after` that depend on it. An
     expensive operation can join only if fusion does not compute its elements more often: it has as many as the
-    contraction's result, or `after` reads one of them for each column.
+    contraction's result, or `after` reads one of them for each column. In `y = C + exp(z)` with C[64, 32], `exp(z)` can
+    join if z has the shape [64, 32], or [32] along the columns; not if it has [64] along the rows.
     """
     if is_reduction(op):
         return reasons.REDUCED_BESIDE

@@ -73,7 +73,13 @@ class Linear:
 class Factor:
     """Either of the two factors of a contraction's product: scalar code in the body, which reads inputs of the generic.
 
-    One of these inputs, the main one, has all coordinates that the factor depends on.
+    One of these inputs, the main one, has all coordinates that the factor depends on. A coordinate is the index along
+    one dimension of this input, as a function of the loops. In the product by quantized weights
+
+        C[d0, d1] += A[d0, d2] * (float(Q[d2, d1]) * S[d1])        inputs: 0 is A, 1 is Q, 2 is S
+
+    the second factor has the main input 1, the coordinates (d2, d1), and the inputs {1: (0, 1), 2: (1,)}: S is read at
+    coordinate 1. Its code is the conversion and the multiplication by S.
 
     Attributes:
         value: The factor, in the body of the generic.
@@ -120,13 +126,20 @@ class Factor:
 class Contraction:
     """A contraction: C[.., m, n] += A[.., m, k] * B[.., k, n] for all outer dimensions, summed over k and `reductions`.
 
-    Dimensions are numbered as the loops of the generic.
+    Dimensions are numbered as the loops of the generic. The convolution
+
+        C[d0, d1, d2] += A[d0 + d3, d1 + d4, d5] * B[d3, d4, d5, d2]        row, column, filter; 3x3 window, channel
+
+    of 28x28 results with 64 channels has m = 1, n = 2, k = 5, the outer dimension 0 and the reductions 3 and 4.
+
+    `contraction_of` creates it.
 
     Attributes:
         op: The operation.
         generic: The operation as a structured operation.
         a, b: The factors.
-        m, n: Dimensions of the rows and the columns of a tile; None where the product has none.
+        m, n: Dimensions of the rows and the columns of a tile; None where the product has none. M indexes only A, N
+            only B.
         k: The reduced dimension that register blocks run along.
         outer: The other parallel dimensions, ascending.
         reductions: The other reduced dimensions, ascending.
@@ -237,7 +250,11 @@ def _product(generic: Structured) -> tuple[SSAValue, SSAValue] | None:
 
 
 def _factor(generic: Structured, value: SSAValue) -> Factor | None:
-    """Return one operand of the product as a factor; None if no single input has all coordinates that it depends on."""
+    """Return one operand of the product as a factor; None if no single input has all coordinates that it depends on.
+
+    For `Q[k, n] * S[n]` it is the factor with the main input Q: S needs only a coordinate of Q. `X[k] * Y[n]` is no
+    factor. Nor is a value that reads an accumulator, or no input at all.
+    """
     slice_ = _backward_slice(generic, value)
     if slice_ is None:
         return None
@@ -254,7 +271,7 @@ def _factor(generic: Structured, value: SSAValue) -> Factor | None:
     coordinates = tuple(c for r in generic.maps[main].results if (c := linear(r)) is not None)
     if len(coordinates) < len(generic.maps[main].results):
         return None
-    # Each input is indexed by some of the main input's coordinates; `positions` states which.
+    # Each input is indexed by some of the main input's coordinates, or by constants; `positions` states which.
     inputs = {i: positions for i in ordinals if (positions := _positions(generic.maps[i], coordinates)) is not None}
     if len(inputs) < len(ordinals):
         return None
@@ -271,7 +288,8 @@ def _factor(generic: Structured, value: SSAValue) -> Factor | None:
 def _backward_slice(generic: Structured, value: SSAValue) -> tuple[list[Operation], list[int]] | None:
     """Return the operations of the body that compute a value, and the ordinals of the operands that they read.
 
-    Producers are first. Return None if an operation reads tensors or indices, has regions, or several results.
+    Producers are first. Return None if an operation reads tensors or indices, has regions, or several results. For the
+    value %2 of the body `(%a, %q, %s, %acc) { %1 = sitofp %q; %2 = mulf %1, %s; ... }` it is ([%1, %2], [1, 2]).
     """
     code: list[Operation] = []
     ordinals: set[int] = set()
@@ -325,7 +343,10 @@ def _candidates_for_n(lhs: Factor, rhs: Factor, parallel: set[int]) -> list[int]
 def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contraction | None:
     """Choose the dimensions that serve as M, N and K, and return the contraction; None if plain loops are better.
 
-    A dimension that indexes a factor twice (`A[i, i]`) is not eligible: the elements of a diagonal do not fill a tile.
+    K must index each factor in exactly one coordinate. A dimension that indexes a factor twice (`A[i, i]`) is not
+    eligible: the elements of a diagonal do not fill a tile. All other dimensions become outer ones or reductions.
+
+    Return None, too, if a reduced dimension indexes neither factor.
     """
     eligible = [d for d in generic.reduced_loops if len(first.positions_of(d)) == len(second.positions_of(d)) == 1]
     if not eligible or not set(generic.reduced_loops) <= first.dims | second.dims:
@@ -344,7 +365,9 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
     k = max(eligible, key=preference_for_k)
     outer = tuple(d for d in generic.out_dims if d not in (m, n))
     if n is None and (outer or not (a.is_last(k) and b.is_last(k))):
-        return None  # without N each result is a dot product; plain loops vectorise it better where K is strided
+        # Without N each result is a dot product: plain loops vectorise it better if K is strided, or if there are
+        # several results, which are then along outer dimensions.
+        return None
     return Contraction(
         op=generic.op,
         generic=generic,
@@ -362,6 +385,9 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
 def _choose_n(generic: Structured, first: Factor, second: Factor) -> tuple[Factor, Factor, int | None] | None:
     """Return A, B and N, which counts the columns of B; N is None if all parallel dimensions index both factors.
 
+    B is the factor that has N: for C[d0, d1] += X[d1, d2] * Y[d0, d2], A is Y, B is X and N is 1, the dimension that is
+    contiguous in C. Of equally good dimensions, the first one of the second factor is N.
+
     Return None if a dimension indexes one factor alone, but none can be N: the results are not dot products.
     """
     parallel, results = set(generic.out_dims), generic.output_maps[0].results
@@ -370,7 +396,8 @@ def _choose_n(generic: Structured, first: Factor, second: Factor) -> tuple[Facto
     roles: tuple[Factor, Factor, int | None] = (first, second, None)
     for a, b in ((first, second), (second, first)):
         for dim in _candidates_for_n(a, b, parallel):
-            # N contiguous in C counts most: stores of whole vectors. N below 4 fills no vector, whatever else it has.
+            # N contiguous in C counts most: stores of whole vectors. Contiguous in B is next: loads of whole vectors. N
+            # below 4 fills no vector: it has at most the score 3, less than a longer dimension that is contiguous in C.
             is_plain_coordinate = b.coordinates[b.positions_of(dim)[0]].is_identity(dim)
             score = 4 * (dim == last_dim) + 3 * b.is_last(dim) + 2 * is_plain_coordinate
             score -= 6 * (_static_size(generic, dim) < 4)

@@ -97,9 +97,12 @@ class Panels:
         The strides along `layout.axis` and `layout.step_axis` are in units of a group (`layout.group` elements), other
         strides in elements. For [K, N] stored as [N / 16, K / 4, 16, 4] they are [16, 1]: neighbouring groups of K are
         64 elements apart, neighbouring columns 4. Callers add the index within the group.
+
+        For [H, K, N] stored as [N / 16, H, K / 4, 16, 4] they are [16 * K, 16, 1]. Without groups all are in elements.
         """
         layout = self.layout
         strides: list[int] = []
+        # From the innermost dimension outwards: `stride` is the distance of neighbours in units of a group.
         stride = layout.width
         other_dims = [d for d in range(len(self._middle_sizes) + 1) if d != layout.axis]
         for dim, size in zip(reversed(other_dims), reversed(self._middle_sizes), strict=True):
@@ -117,7 +120,7 @@ class Panels:
     def _middle_sizes(self) -> Sequence[int]:
         """The sizes of the tensor's dimensions other than the one cut into panels, in order; `step_axis` counts groups.
 
-        They are the dimensions of the argument between panels and columns.
+        They are the dimensions of the argument between panels and columns: (H, K / 4) for [N / 16, H, K / 4, 16, 4].
         """
         assert isinstance(self.argument.type, TensorType)
         return self.argument.type.get_shape()[1 : -1 if self.layout.step_axis is None else -2]

@@ -80,11 +80,14 @@ class _Ranges:
             terminator = op.regions[0].block.last_op
             assert terminator is not None
             return _joined(self.of(op.operands[0]), self.of(terminator.operands[0]))
+        # Bits that are read as another type of the same width are the same signed integer; as a float they are not.
         if op.name == "flow.tensor.bitcast":
             has_same_range = _range_of_type(_element_of(op.operands[0])) == _range_of_type(_element_of(value))
             return self.of(op.operands[0]) if has_same_range else None
         if op.name in ("arith.constant", "flow.tensor.constant"):
             return _elements(op.properties["value"])
+        # The elements of a generic are the values that its body yields. The accumulator of a reduction, an argument of
+        # the body, has the range of its type, so that a sum has it, too.
         generic: Structured | None = as_structured(op)
         if generic is None or generic.body is None or generic.block.last_op is None:
             return None

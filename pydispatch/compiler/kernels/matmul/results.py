@@ -44,7 +44,14 @@ def matching_dims(value: SSAValue, result: SSAValue, cache: DimCache | None = No
 def is_read_by_column(value: SSAValue, contraction: Contraction, readers: Collection[Operation]) -> bool:
     """Return whether the operations in `readers` read only one element of `value` for each column of the contraction.
 
-    Uses of `value` by other operations do not count. An operation that indexes `value` by the row, too, reads more.
+    Uses of `value` by other operations do not count. An operation that indexes `value` by the row, too, reads more. If
+    the contraction's result is C[i, j] with the columns j, the reader y[i, j] = C[i, j] * s[j] reads one element of s
+    for each column, and y[i, j] = C[i, j] * s[i] does not.
+
+    Args:
+        value: The tensor that is read besides the contraction's result.
+        contraction: The contraction.
+        readers: Operations that depend on the contraction's result.
     """
     result_dims, column = contraction.generic.output_maps[0].results, contraction.n
     for use in value.uses:
@@ -54,12 +61,14 @@ def is_read_by_column(value: SSAValue, contraction: Contraction, readers: Collec
             return False
         generic = structured(use.operation)
         dims = matching_dims(use.operation.results[0], contraction.op.results[0]) or ()
-        # Loop of the reader -> loop of the contraction, by the dimension of the result that both are along.
+        # Loop of the reader -> loop of the contraction (a dimension of its map), by the dimension of the contraction's
+        # result that both are along.
         contraction_loops = {
             r.position: result_dims[dim]
             for r, dim in zip(generic.output_maps[0].results, dims, strict=False)  # none if `dims` is empty
             if isinstance(r, AffineDimExpr)
         }
+        # The value is read by column if each of its indices is the reader's loop over columns.
         for r in generic.maps[use.index].results:
             if not isinstance(r, AffineDimExpr) or contraction_loops.get(r.position) != AffineDimExpr(column):
                 return False
@@ -146,7 +155,8 @@ def _dims_through_generic(op: Operation, ordinal: int, operands: Sequence[list[i
     """Return, for each axis of a generic's result, the dimension of the contraction's result that it runs along.
 
     Return None if there is no such mapping: the generic must be parallel, and permute the dimensions of operands that
-    depend on the contraction's result.
+    depend on the contraction's result. For y[d0, d1] = C[d1, d0] + b[d1], where C is the contraction's result and has
+    the entry [0, 1], loop 1 runs along dimension 0 of C and loop 0 along dimension 1: y has [1, 0].
 
     Args:
         op: The generic.
@@ -157,7 +167,7 @@ def _dims_through_generic(op: Operation, ordinal: int, operands: Sequence[list[i
     generic = structured(op)
     if cannot_lower(generic) or not generic.is_parallel:
         return None
-    dims_of_loops: dict[int, int] = {}
+    dims_of_loops: dict[int, int] = {}  # loop -> the dimension of the contraction's result that it runs along
     for map_, dims in zip(generic.maps, operands, strict=False):
         if dims is False:
             continue

@@ -110,12 +110,15 @@ MATRIX_ROWS = 32
 def level_of(machine: Machine) -> Level:
     """Return the level of a machine: its capabilities, and the block sizes of its best vector extension in `LEVELS`.
 
-    A machine without such an extension has the block sizes of its architecture.
+    A machine without such an extension has the block sizes of its architecture. A Zen 4, whose features include avx2
+    and avx512f, has the sizes of "avx512f", the first of `LEVELS` that it has; an x86-64 without AVX those of "x86_64".
     """
     name = next((name for name in LEVELS if name in machine.has), machine.arch)
+    # Capabilities beside the sizes: see the fields of `Level`.
     widens_half = machine.arch == "aarch64" or "f16c" in machine.has
     has_smmla = machine.arch == "aarch64" and "i8mm" in machine.has  # takes 8 steps of K; other dot products take 4
     matrix_types = frozenset(e for e, needs in MATRIX_FEATURES.items() if machine.has >= {"amx-tile", *needs})
+    # vdpbf16ps must take vectors of the level's width, 64 bytes.
     pairs_bf16 = name == "avx512f" and "avx512bf16" in machine.has
     return Level(
         machine.model,

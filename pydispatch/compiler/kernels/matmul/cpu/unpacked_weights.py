@@ -64,7 +64,18 @@ class UnpackedProducts(PanelWorkgroup):
         self.conversion.copy_rows(build, self._a, self._row_stride, first_block, self.sizes.blocks)
 
     def _multiply(self, build: Builder, panel: Index, first_block: Index, first_total: Index) -> None:
-        """Emit the products with a chunk of a panel, whose weights are unpacked once for all rows."""
+        """Emit the products with a chunk of a panel, whose weights are unpacked once for all rows.
+
+        A panel is some adjacent columns of the weights, such as 64, and a chunk several blocks of K. For the columns of
+        one register block after the other, such as 32, the weights of the chunk are converted to f32 in `_b`; then all
+        rows in `_a` are multiplied by them, and the products added to `totals`.
+
+        Args:
+            build: Receives the code.
+            panel: The panel.
+            first_block: The first block of K of the chunk.
+            first_total: Index of the panel's first sum in `totals`, whose rows have `match.width` columns.
+        """
         sizes, match = self.sizes, self.match
         width, steps = sizes.columns, self.conversion.steps
 
@@ -87,13 +98,24 @@ class UnpackedProducts(PanelWorkgroup):
         emit_loop(build, match.width, width, columns)
 
     def _unpack(self, build: Builder, panel: Index, first_block: Index, block_of_chunk: Index, column: Index) -> None:
-        """Emit the conversion of the weights of a block of K to f32, for the columns of a register block."""
+        """Emit the conversion of the weights of a block of K to f32, for the columns of a register block.
+
+        A weight u becomes (u - zero) * scale + offset. The parameters, which each column has for the block, are stored
+        first, as the matrix [zero, scale and perhaps offset][column] that `pyd.unpack` reads.
+
+        Args:
+            build: Receives the code.
+            panel: The panel of the weights.
+            first_block: The first block of K of the chunk.
+            block_of_chunk: The block, counted from `first_block`. Its weights are stored at this block of `_b`.
+            column: The first column of the register block in the panel.
+        """
         match, width, block = self.match, self.sizes.columns, build.plus(first_block, block_of_chunk)
         parameters = [match.zero, 1.0 if match.scale is None else match.scale, match.offset][: self._parameter_count]
 
         def parameters_of_column(inner: Builder, j: Index) -> None:
             """Store the parameters of column `j` of the register block."""
-            for row, parameter in enumerate(parameters):
+            for row, parameter in enumerate(parameters):  # a tensor of parameters, or one number for all columns
                 if isinstance(parameter, PerBlock):
                     value = self._load_parameter(inner, parameter, panel, block, inner.plus(column, j))
                 else:

@@ -85,17 +85,21 @@ def _pages_along(product: Contraction, column: int | None) -> GatheredPages | No
 
 @dataclass(frozen=True)
 class _RowTiles:
-    """The division of the rows of two chained contractions among workgroups.
+    """The division of the rows of two chained contractions, such as the queries of an attention, among workgroups.
+
+    The rows of a chain are the scores f32[heads, queries, keys], later the weights. For f32[8, 32, 512], a row has
+    2 KiB: 7 rows fit into `MAX_BYTES`, one of them for a stored tensor. So `rows` is 4, the largest divisor of 32 up to
+    6, and there are 8 * 32 / 4 = 64 workgroups.
 
     Attributes:
         axis: The dimension of the rows that is M in both products, along which workgroups take `rows` indices; None
             where there is a single row.
         row_count: Size of that dimension.
-        columns: Elements of a row.
-        outer: Sizes of the outer dimensions.
+        columns: Elements of a row, such as the number of keys.
+        outer: Sizes of the outer dimensions, such as the number of heads.
         rows: Number of rows of a workgroup, a divisor of `row_count`.
-        page_rows: Number of columns that are visited or skipped together: whole pages of the factors B, whose rows are
-            the columns of a chain.
+        page_rows: Number of columns that are visited or skipped together: whole pages of the factors B, the keys and
+            the values. The rows of a page are columns of the chain. It is the least common multiple of both page sizes.
     """
 
     axis: int | None
@@ -107,7 +111,10 @@ class _RowTiles:
 
     @staticmethod
     def of(chain: Chain) -> _RowTiles:
-        """Return the division with the most rows of a workgroup that `MAX_ROWS` and workgroup memory allow."""
+        """Return the division with the most rows of a workgroup that `MAX_ROWS` and workgroup memory allow.
+
+        The number is a divisor of all rows: with 32 rows and a limit of 6, a workgroup has 4.
+        """
         pages = _pages(chain)
         assert pages is not None, "`has_chain_kernel` must have checked it"
         shape, m = shape_of(chain.rows), chain.second.m
@@ -141,7 +148,12 @@ class _RowTiles:
 
 
 def lower_chain_gpu(source: func.FuncOp, backend: Backend) -> Kernel | None:
-    """Return the kernel of a dispatch function that is a chain for which `has_chain_kernel` holds; None for others."""
+    """Return the kernel of a dispatch function that is a chain for which `has_chain_kernel` holds; None for others.
+
+    A chain is a product, row-wise operations on its result, and a product of these rows, as in attention. The kernel
+    has a workgroup for each few rows of an outer index, such as 4 queries of a head. Return None, too, if a result is
+    not computed element by element from the second product, or updates an argument.
+    """
     chain = chain_of([op for op in source.body.block.ops if op.results])
     if chain is None or not has_chain_kernel(chain):
         return None
@@ -152,7 +164,7 @@ def lower_chain_gpu(source: func.FuncOp, backend: Backend) -> Kernel | None:
         return None
     tiles = _RowTiles.of(chain)
     frame.bind()
-    frame.elements.distribute = distributed_reduction
+    frame.elements.distribute = distributed_reduction  # all invocations of a workgroup reduce a row together
 
     def workgroup(build: Builder, group: Index) -> None:
         """Emit the code of one workgroup, numbered by outer indices and then by rows."""
@@ -231,7 +243,12 @@ class _Rows:
         self.frame.elements.materialize(value, self.buffer, lambda build, indices: [self._offset(build, indices)])
 
     def _column_end(self, build: Builder) -> Index:
-        """Emit the end of the columns that comparisons show to at least one of the rows, rounded up to whole pages."""
+        """Emit the end of the columns that comparisons show to at least one of the rows, rounded up to whole pages.
+
+        The end is exclusive, and a multiple of `page_rows`. In causal attention, the comparison is `column <= position`
+        of the query. Rows at the positions 33 to 40 need 41 columns, with pages of 16 rounded up to 48. All columns are
+        visited if the mask has no comparisons.
+        """
         limits, columns, page_rows = column_limits(self.chain), self.tiles.columns, self.tiles.page_rows
         # `fill` is the score that masks give to hidden columns. If finite, these may have a weight, and are visited.
         has_finite_fill = limits.fill != -inf
@@ -246,15 +263,20 @@ class _Rows:
             end = limits.end(self.frame.elements, inner, self._point(inner, i), columns)
             return [inner.value(inner.most(carried[0], end))]
 
-        # A row without visible columns is computed from hidden ones: so there is at least one.
+        # The end is at least 1: a row without visible columns is computed from hidden ones, not from none.
         (end,) = build.loop(0, self.tiles.rows, [build.index(1)], row)
+        # `end` is at most `columns`, a multiple of `page_rows`, so that the last page is whole.
         pages = build.value(build.ceil_quotient(build.assume_below(end, columns + 1), page_rows))
         build.assume_below(pages, columns // page_rows + 1)
         return build.linear(high=pages, size=page_rows, low=0)  # pages * page_rows, divisible by `page_rows`
 
     def _emit_first_product(self, build: Builder, end: Index) -> None:
-        """Emit the first product for columns before `end`, and elementwise operations on it, into the buffer."""
-        # `width` divides the rows of a page, so that adjacent columns that an invocation computes are in one page.
+        """Emit the first product for columns before `end`, and elementwise operations on it, into the buffer.
+
+        An invocation computes the scores of all rows of the workgroup at `width` adjacent columns: 8 x 4 scores with 8
+        rows and pages of 16 columns. It uses each loaded element of A and B for several of them.
+        """
+        # `width` divides `page_rows`, so that the adjacent columns of an invocation are in one page.
         chain, width = self.chain, gcd(self.tiles.rows, MAX_COLUMNS, self.tiles.page_rows)
 
         def columns(inner: Builder, block: Index) -> None:
@@ -274,15 +296,21 @@ class _Rows:
         build.parallel(0, build.quotient(end, width), columns, index_below=self.tiles.columns // width)
 
     def _emit_operations(self, build: Builder, end: Index) -> None:
-        """Emit the row-wise operations on columns before `end`; their reductions use all invocations."""
+        """Emit the row-wise operations on columns before `end`; their reductions use all invocations.
+
+        The buffer has the scores before this code, and `chain.rows` after it. For a softmax, the code of a row is the
+        maximum and the sum of exponentials, then a parallel loop over the columns that stores the quotients.
+        """
         chain, elements = self.chain, self.frame.elements
         self._read_from_buffer(chain.scores)
         # The operations are one nest over the rows, as if they were a kernel of their own that reads the scores.
         nest_of_rows = analysis.LoopNest(stores=[(chain.rows, self.buffer)], space=chain.rows)
         (nest,) = analysis.analyse(self.frame, [nest_of_rows])
-        nest.row_storage = dict(list(nest.row_storage.items())[:STORED_ROWS])  # other values are computed again
+        # `row_storage` has the values that a row could store for its later loops, such as its exponentials. There is
+        # memory for `STORED_ROWS` of them; the others are computed again.
+        nest.row_storage = dict(list(nest.row_storage.items())[:STORED_ROWS])
         analysis.allocate_rows(self.frame, nest)
-        # From here on rows end at `end`, for reductions too.
+        # From here on, all tensors with the shape of the scores end at column `end`, for reductions too.
         for value in {chain.scores, *(v for op in chain.parts.row_operations for v in (*op.operands, *op.results))}:
             if isinstance(value.type, TensorType) and shape_of(value) == shape_of(chain.scores):
                 elements.resize(value, [*elements.dims(value)[:-1], end])
@@ -302,7 +330,7 @@ class _Rows:
 
         build.loop(0, self.tiles.rows, [], row)
         elements.forget_rows()
-        elements.forget(chain.scores)  # their memory has the rows now
+        elements.forget(chain.scores)  # the buffer has `chain.rows` now, in place of the scores
         self._read_from_buffer(chain.rows)
 
     def _emit_second_product(self, build: Builder, end: Index, result_dims: Sequence[list[int]]) -> None:
@@ -343,8 +371,12 @@ class _Rows:
         Args:
             build: The builder of an invocation's code.
             product: The product.
-            points: For each element that the invocation computes: parallel loop of the product -> its index.
+            points: For each element that the invocation computes: parallel loop of the product -> its index, such as
+                {0: head, 1: query, 2: key}.
             end: The end of the steps of K, a multiple of the rows of a page; None for all steps.
+
+        Returns:
+            For each point, the indices of its element in the product's result.
         """
         elements, generic = self.frame.elements, product.generic
         output = generic.output_maps[0]  # does not depend on the reductions, which have no index here

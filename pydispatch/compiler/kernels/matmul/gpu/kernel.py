@@ -83,7 +83,8 @@ def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int
 def _emit(frame: Frame, build: Builder, plan: Plan, result_dims: Sequence[list[int]], workgroup_id: SSAValue) -> None:
     """Emit the code of a workgroup of one plan.
 
-    `result_dims` has, for each result of the dispatch, the dimensions of the contraction's result that index it.
+    `result_dims` has, for each result of the dispatch, the dimensions of the contraction's result that index it: [1, 0]
+    for a result that is transposed.
     """
     elements = frame.elements
     sizes = loop_sizes(elements, plan.contraction.generic)
@@ -91,7 +92,8 @@ def _emit(frame: Frame, build: Builder, plan: Plan, result_dims: Sequence[list[i
     a = Staging.of(elements, plan, plan.a, plan.tile.height, fills_negative_zero=True)
     b = Staging.of(elements, plan, plan.b, plan.tile.width, fills_negative_zero=False)
     sums = storage(elements.entry, plan.sum_type, plan.tile.slots, PRIVATE)
-    adjacent_sums = adjacent_elements_of(scalar_width(plan.sum_type))  # in one row of a lane, for vector stores
+    # A lane (an invocation of a subgroup) has so many adjacent sums in a row, 4 of f32: it can store them as a vector.
+    adjacent_sums = adjacent_elements_of(scalar_width(plan.sum_type))
     layout = lane_layout(plan.form, plan.tile.block_rows, plan.tile.block_columns, adjacent_sums)
     build.assume_below(workgroup_id, workgroups_of(plan, build, sizes))
     workgroup = _Workgroup(
@@ -163,7 +165,12 @@ class _Workgroup:
     def _pipeline(self, build: Builder, location: Location, iterations: Index) -> None:
         """Emit the pipelined loop over K.
 
-        Each iteration stores the tiles that the previous one has loaded, loads the next ones, and multiplies.
+        Each iteration stores the tiles that the previous one has loaded, loads the next ones, and multiplies. With
+        three iterations, the order is
+
+            load 0 | store 0, load 1, multiply 0 | store 1, load 2, multiply 1 | store 2, multiply 2
+
+        A load reads elements into the private memory of the invocations; a store copies them to workgroup memory.
         """
 
         def load(builder: Builder, iteration: Index) -> None:
@@ -185,6 +192,7 @@ class _Workgroup:
             self._in_each_invocation(inner, self._multiply)
             return []
 
+        # The first tiles are loaded before the loop; there are none if K is empty.
         build.when(build.less(0, iterations), lambda inner: load(inner, 0))
         build.loop(0, iterations, [], body)
 
@@ -248,6 +256,9 @@ class _Workgroup:
     def _finish(self, build: Builder, invocation: Index) -> None:
         """Emit the epilogue: compute the results of the dispatch from the sums, and store them.
 
+        A slot is one sum of the invocation, with its position in the contraction's result. `Elements.define` makes the
+        sum the element there, from which elements of the results, such as `relu(sum + bias)`, are computed.
+
         Indices are computed again, which takes fewer registers than to retain them over the loop.
         """
         contraction, elements = self.plan.contraction, self.frame.elements
@@ -266,7 +277,7 @@ class _Workgroup:
             """Emit the stores of the slots at `positions`, unless they are beyond the edge: `exists` is false then."""
             pinned.when(exists, lambda inner: self._store(inner, values, slots, positions))
 
-        # One branch for adjacent slots that exist together.
+        # One branch for successive slots with the same `exists`, which is one value for slots that exist together.
         for _, group in groupby(range(len(slots)), key=lambda position: id(slots[position].exists)):
             positions = list(group)
             store(slots[positions[0]].exists, positions)
@@ -310,10 +321,16 @@ class _Workgroup:
         return run if is_along_columns and isinstance(size, int) and size % run == 0 else 1
 
     def _slots(self, build: Builder, invocation: Index, location: Location) -> list[Slot]:
-        """Return whether each sum of an invocation exists, and its indices in the contraction's result."""
+        """Return whether each sum of an invocation exists, and its indices in the contraction's result.
+
+        The layout distributes a block over 32 invocations, its lanes (`LaneLayout`). With f32 and multiply-adds, there
+        are 4 rows of 8 lanes, and each lane has 4x4 adjacent sums in every 16x32 elements: lane 10 begins at row 4 and
+        column 8. A sum does not exist if it is beyond the last row or column of the result.
+        """
         plan, tile, layout = self.plan, self.tile, self.layout
         lane, row, column = self._block(build, invocation)
-        # Lanes are in rows of `across`; neighbours are `column_step` columns apart, or `row_step` rows.
+        # The position of the lane's first sum in the tile. Lanes are in rows of `across`; neighbours are `column_step`
+        # columns apart, or `row_step` rows.
         row = build.plus(row, build.times(build.quotient(lane, layout.across), layout.row_step))
         column = build.plus(column, build.times(build.remainder(lane, layout.across), layout.column_step))
         rows, columns = (collapsed_size(build, self.sizes, operand.dims) for operand in (plan.a, plan.b))
@@ -329,6 +346,7 @@ class _Workgroup:
             key = (id(row_exists), id(column_exists))
             if key not in conditions:
                 conditions[key] = both(build, row_exists, column_exists)
+            # Row and column of the product -> indices of the collapsed dimensions.
             indices = dict(location.outer)
             for dims, index in ((plan.a.dims, y), (plan.b.dims, x)):
                 indices.update(zip(dims, build.split(index, [self.sizes[d] for d in dims]), strict=True))
@@ -341,7 +359,13 @@ class _Workgroup:
 class _Axis:
     """Rows or columns of the slots of an invocation, with the tests of whether they exist.
 
-    A run is `run_length` adjacent indices, all below the size or all beyond it, so that one test serves them.
+    A slot is one sum of the invocation. It exists if its row and its column are below the size of the result, which the
+    last tile may exceed. `_Workgroup._slots` creates one axis for rows and one for columns, and calls `at` for each
+    slot.
+
+    A run is `run_length` adjacent indices, all below the size or all beyond it, so that one test serves them. With 100
+    columns, tiles of 64 and runs of 4, the run of the columns 104 to 107 in tile 1 does not exist: `at` returns false
+    and the columns 96 to 99 for it.
 
     Attributes:
         build: The builder of the invocation's code.
@@ -359,11 +383,11 @@ class _Axis:
 
         Args:
             build: The builder of the invocation's code.
-            offset_in_tile: The invocation's first index in the tile.
-            tile: Index of the tile.
-            extent: Extent of a tile.
-            size: Size of the dimension.
-            neighbours: Length of a run. If the size is no multiple of it, each index has a test of its own.
+            offset_in_tile: The invocation's first row or column in the tile, a multiple of `neighbours`.
+            tile: Number of the tile along the dimension.
+            extent: Rows or columns of a tile.
+            size: Number of rows or columns of the result; an SSA value if dynamic.
+            neighbours: Length of a run. If the size is dynamic or no multiple of it, each index has a test of its own.
         """
         self.build, self.size = build, size
         self.first = build.plus(build.times(tile, extent), offset_in_tile)

@@ -127,11 +127,14 @@ class Staging:
         `extent` is the number of rows, or columns of B, of the tile; `fills_negative_zero` is the attribute's value.
         Tiles for tensor cores are stored as their operand is: by rows if K is contiguous, else by steps. All other
         tiles are stored by steps, so that one load reads several adjacent rows (or columns of B) of a step.
+
+        A tile of 128 rows and 8 steps of f32 that is stored by steps has 8 lines of 128 elements. The pitch, from one
+        line to the next, is 132: 16 bytes of padding.
         """
         tile, bits = plan.tile, scalar_width(plan.element)
         is_row_major = plan.form == "tensor" and operand.is_k_contiguous
         inner, outer = (tile.depth, extent) if is_row_major else (extent, tile.depth)
-        pitch = inner + max(1, ACCESS_BYTES * 8 // bits)  # rows begin in different memory banks
+        pitch = inner + max(1, ACCESS_BYTES * 8 // bits)  # lines of the tile begin in different memory banks
         loads_per_invocation = -(-extent * tile.depth // operand.vector_width // tile.invocations)
         buffer = storage(elements.entry, plan.element, outer * pitch, WORKGROUP)
         private = storage(elements.entry, plan.element, loads_per_invocation * operand.vector_width, PRIVATE)
@@ -166,24 +169,30 @@ class Staging:
     def _for_each_run(self, build: Builder, invocation: Index, body: Callable[[Builder, Run], None]) -> None:
         """Emit `body` for each run that an invocation loads.
 
-        A run is `vector_width` consecutive elements. The runs of a tile are distributed over the invocations:
-        neighbouring invocations take runs that are neighbours in memory, and each takes `loads_per_invocation` of them.
-        The number of runs in a line is a multiple of the number of invocations, or the reverse.
+        A run is `vector_width` consecutive elements, and a line the runs of the tile that are neighbours in memory: a
+        row if K is contiguous, else a step. Neighbouring invocations take neighbouring runs of a line, then those of
+        the next line. Each takes `loads_per_invocation` runs, one for each slot of its private memory. The number of
+        runs in a line is a multiple of the number of invocations, or the reverse.
+
+        A tile of 128 rows and 8 steps with runs of 4 along K has 2 runs in each of 128 lines. Of 256 invocations,
+        number 5 takes run 1 of row 2.
         """
         operand, tile, invocations = self.operand, self.tile, self.tile.invocations
         contiguous_runs, lines = (tile.depth, self.extent) if operand.is_k_contiguous else (self.extent, tile.depth)
         contiguous_runs //= operand.vector_width
+        # If runs do not divide evenly among the invocations, the last slots of some invocations have no run.
         has_spare_slots = contiguous_runs * lines < invocations * self.loads_per_invocation
 
         def emit(exists: SSAValue | bool, run: Run) -> None:
             """Emit `body` for a run, under a condition unless the run is known to exist."""
             build.when(exists, lambda inner: body(inner, run))
 
+        # A slot has run `inner` of line `outer`.
         for slot in range(self.loads_per_invocation):
-            if invocations >= contiguous_runs:
+            if invocations >= contiguous_runs:  # all invocations together take several lines in each slot
                 inner = build.remainder(invocation, contiguous_runs)
                 outer = build.plus(build.quotient(invocation, contiguous_runs), slot * (invocations // contiguous_runs))
-            else:
+            else:  # a line takes several slots
                 inner = build.plus(invocation, slot % (contiguous_runs // invocations) * invocations)
                 outer = slot // (contiguous_runs // invocations)
             first = build.times(inner, operand.vector_width)
@@ -224,10 +233,15 @@ class Staging:
 
         Runs beyond the end of the rows repeat the last one, as results of these rows are not stored. Steps beyond the
         end of K are filled with zeros, as they would be added to the sums. The first parameters are those of `load`.
+
+        The position of an element in the tile becomes a row and a step of the product, and these the indices of the
+        collapsed dimensions. With tiles of 128 rows, row 5 of tile 3 is row 389; if the rows are the pixels of an image
+        that is 28 wide, it has the indices 13 and 25.
         """
         operand, steps, width = self.operand, self.plan.steps, self.operand.vector_width
         row_count, step_count = collapsed_size(build, sizes, operand.dims), collapsed_size(build, sizes, steps)
         row_length, step_length = (1, width) if operand.is_k_contiguous else (width, 1)
+        # The run in the whole product, counted in runs along the dimension of the vectors.
         row_run, _ = self._clamped_run(
             build, block=tile, extent=self.extent, run_in_block=run.row_run, length=row_length, size=row_count
         )
@@ -239,6 +253,7 @@ class Staging:
             length=step_length,
             size=step_count,
         )
+        # The coordinates of each of its elements in the main input of the factor.
         points: list[list[Index]] = []
         for i in range(width):
             row, step = (
@@ -262,7 +277,9 @@ class Staging:
             exists: Whether its steps are before the end of K; elements that add nothing are stored for others.
         """
         operand, contraction = self.operand, self.plan.contraction
-        if operand.vector_width > 1:  # `factor_at` then computes the factor from the elements of one vector load
+        # `define` makes the elements of the vector load those of the main input: `factor_at` then computes the factor
+        # from them, and does not load them one by one.
+        if operand.vector_width > 1:
             main = contraction.tensor_of(operand.factor)
             for point, value in zip(points, self._load_contiguous(build, main, points), strict=True):
                 self.elements.define(build, main, point, value)
@@ -280,13 +297,16 @@ class Staging:
     ) -> tuple[Index, SSAValue | bool]:
         """Return the number of a run along a dimension, and whether it is before the end; the last run if it is not.
 
+        With runs of 4 elements, tiles of 32 and a size of 100, which is 25 runs, run 2 of tile 3 is run 26: the result
+        is (24, False).
+
         Args:
             build: Receives the code.
             block: Number of the tile along rows or columns, or of the chunk of K.
             extent: Elements of a tile or chunk along the dimension, a multiple of `length`.
             run_in_block: Number of the run in the tile or chunk.
             length: Elements of a run along the dimension.
-            size: Size of the dimension.
+            size: Size of the dimension, a multiple of `length`: otherwise `_vector_width` does not choose this length.
         """
         count = build.quotient(size, length)
         per_block = extent // length

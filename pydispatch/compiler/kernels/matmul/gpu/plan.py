@@ -97,7 +97,10 @@ class Plan:
 def plans_of(contraction: Contraction, elements: Elements, architecture: int) -> list[Plan]:
     """Return the plans of a contraction; an empty list if it cannot be tiled, or is too small for tiles.
 
-    With a dynamic number of rows there is a second plan, for at most `SKINNY_ROWS`, unless elements are i64.
+    With a dynamic number of rows there is a second plan, for at most `SKINNY_ROWS`, unless elements are i64. A tile of
+    128x128, which 8 subgroups compute in blocks of 32x64, gets a second one of 16x256, in 8 blocks of 16x32. The kernel
+    has the code of both, and the number of rows selects one at run time.
+
     `architecture` is the compute capability of the device, such as 80.
     """
     plan = plan_of(contraction, elements, architecture)
@@ -108,7 +111,8 @@ def plans_of(contraction: Contraction, elements: Elements, architecture: int) ->
     multiplies_i64 = plan.element == i64
     if has_static_rows or plan.tile.height <= SKINNY_ROWS or multiplies_i64:
         return [plan]
-    # Both plans are in one kernel, and have as many subgroups: in the second, each computes all rows of its columns.
+    # Both plans are in one kernel, and so have as many subgroups (warps): in the second, each computes all rows of its
+    # columns, one block of `SKINNY_ROWS` x `warp_columns`.
     warps = plan.tile.invocations // LANES
     uses_tensor_cores = plan.form == "tensor"
     warp_columns = 16 if uses_tensor_cores and warps >= 4 else 32
@@ -132,11 +136,16 @@ def has_skinny_rows(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAVa
 def plan_of(contraction: Contraction, elements: Elements, architecture: int, tile: Tile | None = None) -> Plan | None:
     """Return the plan of a contraction: its types, operands and tile.
 
+    The contraction is planned as a matrix product. The convolution C[h, w, f] += A[h + i, w + j, c] * B[i, j, c, f] has
+    the rows (h, w), the columns (f) and the steps (i, j, c). With 28x28 results and 128 filters of 3x3x64, these are
+    784 rows, 128 columns and 576 steps. A parallel dimension that both factors have, such as a batch, is an outer one.
+
     Return None if it cannot be tiled, or is too small to fill tiles. `architecture` is the compute capability of the
     device, such as 80. `tile` is the tile to use; None for the one that is estimated to be fastest.
     """
     if contraction.m is None or contraction.n is None:
         return None
+    # Collapse the dimensions into rows, columns and steps, each outer first: M, N and K are last.
     sizes = [s if isinstance(s, int) else None for s in loop_sizes(elements, contraction.generic)]
     a_dims, b_dims = contraction.a.dims, contraction.b.dims
     rows = (*(d for d in contraction.outer if d in a_dims and d not in b_dims), contraction.m)
@@ -146,6 +155,7 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
     height, width, depth = (_size(sizes, dims) for dims in (rows, columns, steps))
     if any(n is not None and n < MIN_EXTENT for n in (height, width)) or (depth is not None and depth < MIN_STEPS):
         return None
+    # Choose the instruction, the types and the tile.
     multiplication = _multiplication(contraction, architecture)
     if multiplication is None:
         return None
@@ -154,6 +164,7 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
     table = TENSOR_TILES if form == "tensor" else TILES_64 if bits == 64 else TILES_32
     tile = tile or choose_tile(table, height, width, prod(sizes[d] or 1 for d in outer))
     left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)
+    # Loads of single elements take registers: then the tile is smaller, and the operands are chosen for it again.
     if form == "tensor" and min(left.vector_width, right.vector_width) == 1:
         tile = _tile_of_scalar_loads(tile, are_both_scalar=left.vector_width == right.vector_width)
         left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)
@@ -306,11 +317,15 @@ def _operand(
 ) -> Operand:
     """Return a factor as an operand, with the widest vector load that is legal, along K or along `staged.last_dim`.
 
+    B[k, n] of f32 with 512 columns is loaded along N, in vectors of 4 elements (16 bytes). Vectors need a dimension of
+    static size that is contiguous in an argument, and that the loop reads as a whole. Other factors are loaded element
+    by element, with a vector width of 1.
+
     Other parameters are as in `_operands`.
     """
     factor = staged.factor
     has_rows_of_k = factor.is_last(contraction.k) and factor.coordinates[-1].is_identity(contraction.k)
-    is_along_k = has_rows_of_k or not factor.is_last(staged.last_dim)  # also if neither dimension is contiguous
+    is_along_k = has_rows_of_k or not factor.is_last(staged.last_dim)  # True, too, if neither dimension is contiguous
     dim, length = (contraction.k, tile.depth) if is_along_k else (staged.last_dim, staged.extent)
     value = contraction.tensor_of(factor)
     vector_width = 1
@@ -318,7 +333,8 @@ def _operand(
         row_length = value.type.get_shape()[-1]
         # The dimension is static, and reads each row of the tensor from its first element to its last.
         has_whole_rows = factor.coordinates[-1].is_identity(dim) and sizes[dim] == row_length > 0
-        bits = max(8, bit_width(value.type.element_type) or LARGEST_LOAD_BITS)  # no vector loads of unknown widths
+        # Elements of less than a byte count as bytes. An unknown width counts as that of the widest load: no vectors.
+        bits = max(8, bit_width(value.type.element_type) or LARGEST_LOAD_BITS)
         if has_whole_rows:
             vector_width = _vector_width(bits, row_length, length, staged.extent * tile.depth, tile.invocations)
     return Operand(factor=factor, dims=staged.dims, vector_width=vector_width, is_k_contiguous=is_along_k)

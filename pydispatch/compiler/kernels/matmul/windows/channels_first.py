@@ -123,6 +123,10 @@ class _Workgroup:
     ) -> None:
         """Emit the packing of the image of a pair of phases: every stride-th row and column of the input from these on.
 
+        With a stride of 2, the image of the phases (1, 0) has the rows 2 * first_row + 1, 2 * first_row + 3, ... of the
+        padded input, and of each the columns 0, 2, 4, ... The packed rows follow each other in memory, at a distance of
+        `plan.row_length` elements.
+
         Args:
             build: Receives the code.
             source: The tensor that elements are copied from, and its padding.
@@ -131,7 +135,7 @@ class _Workgroup:
             first_row: The first row of the tile in the result.
         """
         plan, (rows, columns), (row_phase, column_phase) = self.plan, self.plan.axes, phases
-        # Elements of a packed row that windows read.
+        # Elements of a packed row that windows read; those from here to `plan.row_length` are between two rows.
         extent = columns.position_count + columns.largest_shift_by_phase[column_phase]
 
         def row(inner: Builder, y: Index) -> None:
@@ -148,7 +152,9 @@ class _Workgroup:
                 exists, lambda b: self._pack_row(b, source, [*start[:-2], unpadded_row], column_phase, extent, offset)
             )
             inner.when(opposite(inner, exists), lambda b: self._fill(b, source.padding, offset, 0, extent))
-            if extent < plan.row_length:  # zeros between rows: sums of subnormal numbers would be slow on some CPUs
+            # `_reduce` also computes sums of the elements between rows, and drops them. They are 0, since a sum of what
+            # happens to be in memory could be of subnormal numbers, which are slow on some CPUs.
+            if extent < plan.row_length:
                 zero = inner.pure(arith.ConstantOp(zero_attribute(tensor_type(self._input).element_type)))
                 self._fill(inner, zero, offset, extent, plan.row_length)
 
@@ -161,6 +167,10 @@ class _Workgroup:
 
         Without padding, `low` is 0 and elements fill the row: nothing else is stored.
 
+        A row of 8 elements, with 1 element of padding before and after it, is columns 0 to 9 of the padded tensor. With
+        a stride of 2, phase 0 has the columns 0, 2, 4, 6 and 8: the first is padding, and the others are the elements
+        1, 3, 5 and 7 of the row. So [begin, end) is [1, 5).
+
         Args:
             build: Receives the code.
             source: The tensor that elements are copied from, and its padding.
@@ -170,7 +180,8 @@ class _Workgroup:
             offset: Index of the row's first element in `images`.
         """
         stride, low, elements = self.plan.axes[1].stride, source.low[-1], self.frame.elements
-        # Elements [begin, end) of the packed row are elements of the tensor; padding is before and after them.
+        # Elements [begin, end) of the packed row are elements of the tensor; padding is before and after them. Element
+        # x is column x * stride + phase of the padded tensor, in which [low, low + width) are elements of the tensor.
         begin, end = max(0, min(extent, ceil_quotient(low - phase, stride))), extent
         if source.padding is not None:
             width = elements.dims(source.value)[-1]
@@ -227,7 +238,9 @@ class _Workgroup:
     def _reduce(self, build: Builder, origin: Sequence[Index]) -> None:
         """Emit the sums of all window positions of a tile, as one parallel loop over one long row.
 
-        Sums between two rows of positions are computed from the elements between them, and never read.
+        Sums between two rows of positions are computed from the elements between them, and never read. With 5 positions
+        in a row and rows of 7 packed elements, as a window of 3x3 with the stride 1 has, index 7 * y + x is position x
+        of row y, and the indices 7 * y + 5 and 7 * y + 6 are between two rows.
 
         origin: index of each loop: of the tile in the outer dimensions, else 0. It is the same for all positions, since
         the body reads no input at it: `Elements.define` gives the body the loaded element, under the indices as a key.
@@ -239,12 +252,14 @@ class _Workgroup:
             """Compute and store the sum of the window whose first element is `index` elements after the start of each
             image.
             """
+            # The initial value is the same at all positions of the image, see `image_plan`.
             initial = evaluate(inner, generic.output_maps[0], origin)
             accumulators = [elements.at(inner, generic.outputs[0], initial)]
             for step in product(*(range(plan.sizes[d]) for d in generic.reduced_loops)):
                 indices_of_step = dict(zip(generic.reduced_loops, step, strict=True))
                 point = [indices_of_step.get(d, i) for d, i in enumerate(origin)]
                 row_step, column_step = (0 if a.step_loop is None else indices_of_step[a.step_loop] for a in plan.axes)
+                # The image that has the element, and its distance in the image from the first element of the window.
                 row_phase, row_shift = plan.axes[0].phase_and_shift(row_step)
                 column_phase, column_shift = plan.axes[1].phase_and_shift(column_step)
                 offset = image_offsets[row_phase, column_phase] + row_shift * row_length + column_shift

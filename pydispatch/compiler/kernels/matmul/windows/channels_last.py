@@ -324,6 +324,9 @@ class _Workgroup:
     ) -> list[SSAValue]:
         """Emit the unrolled steps for all points of a block, and return the new sums.
 
+        For a block of 4 positions and unrolled loops of 3x3, these are 9 steps, in each of which each point adds one
+        value to its sum. An element of a padded input is read once for all points of the block that use it.
+
         Args:
             build: Receives the code.
             points: Indices of all loops at each position of the block; the loops of unrolled reductions get new ones.
@@ -331,7 +334,7 @@ class _Workgroup:
             is_edge: Whether the steps may read padding.
         """
         unrolled = self.plan.unrolled
-        accumulators = [[value] for value in values]
+        accumulators = [[value] for value in values]  # for each point, its sum before the steps and after each step
         for step in product(*(range(self._static_size(d)) for d in unrolled)):
             indices_of_step = dict(zip(unrolled, step, strict=True))
             points_of_step = [[indices_of_step.get(d, index) for d, index in enumerate(point)] for point in points]
@@ -340,7 +343,9 @@ class _Workgroup:
             for point, values_of_point in zip(points_of_step, accumulators, strict=True):
                 total = step_at(self.frame.elements, build, self.plan.generic, point, values_of_point[-1])
                 values_of_point.append(total)
-        return reduced(build, accumulators)  # the last value of each, or one maximum of all
+        # The last value of each point. If all steps are the same maximum or minimum, it is emitted anew for all values
+        # of the point at once.
+        return reduced(build, accumulators)
 
     def _static_size(self, dim: int) -> int:
         """Return the size of an unrolled reduction, which is known when the kernel is compiled."""

@@ -60,6 +60,9 @@ class Axis:
 
         A phase consists of every `stride`-th input element, from element `phase` on. A window at position p reads
         element p + shift of the phase.
+
+        With a stride of 2 and a window of 3 elements, phase 0 has the even and phase 1 the odd elements. The steps 0, 1
+        and 2 have the results (0, 0), (1, 0) and (0, 1).
         """
         return step * self.dilation % self.stride, step * self.dilation // self.stride
 
@@ -67,7 +70,8 @@ class Axis:
     def largest_shift_by_phase(self) -> dict[int, int]:
         """Each phase that is read -> the largest shift (see `phase_and_shift`) of a step of the window in it.
 
-        Along the axis, the packed image of a phase has as many elements as there are positions, plus this number.
+        Along the axis, the packed image of a phase has as many elements as there are positions, plus this number. With
+        a stride of 2 and a window of 3 elements it is {0: 1, 1: 0}.
         """
         shifts: dict[int, int] = {}
         for step in range(self.step_count):
@@ -78,7 +82,15 @@ class Axis:
 
 @dataclass(frozen=True)
 class ImagePlan:
-    """Plan of a reduction over the windows of images.
+    """Plan of a reduction over the windows of images. `image_plan` creates it.
+
+    The kernel copies the input rows of a tile into packed images. There is one for each pair of a vertical and a
+    horizontal phase: the rows and columns of the input that have one remainder of the division by the stride. Windows
+    at neighbouring positions then read, at each step, neighbours in one packed image (`Axis.phase_and_shift`).
+
+    Windows of 3x3 with a stride of 2 have 2 x 2 phases. For 5 positions in a row and tiles of 4 rows, each packed image
+    has rows of 5 + 1 elements (`row_length`) and 4 + 1 rows, so that `image_size` is 30. `image_offsets` is
+    {(0, 0): 0, (0, 1): 30, (1, 0): 60, (1, 1): 90}.
 
     Attributes:
         generic: The reduction.
@@ -98,7 +110,7 @@ class ImagePlan:
 
     @property
     def row_length(self) -> int:
-        """Elements of a row of a packed image, which is as long for all phases."""
+        """Elements of a row of a packed image: the same number for all phases, that of the phase with the most."""
         return self.axes[1].position_count + max(self.axes[1].largest_shift_by_phase.values())
 
     @property
@@ -126,6 +138,9 @@ class ImagePlan:
 def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
     """Return the plan of a reduction; None unless windows of one input slide over images of known size.
 
+    The last two dimensions of the result are the rows and columns of an image, and the reduced loops the elements of a
+    window: y[n, c, i, j] += x[n, c, 2 * i + k, 2 * j + l] * w[c, k, l] has the positions (i, j) and the steps (k, l).
+
     Return None, too, if a window has more than `MAX_STEPS` elements, an image fewer than `MIN_POSITIONS` positions, or
     the initial value of the sums varies within an image (see `_initial_dims`).
     """
@@ -134,11 +149,13 @@ def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
     static_sizes = [n for n in sizes if isinstance(n, int) and n > 0]
     if len(static_sizes) < len(sizes) or len(dims) < 2 or len(dims) != len(generic.output_maps[0].results):
         return None
+    # The sizes of a window and of an image.
     *outer, vertical, horizontal = dims
     steps = prod(static_sizes[d] for d in generic.reduced_loops)
     positions = static_sizes[vertical] * static_sizes[horizontal]
     if steps > MAX_STEPS or positions < MIN_POSITIONS:
         return None
+    # The input that windows read: the only one that depends on the position in the image.
     image_dims = {vertical, horizontal}
     window_inputs = [i for i, map_ in enumerate(generic.maps[: len(generic.inputs)]) if image_dims & dims_in(map_)]
     varies_initially = bool(image_dims & _initial_dims(generic))  # the initial values, within an image
