@@ -167,6 +167,12 @@ used too rarely for packing to be faster than reads from the second-level cache:
 130x64 with A packed and 5,800 with A in place, 1024x3072x768 in tiles of 208x128 53,300 and 42,900, 1024 cubed in tiles
 of 208x256 21,100 and 20,800 (Intel Xeon with 2 MiB of L2)."""
 
+MOST_ROWS = 1.25
+"""Maximum bytes of the cache lines that a block reads of A at a time, as a multiple of those of the first-level cache
+that lines at this stride can occupy, for A to be read in place in spite of that. With 13 rows that are 4096 bytes apart
+and 8 ways, each step of K reads all of them from the second-level cache again: 128x1024x256 takes 1,004 us, 620 with A
+packed, 196x1024x256 1,661 and 1,031 (Zen 4); 12 ways keep most of them (Xeon, see `PACKED_ELEMENT_CYCLES`)."""
+
 PREFETCH_BYTES = 4096
 """Distance in bytes from the elements of B that a block reads to those that it prefetches. An Intel Xeon with 2 MiB of
 L2 runs ResNet-50, whose filters exceed this cache, in 0.85 of the time without prefetches; distances of 2048, 8192 and
@@ -285,12 +291,14 @@ def pays_in_place_a(level: Level, mr: int, stride_bytes: int) -> bool:
 def reads_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> bool:
     """Return whether register blocks read A where it is stored instead of a packed copy.
 
-    They do if it has a block of rows, and packing does not pay: a tile uses each element for few cycles, or the rows of
-    a block stay in the first-level cache (`pays_in_place_a`).
+    They do if it has a block of rows, and packing does not pay: the rows of a block stay in the first-level cache
+    (`pays_in_place_a`), or most of them do and a tile uses each element for few cycles.
     """
     if not problem.can_read_a_in_place or (problem.m or 0) < tiles.mr:
         return False
     # Cycles that a tile multiplies by an element of A.
     cycles_of_element = level.cycles(tiles.mr, tiles.nr * problem.sum_bytes) / tiles.mr * (tiles.nt // tiles.nr)
     has_few_uses = problem.group == 1 and cycles_of_element <= PACKED_ELEMENT_CYCLES
-    return has_few_uses or pays_in_place_a(level, tiles.mr, problem.a.row_stride_bytes)
+    stride_bytes = problem.a.row_stride_bytes
+    stays_mostly = tiles.mr * level.model.line <= MOST_ROWS * level.model.l1.reachable(level.model.line, stride_bytes)
+    return (has_few_uses and stays_mostly) or pays_in_place_a(level, tiles.mr, stride_bytes)
