@@ -23,12 +23,15 @@ from pydispatch.ir.core.walk import walk
 def _rows_of(dialect: str) -> dict[str, Row]:
     """Return the rules for the operations of a dialect, by the operation's name. Raise ExtensionError if two tables
     replace one operation.
+
+    A rule is a function `rule(op, build)` that replaces the operation: {"linalg.matmul": _named, ...} for "linalg". The
+    tables are extensions of the kind "conversions": those of this package, and those that other packages register.
     """
     rows: dict[str, Row] = {}
     owners: dict[str, str] = {}  # operation → description of the table that replaces it, for the error
     for part in extensions.parts("conversions"):
         if part.dialects and dialect not in part.dialects:
-            continue
+            continue  # a table for other dialects: it is not imported
         for name, row in part.load().items():
             if _dialect(name) != dialect:
                 continue

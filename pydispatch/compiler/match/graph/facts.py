@@ -47,12 +47,18 @@ def _fits_size(size: int, wanted: int, is_divisor: bool) -> bool:
 def cast_problem(actual: Attribute, wanted: Attribute) -> str | None:
     """Return None if a value of type `actual` may be cast to `wanted`, else the reason why not, for messages.
 
-    Dynamic sizes of `wanted` match any size. An encoding `array<i1: ...>` of `wanted` has a flag for each dimension: if
-    it is set, the actual size must be a multiple of the stated one, else equal to it.
+    Dynamic sizes of `wanted` match any size. A pattern states that any multiple of a size matches by an encoding
+    `array<i1: ...>` of `wanted`, which has a flag for each dimension: if it is set, the actual size must be a multiple
+    of the stated one, else equal to it. The type `tensor<?x16xf32, array<i1: false, true>>` accepts tensor<4x32xf32>,
+    and refuses tensor<4x8xf32> with the reason "expected tensor<?x(16*n)xf32>, got tensor<4x8xf32>".
+
+    Args:
+        actual: Type in the program.
+        wanted: Type in the pattern.
     """
     if not isinstance(wanted, TensorType):
         return None if actual == wanted else f"expected {wanted}, got {actual}"
-    plain = TensorType(wanted.element_type, wanted.get_shape())
+    plain = TensorType(wanted.element_type, wanted.get_shape())  # without the encoding, for messages
     if not isinstance(actual, TensorType):
         return f"expected {plain}, got {actual}"
     must_divide = _divisor_flags(wanted)
@@ -185,7 +191,8 @@ def _assumed(op: Operation, index: int) -> SizeFacts:
     """Return what a `util.assume.int` states of the operand at position `index`.
 
     It has a list of alternatives for each operand (such as one for each caller of an inlined function): the result
-    holds for all of these.
+    holds for all of these. `%n[<umin = 1, umax = 64, udiv = 8>, <umin = 2, umax = 32, udiv = 8>]` gives the range 1 to
+    64 and the divisor 8.
     """
     rows = op.properties.get("assumptions")
     if not isinstance(rows, ArrayAttr) or index >= len(rows):
@@ -200,7 +207,7 @@ def _assumed(op: Operation, index: int) -> SizeFacts:
         assumed.append(SizeFacts(numbers.get("umin", 0), numbers.get("umax"), max(1, numbers.get("udiv", 1))))
     if not assumed:
         return SizeFacts()
-    # The weakest of the alternatives.
+    # The weakest of the alternatives. Unequal divisors give 1, which always holds, not their greatest common divisor.
     highs = [f.high for f in assumed]
     high = None if None in highs else max(h for h in highs if h is not None)
     multiple = assumed[0].multiple if len({f.multiple for f in assumed}) == 1 else 1

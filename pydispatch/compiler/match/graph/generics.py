@@ -40,12 +40,17 @@ def _is_elementwise(generic: Structured) -> bool:
 
 
 def _whole_nodes(op: GenericOp, generic: Structured) -> list[Node]:
-    """Create a node for each result of a generic `op`, whose key is its loops, its maps and its body."""
+    """Create a node for each result of a generic `op`, whose key is its loops, its maps and its body.
+
+    The body of a row sum adds its two arguments, the elements of the input %x and of the output %init. The key then has
+    the kinds of loops, both maps, and the value number of this addition; the children are %x and %init.
+    """
     block = generic.block
     body = ScalarBody(block)
     yields = body.yields()
     # Outputs whose initial contents the body reads, such as those of a sum, and outputs that are only overwritten.
     out_args = block.args[len(generic.inputs) :]
+    # The former are children of the node; the latter are its `unread`.
     read = [o for o, a in zip(generic.outputs, out_args, strict=True) if list(a.uses)]
     unread = [o for o, a in zip(generic.outputs, out_args, strict=True) if not list(a.uses)]
     last = block.last_op
@@ -55,6 +60,7 @@ def _whole_nodes(op: GenericOp, generic: Structured) -> list[Node]:
         ("indexing_maps", str([str(m) for m in generic.maps])),
         ("body", "yield " + ", ".join(body.text(v) for v in last.operands)),
     ]
+    # The number of inputs tells whether an argument of the body is an element of an input or of an output.
     key = ("structured", generic.iterators, tuple(str(m) for m in generic.maps), yields, len(generic.inputs))
     children = [*generic.inputs, *read, *body.captured]
     return [
@@ -68,6 +74,11 @@ def _scalar_root(
 ) -> Node:
     """Return the node of one result of an elementwise generic: the node of the scalar that it yields, with the result
     as its value.
+
+    There are three cases:
+    - The body yields an element of an input that it broadcasts or transposes: a node with a map.
+    - The body yields a scalar that it computes: the node of this computation, such as `arith.addf` of %a and %b.
+    - The body yields an element of an input, or a value from outside, as it is: a node of a copy, whose child this is.
 
     Args:
         generic: The generic.
@@ -121,7 +132,11 @@ def _scalar_child(
     """Return the node of a scalar whose operands have their nodes in `scalars`: as a tensor of the shape of `type`.
 
     A scalar that the body reads is the tensor or scalar of the program itself, or a node with a map if the generic
-    broadcasts or transposes the tensor. Parameters are those of `_scalar`.
+    broadcasts or transposes the tensor. Example: the body is `%r = arith.addf %x, %y`, where %x is an element of the
+    matrix %a, and %y an element of the vector %b, which is added to each row. The node of %x is %a. That of %y reads %b
+    by the map (d0, d1) -> (d1). That of %r is an `arith.addf` with these two as children.
+
+    Parameters are those of `_scalar`.
     """
     inner, op = value.owner, generic.op
     assert isinstance(type, TensorType)
@@ -129,14 +144,14 @@ def _scalar_child(
     if inner is generic.body:
         index = generic.block.args.index(value)
         operand = generic.operands[index]
-        map = with_unit_loops(generic.maps[index], type.get_shape())
-        if not map.results or is_identity(map):
+        map = with_unit_loops(generic.maps[index], type.get_shape())  # index 0 along a loop of size 1 is that loop
+        if not map.results or is_identity(map):  # a scalar, or the element at the position of the result
             return operand
         return read_through(operand, map, type, op)
     if not isinstance(inner, Operation) or inner.parent is not generic.body:  # captured from outside
         return value
     # A constant, or another operation of the body.
-    wide = TensorType(value.type, type.get_shape())
+    wide = TensorType(value.type, type.get_shape())  # the scalar of all elements, as a tensor
     if inner.name == "arith.constant":
         attribute = inner.properties.get("value")
         constant_id = intern_id(expressions.constant_key(attribute) or ("constant", attribute))

@@ -24,7 +24,8 @@ class Mismatch:
 
     def is_other_root_operation(self, root: Operation) -> bool:
         """Return whether the reason is that `root` itself is another operation than the root of the pattern."""
-        # Reasons of other kinds begin with the operand or attribute in which the operations differ.
+        # "expected linalg.matmul, got linalg.fill". A reason that concerns a part of the root begins with that part:
+        # "attribute 'axis' of ...: expected 1, got 0".
         return self.depth == 0 and self.op is root and self.reason.startswith("expected")
 
 

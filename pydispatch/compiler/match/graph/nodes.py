@@ -16,6 +16,10 @@ from pydispatch.compiler.match.graph.expressions import intern_id
 class Node:
     """Node of the data-flow graph: one computed value. Nodes are compared by identity.
 
+    `GraphView` creates the nodes. That of `%r = arith.subf %a, %b : tensor<4xf32>` has the key
+    `intern_id(("op", ("arith.subf",), (), 0))`, the children (%a, %b), the type tensor<4xf32>, the label "arith.subf"
+    and the value %r.
+
     Attributes:
         key: Interned id of the computation without its operands: equal keys are equal functions of the children. For
             an operation: `("op", operation_key(...), keys of its regions, number of the result)`.

@@ -31,6 +31,8 @@ def is_spelling_of(op: Operation, name: str) -> bool:
 def _named(op: GenericOp, name: str) -> Operation | None:
     """Create the operation `name` with the operands and result types of a generic.
 
+    `is_spelling_of` compares its nodes with those of the generic. The operation is in no block; the caller erases it.
+
     Return None if there is no such operation, or it needs further attributes.
     """
     from pydispatch import ir

@@ -70,6 +70,10 @@ class Tree(Generic[T]):
     def _walk(self, branch: _Branch[T], nodes_to_visit: object, view: GraphView, matches: list[T]) -> None:
         """Append to `matches` the matching items below a branch.
 
+        One call consumes the first node of the list in two ways. The branch `any` skips the node with all its operands.
+        The branch of the node's key replaces the node by its operands: in the list [%s, %t], where %s is
+        `arith.subf %a, %b`, the branch of "arith.subf" continues with [%a, %b, %t].
+
         Args:
             branch: The branch of the keys of the nodes that were visited.
             nodes_to_visit: The following nodes in pre-order, as a linked list (head, tail), None at its end. Branches

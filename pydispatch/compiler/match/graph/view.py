@@ -30,7 +30,12 @@ _SPLATS = ("tensor.splat", "flow.tensor.splat")
 
 
 class GraphView:
-    """The nodes of one program or pattern, created on demand."""
+    """The nodes of one program or pattern, created on demand and cached.
+
+    A node describes one value by the computation that defines it (`Node`). A pattern and the program each have a view
+    of their own. A caller queries `node` for a value, or `nodes` for an operation, and calls `forget` for an operation
+    whose operands it changes.
+    """
 
     def __init__(self) -> None:
         """Begin without nodes."""
@@ -81,7 +86,13 @@ def source_of(value: SSAValue) -> SSAValue:
 
 
 def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
-    """Create a node for each result of an operation. view: nodes of the program, which has those of its operands."""
+    """Create a node for each result of an operation.
+
+    The first description that applies is used: a `linalg.generic` by its body, a constant, a splat, a tensor with other
+    unit axes than its operand, the generics to which a named operation is normalized, or the operation itself.
+
+    view: nodes of the program, which has those of its operands.
+    """
     if isinstance(op, GenericOp):
         return generic_nodes(op)
     if op.name == "arith.constant":
@@ -161,8 +172,11 @@ def _has_normal_form(op: Operation) -> bool:
 def _nodes_of_named(op: Operation, view: GraphView) -> list[Node] | None:
     """Return the nodes of a named operation as those of its normal form (generics), so that both match alike.
 
-    The operation is copied into a scratch function, which is normalized. Return None if normalization fails or keeps
-    the operation, or if a result has no node.
+    The operation is copied into a scratch function, which is normalized. The nodes of the values that the function
+    returns are translated to the program: `linalg.add ins(%a, %b) outs(%o)` has the node of `arith.addf` with the
+    children %a and %b, as a `linalg.generic` with this body has.
+
+    Return None if normalization fails or keeps the operation, or if a result has no node.
     """
     from pydispatch.compiler.normalize import normalize
 
@@ -182,11 +196,13 @@ def _nodes_of_named(op: Operation, view: GraphView) -> list[Node] | None:
         moved = _translated(inside.node(value), inside, back, op, done={})
         if not isinstance(moved, Node):  # the result is an operand itself
             return None
-        # A splat of an operand of `op`, which is an argument in the scratch function, but a constant in the program.
+        # A splat whose scalar is an operand of `op`, as in a `linalg.fill` of a constant. In the scratch function the
+        # scalar is an argument, so that its node is no constant, but in the program it may be one.
         if moved.label == "splat" and view.node(moved.children[0]).is_constant:
             _become_constant(moved, scalar=view.node(moved.children[0]))
         moved.value, moved.type = result, result.type
-        moved.unread = [o for o in getattr(op, "outputs", ()) if not _reads(moved, o)]  # initial contents, overwritten
+        # Outputs of which the computation reads no element: their initial contents are overwritten.
+        moved.unread = [o for o in getattr(op, "outputs", ()) if not _reads(moved, o)]
         nodes.append(moved)
     return nodes
 

@@ -64,8 +64,8 @@ def _apply_until_stable(patterns: Sequence[PdlPattern], program: ModuleOp, repor
     tree: Tree[PdlPattern] = Tree()  # finds the few patterns that an operation may match
     for pattern in patterns:
         tree.add(pattern.path(), pattern)
-    # Kind and attributes of an operation -> positions of the patterns that mismatch in these: they do so at all
-    # operations that are equal in them.
+    # Kind and attributes of an operation -> positions of the patterns whose root does not match such an operation,
+    # whatever its operands are. They are not tried again at other operations of this kind and with these attributes.
     refused: dict[Hashable, set[int]] = {}
     max_operations = GROWTH * max(SMALL_PROGRAM, sum(1 for _ in walk(program)))
     for _ in range(SWEEPS):
@@ -142,13 +142,13 @@ def _apply_at(
 
 
 class _NameNode:
-    """Node of the discrimination tree for PDL.
+    """Operation of the program as the discrimination tree of the patterns sees it: its name and its operands.
 
-    Any binary arith operation counts as commutative: the tree may return too many candidates, which the match then
-    rejects.
+    `_NameView` creates a node for each value that the tree visits. For `%r = arith.addf %a, %b` the key is the id of
+    the name "arith.addf", and the children are %a and %b.
 
     Attributes:
-        key: Interned id of the operation's name; -1 for a block argument.
+        key: Id of `canonical_name` of the operation, as in `PdlPattern.path`; -1 for a block argument.
         children: The operands of the operation; none for a block argument.
         commutative: Whether the tree also searches the two operands in exchanged order.
     """
@@ -156,12 +156,13 @@ class _NameNode:
     __slots__ = ("children", "commutative", "key")
 
     def __init__(self, value: SSAValue) -> None:
-        """Describe `value` by the operation that computes it."""
+        """Create the node of the operation that defines `value`, or of a block argument."""
         op = value.owner if isinstance(value, OpResult) else None
-        # A block argument has no key of an operation: it matches only inputs of a pattern.
+        # No path has the key -1: a block argument matches only the wildcard, which stands for an input of a pattern.
         self.key = intern_id(("name", canonical_name(op.name))) if isinstance(op, Operation) else -1
         self.children = list(op.operands) if isinstance(op, Operation) else []
-        # Also for subtractions: too many candidates do no harm, since the match decides.
+        # Also for subtractions, which are not commutative: the tree may return too many patterns, since
+        # `PdlPattern.match` rejects those that do not match.
         self.commutative = isinstance(op, Operation) and len(self.children) == 2 and op.name.startswith("arith.")
 
 

@@ -92,7 +92,9 @@ class PdlPattern:
     def path(self, limit: int = 48) -> list[int | None]:
         """Return ids of the names of the operations in pre-order, for a discrimination tree (`graph/tree.py`).
 
-        None stands for any operation. A variable number of operands ends the path, which may be a prefix.
+        The pattern of `arith.addf(%x, arith.mulf(%y, %z))`, with inputs %x, %y and %z, has the path
+        [id of "arith.addf", None, id of "arith.mulf", None, None]. None stands for any value. A variable number of
+        operands ends the path, which may be a prefix.
 
         limit: maximum length; a longer path tells patterns apart that begin alike, but takes memory.
         """

@@ -44,7 +44,13 @@ def rewrite_as_dispatch(arguments: Sequence[Any], anchor: Operation, program: Mo
     """Replace values by the results of a dispatch that calls an external function, and return the dispatch.
 
     The function is called once. For each tensor it gets the base address and an offset in elements: inputs, then
-    results, then the other operands.
+    results, then the other operands. For the function `scale`, an input %x, a replaced value %y and the other operand
+    %n (i32), the dispatch is:
+
+        %r = flow.dispatch @scale_f32_f32_i32_executable::@scale_entry_point(%x, %n)
+            : (tensor<4xf32>, i32) -> tensor<4xf32>
+
+    Uses of %y that are not before the dispatch are changed to %r.
 
     Args:
         arguments: Arguments of `rewriteAsFlowDispatch`: the root of the match, the name of the function, inputs,
@@ -150,13 +156,17 @@ def _executable(
     """Return the name of the executable that calls the function; create the executable if the program does not have
     it.
 
+    The name states the element types in the order of the arguments, so that calls with equal types share one
+    executable. For a tensor<4xf32> as input, one as result and an i32 as other operand of the function `scale`, it is
+    `scale_f32_f32_i32_executable`.
+
     Args:
         function: Name of the external function.
         inputs: Types of the inputs.
         results: Types of the replaced values.
         others: Types of the other operands.
         program: Program, which gets the executable.
-        anchor: Operation whose location its operations get.
+        anchor: Operation of the program whose source location the operations of the executable get, for messages.
     """
     types = [t.element_type if isinstance(t, TensorType) else t for t in (*inputs, *results, *others)]
     name = f"{function}_{'_'.join(map(str, types))}_executable"
@@ -168,7 +178,7 @@ def _executable(
         _executable_text(name, function, inputs, results, others), f"<{function}>"
     ).body.block.first_op
     assert executable is not None
-    copy = clone(executable)
+    copy = clone(executable)  # the parsed operation belongs to a module of its own
     for inner in walk(copy):
         set_location(inner, anchor)
     first = program.body.block.first_op
@@ -196,7 +206,8 @@ def _executable_text(
 ) -> str:
     """Return the text of an executable `name` that calls an external function; see `_executable` for the parameters.
 
-    The bindings and constants of the executable have the order of the dispatch: tensor operands, results, scalars.
+    The grid has one workgroup, since the function is called once. The bindings and constants of the executable have the
+    order of the dispatch: tensor operands, results, scalars.
     """
     operands = (*inputs, *others)
     binding_count = sum(isinstance(type, TensorType) for type in operands) + len(results)
@@ -226,10 +237,18 @@ def _executable_text(
 
 
 def _call_of(inputs: Sequence[Attribute], results: Sequence[Attribute], others: Sequence[Attribute]) -> _Call:
-    """Return the call of the external function, from the types of its arguments in the order of the pattern.
+    """Return the call of the external function in an executable.
 
-    That is inputs, results, other operands. Their bindings %b0, %b1, ... are in another order: those of tensor operands
-    precede those of results. Scalars are %s0, %s1, ...
+    The arguments of the call have the order of `rewriteAsFlowDispatch`: inputs, results, other operands. The bindings
+    %b0, %b1, ... have the order of the dispatch: all tensor operands, then results. Scalars are %s0, %s1, ... For the
+    inputs (tensor<4xf32>, f32), a result tensor<4xf32> and the other operand tensor<4xi32>, the bindings are %b0 (the
+    input), %b1 (the other operand) and %b2 (the result), and the arguments are
+    `%m0, %c0, %s0, %m2, %c0, %m1, %c0`: a memref %m of each binding, followed by the offset 0.
+
+    Args:
+        inputs: Types of the inputs.
+        results: Types of the replaced values.
+        others: Types of the other operands.
     """
     operand_count = sum(isinstance(type, TensorType) for type in (*inputs, *others))
     operand_bindings, result_bindings = itertools.count(), itertools.count(operand_count)

@@ -169,7 +169,8 @@ def _inferred(self: Rewriting, op: pdl.OperationOp, name: str, operands: list[SS
             return [type]
     if name in ("arith.cmpi", "arith.cmpf") and operands:
         return [i1]
-    # The name of a conversion has one of these words, and ends with a kind of type: sitofp, extf, index_castui.
+    # Other operations of arith and math have the type of their first operand, except conversions: bitcast, index_cast,
+    # extf, trunci, fptosi. sitofp and uitofp end with `p`, and are not recognized here.
     is_conversion = name.endswith(("f", "i", "ui")) and any(s in name for s in ("ext", "trunc", "to"))
     if name.startswith(("arith.", "math.")) and operands and "cast" not in name and not is_conversion:
         return [operands[0].type]

@@ -21,8 +21,21 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignatur
 
     The kernel's parameters have the names of the pattern's inputs and outputs. For a parameter x, the text has the
     value %in_x (an input) or %empty_x (an output before the kernel runs), %a_x of the kernel's type, and for an output
-    %r_x, the kernel's result, and %result_x of the pattern's type. Raises CompileError, with the pattern's name `name`,
-    if parameters or types of the kernel do not fit.
+    %r_x, the kernel's result, and %result_x of the pattern's type. For a kernel with the parameters `x: f32["n"]` and
+    `out: f32[4]`, and a pattern with the input `x: f32["n"]` and an output of type f32[4]:
+
+        stream.executable private @NAME_kernel {...}
+        util.func private @NAME(%in_x: tensor<?xf32>) -> (tensor<4xf32>) {
+          %axis_n = arith.constant 0 : index
+          %size_n = tensor.dim %in_x, %axis_n : tensor<?xf32>
+          %a_x = tensor.cast %in_x : tensor<?xf32> to tensor<?xf32>
+          %empty_out = tensor.empty() : tensor<4xf32>
+          %a_out = tensor.cast %empty_out : tensor<4xf32> to tensor<4xf32>
+          ... (the dispatch of the kernel, which defines %r_out)
+          util.return %r_out : tensor<4xf32>
+        }
+
+    Raises CompileError, with the pattern's name `name`, if parameters or types of the kernel do not fit.
     """
     lowered = kernel.lowered()  # its body reads %a_... of each parameter and defines %r_... of each output
     outputs = dict(signature.outputs)
@@ -30,6 +43,7 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignatur
         outputs = {"out0": outputs["out"]}
     # A kernel may call an output by another name that the signature allows: its parameters then have that name.
     outputs = _as_called(outputs, signature, [parameter for parameter, _ in lowered.arguments])
+    # The sizes and the arguments of the kernel.
     lines = signature.size_lines()
     for parameter, type in lowered.arguments:
         lines += _argument_lines(name, kernel, signature, outputs, parameter, type)
@@ -39,6 +53,7 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignatur
             f"pattern '{name}': kernel '{kernel.name}' does not write '{missing}', a result of the pattern",
             note=f"give it a view '{missing}' and store into it",
         )
+    # The dispatch, and its results in the types of the pattern.
     lines += lowered.body
     types = dict(lowered.results)
     returned: list[str] = []  # the value of each output
@@ -66,13 +81,19 @@ def _argument_lines(
 ) -> list[str]:
     """Return the operations that define %a_..., the value of a kernel's parameter: an input or an empty output.
 
+    The input x of type f32["n"] gives the line `%a_x = tensor.cast %in_x : tensor<?xf32> to tensor<?xf32>`. An output
+    `out` of this type gives two lines:
+
+        %empty_out = tensor.empty(%size_n) : tensor<?xf32>
+        %a_out = tensor.cast %empty_out : tensor<?xf32> to tensor<?xf32>
+
     Args:
         name: Name of the pattern, for errors.
         kernel: The kernel, for errors.
         signature: The pattern's inputs and the other names by which a kernel may call them.
         outputs: Name of an output in the kernel -> its type in the pattern.
         parameter: Name of the parameter.
-        type: Its type in the kernel, as text.
+        type: Its type in the kernel, as MLIR text.
     """
     inputs = dict(signature.inputs)
     pattern_name = parameter if parameter in outputs else signature.name_of(parameter)
@@ -123,7 +144,7 @@ def _converted(
     if declared.shape is None:
         fits = type == declared.dtype
     else:
-        tensor = _TENSOR.fullmatch(type)
+        tensor = _TENSOR.fullmatch(type)  # tensor<4x?xf32>: group 1 is "4x?x", with an x for each dimension
         fits = tensor is not None and tensor[2] == declared.dtype and tensor[1].count("x") == len(declared.shape)
     if not fits:
         raise CompileError(

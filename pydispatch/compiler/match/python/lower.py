@@ -163,6 +163,10 @@ class Lowering:
     def _argmax(self, value: Value) -> str:
         """Print a generic that yields the maximum and its index; return the result that `value` is.
 
+        The outputs begin as minus infinity (for integers the least one) and 0. For each element %x0 along the axis, the
+        body yields the greater of %x0 and %o0, the maximum so far, and the index of the element if %x0 > %o0, else %o1,
+        the index so far. Of equal maxima the first has the index.
+
         The `Value` of the maximum is result 0 of the generic, with the detail (axis, index dtype). The `Value` of the
         index is result 1 of the same generic, with the detail (axis, index dtype, `Value` of the maximum).
         """

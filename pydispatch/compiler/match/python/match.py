@@ -30,14 +30,18 @@ _PACKAGE = str(Path(__file__).parents[3])
 class Compiled:
     """Pattern of the user with the operations that it was traced to, in the form in which they are matched.
 
+    `compile_pattern` creates it once for each compilation. `match` is then called for each operation of the program
+    that the root may match.
+
     Attributes:
         pattern: The pattern.
         order: Position of the pattern in the compilation; of patterns with equal benefit the first is applied first.
         dag: Its operations; None for a matcher function.
         outputs: For each output of the pattern, its index among the root's results.
         name: Name of the pattern.
-        compare: (name of a size, the axes that have it) where types and operations do not make these sizes equal: a
-            match must be checked, see `axes_to_compare`.
+        compare: (name of a size, axes of tensors) whose sizes `match` compares, because a program may match the
+            operations and have different sizes there. For an input `x: f32["n", "n"]`, whose matrix must be square, it
+            has ("n", [(0, 0), (0, 1)]): axes 0 and 1 of input 0. See `axes_to_compare`.
     """
 
     def __init__(self, pattern: Pattern, order: int, dag: Dag | None, outputs: list[int]) -> None:
@@ -136,6 +140,16 @@ def compile_pattern(pattern: Pattern, order: int) -> Compiled:
 def _compile_traced(pattern: Pattern, order: int) -> Compiled:
     """Compile a pattern whose function was traced: print the trace as an MLIR function, and parse it to operations.
 
+    The pattern `def f(x: f32["n"]): return abs(x)` becomes this function, whose root is %v4:
+
+        func.func @f(%in_x: tensor<?xf32>) {
+        %v1 = arith.constant 0 : index
+        %v2 = tensor.dim %in_x, %v1 : tensor<?xf32>
+        %v3 = tensor.empty(%v2) : tensor<?xf32>
+        %v4 = linalg.generic {...} ins(%in_x : ...) outs(%v3 : ...) {...} -> tensor<?xf32>
+        return
+        }
+
     order: position of the pattern in the compilation.
     """
     from pydispatch import ir
@@ -155,7 +169,8 @@ def _compile_traced(pattern: Pattern, order: int) -> Compiled:
     assert function is not None
     block = function.regions[0].block
     for argument, (name, _) in zip(block.args, pattern.inputs, strict=True):
-        argument.name_hint = ascii_names(f"%{name}")[1:]
+        argument.name_hint = ascii_names(f"%{name}")[1:]  # messages then say %x, not %in_x
+    # The root is the operation whose line defines the result. The function does not return it.
     terminator = block.last_op  # the only operation that is not in `lowering.lines`
     (root_name,) = roots
     root = next(

@@ -17,10 +17,16 @@ from pydispatch.ir.structured import as_structured
 class ProgramSizes:
     """Analysis of the sizes in a pattern that is a program: which axes of its tensors have equal sizes.
 
+    `axes_to_compare` creates an analysis for a pattern whose operations are those of a traced program, and reads `same`
+    and `repeated`.
+
     Axes are joined to one class where an operation makes their sizes equal. An axis is (number of a tensor, dimension).
+    For `x + y` with two vectors, tensors 0 and 1, one loop runs along both and along the sum: (0, 0), (1, 0) and the
+    axis of the sum are one class. Its representative is its least axis, (0, 0).
+
     The matcher compares the sizes of arguments and of some results with the program, but not those of the results of
-    loop nests and splats. These have the highest numbers, so that the least axis of a class is a compared one if there
-    is one.
+    loop nests (linalg operations) and splats. These have the highest numbers, so that the least axis of a class is a
+    compared one if there is one.
 
     Attributes:
         same: The classes of axes of equal sizes.
@@ -37,10 +43,10 @@ class ProgramSizes:
         self._compared_count = len(block.args) + len(other)  # tensors whose sizes the matcher compares
         self._numbers = {value: index for index, value in enumerate([*block.args, *other, *computed])}
         for _, maps in self._loop_nests:
-            axis_of_loop: dict[int, Axis] = {}
+            axis_of_loop: dict[int, Axis] = {}  # position of a loop -> the first axis along which it runs
             for value, map_ in maps:
                 for dimension, expr in enumerate(map_.results):
-                    if isinstance(expr, AffineDimExpr):
+                    if isinstance(expr, AffineDimExpr):  # the loop runs along this axis from 0 to its size
                         axis = self._numbers[source_of(value)], dimension
                         same.join(axis_of_loop.setdefault(expr.position, axis), axis)
 

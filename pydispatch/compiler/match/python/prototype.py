@@ -58,11 +58,18 @@ class CParameter:
     def takes(self, dtype: str, is_pointer: bool) -> bool:
         """Return whether a number of this dtype, or a pointer to such elements, may be passed.
 
-        A parameter of unknown type accepts all, a pointer to integers all elements of their width.
+        `float *` takes a pointer to f32, and `int n` takes an i32. A pointer to integers takes elements of any type of
+        their width: `uint16_t *` takes f16 and bf16. A parameter of unknown type, such as a typedef of the user, takes
+        everything that is passed in the same way: by pointer, or by value.
+
+        Args:
+            dtype: Element type in the pattern, such as "f32" or "index".
+            is_pointer: Whether a pointer is passed, as for a tensor, rather than a number.
         """
+        # A number for a pointer never fits. A pointer fits `T x` if T is not known: T may be a typedef of a pointer.
         if is_pointer != self.is_pointer:
             is_known = self.type in _FLOATS or self.type in _BITS
-            return not is_known and not self.is_pointer  # a pointer is passed: the type may be a typedef of one
+            return not is_known and not self.is_pointer
         if self.type in _FLOATS:
             has_unknown_size = dtype not in _DTYPE_BITS  # a dtype without a C type to compare with
             return has_unknown_size or dtype == _FLOATS[self.type]

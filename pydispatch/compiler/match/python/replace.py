@@ -127,9 +127,22 @@ class Replacer:
     def _traced(self, pattern: Pattern, kernel: Traced, signature: MatchSignature) -> str:
         """Generate the text of a function that computes a traced replacement; `_function` replaces its name @NAME.
 
+        The user's function is called once, with a `Value` for each input, and returns the `Value`s of the results.
+        `Lowering` prints the operations that compute these. For `lambda x: abs(x)` in place of a pattern with the
+        input `x: f32["n"]`, the text is:
+
+            util.func private @NAME(%in_x: tensor<?xf32>) -> (tensor<?xf32>) {
+            %v1 = arith.constant 0 : index
+            %v2 = tensor.dim %in_x, %v1 : tensor<?xf32>
+            %v3 = tensor.empty(%v2) : tensor<?xf32>
+            %v4 = linalg.generic {...} ins(%in_x : ...) outs(%v3 : ...) {...} -> tensor<?xf32>
+            util.return %v4 : tensor<?xf32>
+            }
+
         Raises CompileError if its result types differ from the pattern's.
         """
-        # The user's function takes no sizes. The index of an input counts them: `Lowering` has all inputs.
+        # The user's function has no parameters for inputs that are themselves sizes. The `detail` of an input is its
+        # position among all inputs of the signature, sizes included, because `Lowering` looks it up there.
         tensors = [(i, type) for i, (name, type) in enumerate(signature.inputs) if not signature.is_size(name)]
         values = [Value(op="input", type=type, detail=input_index) for input_index, type in tensors]
         results = outputs_of(kernel.function(*values), getattr(kernel.function, "__name__", pattern.name))
@@ -166,16 +179,16 @@ class Replacer:
             return known[self.known[key]]
         from pydispatch import ir
 
-        # A name that is not in the program.
+        # A name that is not in the program: the pattern's, or that with a number, such as `relu_1`.
         plain = ascii_names(f"@{name}").removeprefix("@")
         unique, n = plain, 1
         while unique in known or f"{unique}_kernel" in known:
             unique, n = f"{plain}_{n}", n + 1
         self.known[key] = unique
-        # The functions of the text, before all others of the program.
-        # str.replace returns a plain str; a GeneratedText must remain one.
+        # str.replace returns a plain str; a GeneratedText must remain one, for the locations that it states.
         source = type(text)(ascii_names(text.replace("@NAME", f"@{unique}")))
         parsed = ir.parse(source, f"<pattern {name}>")
+        # Insert copies of the functions of the text before all others of the program.
         first = self.program.body.block.first_op
         assert first is not None
         for op in list(parsed.body.block.ops):

@@ -23,6 +23,9 @@ OWN_ARGUMENT = -1
 class MatchSignature:
     """Inputs and outputs of a kernel that replaces a match.
 
+    `signature_of` creates it. For a pattern of the row sums of `x: f32["n", None]`, the inputs are
+    [("x", f32[n, x_size1])], the outputs [("out", f32[n])], and the sizes {"n": ("x", 0), "x_size1": ("x", 1)}.
+
     Attributes:
         inputs: (name, type) of each input.
         outputs: (name, type) of each output.
@@ -171,17 +174,23 @@ def _type_of_value(name: str, value: SSAValue) -> TensorType:
 
 
 def _result_type(value: SSAValue, match: Match) -> TensorType:
-    """Return the type of a matched result; its dynamic sizes are those of the inputs with the same loop."""
+    """Return the type of a matched result; its dynamic sizes are those of the inputs with the same loop.
+
+    The sizes are named as `_type_of_value` names those of inputs: a transposition of input 0, a tensor<?x?xf32>, has a
+    result of type f32[in0_size1, in0_size0].
+    """
     assert isinstance(value.type, IrTensor)
     shape: list[Size] = list(value.type.get_shape())
     structure = as_structured(match.root)
     for axis, size in enumerate(shape):
         if isinstance(size, int) and size >= 0:
             continue
-        shape[axis] = f"a size that is dynamic in result {axis}"  # no input has this name: the error shows it
+        # If no input has the size, this text remains, and `signature_of` raises CompileError with it as the name.
+        shape[axis] = f"a size that is dynamic in result {axis}"
         if structure is None:
             continue
         index = match.root.results.index(value)
+        # The loop that runs along this axis. An input's axis with the same loop has the same size.
         loop = structure.maps[len(structure.inputs) + index].results[axis]
         for operand, map in zip(structure.inputs, structure.maps, strict=False):
             if loop in map.results and operand in match.inputs:

@@ -32,10 +32,13 @@ def axes_to_compare(pattern: Pattern, block: Block | None) -> list[tuple[str, li
     program that matches, because an operation of the pattern such as `x + y` requires it. Of each class of such axes
     the list has one. A name with a single class is omitted.
 
+    For `x + y` with `x: f32['n', 'n']` and `y: f32['n']` the list is [("n", [(0, 0), (0, 1)])]: the two axes of input
+    0, x. The axis of y is in the class of axis 1 of x, because y is broadcast along axis 0.
+
     block: the operations of the pattern, which are needed if it is a program.
     """
     same = SameSizes()  # receives the sizes that the computation makes equal
-    repeated: dict[str, list[CompareAxis]] = {}
+    repeated: dict[str, list[CompareAxis]] = {}  # size name -> axes along which a broadcast repeats elements so often
     if pattern.program is not None:
         assert block is not None
         repeated = _repeated_axes(pattern, ProgramSizes(block, same))
@@ -82,12 +85,17 @@ def _name_of_size(pattern: Pattern, axis: Axis | None) -> str | None:
 def disagreement(pattern: Pattern, compare: Sequence[tuple[str, list[CompareAxis]]], match: Match) -> str | None:
     """Return None if sizes of the same name are equal in the match, else the reason why not.
 
+    Dynamic sizes count as equal only if they have the same origin, such as one `tensor.dim` (`size_identity`). For an
+    input `x: f32["n", "n"]` that matched a tensor<4x8xf32> the reason is "size n is 4 as size 0 of x and 8 as size 1
+    of x".
+
     compare: the axes to compare, from `axes_to_compare`.
     """
     for name, axes in compare:
         first: tuple[object, str] | None = None  # (size, its description) of the first axis that the program has
         for source, axis in axes:
-            # An input of the pattern by its index, or a result in the pattern along which a broadcast repeats elements.
+            # The tensor of the program: `source` is the index of an input of the pattern, or a result of an operation
+            # of the pattern along which a broadcast repeats elements.
             value = match.inputs[source] if isinstance(source, int) else match.computed.get(source)
             if value is None or not isinstance(value.type, TensorType):
                 continue  # the program does not have this tensor
@@ -116,6 +124,15 @@ def _record_equal_sizes(value: Value, same: SameSizes, known: dict[Value, Sequen
 def _axes_of_result(value: Value, operands: list[Sequence[Axis]], same: SameSizes) -> Sequence[Axis]:
     """Return the axes of a value from those of its operands, and record in `same` which axes its operation makes
     equal.
+
+    The axis of a value is given as an input's axis of equal size, (position of the input, axis). For a matmul of the
+    inputs 0 and 1, the axes are [(0, 0), (1, 1)], and `same` joins (0, 1) with (1, 0): the columns of the first operand
+    are as many as the rows of the second.
+
+    Args:
+        value: The value.
+        operands: The axes of each operand.
+        same: Receives the axes of equal size.
     """
     if value.op == "input":
         assert isinstance(value.detail, int)

@@ -96,6 +96,11 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: MatchSignature) -> st
 def _executable_of_c(name: str, export: str, kernel: CFunction, signature: MatchSignature) -> str:
     """Generate the executable @NAME_kernel, whose workgroups call a C function; the caller later replaces NAME.
 
+    For `void f(const float *x, float *out, size_t n, size_t first)` with a tile of 16 elements along n, each workgroup
+    runs this call, and the grid has ceil(n / 16) workgroups along x:
+
+        func.call @f(%m_x, %m_out, %size_n, %first) : (memref<f32>, memref<f32>, index, index) -> ()
+
     Args:
         name: Name of the pattern, for errors.
         export: Name of the entry point, which has a binding for each tensor, then the scalars and the sizes.
@@ -107,10 +112,12 @@ def _executable_of_c(name: str, export: str, kernel: CFunction, signature: Match
     """
     values = _values(signature)
     arguments = _c_arguments(name, kernel, signature, values)
+    # The parameters of the entry point: bindings, then scalars and sizes.
     sizes = list(signature.sizes)
     bindings = [n for n, _ in (*signature.tensors, *signature.outputs)]
     constants = [f"%in_{n}: {t.dtype}" for n, t in signature.scalars] + [f"%size_{s}: index" for s in sizes]
     entry = ", ".join([*(f"%b_{n}: !stream.binding" for n in bindings), *constants])
+    # Its body: a memref %m_x of each binding %b_x, and the call.
     dtypes = dict((*signature.tensors, *signature.outputs))
     views = "\n        ".join(
         f"%m_{n} = stream.binding.subspan %b_{n}[%c0] : !stream.binding -> memref<{dtypes[n].dtype}>" for n in bindings
@@ -145,8 +152,11 @@ def _executable_of_c(name: str, export: str, kernel: CFunction, signature: Match
 def _c_arguments(name: str, kernel: CFunction, signature: MatchSignature, values: dict[str, KernelValue]) -> list[str]:
     """Return the keys in `values` of the arguments of a C function.
 
-    The arguments are those that the user names, else those that the parameters of the function name, else the default
-    ones. Raises CompileError, with the pattern's name `name`, if one is unknown or does not fit its parameter.
+    The arguments are those that the user names, else those that the parameters of the function name, if all of these
+    name values, else the default ones. `void f(const float *x, float *out, size_t n)` gives ["x", "out", "n"] without
+    names by the user, if the match has values of these names.
+
+    Raises CompileError, with the pattern's name `name`, if one is unknown or does not fit its parameter.
     """
     file = kernel.source_file()
     parameters = parameters_of(file.name, file.data, kernel.symbol)
@@ -227,7 +237,22 @@ def dispatch_of_whole(name: str, kernel: WholeKernel, signature: MatchSignature)
     """Generate a function around a `hal.dispatch.extern` of a complete GPU kernel.
 
     Names of values: %in_x is an input, %size_n a size, %i_n the size as an i32 constant of the kernel, %w_n a size in
-    the region of the grid, and %g0 to %g2 the numbers of workgroups.
+    the region of the grid, and %g0 to %g2 the numbers of workgroups. For an input x and an output of type f32["n"], the
+    kernel "relu" with `constants=("n",)` and `workgroups=(("n", 64),)`:
+
+        util.func private @NAME(%in_x: tensor<?xf32>) -> (tensor<?xf32>) {
+          %axis_n = arith.constant 0 : index
+          %size_n = tensor.dim %in_x, %axis_n : tensor<?xf32>
+          %i_n = arith.index_cast %size_n : index to i32
+          %r = hal.dispatch.extern "relu"[%size_n](%in_x, %i_n)
+              : (tensor<?xf32>{%size_n}, i32) -> (tensor<?xf32>{%size_n})
+            count(%device: !hal.device, %w_n: index) -> (index, index, index) {... hal.return %g0, %g1, %g2 ...}
+            layout(#hal.pipeline.layout<constants = 1, bindings = [... of x, ... of the output]>)
+            objects({...})
+          util.return %r : tensor<?xf32>
+        }
+
+    Raises CompileError if the kernel names a size that the signature does not have.
     """
     kernel = _with_known_sizes(name, kernel, signature)
     # Operands of the dispatch: tensors and scalars, then sizes as i32 constants.

@@ -89,20 +89,23 @@ class MatcherIndex:
     def _add(self, ordinal: int, matcher: Any) -> None:
         """Insert a matcher under the strictest requirement that its operations state for the root.
 
-        From the strictest to the weakest: a computation (DAG), the body of an operation, operation names, none.
+        From the strictest to the weakest: a computation (DAG), the body of an operation, operation names, none. A
+        matcher with `transform.match.operation_name %root ["linalg.fill"]` and no stricter operation is inserted in
+        `by_name` under "linalg.fill".
         """
         roots: set[SSAValue] = set(matcher.body.block.args[:1])  # values of the matcher that are its root
         names: set[str] | None = None  # names that the root may have; None for any
         body: Hashable | None = None  # key of the root's body; None for any
         for op in matcher.body.block.ops:
             if not op.operands or op.operands[0] not in roots:
-                continue
+                continue  # it inspects no operation, or another one than the root
             if isinstance(op, MatchDagOp):
                 pattern = pattern_of(self.run, op)
                 root_node = pattern.nodes[0]
                 self.tree.add(pattern.path, ordinal)
                 self.run.report.declare(f"@{matcher.sym_name.data}", root_node.label)
                 self.roots[ordinal] = root_node.key
+                # `_may_be_root` then also accepts operations whose result is a scalar.
                 self.has_scalar_roots |= not isinstance(root_node.type, TensorType)
                 return  # a computation is the strictest requirement
             if isinstance(op, MatchOperationNameOp):

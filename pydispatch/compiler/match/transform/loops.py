@@ -68,7 +68,11 @@ def _foreach(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `foreach_match`: for each operation, run the first matcher that accepts it and then its action."""
+    """Execute `foreach_match`: for each operation, run the first matcher that accepts it and then its action.
+
+    The operations are those inside of the operations that operand 0 denotes, or with `restrict_root` these alone.
+    Result 0 is operand 0 again; result i + 1 gathers, over all matches, what the actions yield at position i.
+    """
     matchers = [run.sequence(op, m) for m in op.matchers.data]
     actions = [run.sequence(op, a) for a in op.actions.data]
     for matcher, action in zip(matchers, actions, strict=True):
@@ -93,6 +97,7 @@ def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
                     continue
                 run.report.match(f"@{matchers[ordinal].sym_name.data}", candidate, f"@{actions[ordinal].sym_name.data}")
                 results = _run_action(run, actions[ordinal], yielded)
+                # An action may yield fewer or more handles than `foreach_match` has results; surplus ones are dropped.
                 for handle, values in zip(gathered, results, strict=False):
                     handle += values
                 break

@@ -88,11 +88,19 @@ def _dim(run: Interpreter, op: Any, env: Env) -> None:
 def _operand_handler(
     values_of: Callable[[Structured], list[SSAValue]], first_map: Callable[[Structured], int], what: str
 ) -> Handler:
-    """Return a handler for inputs or outputs: it checks their maps, and yields the values, maps or producers.
+    """Return the handler of `match.structured.input` or `match.structured.init` (outputs).
+
+    The handler checks the indexing maps of the selected inputs or outputs, and binds each result by its type: to these
+    values, to their maps, or to the operations that define them. This line requires that the map of input 0 is a
+    projected permutation, such as (d0, d1, d2) -> (d0, d2), and binds %map to the map:
+
+        %map = transform.match.structured.input %root[0] {projected_permutation}
+            : (!transform.any_op) -> !transform.affine_map
 
     Args:
         values_of: Function that returns the inputs or outputs of an operation.
-        first_map: Function that returns the index of the first one's indexing map.
+        first_map: Function that returns the position in `Structured.maps` of the map of the first input or output. The
+            maps of inputs precede those of outputs.
         what: "input" or "output", for messages.
     """
 
@@ -128,9 +136,12 @@ def _producer(value: SSAValue, what: str, index: int, root: Operation) -> Operat
 
 
 def _result(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.structured.result`: yield results, or one user of each.
+    """Execute `match.structured.result`: bind a handle to the selected results, or to the first user of each.
 
-    Reject a result without a user, or with several if the operation asks for a single one.
+    The type of the handle decides: `transform.any_value` holds the results, any other type the users. For users, reject
+    a result without one, or with several if the operation has the attribute `single`:
+
+        %user = transform.match.structured.result %root[0] {single} : (!transform.any_op) -> !transform.any_op
     """
     root, _ = _structured_root(run, op, env)
     picked = op.positions(len(root.results))
@@ -140,6 +151,7 @@ def _result(run: Interpreter, op: Any, env: Env) -> None:
         if result.type.name == "transform.any_value":
             env[result] = [root.results[i] for i in picked]
             continue
+        # The users of each selected result; an operation that reads the result twice counts once.
         users = [list(dict.fromkeys(u.operation for u in root.results[i].uses)) for i in picked]
         for i, result_users in zip(picked, users, strict=True):
             if not result_users or ("single" in op.attributes and len(result_users) != 1):
@@ -149,8 +161,13 @@ def _result(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _body(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.structured.body`: check that the body yields its inputs, is elementwise, or is a reduction of some
-    operations."""
+    """Execute `match.structured.body`: reject the operation if a check fails that the attributes of `op` select.
+
+    - `passthrough`: each yielded value is an element of an input.
+    - `elementwise`: all loops are parallel.
+    - `reduction_position = n`: result n is combined with the previous value of its output.
+    - `contraction = ["arith.mulf", "arith.addf"]`: the body yields a sum of a product, of these operations.
+    """
     root, structure = _structured_root(run, op, env)
     block = structure.body
     if block is None or block.last_op is None:
