@@ -64,10 +64,19 @@ def row_of(name: str) -> Row | None:
 
 
 def normalize(module: ModuleOp, reassociate: bool = True, has_invocations: bool = True) -> None:
-    """Rewrite `module` in place, by the rules of all tables. Raises CompileError at an operation that its rule refuses.
+    """Apply to each operation of `module` the rule for its name, if there is one, in place.
 
-    reassociate: sums and products of floats may be computed in another order than the written one. has_invocations:
-    whether a target may distribute a kernel over invocations.
+    The rules are the functions in the tables `ROWS` of this folder and of other packages: that for `linalg.matmul`
+    replaces it by a `linalg.generic`. Rules also apply to the operations that other rules create.
+
+    Args:
+        module: The module.
+        reassociate: Whether rules may compute sums and products of floats in another order than the written one.
+        has_invocations: Whether a target may distribute a kernel over invocations, the threads of a GPU. Rules then
+            avoid sequential loops over whole rows, such as the heap of a top-k.
+
+    Raises:
+        CompileError: A rule refuses an operation.
     """
     _check_tables()
     pending = [op for op in walk(module) if row_of(op.name)]

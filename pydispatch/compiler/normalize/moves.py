@@ -72,7 +72,11 @@ def _broadcast(op: Operation, build: Build) -> None:
 
 
 def _pack(op: Operation, build: Build) -> None:
-    """Replace a pack by a padding to full tiles and one generic that reads at tile * size + offset."""
+    """Replace a pack by a padding to full tiles and one generic that reads at tile * size + offset.
+
+    A pack of 4x5 with inner_dims_pos = [1] and inner_tiles = [3] pads to 4x6; the result of 4x2x3 is
+    result[i, j, k] = padded[i, j * 3 + k]. With outer_dims_perm = [1, 0], result[j, i, k] is that element, of 2x4x3.
+    """
     assert isinstance(op, PackingOp)
     rank = len(shape_of(op.source.type))
     outer = op.outer_permutation(rank)  # dimension of the source for each outer dimension of the result
@@ -153,10 +157,15 @@ def _replace_by_generic(build: Build, op: PackingOp, body: BodyBuilder) -> None:
 def _pack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int, int | SSAValue]) -> None:
     """Replace a pack with dynamic tile sizes: the body computes the index of its element, or selects the padding.
 
+    An affine map cannot have a dynamic factor, so the generic has no input: for a matrix with tiles of %t columns, its
+    body at (i, j, k) computes the column c = j * %t + k, reads source[i, min(c, columns - 1)], and yields the padding
+    if c >= columns. Without a padding value, it reads source[i, c].
+
     Args:
         op: The pack.
         build: Builder.
-        outer: Dimension of the source that each dimension of the result counts, or counts tiles of.
+        outer: For each of the first dimensions of the result, the dimension of the source whose tiles, or elements if
+            it is not tiled, it counts. So outer.index(d) is the dimension of the result for dimension d of the source.
         tiles: Size of a tile by dimension of the source, in the order of the result's last dimensions.
     """
     rank = len(outer)
@@ -165,8 +174,8 @@ def _pack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int
     last_indices = {d: build.add(arith.SubiOp(size, build.index(1))).result for d, size in sizes.items()}
     values = {d: build.index(t) if isinstance(t, int) else t for d, t in tiles.items()}
     body = BodyBuilder([element])
-    indices: list[SSAValue] = []
-    inside: SSAValue | None = None
+    indices: list[SSAValue] = []  # of the element in the source
+    inside: SSAValue | None = None  # whether it is inside the source; None if that is not computed
     for d in range(rank):
         index = body.add(IndexOp(outer.index(d)))
         if d in tiles:

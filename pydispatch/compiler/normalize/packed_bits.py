@@ -110,7 +110,12 @@ def _packed(build: Build, value: SSAValue, count: int) -> SSAValue:
 
 
 def _bitcast(op: Operation, build: Build) -> None:
-    """Replace a bitcast from or to packed bits by unpacking or packing of bytes."""
+    """Replace a bitcast from or to packed bits, eight of which share a byte, by packing or unpacking of bytes.
+
+    Here each i1 has a byte of memory: the bits b0 to b15 of `tensor<16xi1, #packed>` have 16 bytes. A bitcast to
+    `tensor<2xi8>` packs them, with b0 as the lowest bit of byte 0; the reverse one unpacks. A bitcast between two
+    packed types only changes the shape. Other bitcasts are kept.
+    """
     assert isinstance(op, tensors.TensorBitCastOp)
     source, target = (cast("TensorType[Any]", v.type) for v in (op.source, op.result))
     if not is_packed(source) and not is_packed(target):
@@ -121,11 +126,13 @@ def _bitcast(op: Operation, build: Build) -> None:
         )
         build.replace(build.add(reshape).result)
     elif is_packed(target):
+        # The source as bytes, then as [bytes, 8] bits, then in the shape of the target.
         count = _packed_bytes(target)
         _require_same_bytes(source, target, count)
         bytes_ = _retyped(build, op.source, TensorType(i8, [count]), dims=op.source_dims)
         build.replace(_retyped(build, _unpacked(build, bytes_, count), target))  # packed types have no dynamic sizes
     else:
+        # The source as [bytes, 8] bits, then as bytes, then as the target.
         count = _packed_bytes(source)
         _require_same_bytes(target, source, count)
         bits = _retyped(build, op.source, TensorType(i1, [count, 8]))

@@ -88,13 +88,24 @@ def _record_failures(function: FuncOp, position: int, asserts: list[AssertOp]) -
         parent = op.parent
         assert parent is not None
         parent.insert_ops_before([true, fails, branch], op)
-        op.detach()
+        op.detach()  # not erased: `_check_after_dispatch` reads its message and location
 
 
 def _check_after_dispatch(dispatch: flow.DispatchOp, asserts: list[AssertOp]) -> None:
     """Add the number of the failed assertion as a result of a dispatch, and assertions on it to the host function.
 
-    asserts: the assertions of the kernel. For each of them the host has one, which fails if the result is its number.
+    `%r = flow.dispatch @e::@k(%a)` of a kernel with two assertions becomes
+
+        %flag = tensor.splat 0 : tensor<1xi32>
+        %r, %codes = flow.dispatch @e::@k(%a, %flag)  // %codes is tied to %flag: the kernel updates it in place
+        %code = tensor.extract %codes[0]
+        cf.assert %code != 1, "message of the first assertion"
+        cf.assert %code != 2, "message of the second assertion"
+
+    Args:
+        dispatch: The dispatch, which is replaced.
+        asserts: The assertions of the kernel, in the order of their numbers from 1. They are not part of the kernel any
+            more, but still have their messages and locations.
     """
     # The dispatch with another argument and result: the flag, a tensor with the number, which the kernel updates in
     # place. It is 0 if no assertion failed.

@@ -40,14 +40,24 @@ def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operatio
     Of producers selected by control flow, only the nearest `MOST_CHOICES` are returned: through a sequence of branches,
     a dispatch may read results of every dispatch before them.
 
+    Example: dispatch @q reads results of @p1, @p2, and of @p3, which is in a branch of %c:
+
+        %a = flow.dispatch @p1
+        %v = tensor.extract_slice %a        // a view
+        %b = flow.dispatch @p2
+        %s = host_op %b
+        %c = scf.if %condition { ... }
+        %r = flow.dispatch @q(%v, %s, %c)   // origins: {@p1: None, @p2: host_op, @p3: scf.if}
+
     Args:
         dispatch: The reading dispatch.
         jumps: The jumps of the host function, as `jumps_of` returns them.
     """
     producers: dict[flow.DispatchOp, Operation | None] = {}
     visited: set[SSAValue] = set()
-    # Values to visit, each with the operation on its path that is no view and nearest to `dispatch`. Values selected by
-    # control flow are visited after the others, the nearest first.
+    # The search goes from the operands of `dispatch` back to producers. Values to visit, each with the operation on its
+    # path that is no view and nearest to `dispatch`. Values selected by control flow are visited after the others, in
+    # the order in which they were found: the nearest first.
     pending: list[tuple[SSAValue, Operation | None]] = [(v, None) for v in dispatch.operands]
     pending_choices: deque[tuple[SSAValue, Operation]] = deque()
     choice_count = 0  # producers selected by control flow so far
@@ -62,7 +72,7 @@ def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operatio
             producers.setdefault(value.owner, last_step)
             continue
         for source, computed_by in _sources(value, jumps):
-            step = last_step or computed_by
+            step = last_step or computed_by  # the nearest to `dispatch` is retained
             if step is not None and _is_control_flow(step):
                 pending_choices.append((source, step))
             else:
@@ -79,8 +89,13 @@ def _sources(value: SSAValue, jumps: Jumps) -> Iterable[tuple[SSAValue, Operatio
     """Yield the values from which `value` is or may be computed, each with the operation that computes it, None for a
     view.
 
-    A loop has its carried values at the end of each of these lists: its operands, the arguments of its blocks, the
-    values that its blocks yield, and its results. In all lists, a carried value has the same position from the end.
+    Those of the result of an ordinary operation are its operands. A loop has its carried values at the end of each of
+    these lists: its operands, the arguments of its blocks, the values that its blocks yield, and its results. In all
+    lists, a carried value has the same position from the end. In
+
+        %r = scf.for %i = %low to %high step %s iter_args(%x = %init) { ...; scf.yield %next }
+
+    %init, %x, %next and %r are the last of their lists: %x is %init or %next, and %r depends on all operands and %next.
     """
     if isinstance(value, OpResult):
         op, from_end = value.op, len(value.op.results) - value.index

@@ -157,11 +157,16 @@ class Bounds:
     def _most_elements(self, offset: int | None, stride: int | SSAValue, size: Number, whole: Number) -> Number:
         """Return the maximum number of elements of a slice that stays in bounds. A computed stride of 0 counts as 1.
 
-        A slice that runs forwards has the elements from `start` to the end of the axis, one in `stride`; one that runs
-        backwards those from `start` down to 0, or none if `start` is beyond the end.
+        A slice that runs forwards has the elements from `offset` to the end of the axis, one in `stride`; one that runs
+        backwards those from `offset` down to 0, or none if `offset` is beyond the end. On an axis of 10 elements:
+
+            offset 2, stride 3: 3, the elements 2, 5 and 8
+            offset 7, stride -3: 3, the elements 7, 4 and 1
+            offset 12, stride -3: 0
+            computed offset, stride 3 or -3: 4, the most that fit anywhere
 
         Args:
-            offset: First element of the slice; None for a computed one, which kernels clamp.
+            offset: First element of the slice; None for a computed one, which kernels clamp so that the slice fits.
             stride: Distance between two elements; negative for a slice that runs backwards.
             size: Number of elements that the program wants.
             whole: Number of elements of the axis.
@@ -177,16 +182,18 @@ class Bounds:
         # A computed offset is clamped so that the slice fits: in either direction, it may use the whole axis.
         if stride > 0 or offset is None:
             return forwards
+        # The elements start, start + stride, ... down to 0. The other operand is 0 if `start` is outside, else larger.
         return self._minimum(start // -stride + 1, self._elements_down_from(start, elements_from_start))
 
     def _most_of_computed_stride(self, offset: int | None, stride: SSAValue, elements_from_start: Number) -> Number:
         """Return the maximum number of elements of a slice that stays in bounds, for a stride known at run time only.
 
-        The host selects the number for a forward or for a backward slice by the sign of the stride.
+        The emitted code computes the numbers of `_most_elements` for a forward and for a backward slice, and selects
+        one by the sign of the stride.
 
         Args:
             offset: First element of the slice; None for a computed one, which kernels clamp, so that it may use the
-                whole axis in either direction.
+                whole axis in either direction: then both numbers are the same.
             stride: Distance between two elements; 0 counts as 1.
             elements_from_start: Number of elements of the axis from `offset` to its end.
         """
@@ -197,6 +204,7 @@ class Bounds:
         forwards = self._steps(elements_from_start, size_of_step)
         if offset is None:
             return forwards
+        # A backward slice has one in `size_of_step` of the elements start, ..., 0, or none if `start` is outside.
         steps = self._steps(self._plus(start, 1), size_of_step)
         backwards = self._minimum(steps, self._elements_down_from(start, elements_from_start))
         is_forward = self._compare("sge", stride, 0)
@@ -217,12 +225,17 @@ class Bounds:
     # -- windows
 
     def _window(self, window: WindowFits) -> None:
-        """Require that sliding windows stay inside the axis that they index, if sizes are dynamic."""
+        """Require that sliding windows stay inside the axis that they index, if sizes are dynamic.
+
+        A convolution of %n outputs with 3 taps has the index d0 + d1 of its input, for loops of %n and 3 iterations.
+        The largest index, (%n - 1) + 2, must be less than the input's size, unless %n is 0.
+        """
         loops = [None if n is None else self.sizes.resolve(n) for n in window.loops]
         whole, index = self.sizes.resolve(window.whole), window.index
         used = [loops[d.position] for d in index.dfs() if isinstance(d, AffineDimExpr)]
         if any(n is None for n in used) or all(isinstance(n, int) for n in (*used, whole)):
             return  # an unknown loop size is an error elsewhere; static sizes are verified by the types
+        # Loops of which only the call knows whether they have iterations, each once.
         dynamic_loops = list(dict.fromkeys(n for n in loops if n is not None and not isinstance(n, int)))
         if any(isinstance(n, int) and n < 1 for n in loops):
             return  # the loop has no iterations: no element is read
@@ -241,6 +254,9 @@ class Bounds:
 
     def _index_range(self, expr: AffineExpr, loop_sizes: Sequence[Term | None]) -> tuple[Number, Number]:
         """Return the least and the largest value of an index expression, whose range is exact (`has_exact_bounds`).
+
+        d0 * 2 + d1 with loops of 5 and 3 iterations has the range (0, 10). A loop without iterations has no index: then
+        the returned range means nothing.
 
         loop_sizes: number of iterations of each loop, a dimension of the expression.
         """

@@ -86,20 +86,34 @@ class Grid:
 
 
 def open_grid(region: flow.DispatchRegionOp) -> Grid:
-    """Inline the body of a region that is marked as a grid (its body reads the workgroup id), and return its grid.
+    """Inline the body of a region with the attribute GRID (its body reads the workgroup id), and return its grid.
 
-    Raises CompileError if it states none.
+    The grid is the number of workgroups along x, y and z, which the region `count` computes:
+
+        %r = flow.dispatch.region -> (tensor<8xf32>) {
+          %i = flow.dispatch.workgroup.id[0]
+          %s = tensor.extract_slice %x[%i] [1] [1]
+          %e = math.exp %s
+          %u = tensor.insert_slice %e into %t[%i] [1] [1]
+          flow.return %u
+        } count() -> (index, index, index) { ... flow.return %c8, %c1, %c1 }
+
+    becomes the four operations of the body in the block of the host, the first one as `hal.interface.workgroup.id`. The
+    caller outlines them again as one dispatch with this grid.
+
+    Raises CompileError if the region has no `count` but reads its workgroup id, or if a result overwrites a tensor that
+    the body computes.
     """
     # The grid, and the queries of it in the body.
     kernel = RegionKernel(region, name="")  # only for its grid, which needs no name
-    count = kernel.count()
+    count = kernel.count()  # may add values to `kernel.workload`
     for op in list(walk(region.body)):
         if op.name in WORKGROUP_QUERIES:
             new = WORKGROUP_QUERIES[op.name](
                 result_types=[op.results[0].type], properties={"dimension": op.properties["dimension"]}
             )
             _replace(op, new)
-    # The body, of which each result updates a tensor of its own.
+    # The body. A result is updated in place, so its destination must not be read as well.
     block = region.parent
     assert block is not None
     end = region.body.block.last_op
@@ -115,8 +129,15 @@ def open_grid(region: flow.DispatchRegionOp) -> Grid:
 def _give_own_destination(value: SSAValue, members: set[Operation], block: Block, first: Operation) -> None:
     """Insert a barrier between a tensor and the insertions that compute a result from it, if the body also reads it.
 
-    The insertions then update another value than the one the body reads. A tensor.empty in the dispatch needs none: it
-    has no elements to read. Raises CompileError if another operation of the dispatch computes the tensor.
+    The destination of an insertion is updated in place only if nothing else reads it. So in
+
+        %s = tensor.extract_slice %t[%i] [4] [1]
+        %e = math.exp %s
+        %r = tensor.insert_slice %e into %t[%i] [4] [1]
+
+    `%b = util.optimization_barrier %t` is inserted at the beginning, and is the destination instead of %t. A
+    tensor.empty in the dispatch needs no barrier: it has no elements to read. Raises CompileError if another operation
+    of the dispatch computes the tensor.
 
     Args:
         value: Result of the dispatch.
@@ -203,7 +224,15 @@ class _RegionBuilder:
     """
 
     def __init__(self, op: flow.DispatchWorkgroupsOp) -> None:
-        """Map the arguments of the body to operands and results; an untied result begins as an empty tensor."""
+        """Map the arguments of the body to operands and results; an untied result begins as an empty tensor.
+
+        The body has an argument for each operand, then one for each result that is tied to no operand. For operands
+        (%a, %b), results (tied to %b, untied) and the arguments (%0, %1, %2):
+
+            operand_of = {%0: %a, %1: %b}
+            current_result = {%1: %b, %2: an empty tensor}
+            result_arguments = [%1, %2]
+        """
         self.op, self.body = op, op.body.block
         operands = list(op.arguments)
         # Argument of the body, or its alias → operand of the dispatch; arguments of results follow those of operands.
@@ -232,7 +261,11 @@ class _RegionBuilder:
         return empty.tensor
 
     def region(self) -> flow.DispatchRegionOp:
-        """Convert the dispatch, and return the region that replaces it."""
+        """Convert the dispatch, and return the region that replaces it.
+
+        `flow.dispatch.workgroups(%a) -> tensor<4xf32> = (%0, %1) { %x = load %0; %y = exp %x; store %y, %1; return }`
+        becomes `flow.dispatch.region -> tensor<4xf32> { %y = exp %a; flow.return %y }`.
+        """
         # The operations of the body on tensors instead of bindings.
         op, body = self.op, self.body
         views = [inner for inner in body.ops if inner.name in (*ALIASES, *LOADS, *STORES)]
@@ -263,7 +296,10 @@ class _RegionBuilder:
     def _lower_access(self, inner: Operation) -> None:
         """Replace a load, a store or an alias by a slice, an insertion, or the operand itself.
 
-        Raises CompileError for a store to an argument that is no result.
+        `%x = load %0[2] [4] [1]` becomes a slice of the tensor of argument %0, `store %y, %1[2] [4] [1]` an insertion
+        into the tensor that the result %1 has so far. An alias is another name of an argument: the result of
+        `%2 = flow.dispatch.tie_shape %1` takes its place in the tables. Of an alias of a scalar, the uses are replaced.
+        The caller erases `inner`. Raises CompileError for a store to an argument that is no result.
         """
         if inner.name in STORES:
             target = inner.operands[1]
@@ -276,10 +312,10 @@ class _RegionBuilder:
         elif isinstance(inner.results[0].type, iree_tensor_ext.DispatchTensorType):
             source, result = inner.operands[0], inner.results[0]
             self.operand_of[result] = self.operand_of.get(source, source)
-            if source in self.current_result:  # stores to the alias are stores to the result
+            if source in self.current_result:  # from here on, the body accesses the result by the alias
                 self.result_arguments[self.result_arguments.index(source)] = result
                 self.current_result[result] = self.current_result.pop(source)
-        else:  # an alias of a size of the workload
+        else:  # an alias of a scalar: a size of the workload
             inner.results[0].replace_all_uses_with(inner.operands[0])
 
 

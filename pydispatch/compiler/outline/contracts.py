@@ -130,7 +130,12 @@ class _Contract:
             self._require(holds, f"size {index} is negative")
 
     def _check_bounds(self) -> None:
-        """Repeat the size checks that the host does before the dispatch, on which the kernel relies."""
+        """Append the size checks that the host does before the dispatch, as far as they depend on scalars alone.
+
+        The kernel relies on them, and the host program may have been edited since. Example: of the first operation
+        `tensor.extract_slice %a[2] [%n] [1]` with the size %d of %a, the check is `%n ule max(%d - 2, 0)`, where %n and
+        %d are arguments of the contract.
+        """
         # Insert the checks into a copy of the dispatch function.
         copy = self.source.clone()
         block = copy.body.block
@@ -139,7 +144,7 @@ class _Contract:
             for inner, outer in zip(block.args, self.source.body.block.args, strict=True)
             if outer in self.known
         }
-        sizes = Sizes()
+        sizes = Sizes()  # which sizes are known, or equal
         operations = list(block.ops)
         for op in operations:
             for result in op.results:
@@ -172,8 +177,9 @@ class _Contract:
     def _bytes(self) -> list[SSAValue]:
         """Return the number of bytes of each binding up to the last byte that the kernel accesses.
 
-        Append assertions that each number is below 2^63. It is 0 if the kernel itself computes the sizes of the views
-        of a binding.
+        It is the largest end of the kernel's views of the binding: for views of `memref<?x4xf32>` with %n rows and of
+        `memref<8xf32>` at byte 64, it is max(%n * 16, 64 + 32). Views whose sizes the kernel itself computes are left
+        out; without other views, the number is 0. Append assertions that each number is below 2^63.
         """
         needed: list[SSAValue | None] = [None] * len(self.kernel.layout.bindings)
         mapping: dict[SSAValue, SSAValue] = {}  # value of the kernel → its value in the contract
@@ -241,13 +247,18 @@ class _Contract:
         return None if start is None else self._value(arith.AddiOp(size, start))
 
     def _copy(self, value: SSAValue, mapping: dict[SSAValue, SSAValue]) -> SSAValue | None:
-        """Copy the operations that compute a value of the kernel from push constants and constants into the contract.
+        """Copy the operations that compute a value from push constants and constants into the contract.
 
-        Return the copied value; None if other operations compute it.
+        Loads of push constants are replaced by the contract's arguments: of the kernel's
+        `%n = hal.interface.constant.load ordinal(0); %c = arith.ceildivui %n, %c64`, the contract gets
+        `arith.ceildivui %scalar0, %c64`.
 
         Args:
-            value: The value.
-            mapping: Values of the kernel that have been copied; receives the new ones.
+            value: A value of the kernel, of its grid, or of the dispatch function.
+            mapping: Value → its value in the contract; receives those that are copied.
+
+        Returns:
+            The value in the contract; None if it depends on anything else, such as an element of a tensor.
         """
         known = mapping.get(value)
         if known is not None:

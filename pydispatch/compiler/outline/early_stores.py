@@ -17,11 +17,12 @@ from pydispatch.ir.dialects.util.dialect import GlobalLoadOp, GlobalStoreOp
 
 
 def store_early(function: Operation) -> None:
-    """Move each store to just after the operation that computes its value, if this is in another block.
+    """Move each store of a global to just after the operation that computes its value, if this is in another block.
 
-    A global whose load, update and store are in one block is updated in place.
+    A global whose load, update and store are in one block is updated in place: in `^a: %s = load @g; %t = update(%s);
+    br ^b; ^b: ...; store %t, @g`, the store is moved after the update.
     A store stays where it is if some path from its value to the end avoids it, if a loop computes the value, and would
-    store it in each iteration, or if anything in between accesses the global and would see the value too early.
+    store it in each iteration, or if another load or store of the global may run after the value is computed.
     """
     accesses: dict[str, list[Operation]] = defaultdict(list)  # name of a global → its loads and stores
     for op in walk(function):

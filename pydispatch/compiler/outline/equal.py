@@ -13,7 +13,10 @@ from pydispatch.ir.dialects.flow import dialect as flow
 
 
 class KnownExecutables:
-    """The executables that were created so far, by their code."""
+    """Table of the executables that were created so far, by their code.
+
+    `form_dispatches` creates one for a module, and each new dispatch is passed to `reuse` with its own executable.
+    """
 
     def __init__(self) -> None:
         """Begin without executables."""
@@ -35,6 +38,9 @@ class KnownExecutables:
 def structural_key(op: Operation) -> Hashable:
     """Return a key that is equal for operations with the same behaviour. It ignores the names of symbols and values,
     source locations, and the order of operations without effects.
+
+    The key of an operation is a tuple of its name, its operands, successors, results, attributes and regions, in which
+    values and blocks are replaced by numbers: `%b = arith.addi %a, %a` has the operands (0, 0) and the result 1.
     """
     numbers: dict[SSAValue | Block, int] = {}  # values and blocks, numbered in the order in which the walk meets them
 
@@ -43,7 +49,7 @@ def structural_key(op: Operation) -> Hashable:
         return numbers.setdefault(value, len(numbers))
 
     def key_of_block(block: Block) -> Hashable:
-        """Return the key of a block."""
+        """Return the key of a block: its number, its arguments with their types, and its operations."""
         return (
             number_of(block),
             tuple((number_of(a), a.type) for a in block.args),
@@ -56,6 +62,7 @@ def structural_key(op: Operation) -> Hashable:
         regions = tuple(tuple(key_of_block(b) for b in region.blocks) for region in op.regions)
         results = tuple((number_of(r), r.type) for r in op.results)
         pairs = (*op.properties.items(), *op.attributes.items())
+        # All attributes except the operation's own name, which dispatch formation makes unique.
         stated = frozenset((k, _hashed_by_sample(v)) for k, v in pairs if k != "sym_name")
         return op.name, operands, tuple(number_of(b) for b in op.successors), results, stated, regions
 
@@ -98,8 +105,12 @@ def _in_order_of_use(block: Block) -> Iterable[Operation]:
     """Return the operations of a block in the order of their uses, so that blocks with equal operations in different
     orders get equal keys.
 
-    Each operation is directly before its first user; those without users are last, in their own order. If an operation
-    has effects, all remain in their own order.
+    A depth-first search from the terminator places the operations that compute an operation's inputs, in the order of
+    these inputs, and then the operation itself. Operations that the terminator does not need are last, in their own
+    order. If an operation other than the terminator has effects, all remain in their own order.
+
+    Example: of `%a = ...; %b = ...; %c = f(%b, %a); return %c`, the order is b, a, c, return; it is the same if %b is
+    defined before %a.
     """
     ops = list(block.ops)
     if len(ops) <= 2 or not all(is_pure(op) for op in ops[:-1]):  # one operation and the terminator have one order
@@ -107,6 +118,7 @@ def _in_order_of_use(block: Block) -> Iterable[Operation]:
     placed: dict[Operation, None] = {}
     stack = [*reversed(ops[:-1]), *ops[-1:]]  # the terminator on top: its operands are placed first, then the others
     while stack:
+        # The operations of this block that the one on top needs are put above it; it is placed once all of them are.
         needed = (v.op for v in inputs_of(stack[-1]) if isinstance(v, OpResult))
         missing = [op for op in needed if op.parent is block and op not in placed]
         stack += reversed(missing)

@@ -70,7 +70,23 @@ class Selection:
 
 
 def expand_executables(module: ModuleOp, selection: Selection) -> None:
-    """Expand all executables of `module` in place. Raises CompileError if one has no variant left."""
+    """Replace each executable of `module` by a `hal.executable` with one variant per target, in place.
+
+    A variant has the exports, the kernels in kernel IR, and the objects for one target. A `hal.executable` of the
+    program has variants already: those for the selected targets remain.
+
+    Example: for an x86-64 CPU and Vulkan, `flow.executable @e { flow.executable.export @k; module { ... } }` becomes
+    `hal.executable private @e { hal.executable.variant @embedded_elf_x86_64 ...; hal.executable.variant @vulkan_... }`,
+    whose variants both have an export @k, with code of their own.
+
+    Args:
+        module: The module.
+        selection: The targets; its `written` is set here.
+
+    Raises:
+        CompileError: An executable has no variant for the targets, or a dispatch names a variant that does not exist.
+    """
+    # Facts that dispatches determine.
     check_variants(module)
     derive_constants(module)
     selection.written = written_bindings(module)
@@ -152,6 +168,10 @@ def _variant(
 def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[Attribute]:
     """Return the objects that an executable states for a target, in order.
 
+    An object is a compiled file or a source that the user supplies (`#hal.executable.object`): kernels of the
+    executable call its functions, or it has the kernels itself. An executable has one list of objects, or one for each
+    of several keys, which are targets.
+
     If a target with `cpu = "native"` has none, those for any CPU are returned. Raises CompileError if there are none
     either and the executable needs objects: it calls functions without a fallback, or has no kernels of its own.
     """
@@ -197,9 +217,11 @@ def calls_static(op: Operation) -> bool:
 
 
 def _selected_variants(op: hal.ExecutableOp, selection: Selection) -> list[Operation]:
-    """Return the variants of a hand-written executable to compile, with one copy for each CPU level.
+    """Return copies of the variants of a hand-written executable to compile, with one for each CPU level.
 
-    Raises CompileError if the executable has no variant for the targets that the caller named.
+    A CPU level is a set of CPU features. With the levels "x86-64-v3" and "x86-64-v4", a variant for x86-64 becomes two
+    with the same code, one for each level; a variant for a GPU becomes one. Raises CompileError if the executable has
+    no variant for the targets that the caller named.
     """
     selected: list[Operation] = []
     names: list[str] = []  # targets of all variants, for the message
@@ -245,11 +267,16 @@ def _variant_for(
 def _hand_written(op: Operation, selection: Selection, target: hal.ExecutableTargetAttr) -> list[Operation]:
     """Return the exports and the modules of a `stream.executable` or `hal.executable.source`, in kernel IR.
 
+    Each `stream.executable.export @k workgroups(%n: index) -> ...` becomes a `hal.executable.export @k` with an
+    ordinal, and with the layout of the bindings and push constants that were arguments of its function, @k. Exports of
+    a `hal.executable.source`, which state their layouts, are copied.
+
     Args:
         op: The executable.
         selection: States which bindings the dispatches of each export write.
         target: The target, for which operations on tiles and subgroups are lowered.
     """
+    # The exports, with the interfaces of their functions.
     body: list[Operation] = []
     modules = [inner.clone() for inner in op.regions[0].block.ops if isinstance(inner, ModuleOp)]
     functions = {symbol_name(f): f for m in modules for f in m.body.block.ops if isinstance(f, func.FuncOp)}
@@ -263,6 +290,7 @@ def _hand_written(op: Operation, selection: Selection, target: hal.ExecutableTar
             ordinal += 1
         elif not isinstance(export, ModuleOp):
             body.append(export.clone())
+    # The code.
     for module in modules:
         lower_common(module)
         lower_tiles(module, target)
@@ -290,7 +318,10 @@ def _entry(export: stream.ExecutableExportOp, functions: dict[str, func.FuncOp])
 
 
 def _grid_with_device(count: Region, export: Operation) -> Region:
-    """Return a copy of the grid region of a stream export as that of a `hal` export: its first argument is the device.
+    """Return a copy of the region that computes the grid of the program's export, as a `hal` export has it.
+
+    `(%n: index) { ...; stream.return %x, %y, %z }` becomes `(%device: !hal.device, %n: index) { ...; hal.return %x, %y,
+    %z }`. The grid is the number of workgroups along x, y and z.
 
     Raises CompileError if the export has no region.
     """

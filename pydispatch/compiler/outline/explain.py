@@ -64,7 +64,16 @@ class FusionReport:
         self._formed.append(dispatch)
 
     def finish(self, function: Operation) -> None:
-        """Record for each dispatch why the dispatches that read its results were not fused with it."""
+        """Record for each dispatch why the dispatches that read its results were not fused with it.
+
+        The reason is the one that `begin` was passed for the two, if formation compared them. Otherwise it names the
+        loop, branch or host code between them (`separation`). Example: of `%a = dispatch @d0; %b = host_op %a;
+        dispatch @d1(%b)`, the entry of @d0 gets the boundary (last operation of @d0, first operation of @d1, "the host
+        runs host_op between them; ...").
+
+        Args:
+            function: The host function after formation.
+        """
         numbers = {op: n for n, op in enumerate(self._formed)}  # indices of formed dispatches; others have none
         apart: dict[int, dict[Boundary, None]] = {}  # index of a dispatch → why its readers were not fused with it
         jumps = jumps_of(function)  # block -> the branches to it, which pass results to their readers
@@ -72,6 +81,7 @@ class FusionReport:
             if not isinstance(consumer, flow.DispatchOp):
                 continue
             for producer, between in origins(consumer, jumps).items():  # between: host code on the way, or None
+                # Only formed dispatches are listed with their readers. A dispatch in a loop may read its own results.
                 if producer not in numbers or producer is consumer:
                     continue
                 first, second = numbers[producer], numbers.get(consumer)

@@ -135,11 +135,20 @@ class Decomposition:
     # ---- parts of an attention
 
     def scores(self, factor: float = 1.0) -> SSAValue:
-        """Return factor * (body(scale * query * key) + mask). factor: log2(e) where the exponentials have base 2."""
+        """Emit the scores factor * (body(scale * query * key) + mask), and return them.
+
+        `query * key` is summed over the features. The scores have the rows, then the columns as dimensions: [8, 16] for
+        8 queries [8, 64] and 16 keys [16, 64].
+
+        Args:
+            factor: log2(e) where the exponentials have base 2, since exp(x) = 2 ** (log2(e) * x); otherwise 1.
+        """
         op, build, dims, wide = self.op, self.build, self.loops.scores, self.accumulator_type
+        # The products, summed over the features.
         zero = build.splat(0.0, self.type(dims, wide), self.sizes(dims))
         (query, key, *_), (query_dims, key_dims, *_) = op.inputs, self.dims
         products = self.product(query, query_dims, key, key_dims, zero, dims)
+        # All other steps, in one generic over the elements of the scores.
         scale = self.scale()
 
         def element(body: BodyBuilder, score: SSAValue, *others: SSAValue) -> list[SSAValue]:
@@ -234,12 +243,24 @@ def _attention(op: Operation, build: Build) -> None:
 
 
 def _online_attention(op: Operation, build: Build) -> None:
-    """Decompose `online_attention`: partial sums are rescaled from the old maxima to the new ones."""
+    """Replace `online_attention`, which updates the running results of earlier keys by those of further keys.
+
+    For each row, with the old output `acc`, maximum `m` and sum `l`, and the scores `s` of the further keys:
+
+        m_new = max(m, max(s))
+        weights = exp(s - m_new)
+        l_new = l * exp(m - m_new) + sum(weights)
+        acc_new = acc * exp(m - m_new) + weights * values
+
+    The old sums are relative to the old maximum; the factor exp(m - m_new) makes them relative to the new one. With
+    exponentials of base 2, `s` and `m` are multiplied by log2(e), and exp(x) is 2 ** x.
+    """
     assert isinstance(op, OnlineAttentionOp)
     parts = Decomposition(op, build)
     scored, columns, wide = parts.loops.scores, parts.loops.columns, parts.accumulator_type
     scores = parts.scores(log2(e) if op.is_base_two else 1.0)
     power = math.Exp2Op if op.is_base_two else math.ExpOp
+    # The old results, with elements of the type that sums are computed in.
     (acc, maximum, total), (acc_dims, maximum_dims, total_dims) = op.outputs, parts.output_dims
     acc, maximum, total = (
         parts.cast(value, dims, wide)
@@ -255,6 +276,7 @@ def _online_attention(op: Operation, build: Build) -> None:
         """
         return body.add(power(body.add(arith.SubfOp(x, body.add(arith.MaximumfOp(maximum, lowest))))))
 
+    # m_new and the weights.
     (new_maximum,) = computed(
         build, parts.structure(scored, operands=[scored, maximum_dims], reduced=columns), [scores], [maximum],
         lambda body, x, acc: [body.add(arith.MaxnumfOp(acc, x, MAXIMUM_FLAGS))],
@@ -265,7 +287,7 @@ def _online_attention(op: Operation, build: Build) -> None:
     )  # fmt: skip
 
     def rescaled(value: SSAValue, dims: Dims) -> SSAValue:
-        """Multiply a running value by exp(maximum - new_maximum), the change of the maximum that it is relative to."""
+        """Return `value`, an old output or sum, multiplied by exp(maximum - new_maximum). dims: its loops."""
         (result,) = computed(
             build, parts.structure(dims, operands=[dims, maximum_dims, maximum_dims, dims]),
             [value, maximum, new_maximum], [parts.empty(dims)],
@@ -273,6 +295,7 @@ def _online_attention(op: Operation, build: Build) -> None:
         )  # fmt: skip
         return result
 
+    # The new sum and output, in the types of the operation's outputs.
     (new_total,) = computed(
         build, parts.structure(scored, operands=[scored, total_dims], reduced=columns), [weights],
         [rescaled(total, total_dims)], lambda body, x, acc: [body.add(arith.AddfOp(acc, x))],

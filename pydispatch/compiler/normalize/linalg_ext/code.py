@@ -116,10 +116,21 @@ def recurrence(
 
     A row has the elements along one dimension; rows are independent of each other.
 
+    Example: The running sums of each row of a matrix `x` carry the sum, and yield it as the element.
+
+        def first(code, row):  # row = [i]
+            return [zero]
+
+        def step(code, at, carried):  # at = [i, j]
+            total = code.add(arith.AddfOp(carried[0], code.extract(x, at)))
+            return [total], [total]
+
+        recurrence(build, [x.type], build.dynamic_dims(x), along=1, first=first, step=step)
+
     Args:
         build: Builder of the surrounding tensor code.
         types: Types of the results, which have one shape.
-        sizes: Its dynamic sizes, by dimension.
+        sizes: The dynamic sizes of that shape, by dimension.
         along: The dimension along which elements are computed in order.
         first: Function of (builder, index of a row) that returns the carried values before the first element of the
             row. The index is a list with one number for each dimension except `along`.

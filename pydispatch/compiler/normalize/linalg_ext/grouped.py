@@ -24,6 +24,8 @@ def _map(loops: int, *dims: int) -> AffineMap:
 def _groups(build: Build, rows: SSAValue, ends: SSAValue, first: SSAValue) -> SSAValue:
     """Return the index of the group of each row: the number of groups whose last row is before it.
 
+    With the ends [2, 5] and `first` = 0, six rows have the groups [0, 0, 1, 1, 1, 2]; row 5 is after the last group.
+
     Args:
         build: Emits the operations.
         rows: The rows, of which only the count is used.
@@ -47,7 +49,8 @@ def _groups(build: Build, rows: SSAValue, ends: SSAValue, first: SSAValue) -> SS
 def _group_matmul(op: Operation, build: Build) -> None:
     """Replace a product in which each group of rows has a matrix of its own, see `GroupMatmulOp`.
 
-    Inputs are the rows [m, k], the matrices [groups, k, n], the ends of the groups and the number of the first row. A
+    Inputs are the rows [m, k], the matrices [groups, k, n], the ends of the groups and the number of the first row. The
+    replacement is the group g of each row, and then output[i, j] += sum over l of rows[i, l] * matrices[g[i], l, j]. A
     row after the last group keeps its output.
     """
     assert isinstance(op, GroupMatmulOp)
@@ -56,12 +59,13 @@ def _group_matmul(op: Operation, build: Build) -> None:
     element, summed = element_type(rows.type), element_type(op.outputs[0].type)
     body = LoopBody([IndexType(), element, summed])
     group, factor, total = body.block.args
-    # A row after the last group reads the matrix of the last one; its product is dropped below.
+    # A row after the last group reads the matrix of the last one; its product is dropped below. If there are no groups,
+    # index 0 is out of bounds, which gives an unspecified element.
     existing_group = body.maximum(body.minimum(group, body.minus(group_count, body.index(1))), body.index(0))
     other = body.extract(matrices, [existing_group, body.add(IndexOp(2)), body.add(IndexOp(1))])
     product = body.binary("mul", *(body.cast(value, summed, unsigned=False) for value in (factor, other)))
     body.finish(body.select(body.less(group, group_count), body.binary("add", total, product), total))
-    # Loop 0 runs over m, loop 1 over n, loop 2 is the reduction over k.
+    # Loop 0 runs over m, loop 1 over n, loop 2 is the reduction over k. The maps are those of g, rows and output.
     structure = Structure((_map(3, 0), _map(3, 0, 2), _map(3, 0, 1)), parallel=(True, True, False))
     groups = _groups(build, rows, ends, first)
     build.replace(*generic(build, structure, [groups, rows], [op.outputs[0]], body.block))

@@ -73,8 +73,13 @@ def _masked(build: Build, indices: SSAValue, mask: SSAValue) -> SSAValue:
 def _gather(op: Operation, build: Build) -> None:
     """Replace a gather by a generic over the result whose body reads the index and then the element.
 
-    `result[batch, rest] = source[indices[batch], rest]`: coordinates of the indexed dimensions come from `indices`, to
-    which the offsets within a slice are added.
+    For a source of 10x20 that is indexed in dimension 0, and indices of 4x1:
+
+        slices of one row, result 4x20:       result[b, j] = source[indices[b, 0], j]
+        windows of 3 rows, result 4x3x20:     result[b, r, j] = source[indices[b, 0] + r, j]
+
+    The leading loops, here b, enumerate the slices; the others are the offsets in a slice. A slice whose mask is 0 has
+    the elements of the output operand.
     """
     assert isinstance(op, GatherOp)
     require_tensors(op)
@@ -83,6 +88,7 @@ def _gather(op: Operation, build: Build) -> None:
     body = LoopBody([*(IntegerType(1) for _ in mask), element_of(source)])  # a bit of the mask, the output's element
     loop_indices = [body.add(IndexOp(d)) for d in range(rank)]
     batch, offsets = loop_indices[: windows.batch], loop_indices[windows.batch :]
+    # The coordinates in the source: those of `indices`, then the offsets in the slice are added.
     source_index: list[SSAValue | None] = [None] * len(shape_of(source.type))
     for position, d in enumerate(op.indexed):
         # Without a last dimension, `indices` has one coordinate for each slice.
@@ -93,6 +99,7 @@ def _gather(op: Operation, build: Build) -> None:
     for d, offset in zip(retained_dims, offsets, strict=True):
         coordinate = source_index[d]
         source_index[d] = offset if coordinate is None else body.plus(coordinate, offset)
+    # The element, combined with the output's by the body, or the output's if the slice is masked out.
     value = body.extract(source, [p for p in source_index if p is not None])
     *is_wanted, old_element = body.block.args
     if op.body is not None:

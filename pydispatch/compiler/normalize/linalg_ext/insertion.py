@@ -127,8 +127,10 @@ class _Selection:
 def _inserted(
     code: LoopBody, before: Before, seen: SSAValue, new: list[SSAValue], carried: list[SSAValue]
 ) -> list[SSAValue]:
-    """Insert an element into the selected elements, after equal ones, and return as many as before.
+    """Emit the insertion of an element into the selected elements, after equal ones, and return as many as before.
 
+    A 3 changes the slots 1 4 6 to 1 3 4: it takes the first slot that is free or whose element it precedes. The
+    elements from there on move to the next slots, and the last one is dropped.
     The new element is inserted once, also where `before` is no order because of NaN: no element appears twice.
 
     Args:
@@ -139,8 +141,8 @@ def _inserted(
         carried: The slots of selected elements in order, each with one value of each tensor.
     """
     width, result = len(new), list[SSAValue]()
-    arriving = new  # the element for the next slot: the new one, or after its insertion the one it displaced
-    is_placed: SSAValue | None = None
+    arriving = new  # the new element before its insertion, after it the old element of the slot before
+    is_placed: SSAValue | None = None  # whether the new element is in this slot or in one before
     for i in range(0, len(carried), width):
         slot = carried[i : i + width]
         is_free = code.opposite(code.less(code.index(i // width), seen))

@@ -102,15 +102,19 @@ def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: i
     """Replace each pair of sorted runs of `length` elements by a run of the pair's first `length` elements.
 
     No more elements of the pair can be among the first `length` elements of the row, which `first_of_rows` selects.
-    Return the new number of elements of a row, and the tensors. A `pyd.recurrence` computes them with the shape (rows,
-    pairs, length), whose last two dimensions are then joined.
+    With a length of 2, a row of the runs [1 4], [2 3], [0] becomes [1 2], [0]: 3 elements. A `pyd.recurrence` computes
+    the tensors with the shape (rows, pairs, length), whose last two dimensions are then joined.
 
     Args:
         build: Builder of the code.
         tensors: Tensors, (rows, n) each.
-        size: Number of elements of a row; its last run may be shorter.
+        size: Number of elements of a row, at most n; its last run may be shorter, and have no other one to form a pair.
         length: Number of elements of a run.
         before: Function that emits whether one element precedes another.
+
+    Returns:
+        The new number of elements of a row, and the tensors. Their rows may be longer: elements after that number are
+        undefined.
     """
     run_length, pair_length = build.index(length), build.index(2 * length)
     pairs = build.add(arith.CeilDivUIOp(size, pair_length)).result
@@ -138,7 +142,8 @@ def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: i
 
     types = [TensorType(element_of(t), [rows, DYNAMIC, length]) for t in tensors]
     halved = [joined_blocks(build, t) for t in recurrence(build, types, dynamic, along=2, first=first, step=step)]
-    # All pairs but the last leave `length` elements; the last pair may have less.
+    # All pairs but the last leave `length` elements. The last pair has 1 to 2 * length elements, and leaves at most
+    # `length` of them.
     whole_pairs = build.add(arith.SubiOp(pairs, build.index(1))).result
     last_pair = build.add(arith.SubiOp(size, build.add(arith.MuliOp(whole_pairs, pair_length)).result)).result
     last_run = build.add(arith.MinSIOp(last_pair, run_length)).result
@@ -194,12 +199,16 @@ def _passes(build: Build, size: Mixed, most: int | None) -> Mixed:
 def _merged(
     build: Build, tensors: Sequence[SSAValue], size: Mixed, block: Mixed, pass_index: SSAValue, before: Before
 ) -> list[SSAValue]:
-    """Merge pairs of runs of 2 ** pass_index elements into one run each.
+    """Merge pairs of runs of 2 ** pass_index elements into one run each, and return the tensors.
+
+    Pass 1 changes the row [1 5] [2 9] [0 3] [4 8] to [1 2 5 9] [0 3 4 8]. The result is computed in blocks, which need
+    not end where a run ends: with blocks of 3 elements, the second one has 9 0 3. Rows of the results have the elements
+    of all blocks, `size` or more; those beyond `size` are undefined.
 
     Args:
         build: Builder of the code.
-        tensors: Tensors, (rows, n) each.
-        size: Number of elements of a row, n.
+        tensors: Tensors, whose rows begin with the `size` elements to merge.
+        size: Number of elements of a row.
         block: Number of elements of a row that are merged in sequence; blocks are merged in parallel.
         pass_index: Index of the pass, from 0.
         before: Function that emits whether one element precedes another.
@@ -262,15 +271,24 @@ class _MergePass:
     ) -> SSAValue:
         """Emit a binary search for how many of the first `preceding` elements of a merged pair come from its left run.
 
-        runs: start of the left run, its end, which is the start of the right run, and the end of the right run.
+        A block that begins inside of a merged pair continues the two runs from there. For the runs [1 4 7] and [2 3 9],
+        the first 4 elements are 1 2 3 4: the count is 2.
+
+        Args:
+            code: Receives the code.
+            row: Index of the row.
+            runs: Columns of the pair: the start of the left run, the start of the right run, which is the end of the
+                left one, and the end of the right run.
+            preceding: Number of elements of the merged pair before the block.
         """
         start_of_left, start_of_right, end = runs
 
         def bisect(inner: LoopBody, _: SSAValue, bounds: list[SSAValue]) -> list[SSAValue]:
-            """Halve the interval from `low` to `high` that contains the count of the left run, unless it is empty."""
+            """Halve the interval from `low` to `high`, both included, that has the count, unless they are equal."""
             low, high = bounds
             half = inner.add(arith.ShRUIOp(inner.plus(low, high), inner.index(1)))
-            # If `half` elements came from the left run, this would be the last one from the right run.
+            # If `half` elements came from the left run, `right` would be the last one from the right run. If it
+            # precedes the next one of the left run, the count is at most `half`; otherwise it is larger.
             right = inner.minus(inner.plus(start_of_right, inner.minus(preceding, inner.index(1))), half)
             right_elements = self._read(inner, row, right)
             left_elements = self._read(inner, row, inner.plus(start_of_left, half))
@@ -282,7 +300,8 @@ class _MergePass:
                 inner.select(raises_low, inner.plus(half, inner.index(1)), low), inner.select(lowers_high, half, high)
             ]  # fmt: skip
 
-        # Runs have 2^pass_index elements: after pass_index + 1 halvings the interval is empty.
+        # The left run gives at least what the right run is too short for, and at most its own length.
+        # Runs have 2 ** pass_index elements: after pass_index + 1 halvings, `low` and `high` are equal.
         low = code.maximum(code.minus(preceding, code.minus(end, start_of_right)), code.index(0))
         high = code.minimum(preceding, code.minus(start_of_right, start_of_left))
         return code.loop(code.plus(self.pass_index, code.index(1)), [low, high], bisect)[0]

@@ -113,14 +113,18 @@ def _contiguous(build: Build, value: SSAValue) -> SSAValue:
 
 
 def _sort(op: Operation, build: Build) -> None:
-    """Replace a sort; if all results are only read up to one count, sort no more than these elements."""
+    """Replace a sort; if only the first elements of its results are read, replace it and the slices by a selection.
+
+    If the only uses of `%r = sort %x : tensor<8x100xf32>` along dimension 1 are slices of the first 5 elements,
+    `tensor.extract_slice %r[0, 0] [8, 5] [1, 1]`, the first 5 elements of each row are selected instead.
+    """
     assert isinstance(op, Sort)
     require_tensors(op)
-    tensors = list(op.inputs or op.outputs)
+    tensors = list(op.inputs or op.outputs)  # without inputs, the outputs are sorted
     _require_one_shape(op, build, tensors)
     slices = [use.operation for result in op.results for use in result.uses]
     counts = {_prefix_of(s, op.along) for s in slices}
-    if len(counts) != 1 or None in counts:
+    if len(counts) != 1 or None in counts:  # no use, slices of different counts, or a use that is no such slice
         build.replace(*_ordered(build, tensors, op.along, op.body, size_of(build, tensors[0], op.along)))
         return
     (count,) = counts

@@ -71,6 +71,20 @@ def matrices(tile: int, kernel: int) -> TransformMatrices:
     tile + kernel - 1 numbers and a filter g of `kernel` numbers, the `tile` sums of products are transpose(A) ((G g) *
     (transpose(B) d)), where * multiplies elements. Polynomials are evaluated at the points and at infinity, multiplied
     there, and interpolated.
+
+    Each point p, of 0, 1, -1, 2 and so on, has a row in A, in G and in transpose(B), and infinity has the last one:
+
+        A: the powers p^0, p^1, ...
+        G: the powers p^0, p^1, ..., divided by the product of (p - q) over the other points q
+        transpose(B): the coefficients of the polynomial that is the product of (x - q) over the other points q
+
+    Example: matrices(2, 3) has the points 0, 1, -1 and infinity.
+
+        transpose(A)    G                    transpose(B)
+        1 1  1 0         1    0    0         1  0 -1 0
+        0 1 -1 1        1/2  1/2  1/2        0  1  1 0
+                        1/2 -1/2  1/2        0 -1  1 0
+                         0    0    1         0 -1  0 1
     """
     points = _points(tile + kernel - 2)
     a, g, b = [], [], []  # rows of A, G and transpose(B), one for each point, and at last for infinity
@@ -84,7 +98,8 @@ def matrices(tile: int, kernel: int) -> TransformMatrices:
         a.append([point**n for n in range(tile)])
         g.append([sign * point**n / scale for n in range(kernel)])
         b.append([sign * c for c in polynomial] + [Fraction(0)])
-    whole = [Fraction(1)]  # the product of (x - point), for the point at infinity
+    # For infinity: the leading coefficients, and the product of (x - point) over all points.
+    whole = [Fraction(1)]
     for point in points:
         whole = _times_linear(whole, point)
     a.append([Fraction(int(n == tile - 1)) for n in range(tile)])
@@ -129,11 +144,11 @@ class WinogradProducts:
 
         Args:
             value: Tensor.
-            subscripts: Index of each of its dimensions.
+            subscripts: Index of each of its dimensions: a letter, or ("h", 4, "i") for h * 4 + i.
             matrix: Constant matrix.
             new_dim: Letter of the matrix' rows, a dimension of the result.
             summed: Letter of the matrix' columns.
-            result: Letters of the result's dimensions, in order.
+            result: Letters of the result's dimensions, in order. Their sizes are in `sizes`, except that of `new_dim`.
         """
         build, loops = self.build, result + summed
         self.sizes |= {new_dim: len(matrix), summed: len(matrix[0])}
@@ -141,7 +156,7 @@ class WinogradProducts:
         constant = build.floats(flat, TensorType(self.wide, [len(matrix), len(matrix[0])]))
 
         def expression(subscript: Subscript) -> AffineExpr:
-            """Return the index of a loop, or of a tile times its step plus the position in it."""
+            """Return a subscript as an expression of the loops, which are the letters of the result, then `summed`."""
             if isinstance(subscript, str):
                 return AffineExpr.dimension(loops.index(subscript))
             outer, step, inner = subscript
@@ -177,10 +192,14 @@ def _sizes(build: Build, value: SSAValue, letters: str) -> dict[str, Size]:
 
 
 def _lower_input_transform(op: Operation, build: Build) -> None:
-    """Lower winograd.input_transform to V = B^T d B: first along H into [a, n, h, x, c], then along W.
+    """Lower winograd.input_transform to V = B^T d B for each tile d: first along H into [a, n, h, x, c], then along W.
 
     Letters are einsum subscripts. n, c: batch and channel; h, w: tile; i, j: position in the tile; a, b: transformed
     position; x: column of the padded image. The subscript (h, tile, i) means h * tile + i.
+
+    Example: an image [1, 13, 14, 3] with tiles of 6 and kernels of 3 is padded to [1, 14, 14, 3], since 2 tiles of 8
+    pixels, of which 2 overlap, cover 14. The product along H is [8, 1, 2, 14, 3], that along W, with the letters
+    abnhwc, is [8, 8, 1, 2, 2, 3].
     """
     assert isinstance(op, InputTransformOp)
     letters = op.transformed_letters()
