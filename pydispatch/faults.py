@@ -176,10 +176,16 @@ def _frames(error: BaseException) -> Iterator[FrameType]:
 def innermost(error: BaseException, kind: type[R]) -> R | None:
     """Return the value of type `kind` that was processed when an exception was raised; None if there is none.
 
-    It is a local variable of the innermost frame with such a value: `op` or `node` if they are, else the last one.
+    It is a local variable of the innermost frame with such a value: `op` or `node` if they are, else the last one. An
+    object whose constructor raised does not count: it has no attributes yet.
     """
     for frame in _frames(error):
-        values = [value for value in frame.f_locals.values() if isinstance(value, kind)]
+        is_constructor = frame.f_code.co_name == "__init__"
+        values = [
+            value
+            for name, value in frame.f_locals.items()
+            if isinstance(value, kind) and not (is_constructor and name == "self")
+        ]
         if values:
             named = (frame.f_locals.get(name) for name in ("op", "node"))
             return next((value for value in named if isinstance(value, kind)), values[-1])

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 import pydispatch as pd
 from pydispatch import ir
@@ -86,6 +87,23 @@ def test_a_fault_has_a_smaller_program(breaks: Callable[[str], None]) -> None:
     assert isinstance(caught.value.__cause__, RuntimeError)
     with pytest.raises(pd.InternalError, match="lost"):
         pd.compile(source, targets="cpu")
+
+
+def test_an_operation_that_cannot_be_constructed(
+    breaks: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(Operation):
+        name = "test.broken"
+
+        @in_package
+        def __init__(self) -> None:
+            raise RuntimeError("lost in a constructor")
+
+    monkeypatch.setattr(sys.modules[__name__], "lose", in_package(lambda op: Broken()))
+    breaks("arith.divf")
+    match = r"RuntimeError: lost in a constructor, while compiling 'arith.divf' at <text>:8:"
+    with pytest.raises(pd.InternalError, match=match):
+        pd.compile(BROKEN.replace("NAME", "constructed"), targets="cpu")
 
 
 def test_a_phase_has_a_smaller_program(breaks: Callable[[str], None]) -> None:

@@ -10,6 +10,9 @@ import pytest
 from test_tuned_programs import FakeBench, choices_of, tuned
 
 import pydispatch as pd
+from pydispatch.graph.builder import Builder, Input
+from pydispatch.graph.dtypes import F32
+from pydispatch.operations.convolutions import Window, convolution
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "compiler"))
 from test_im2col import expected, program
@@ -36,3 +39,17 @@ def test_the_faster_way_is_taken(results: int, default: str, fast: str, dispatch
     np.testing.assert_allclose(function(x, f, bias), expected(x, f, bias, 1, 1), rtol=1e-4, atol=1e-3)
     again, _ = tuned(source, FakeBench(), seconds=0)
     assert again.to_bytes() == artifact.to_bytes()
+
+
+def test_filters_of_a_model() -> None:
+    """Filters that are arrays of a framework are part of the program of a trial."""
+    rng = np.random.default_rng(4)
+    x, f = (rng.standard_normal(s).astype(np.float32) for s in ((1, 16, 7, 7), (64, 16, 3, 3)))
+    b = Builder("m.onnx", "embed")
+    (image,) = b.begin([Input("x", F32, x.shape)])
+    window = Window((1, 1), (1, 1), (1, 1), (1, 1))
+    b.finish("conv", {"y": convolution(b, image, b.weight("filters", f, F32), window)})
+    artifact, _ = tuned(b.module, FakeBench(lambda config: 1.0 if config == DIRECT else 2.0))
+    assert choices_of(artifact)[0].chosen == DIRECT
+    y = pd.device("cpu").load(artifact).conv(x)
+    np.testing.assert_allclose(np.maximum(y, 0), expected(x, f, np.zeros(64), 1, 1), rtol=1e-4, atol=1e-3)

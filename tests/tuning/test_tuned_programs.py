@@ -51,7 +51,7 @@ class FakeBench:
         return self.times(str(call()))
 
 
-def tuned(source: str, bench: FakeBench, seconds: float = 1e9, **options: Any) -> tuple[pd.Artifact, list[str]]:
+def tuned(source: Any, bench: FakeBench, seconds: float = 1e9, **options: Any) -> tuple[pd.Artifact, list[str]]:
     lines: list[str] = []
     tuner = Tuner(seconds, bench, lines.append)  # type: ignore[arg-type]
     return pipeline.compile(source, cpu="native", chooser=tuner, **options), lines

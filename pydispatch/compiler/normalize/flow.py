@@ -24,6 +24,7 @@ from pydispatch.ir.dialects.flow import slices, tensors
 from pydispatch.ir.dialects.flow.parameter import FlowParameterAttr, ParameterAttr, StreamParameterAttr
 from pydispatch.ir.dialects.util import dialect as util
 from pydispatch.ir.dialects.util import scalars
+from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
 from pydispatch.ir.op_info import listed
 
 
@@ -128,7 +129,8 @@ def _value(build: Build, value: Attribute) -> SSAValue:
         return build.add(
             util.GlobalLoadOp(result_types=[value.type], properties={"global": SymbolRefAttr(name)})
         ).result
-    return build.add(arith.ConstantOp(value)).result  # type: ignore[arg-type]
+    stated = value.type if isinstance(value, NumPyArrayAttr) else None  # None: the attribute states it itself
+    return build.add(arith.ConstantOp(value, stated)).result  # type: ignore[arg-type]
 
 
 def parameter_global(op: Operation, value: ParameterAttr) -> str:
