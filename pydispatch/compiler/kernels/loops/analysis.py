@@ -273,26 +273,24 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
 
     Candidates are values whose first loop is a reduction that covers the whole row. A result is stored in its own row.
     An expensive value that several loops read is stored in workgroup memory if the row is known to fit, else in the row
-    of a result of the same type in which no value is stored yet.
+    of a result of the same type that the innermost loop alone writes, and in which no value is stored yet. The
+    innermost loop overwrites it element by element, so it may read it at the indices of the result only.
 
     Example: in a softmax, the loop of the sum computes `e = exp(x - maximum)`, and the loop of the result `r = e / sum`
     reads it again. The storage is `{e: None}`, workgroup memory, for rows of up to `Backend.row_bytes`; else `{e: r}`.
     """
     trial = emit_trial(frame, nest, depth=nest.outer_rank)
+    innermost_loop = trial.levels[-1]  # stores the results; the other builders belong to reductions
+    loops = {v: builders for v, builders in _loops_over_row(trial, nest).items() if builders[0] is not innermost_loop}
     results = {value for value, _ in nest.stores}
+    unused_results = [v for v, _ in nest.stores if v not in loops]
     storage: dict[SSAValue, SSAValue | None] = {}
-    unused_results = [v for v, _ in nest.stores]
     row_elements = 1  # of a row; -1 if a size is dynamic
     for size in trial.dims[nest.outer_rank :]:
         row_elements = row_elements * size if isinstance(size, int) and row_elements >= 0 else -1
-    innermost_loop = trial.levels[-1]  # stores the results; the other builders belong to reductions
-    for value, builders in _loops_over_row(trial, nest).items():
-        first_is_reduction = builders[0] is not innermost_loop
-        if not first_is_reduction:
-            continue
+    for value, builders in loops.items():
         if value in results:
             storage[value] = value  # in its own row of the result
-            unused_results = [v for v in unused_results if v is not value]
         elif len(builders) > 1 and is_costly(value):
             has_whole_bytes = bits_of(_element(value)) >= BYTE_BITS
             row_bytes = row_elements * max(1, bits_of(_element(value)) // BYTE_BITS)  # negative for a dynamic row
@@ -300,7 +298,7 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
                 storage[value] = None  # in workgroup memory
                 continue
             fitting = [v for v in unused_results if _element(v) == _element(value) and has_whole_bytes]
-            if fitting:
+            if fitting and _is_read_in_place(trial, value):
                 storage[value] = fitting[0]  # in the row of another result, which is written later
                 unused_results.remove(fitting[0])
     return storage
@@ -316,6 +314,22 @@ def _loops_over_row(trial: Trial, nest: LoopNest) -> dict[OpResult, list[Builder
         if covers(builder, row, indices, trial.dims):  # the loops of the builder visit all elements of the row
             bodies.setdefault(value, []).append(builder)
     return bodies
+
+
+def _is_read_in_place(trial: Trial, value: SSAValue) -> bool:
+    """Return whether the innermost loop of a nest reads a value only at the indices of the elements that it stores.
+
+    Return False, too, if an element of the value is computed between the loops: loops would load it at their own place,
+    the innermost loop perhaps after it has stored another element there.
+    """
+    innermost_loop = trial.levels[-1]
+    for computed, builder, indices in trial.elements.computed_elements:
+        if computed is not value:
+            continue
+        is_inside = innermost_loop in builder.chain()
+        if (is_inside and list(indices) != trial.indices) or (not is_inside and builder in trial.levels):
+            return False
+    return True
 
 
 def _element(value: SSAValue) -> Attribute:

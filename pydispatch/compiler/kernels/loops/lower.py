@@ -239,19 +239,26 @@ def _emit_results(
     """Emit the elements of results of whole bytes that workgroup `group` computes; `dims` are the sizes of the nest."""
 
     def store_element(builder: Builder, indices: list[Index]) -> None:
-        """Store the element at `indices` of each result of the nest in its buffer.
-
-        A result that an earlier loop over the same row has computed, such as one that a reduction along the row reads,
-        is skipped: that loop has stored it in the buffer.
-        """
-        for value, buffer in nest.stores:
-            if not is_stored(elements, value, buffer):
-                elements.store(builder, elements.at(builder, value, indices), buffer, indices)
+        """Store the element at `indices` of each result of the nest in its buffer."""
+        store_elements(elements, nest, builder, indices)
 
     if nest.transposition is not None:
         emit_transposed(elements, build, group, partition, dims, nest.transposition, nest.stores)
     else:
         _emit_nest(elements, build, group, partition, nest, dims, store_element)
+
+
+def store_elements(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index]) -> None:
+    """Emit the elements of all results of a nest at `indices`, and their stores in the buffers of the results.
+
+    A result that an earlier loop over the same row has computed, such as one that a reduction along the row reads, is
+    skipped: that loop has stored it in the buffer. All elements are computed before any is stored: the buffer of a
+    result may have a value of the row there, which the elements of other results are computed from.
+    """
+    stores = [(value, buffer) for value, buffer in nest.stores if not is_stored(elements, value, buffer)]
+    computed = [(elements.at(build, value, indices), buffer) for value, buffer in stores]
+    for element, buffer in computed:
+        elements.store(build, element, buffer, indices)
 
 
 def is_stored(elements: Elements, value: SSAValue, buffer: SSAValue) -> bool:

@@ -30,7 +30,7 @@ from pydispatch.compiler.kernels.loops.gpu.plan import (
     row_size,
 )
 from pydispatch.compiler.kernels.loops.gpu.reduce import distributed_reduction
-from pydispatch.compiler.kernels.loops.lower import emit_bytes, is_stored, nests_of
+from pydispatch.compiler.kernels.loops.lower import emit_bytes, is_stored, nests_of, store_elements
 from pydispatch.compiler.kernels.loops.nest_bytes import elements_per_byte
 from pydispatch.compiler.kernels.loops.nests import Partition, emit_inner, emit_nest
 from pydispatch.compiler.kernels.loops.ordered_updates import emit_slices_in_order
@@ -233,13 +233,6 @@ def _emit(frame: Frame, plan: GpuLoopPlan, partition: Partition, build: Builder,
     elements.forget_rows()
 
 
-def _store(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index]) -> None:
-    """Emit the elements of all results at `indices`, and their stores, except those that a row has stored already."""
-    for value, buffer in nest.stores:
-        if not is_stored(elements, value, buffer):
-            elements.store(build, elements.at(build, value, indices), buffer, indices)
-
-
 def _elements(
     elements: Elements, plan: GpuLoopPlan, partition: Partition, build: Builder, group: Index, dims: list[Index]
 ) -> None:
@@ -254,7 +247,9 @@ def _elements(
 
         def element(builder: Builder, element: Index) -> None:
             """Store the element at an index of the collapsed inner dimensions."""
-            _store(elements, plan.nest, builder, [*outer, *(builder.split(element, inner_dims) if inner_dims else [])])
+            store_elements(
+                elements, plan.nest, builder, [*outer, *(builder.split(element, inner_dims) if inner_dims else [])]
+            )
 
         is_scalar = not dims
         if is_scalar:
@@ -279,13 +274,17 @@ def _row(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index
         return
     inner = dims[nest.outer_rank :]
     if not inner:
-        _store(elements, nest, build, indices)
+        store_elements(elements, nest, build, indices)
         return
     if build.in_parallel:  # one invocation, which loops over all inner indices
-        emit_inner(build, indices, inner, low=0, high=inner[0], write=lambda b, where: _store(elements, nest, b, where))
+        emit_inner(
+            build, indices, inner, low=0, high=inner[0], write=lambda b, where: store_elements(elements, nest, b, where)
+        )
         return
     size = build.product(inner)
-    build.parallel(0, size, lambda b, i: _store(elements, nest, b, [*indices, *b.split(i, inner)]), index_below=size)
+    build.parallel(
+        0, size, lambda b, i: store_elements(elements, nest, b, [*indices, *b.split(i, inner)]), index_below=size
+    )
 
 
 def _lanes(elements: Elements, nest: LoopNest, build: Builder, group: Index, dims: list[Index]) -> None:
