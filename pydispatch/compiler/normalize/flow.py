@@ -22,9 +22,9 @@ from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects import iree_tensor_ext
 from pydispatch.ir.dialects.flow import slices, tensors
 from pydispatch.ir.dialects.flow.parameter import FlowParameterAttr, ParameterAttr, StreamParameterAttr
+from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
 from pydispatch.ir.dialects.util import dialect as util
 from pydispatch.ir.dialects.util import scalars
-from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
 from pydispatch.ir.op_info import listed
 
 
