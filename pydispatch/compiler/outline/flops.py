@@ -56,7 +56,10 @@ def count_flops(source: func.FuncOp) -> ArrayAttr[Attribute] | None:
     """Return the attribute `pydispatch.flops` for the export of a dispatch function, such as `["f32", [2, 0, 2]]`.
 
     It has the element type that is computed with ("" for several), then the terms of the polynomial: a factor, and the
-    sizes that it is multiplied by. Return None if the operations of the function cannot be counted.
+    sizes that it is multiplied by. A size is denoted by the index of its first 32-bit word among the constants of the
+    dispatch. The example is 2 times the size in words 0 and 1 times the size in words 2 and 3.
+
+    Return None if the operations of the function cannot be counted.
     """
     if GRID in source.attributes:  # its body is the code of one workgroup, over slices
         return None
@@ -170,9 +173,15 @@ class _FlopCounter:
         self.types.update(types)
 
     def _polynomial(self, term: Term) -> Polynomial:
-        """Return a size as a polynomial of the sizes that are passed to the dispatch.
+        """Return a size as a polynomial of the sizes that are passed to the dispatch, its arguments of type index.
 
-        Raises _NotCountable for a size that is not computed from them by sums and products.
+        If %n is an argument whose first constant word is word 2, %n * 3 + 1 gives {(2,): 3, (): 1}, and %n * %n gives
+        {(2, 2): 1}. The keys have the first word of each size that the factor is multiplied by.
+
+        Raises _NotCountable for a size that is not computed from arguments by sums and products.
+
+        Args:
+            term: The size: an integer, an index value of the function, a dimension, or a sum or product of terms.
         """
         if isinstance(term, int):
             return Counter({(): term})
@@ -187,7 +196,8 @@ class _FlopCounter:
         if term in self.first_words:
             if words_of(term.type) != _INDEX_WORDS:  # readers of the polynomial take two words for each size
                 raise _NotCountable
-            return Counter({(self.first_words[term],): 1})
+            return Counter({(self.first_words[term],): 1})  # 1 times the size
+        # A value that the function computes.
         op = term.owner
         if isinstance(op, Block) or op.name not in ("arith.addi", "arith.muli"):
             raise _NotCountable

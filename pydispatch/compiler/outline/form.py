@@ -134,17 +134,18 @@ class Former:
         self.report = FusionReport(self.name)
 
     def run(self) -> None:
-        """Simplify the function, then form the dispatches of its blocks."""
-        split_off_columns(self.function)
+        """Rewrite the operations of the function for faster dispatches, then form the dispatches of its blocks."""
+        split_off_columns(self.function)  # compute on the parts of a concatenation that ends with one column
         simplify(self.function)
         if self.reassociate:
-            widen_sums(self.function)
-        split_reductions(self.function, self.reassociate, self.shares)
-        convert_convolutions_to_products(self.function, self.patches)
-        transpose_before_widening(self.function)
-        collapse_spatial_dims(self.function)
-        prepack_columns(self.function)
-        narrow_operations(self.function, self.legality.most_operands)
+            widen_sums(self.function)  # accumulate narrow floats in f32
+        split_reductions(self.function, self.reassociate, self.shares)  # into partial results, which are parallel
+        convert_convolutions_to_products(self.function, self.patches)  # im2col
+        transpose_before_widening(self.function)  # move bytes instead of floats
+        collapse_spatial_dims(self.function)  # the pixels of an image become one dimension of a product
+        prepack_columns(self.function)  # transpose strided columns once, instead of in each workgroup
+        narrow_operations(self.function, self.legality.most_operands)  # to as many tensors as a dispatch can bind
+        # The dispatches.
         entry: Sizes | None = None  # those of the entry block, which dominates all blocks: they may use its values
         for block in self.function.regions[0].blocks:
             sizes = Sizes(entry)
@@ -155,13 +156,18 @@ class Former:
     def _block(self, block: Block, sizes: Sizes) -> None:
         """Form the dispatches of a block, after those of the blocks inside its loops and branches.
 
-        sizes: sizes of tensors that are known when the block begins.
+        Each group of operations moves into a function of an executable, and a `flow.dispatch` of it takes its place.
+        The groups are the body of each dispatch whose grid the program states, and those that `form_groups` makes of
+        the other operations.
+
+        sizes: sizes of tensors that are known when the block begins; those of the block's operations are added.
         """
-        # Dispatches whose grid the program states are inlined, and outlined below.
+        # Dispatches whose grid the program states: their bodies are inlined here, so that the sizes of their tensors
+        # are recorded with those of the block. They become dispatches again below.
         grids = [
             open_grid(op) for op in list(block.ops) if isinstance(op, flow.DispatchRegionOp) and GRID in op.attributes
         ]
-        # The known sizes, and the blocks inside.
+        # The known sizes, and the blocks inside. Each of these starts from the sizes that are known before it.
         for argument in block.args:
             sizes.record_value(argument)
         known: Known = {}  # sizes that `size_of` has returned so far in this block
@@ -177,7 +183,8 @@ class Former:
                         self._block(inner, Sizes(sizes))
         for grid in grids:  # the operations of a grid are in `block`, except those that `replace_dims` has erased
             self._outline_group([op for op in grid.group if op.parent is block], sizes, grid)
-        # Groups of the other operations.
+        # Groups of the other operations. A dispatch takes the place of the last operation of its group. Operations
+        # before it may use its results: the block is sorted at the end.
         groups, edges = form_groups(block, self.legality)
         self.report.begin(groups, edges)
         for group in groups:
@@ -229,6 +236,16 @@ def sort_topologically(block: Block) -> None:
 class TopologicalOrder:
     """Builder of an order of the operations of a block in which each one follows its dependences.
 
+    An operation follows the operations that compute its inputs. One with effects follows the previous one with effects.
+    One that overwrites a tensor, such as %1, follows the other readers of the tensor, such as %2, so that it can do so
+    in place:
+
+        %1 = tensor.insert_slice %row into %0[0, 0] [1, 8] [1, 1] : tensor<1x8xf32> into tensor<4x8xf32>
+        %2 = flow.dispatch @sum(%0) : (tensor<4x8xf32>) -> tensor<f32>
+
+    The order is then %2, %1. A caller creates a builder, calls `place` for each operation of the block, and reads
+    `ops`.
+
     Attributes:
         block: The block.
         ops: The operations that `place` has appended, in order.
@@ -244,8 +261,8 @@ class TopologicalOrder:
         self._previous = dict(zip(effects[1:], effects, strict=False))  # operation with effects → the one before it
 
     def place(self, op: Operation) -> None:
-        """Append an operation after those that precede it, unless it has been placed."""
-        stack = [op]
+        """Append an operation, after those that must precede it and are not placed yet. Do nothing if it is placed."""
+        stack = [op]  # each operation waits for those above it; a list, since chains are too long for recursion
         while stack:
             top = stack[-1]
             if top in self._placed:
@@ -260,11 +277,12 @@ class TopologicalOrder:
                 stack.pop()
 
     def _preceding(self, op: Operation) -> list[Operation]:
-        """Return the operations to place before `op`: those that compute its inputs, and if it has effects, the
-        previous operation with effects.
+        """Return the operations to place before `op`, placed or not.
 
-        `place` calls this again after it has placed these. Only the first call returns the readers of a tensor that
-        `op` overwrites: by the second call they have been placed, or one depends on `op` and must follow it.
+        They are the operations that compute its inputs, if it has effects the previous operation with effects, and in
+        the first call for `op` the other readers of a tensor that it overwrites. `place` calls this again once it has
+        placed these. A reader that is not placed by then waits for `op` itself, as one that uses its result: if the
+        second call returned it, each of the two would wait for the other.
         """
         needed = [v.op for v in inputs_of(op) if isinstance(v, OpResult) and v.op.parent is self.block]
         if op in self._previous:

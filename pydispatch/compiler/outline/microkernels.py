@@ -84,19 +84,25 @@ class Microkernels:
 def strided_dims(op: iree_codegen.UkernelGenericOp, index: int, rank: int) -> list[int]:
     """Return the dimensions, in order, of tensor operand `index` whose strides are passed to the microkernel.
 
-    They are the outer `num_strided_outer_dims`, those that `strided_dims` lists for the operand, or all. Raises
-    CompileError if `strided_dims` lists nothing for the operand, or dimensions that it does not have.
+    The microkernel gets the base pointer and the offset of each tensor, then these strides. For a second operand of
+    rank 2
+
+    - `strided_outer_dims(1)` gives [0]: the outermost dimension of each tensor
+    - `strided_dims([[], [0, 1]])` gives [0, 1]: the list of the second operand
+    - neither of them gives [0, 1]: all dimensions
+
+    Raises CompileError if `strided_dims` has no list for the operand, or lists dimensions that it does not have.
 
     Args:
         op: The microkernel.
-        index: Index of the operand among the tensors of ins and outs.
+        index: Index of the operand among the tensors of `ins` and `outs`, without scalars.
         rank: Rank of the operand.
     """
     if op.num_strided_outer_dims is not None:
         return list(range(min(rank, int(op.num_strided_outer_dims.value.data))))
     if op.strided_dims is None:
         return list(range(rank))
-    rows = op.strided_dims.data
+    rows = op.strided_dims.data  # a list of dimensions for each tensor
     row = rows[index] if index < len(rows) else None
     dims = [int(d.value.data) for d in row.data if isinstance(d, IntegerAttr)] if isinstance(row, ArrayAttr) else []
     if row is None or any(not 0 <= d < rank for d in dims):

@@ -94,15 +94,22 @@ class Outline:
         self._classify(outer)
 
     def _classify(self, outer: dict[SSAValue, None]) -> None:
-        """Divide the non-tensor values from outside into sizes and scalars.
+        """Divide the non-tensor values from outside into sizes and scalars, and set the attributes of both.
 
-        A value of type index is a size if it is the size of a tensor of the group, or decides one, as an operand of
-        `tensor.empty` does. One of known value counts as a size, too: the function has a constant instead of an
-        argument for it. Other values are scalars.
+        A value of type index is a size if it is the size of a tensor that the group reads, or decides the size of one
+        that it computes, as an operand of `tensor.empty` does. An index of constant value counts as a size, too: the
+        function has a constant instead of an argument for it. Other values are scalars.
 
-        outer: all values that the group reads from outside, in the order of their first use.
+        A group that reads %a : tensor<?xf32>, whose size is known to be %n, the float %x, and the index values %n, %k
+        and %four, a constant, gets
+
+            scalars = [%x, %k], size_arguments = [%n], dims[%a] = [%n], term_of_index = {%n: %n, %four: 4}
+
+        Args:
+            outer: All values that the group reads from outside, in the order of their first use.
         """
-        # The dynamic sizes of the group's tensors.
+        # The dynamic sizes of the tensors that the group reads or returns. Those of results are not arguments: they
+        # are computed from the sizes that are.
         self.dims: dict[SSAValue, list[Term]] = {}
         size_arguments: dict[Term, None] = {}
         for value in (*self.tensors, *self.outputs):
@@ -110,7 +117,7 @@ class Outline:
             self.dims[value] = [t for t, n in zip(terms, shape_of(value), strict=True) if n < 0]
         for tensor in self.tensors:
             size_arguments.update(dict.fromkeys(t for t in self.dims[tensor] if not isinstance(t, int)))
-        # The indices that are such sizes, or that decide sizes of tensors within the group.
+        # The indices that are such sizes, or that decide sizes of tensors within the group; other values are scalars.
         size_values = {v for op in self.group for v in size_operands(op)}
         self.term_of_index: dict[SSAValue, Term] = {}
         self.scalars: list[SSAValue] = []

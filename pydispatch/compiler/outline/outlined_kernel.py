@@ -72,8 +72,13 @@ class OutlinedKernel(KernelBody):
         return cast(flow.DispatchRegionOp, self.op).body.block  # DispatchWorkgroupsOp has a `body` of the same kind
 
     def outline(self) -> stream.ExecutableOp:
-        """Replace the operation by a dispatch, and return the executable that it calls."""
-        # The kernel and its grid.
+        """Replace the operation by a dispatch, and return the executable that it calls.
+
+        A region in the function @f becomes `%r = flow.dispatch @f_region_0::@f_region_0[%n](%a) : ...`, where %n is the
+        workload, from which the grid is computed. The executable, its export, whose region computes the grid, and the
+        kernel are all named f_region_0.
+        """
+        # The kernel, which begins with the operations of `head`, such as the views of its bindings, and its grid.
         draft = self.build()  # only states operands and results; `dispatch`, with the workload, replaces it below
         self.source = self.op  # location of the operations that are added from here on
         self.add(func.ReturnOp())

@@ -197,13 +197,22 @@ class RegionKernel(OutlinedKernel):
     def _open_results(self, end: Operation, roots: Sequence[SSAValue]) -> list[int]:
         """Emit the memrefs of the results; return, for each, the index of the operand that it overwrites, or -1.
 
+        A result overwrites an operand if it is computed by insertions into a tensor of the host, or by microkernels
+        that have it in `outs`. It then has the binding of this operand. For a region that returns
+
+            %0 = tensor.insert_slice %x into %a[...] ...   // %a: a tensor of the host
+            %1 = tensor.insert_slice %y into %e[...] ...   // %e: a tensor.empty
+
+        the result is [0, -1], with %a as operand 0. Each -1 stands for a new tensor, with a binding of its own.
+
         Args:
             end: Terminator of the region.
-            roots: For each of its operands, the tensor that the result overwrites.
+            roots: For each of its operands, the tensor that the result overwrites: %a and %e.
 
         Raises:
             CompileError: Results share a tensor, or differ from the declared types.
         """
+        # The results that overwrite an operand.
         tied: list[int] = []
         for index, (root, value) in enumerate(zip(roots, end.operands, strict=True)):
             self.source = end
@@ -212,6 +221,8 @@ class RegionKernel(OutlinedKernel):
             if value.type != self.region.results[index].type:
                 raise self.error(f"result {index} is {value.type}, declared is {self.region.results[index].type}")
             tied.append(self._tie(root))
+        # The others. All of their bindings are added before any is used, as the last arguments of the kernel: operands
+        # that are found later are inserted before them.
         new_results = [i for i, operand in enumerate(tied) if operand < 0]
         for offset in range(len(new_results)):
             self.kernel.insert_arg(stream.BindingType(), len(self.arguments) + offset)
@@ -262,7 +273,15 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 class WorkgroupsKernel(OutlinedKernel):
     """Builder that moves the body of one `flow.dispatch.workgroups` into an executable.
 
-    The body has arguments of its own, which are of type `!...dispatch.tensor` for tensors.
+    The body has arguments of its own, which are of type `!iree_tensor_ext.dispatch.tensor` for tensors: one for each
+    operand, then one for each result that overwrites no operand. It reads and writes them by loads and stores. The
+    kernel has the same arguments, with a binding for each of these tensors. The kernel of
+
+        %r = flow.dispatch.workgroups(%a, %n) : (tensor<8xf32>, index) -> tensor<8xf32> =
+            (%in: !iree_tensor_ext.dispatch.tensor<readonly:tensor<8xf32>>, %size: index,
+             %out: !iree_tensor_ext.dispatch.tensor<writeonly:tensor<8xf32>>) { ... }
+
+    is `func.func @f_region_0(%in: !stream.binding, %size: index, %out: !stream.binding)`.
     """
 
     def is_outer(self, value: SSAValue) -> bool:
@@ -298,7 +317,7 @@ class WorkgroupsKernel(OutlinedKernel):
         whole = op.operands[0] if isinstance(op, iree_tensor_ext.DispatchTensorLoadOp) else op.operands[1]
         dims = list(cast(iree_tensor_ext.DispatchTensorLoadOp, op).source_dims if whole is op.operands[0]
                     else cast(iree_tensor_ext.DispatchTensorStoreOp, op).target_dims)  # fmt: skip
-        while isinstance(whole.owner, Operation) and whole.owner.name in ALIASES:
+        while isinstance(whole.owner, Operation) and whole.owner.name in ALIASES:  # to the argument of the body
             whole = whole.owner.operands[0]
         type_ = whole.type
         assert isinstance(type_, iree_tensor_ext.DispatchTensorType) and isinstance(type_.bound_type, TensorType)

@@ -57,29 +57,38 @@ def save_updated_rows(function: Operation) -> None:
 class _Rows:
     """Rows of a tensor that an update overwrites.
 
-    Attributes:
-        update: The operation.
-        depth: Number of leading dimensions of the destination that a position states; the others make up a row.
-        batch: Sizes of the leading dimensions that count rows, of the indices of a scatter or the input of a map_store.
-        inputs: Values from which positions are computed.
+    A row is all elements of the destination with the same indices in its leading dimensions, the position of the row.
+    A scatter of 3x2 slices of 16 elements into a tensor<4x5x16xf32>, with the indices %i : tensor<3x2x2xi32>, has
+
+        depth = 2, batch = (3, 2), inputs = [%i]
+
+    and the slice at [a, b] overwrites the row at position (i[a, b, 0], i[a, b, 1]). `_rows_of` creates an instance for
+    each update, and `_positions` calls `coordinates` once.
     """
 
-    update: ScatterOp | MapStoreOp
-    depth: int
+    update: ScatterOp | MapStoreOp  # the operation
+    depth: int  # number of leading dimensions of the destination that a position states; the others make up a row
+    # Sizes of the leading dimensions that count rows, of the indices of a scatter or the input of a map_store.
     batch: Sequence[int]
-    inputs: Sequence[SSAValue]
+    inputs: Sequence[SSAValue]  # values from which positions are computed
 
     def coordinates(self, body: LoopBody, batch: Sequence[SSAValue]) -> tuple[list[SSAValue], SSAValue | None]:
         """Emit the position in the destination, `depth` coordinates, of the row at index `batch` of the update.
 
-        Return the coordinates, and the condition that the row is written; None for a row that is always written.
+        Return the coordinates, and the condition that the row is written; None for a row that is always written. The
+        coordinates may be out of bounds: the update then ignores the row.
+
+        Args:
+            body: Body of the loops over the batch, which the operations are appended to.
+            batch: Indices of these loops.
         """
         if isinstance(self.update, MapStoreOp):  # a row's position is that of its first element: other indices are 0
             zeros = [body.index(0)] * (len(self.update.body.block.args) - len(batch))
             *coordinates, is_written = body.inline(self.update.body, [*batch, *zeros])
             return coordinates[: self.depth], is_written
         indices = self.update.inputs[1]
-        has_coordinate_axis = len(shape_of(indices.type)) > len(batch)  # else each index is the only coordinate
+        # The last dimension of the indices has the coordinates of a row. It may be missing if there is only one.
+        has_coordinate_axis = len(shape_of(indices.type)) > len(batch)
         positions = [[*batch, body.index(n)] if has_coordinate_axis else list(batch) for n in range(self.depth)]
         return [body.as_index(body.extract(indices, position)) for position in positions], None
 
@@ -115,12 +124,24 @@ def _rows_of_scatter(update: ScatterOp) -> _Rows | None:
 def _rows_of_map_store(update: MapStoreOp) -> _Rows | None:
     """Return the rows of a map_store: the innermost dimensions that it maps to themselves, in their whole size.
 
+    The body takes the index of an element of the input. It yields its index in the output, and a mask: whether the
+    element is stored. The last dimension, of 16 elements, makes up a row in
+
+        %r = iree_linalg_ext.map_store %in into %out {
+        ^bb0(%i: index, %j: index):
+          %p = tensor.extract %positions[%i] : tensor<2xindex>
+          iree_linalg_ext.yield %p, %j, %true : index, index, i1
+        } : tensor<2x16xf32> into tensor<8x16xf32> -> tensor<8x16xf32>
+
+    so that the depth is 1, the batch [2], and the inputs are the values from outside, %positions and %true.
+
     Return None if the number of rows is dynamic.
     """
     block, shape, whole = update.body.block, shape_of(update.input.type), shape_of(update.output.type)
     terminator = block.last_op
     assert terminator is not None
-    row_dims = 0  # innermost dimensions that make up a row; at least one dimension is left for positions
+    # Number of innermost dimensions that make up a row. At least one dimension of the output is left for positions.
+    row_dims = 0
     while row_dims < min(len(shape), len(whole) - 1):
         argument = block.args[len(shape) - 1 - row_dims]
         # The index is passed on, and no other coordinate or the mask depends on it.
@@ -137,14 +158,22 @@ def _rows_of_map_store(update: MapStoreOp) -> _Rows | None:
 def _updates_of(load: GlobalLoadOp, type_: TensorType[Attribute]) -> list[Operation]:
     """Return the updates that lead from a load of a global to its store, in order.
 
+    They are the operations that compute %1 and %2 in
+
+        %0 = util.global.load @cache : tensor<8x16xf32>
+        %1 = iree_linalg_ext.scatter ... outs(%0 : tensor<8x16xf32>) ...
+        %2 = iree_linalg_ext.scatter ... outs(%1 : tensor<8x16xf32>) ...
+        util.global.store %2, @cache : tensor<8x16xf32>
+
     The list is empty if anything else may write the memory of the global, if it is not stored, or if its size is
-    dynamic, 0, or not in whole bytes.
+    dynamic, 0, or not in whole bytes. Other operations may read the tensors.
 
     Args:
         load: The load.
         type_: Type of the global.
     """
-    # Types without a known width, such as complex numbers, have whole bytes.
+    # The runtime saves rows of a fixed number of bytes: elements that share bytes are left out. Types without a known
+    # width, such as complex numbers, have whole bytes. A tensor of size 0 has no row to save.
     if not type_.has_static_shape() or (bit_width(type_.element_type) or 8) % 8 or 0 in type_.get_shape():
         return []
     updates: list[Operation] = []
@@ -152,7 +181,8 @@ def _updates_of(load: GlobalLoadOp, type_: TensorType[Attribute]) -> list[Operat
     is_stored = False
     block = load.parent
     while True:
-        following = None  # the update that overwrites `value`, of which there may be one only
+        # The update that overwrites `value`. There may be only one: a second one is no read, and so the list is empty.
+        following = None
         for use in value.uses:
             op = use.operation
             update = _update_at(use)
@@ -192,6 +222,8 @@ def _is_read(use: Use) -> bool:
 def _hoist_positions(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequence[Operation]) -> Operation | None:
     """Move the operations that compute the positions of rows directly after a load, where the rows are to be saved.
 
+    The order load, update A, positions of B, update B becomes load, positions of B, update A, update B.
+
     Return the operation after them. Return None, and move nothing, if they have effects, or depend on the load or on an
     update.
 
@@ -203,13 +235,14 @@ def _hoist_positions(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequenc
     block = load.parent
     assert block is not None
     needed = _producers_in(block, [value for one in rows for value in one.inputs])
-    to_move: list[Operation] = []
-    stored: set[str] = set()  # globals that are stored between the load and `op`: their loads cannot move before it
+    to_move: list[Operation] = []  # operations of `needed` after the load, in order
+    stored: set[str] = set()  # globals that are stored between the load and `op`
     op = load.next_op
     while op is not None:
         if isinstance(op, GlobalStoreOp):
             stored.add(name_of(op))
         if op in needed:
+            # A load of a global may move unless it would move before a store to the same global.
             if not is_pure(op) and not (isinstance(op, GlobalLoadOp) and name_of(op) not in stored):
                 return None
             to_move.append(op)
@@ -239,7 +272,14 @@ def _producers_in(block: Block, values: Sequence[SSAValue]) -> set[Operation]:
 def _save(load: GlobalLoadOp, following: Operation, type_: TensorType[Attribute], rows: Sequence[_Rows]) -> None:
     """Insert a `pyd.save_rows` for each update before `following`, and let readers of the load read the last result.
 
-    Each passes the old elements of the rows to the runtime, which restores the rows if the call fails.
+    Each passes the old elements of the rows to the runtime, which restores the rows if the call fails. For a load %0
+    and an update that replaces two of 8 rows, it inserts
+
+        %p = ... : tensor<2xi64>         // positions of the rows
+        %s = ... : tensor<2x16xf32>      // elements of these rows of %0
+        %1 = pyd.save_rows %0 rows %p are %s : tensor<8x16xf32>, tensor<2xi64>, tensor<2x16xf32> -> tensor<8x16xf32>
+
+    and the update reads %1 instead of %0.
 
     Args:
         load: The load of the global.
@@ -288,16 +328,26 @@ def _old_rows(
 ) -> SSAValue:
     """Emit a copy of the rows of the tensor `whole` at `positions`, and return it: [batch..., row...].
 
-    Rows at position -1, which the update ignores, are copies of row 0. Sizes of a row are static.
+    For positions [5, -1] in a tensor<8x16xf32>, it is the tensor<2x16xf32> of the rows 5 and 0: a position of -1, of a
+    row that the update ignores, gives a copy of row 0, which the runtime does not use.
+
+    Args:
+        build: Receives the operations.
+        rows: The rows that the update overwrites.
+        type_: Type of `whole`, of static shape.
+        whole: The value of the global.
+        positions: Row numbers in row-major order of the leading dimensions, from `_positions`.
     """
     shape, element = shape_of(type_), type_.element_type
     batch = shape_of(positions.type)
     count = math.prod(shape[: rows.depth])
     flat = TensorType(element, [count, *shape[rows.depth :]])
-    # The dimensions that a position states become one, in which row indices count.
+    # The leading dimensions that a position states become one, whose index is the number of a row: 4x5x16 becomes
+    # 20x16.
     groups = [list(range(rows.depth)), *([d] for d in range(rows.depth, len(shape)))]
     source = build.collapse(whole, flat, groups) if rows.depth > 1 else whole
-    # The body of the loops over batch and row: the element of `source` at the row's index, limited to valid ones.
+    # The body of the loops over the batch and the dimensions of a row: the element of the row with the number that
+    # `positions` has for the batch index, clamped to valid ones.
     rank = len(batch) + len(shape) - rows.depth
     body = LoopBody([i64, element])
     row = body.maximum(body.as_index(body.block.args[0]), body.index(0))

@@ -111,13 +111,19 @@ class KernelBody(ABC):
     # -- operations
 
     def translate(self, ops: Sequence[Operation]) -> None:
-        """Translate the operations of the body. ops: all operations except the terminator."""
+        """Translate the operations of the body in order. ops: all operations except the terminator.
+
+        Loads, slices and empty tensors emit nothing: `to_read` and `to_write` emit a view where their result is used.
+        A load reads the elements that its binding has at the load. So it records how often the binding has been
+        written, and `to_read` raises CompileError if there was another write before the use.
+        """
         for op in ops:
             self.source = op
             if op.name in LOADS:
                 binding = op.operands[0]
-                # A microkernel writes its result where a later store of the program puts it, and counts as a write.
-                # In the program, the memory changes only at that store, after this load: such writes do not count.
+                # A microkernel whose result is stored later has already written to the memory of that store. In the
+                # program, the memory changes only at the store, which follows this load. The early write is not counted
+                # here, so that a use of the loaded slice counts one write more, and is an error.
                 early = sum(store.operands[1] is binding for store in self._early_stores)
                 self._writes_before_load[op.results[0]] = self._writes.get(binding, 0) - early
             elif op.name in LAZY:
@@ -213,9 +219,11 @@ class KernelBody(ABC):
     # -- tensors as memrefs
 
     def to_read(self, value: SSAValue) -> SSAValue:
-        """Return the memref that has the elements of a tensor.
+        """Return the memref that has the elements of a tensor, of the body or from outside.
 
-        Raises CompileError if the memory was written since a load of the program read the slice.
+        It is the memory of the binding or result in which the tensor is stored: a slice is a view of the memory of its
+        source. Raises CompileError if the binding of a loaded slice was written after the load: the memory then no
+        longer has the elements that the program loaded.
         """
         if self.is_outer(value):
             return self.binding_to_read(value)
@@ -267,8 +275,22 @@ class KernelBody(ABC):
     def _memory_of_slice(self, value: SSAValue, extraction: Operation) -> SSAValue:
         """Return the memref of an extracted or loaded slice, which operations overwrite in place.
 
-        Raises CompileError unless the slice is written back to where it was taken from.
+        It is a view of the memory that the slice was taken from. For %s in
+
+            %s = tensor.extract_slice %t[2] [4] [1] : tensor<8xf32> to tensor<4xf32>
+            %r = iree_codegen.ukernel.generic "f" outs(%s : tensor<4xf32>) -> tensor<4xf32>
+            %u = tensor.insert_slice %r into %t[2] [4] [1] : tensor<4xf32> into tensor<8xf32>
+
+        it is elements 2 to 5 of the memory of %t: the microkernel writes there, and the insertion copies nothing.
+
+        Raises CompileError unless the result is put into the same slice of the same tensor, as in the example.
+        Otherwise writing in place would change elements that the program leaves unchanged.
+
+        Args:
+            value: The slice.
+            extraction: The `tensor.extract_slice`, or the load, that it is the result of.
         """
+        # The insertion or store of the last tensor that is computed in the memory of the slice: the insertion %u above.
         whole, final_write = extraction.operands[0], final_write_of(value)
         is_written_back = (
             final_write is not None
@@ -287,9 +309,11 @@ class KernelBody(ABC):
     def view(self, base: SSAValue, op: Operation) -> SSAValue:
         """Emit a view of the memref `base`: the slice that `op` (extract_slice, insert_slice, load or store) states.
 
-        Return it, a memref with the shape of the tensor that is extracted or inserted.
+        Return it, a memref with the shape of the tensor that is extracted or inserted. For the slice [%i, 0] [2, %n]
+        [1, 2] of a memref<4x8xf32>, it is a memref<2x?xf32, strided<[8, 2], offset: ?>>.
         """
         slice_ = slice_of(op)
+        # The tensor that has the shape of the slice: the stored or inserted one, or the result of a load or extraction.
         tensor = op.operands[0] if op.name in (*STORES, "tensor.insert_slice") else op.results[0]
         assert isinstance(tensor.type, TensorType) and isinstance(base.type, MemRefType)
         shape = tensor.type.get_shape()
@@ -302,6 +326,7 @@ class KernelBody(ABC):
         ]
         layout = StridedLayoutAttr([NoneAttr() if stride is None else stride for stride in strides], NoneAttr())
         type_ = MemRefType(tensor.type.element_type, shape, layout)
+        # Three lists each: offsets, sizes and strides.
         dynamic = [[self.scalar(n) for n in row if not isinstance(n, int)] for row in slice_.components]
         static = [[n if isinstance(n, int) else DYNAMIC_INDEX for n in row] for row in slice_.components]
         subview = memref.SubviewOp(base, dynamic[0], dynamic[1], dynamic[2], static[0], static[1], static[2], type_)
@@ -331,9 +356,17 @@ class KernelBody(ABC):
     def _ukernel(self, op: iree_codegen.UkernelGenericOp) -> None:
         """Emit the call of a microkernel.
 
-        Its arguments are the inputs and outputs in their order, then the other operands.
+        Its arguments are the inputs and outputs in their order, then the other operands. A tensor is passed as base
+        pointer, offset, and the strides that the operation requests. For example
+
+            %r, %s = iree_codegen.ukernel.generic "f" ins(%a : tensor<8xf32>) outs(%b : tensor<2x4xf32>) (%n : index)
+              strided_dims([[], [0]]) -> tensor<2x4xf32>, f32
+
+        becomes `%s = call @f(%a_base, %a_offset, %b_base, %b_offset, %b_stride0, %n) -> f32`. The tensor result %r has
+        no value of its own in the kernel: it is in the memory of %b.
         """
         check_destinations(op)
+        # The arguments.
         arguments: list[SSAValue] = []
         tensor_index = 0
         for index, value in enumerate((*op.inputs, *op.outputs)):
@@ -348,11 +381,13 @@ class KernelBody(ABC):
             )
             tensor_index += 1
         arguments += [self.scalar(v) for v in op.other_operands]
+        # The call, which returns the scalar results.
         outputs = [r for r in op.results if not isinstance(r.type, TensorType)]
         callee = self.microkernels.declare(op, [a.type for a in arguments], [r.type for r in outputs])
         call = self.add(func.CallOp(callee.sym_name.data, arguments, [r.type for r in outputs]))
         self.mapping.update(zip(outputs, call.results, strict=True))
-        # The call writes its outputs directly to the memory to which the program stores them later.
+        # The call writes an output to the memory of the binding in which a later store of the program puts it. Slices
+        # that were loaded from this binding must not be read from now on: `translate` and `to_read` compare the counts.
         for value in op.outputs:
             final_write = final_write_of(value)
             if final_write is not None and final_write.name in STORES:

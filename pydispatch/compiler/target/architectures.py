@@ -27,7 +27,11 @@ def chosen_targets(op: Operation, targets: Sequence[hal.ExecutableTargetAttr]) -
     """Return the targets that one executable is compiled for, without repetitions.
 
     A target that names no architecture becomes one for each architecture that the executable lists objects under. If
-    the executable consists of objects, without code to compile, a target becomes that of the best-fitting objects.
+    the executable consists of objects, without code to compile, a target that names an architecture becomes that of the
+    best-fitting objects. For an executable with objects for sm_80 and sm_90
+
+    - the target `cuda` becomes two, sm_80 and sm_90
+    - the target sm_86 remains sm_86 if the executable has code to compile, and becomes sm_80 if it consists of objects
 
     Args:
         op: The executable.
@@ -36,6 +40,7 @@ def chosen_targets(op: Operation, targets: Sequence[hal.ExecutableTargetAttr]) -
     chosen: list[hal.ExecutableTargetAttr] = []
     attribute = objects_attribute(op)
     for target in targets:
+        # Architectures in the keys of the objects that match the target.
         backend, named = backend_of(target), _listed_architectures(attribute, target)
         architectures = None if backend is None else backend.architectures
         if architectures is None or architecture(target) or not named:

@@ -163,7 +163,14 @@ class Machine:
 def machine_of(target: Target) -> Machine:
     """Return the machine that a target names.
 
-    Raises CompileError for an unknown architecture, CPU or feature spelling.
+    The CPU name is replaced by one that LLVM and the C compiler know, and explicit features. For `cpu = "haswell"` and
+    `cpu_features = "-fma"`, the machine has
+
+        cpu = "x86-64-v3", features = ("+pclmul", "-fma"), tune = "haswell"
+
+    and `has` is the features of x86-64-v3 and of every x86-64 CPU, with pclmul and without fma.
+
+    Raises CompileError for an unknown architecture or CPU, or a feature that is not spelled as "+name" or "-name".
     """
     arch = target.arch
     if arch not in BASELINE:
@@ -172,7 +179,9 @@ def machine_of(target: Target) -> Machine:
             note="known are: embedded-elf-x86_64, embedded-elf-arm_64, embedded-elf-riscv_64",
         )
     name = target.cpu or "generic"
-    cpu, cpu_features, tune = _resolve(arch, name)  # tune: the CPU that instructions are scheduled for
+    # The CPU for LLVM, the features that the named one has besides, and the CPU that instructions are scheduled for.
+    cpu, cpu_features, tune = _resolve(arch, name)
+    # The features that the target states, with their signs.
     stated = [feature for feature in target.features if feature]
     for feature in stated:
         if feature[0] not in "+-" or not feature[1:].replace("-", "").replace(".", "").replace("_", "").isalnum():
@@ -184,7 +193,8 @@ def machine_of(target: Target) -> Machine:
     level = LEVELS.get(cpu, frozenset())
     has = _with_implied(level | cpu_features | added) - removed
     features = (*(f"+{feature}" for feature in sorted(cpu_features - level - removed)), *stated)
-    # Kernels run without the first set of features. The second set are parts of V, which is required as a whole.
+    # Features that `requires` omits: those that compilers never use by themselves, and on RISC-V the parts of v, which
+    # is required as a whole.
     not_required = {*_NOT_REQUIRED[arch].split(), *(_PARTS_OF_V.split() if "v" in has else ())}
     requires = tuple(sorted(has - BASELINE[arch] - not_required))
     return Machine(arch, cpu, features, has | BASELINE[arch], requires, _model(arch, name, cpu, tune), tune)

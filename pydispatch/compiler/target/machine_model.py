@@ -18,17 +18,11 @@ KIB, MIB = 1 << 10, 1 << 20
 
 @dataclass(frozen=True)
 class Cache:
-    """Data cache of a CPU.
+    """Data cache of a CPU. The address of a line decides its set; a set has room for `ways` lines."""
 
-    Attributes:
-        bytes: Size of one cache.
-        ways: Lines in a set (associativity).
-        cores: Cores that share one cache.
-    """
-
-    bytes: int
-    ways: int
-    cores: int = 1
+    bytes: int  # size of one cache
+    ways: int  # lines in a set (associativity)
+    cores: int = 1  # cores that share one cache
 
     @property
     def bytes_per_core(self) -> int:
@@ -37,18 +31,23 @@ class Cache:
 
     @property
     def way_bytes(self) -> int:
-        """Bytes of one way: addresses so far apart fall into the same set."""
+        """Bytes of one way, which has one line of each set: addresses so far apart fall into the same set."""
         return self.bytes // self.ways
 
     def reachable(self, width: int, stride: int) -> int:
-        """Return the number of cache bytes that rows of `width` bytes, `stride` bytes apart, can occupy: rows a power
-        of two apart fall into few sets.
+        """Return the number of cache bytes that rows of `width` bytes, `stride` bytes apart, can occupy.
+
+        Rows a power of two apart fall into few sets. In a cache of 32 KiB with 8 ways of 4 KiB, rows of 64 bytes that
+        are 4096 bytes apart all fall into one set: they can occupy 512 bytes, 8 lines. If they are 4160 bytes apart,
+        each falls into the next set, and they can occupy all 32 KiB.
 
         For a stride that is not known, passed as 0, return all cache bytes of a core.
         """
         if not stride:
             return self.bytes_per_core
-        step = gcd(stride, self.way_bytes)  # rows begin in these sets only, and reach width / step of all sets
+        # Offsets in a way at which rows begin are multiples of `step`. Of each `step` bytes of the way, rows occupy the
+        # first `width`.
+        step = gcd(stride, self.way_bytes)
         return self.bytes_per_core * min(width, step) // step
 
     def __str__(self) -> str:
@@ -186,7 +185,11 @@ def model_named(name: str, level: str) -> MachineModel:
 
 
 def worst_of(name: str, names: tuple[str, ...]) -> MachineModel:
-    """Return a model `name` that is in every field as bad as the worst of the CPUs `names`."""
+    """Return a model `name` that is in every field as bad as the worst of the CPUs `names`.
+
+    Of znver4 and sapphirerapids it has the L2 of the first (1 MiB instead of 2), and the vector units of the second,
+    which are wider and need larger register blocks.
+    """
     models = [MODELS[cpu] for cpu in names]
 
     def least(of: Callable[[MachineModel], int]) -> int:
@@ -212,8 +215,8 @@ def worst_of(name: str, names: tuple[str, ...]) -> MachineModel:
         datapath=most(lambda m: m.datapath),
         bandwidth=least(lambda m: m.bandwidth),
         prefetch_stride=least(lambda m: m.prefetch_stride),
-        line=most(lambda m: m.line),
-        page=least(lambda m: m.page),
+        line=most(lambda m: m.line),  # one element of each row then occupies more of a cache
+        page=least(lambda m: m.page),  # rows then lie in more pages, each an entry of a TLB
     )
 
 

@@ -193,8 +193,11 @@ def in_written_order(target: ExecutableTargetAttr) -> ExecutableTargetAttr:
 
 
 def key_matches(key: ExecutableTargetAttr, target: ExecutableTargetAttr) -> bool:
-    """Return whether objects listed under `key` belong to `target`: backend, format and every entry that the key
-    states.
+    """Return whether objects listed under `key` belong to `target`: backend and format are equal, and the target has
+    the configuration entries that the key states.
+
+    A key `<"llvm-cpu", "embedded-elf-x86_64", {cpu = "znver4"}>` matches targets with this CPU. A key without entries
+    matches all targets of the backend and format.
 
     Architectures are left to the caller: code for one may run on others.
     """
@@ -207,10 +210,11 @@ def key_matches(key: ExecutableTargetAttr, target: ExecutableTargetAttr) -> bool
     for name, value in key.configuration.data.items():
         if name in entries_of_architectures:
             continue
-        # A target that states no CPU and no features is generic.
         if name in have:
             if have[name] != value:
                 return False
+        # The target lacks the entry. Without a CPU it is generic, and without features it has none beyond its CPU's. An
+        # entry such as data_layout follows from the format. Any other entry asks for something that the target lacks.
         elif name == "cpu":
             if value != StringAttr("generic"):
                 return False

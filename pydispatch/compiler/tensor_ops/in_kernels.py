@@ -63,7 +63,16 @@ def _dynamic_size(elements: Elements, value: SSAValue, axis: int) -> Index:
 
 
 def index_of(elements: Elements, term: Stated) -> Index:
-    """Return a size as an index of the kernel: an integer, or a value that is emitted in the kernel's entry block."""
+    """Return a size as an index of the kernel: an integer, or a value that is emitted in the kernel's entry block.
+
+    For `Sum((Dim(%a, 0), 4))`, the size of a concatenation of %a with 4 elements, it is an addition of the size of %a
+    and 4.
+
+    Args:
+        elements: Access to the tensors and scalars of the dispatch function.
+        term: The size: an integer, a scalar of the dispatch function, a dimension of a tensor, an element of a tensor
+            of sizes, or a sum or product of sizes.
+    """
     if isinstance(term, int):
         return term
     if isinstance(term, SSAValue):
@@ -74,6 +83,7 @@ def index_of(elements: Elements, term: Stated) -> Index:
         size = elements.at(elements.entry, term.tensor, [term.index])
         is_index = isinstance(size.type, IndexType)
         return size if is_index else elements.entry.pure(arith.IndexCastOp(size, IndexType()))
+    # A sum or product.
     parts = [index_of(elements, part) for part in term.parts]
     if isinstance(term, Product):
         return elements.entry.product(parts)

@@ -102,8 +102,14 @@ class View(TensorOp):
 class Update(TensorOp):
     """Base of the rules for operations that update a tensor, such as an insertion of a slice.
 
-    The result is one operand, the destination, with some elements replaced by those of operand 0.
-    An update in place writes only these elements. `element` computes any element of the result.
+    The result is one operand, the destination, with some elements replaced by the written elements: by default those
+    of operand 0. A kernel that updates the memory of the destination in place loops over the written elements only: it
+    stores `written_element` at `position`, if `is_written`. Other kernels compute elements of the result by `element`,
+    which the rules of `iree_linalg_ext` do not support. For
+
+        %r = tensor.insert_slice %a into %d[4, 0] [2, 8] [1, 1] : tensor<2x8xf32> into tensor<16x8xf32>
+
+    the written elements are those of %a, and the position of the one at [i, j] is [i + 4, j].
     """
 
     destination: ClassVar[int] = 1
@@ -111,12 +117,17 @@ class Update(TensorOp):
 
     def slice_index_rank(self, op: Any) -> int:
         """Return how many leading dimensions of the written elements are iterated in order, since their iterations may
-        write the same element.
+        write the same element of the destination.
+
+        It is 1 for a scatter of 5 rows, 5x8, whose positions may be equal: the last row wins. The 8 elements of a row
+        are written in parallel. It is 0 if no two written elements can have the same position.
         """
         return 0
 
     def conflict_key(self, elements: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
         """Return a number that is equal for slices that may write the same element; by default for all.
+
+        Parallel workers divide the slices by this number, so that slices of one number are applied in order.
 
         leading: the indices of a slice in the `slice_index_rank` leading dimensions of the written elements.
         """

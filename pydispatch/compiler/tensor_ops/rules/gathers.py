@@ -19,14 +19,26 @@ from pydispatch.ir.values import Dim, shape_of
 
 
 class TensorGather(TensorOp):
-    """`tensor.gather`: slices of a tensor at computed coordinates, `result[batch, rest] = source[indices[batch],
-    rest]`."""
+    """Rule of `tensor.gather`: slices of a tensor at computed coordinates.
+
+    The last dimension of the indices has the coordinates of one slice in the dimensions `gather_dims` of the source.
+    The other dimensions, the batch, count the slices. For
+
+        %r = tensor.gather %s[%i] gather_dims([1]) : (tensor<4x8x6xf32>, tensor<5x1xindex>) -> tensor<5x4x6xf32>
+
+    r[b, x, z] is s[x, i[b, 0], z]. The slices of this result drop the gathered dimension. They may also have it, with
+    size 1: with a result of 5x4x1x6, r[b, x, 0, z] is the same element.
+    """
 
     name = "tensor.gather"
     rereads = True  # slices may overlap
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        """Return a size of the batch, or that of a dimension of the source that a slice keeps."""
+        """Return a size of the batch, or that of a dimension of the source that a slice covers.
+
+        In the example of the class, axis 0 has the size of dimension 0 of i, and axes 1 and 2 have those of dimensions
+        0 and 2 of s.
+        """
         batch_rank = _batch_rank(op)
         if axis < batch_rank:
             return Dim(op.indices, axis)
@@ -35,8 +47,8 @@ class TensorGather(TensorOp):
         return Dim(op.source, slice_dims[axis - batch_rank])
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        """Read the source at the coordinates of the slice; zero where the source is empty along a gathered
-        dimension."""
+        """Return the element of the source at the coordinates of the slice; zero if the source is empty along a
+        gathered dimension, where no coordinate is in bounds."""
         batch_rank = _batch_rank(op)
         indexed_dims, drops_indexed_dims = _indexed_dims(op, op.gather_dims, op.source, result)
         sizes = [elements.dims(op.source)[d] for d in indexed_dims]
@@ -58,28 +70,43 @@ class TensorGather(TensorOp):
 
 
 class TensorScatter(Update):
-    """Rule of `tensor.scatter`: the result is the destination with slices overwritten at computed coordinates."""
+    """Rule of `tensor.scatter`: the result is the destination with slices overwritten at computed coordinates.
+
+    The source has the slices. Indices, batch, and dimensions that slices drop are as for `TensorGather`. For
+
+        %r = tensor.scatter %s into %d[%i] scatter_dims([1]) unique
+          : (tensor<5x4x6xf32>, tensor<4x8x6xf32>, tensor<5x1xindex>) -> tensor<4x8x6xf32>
+
+    r[x, i[b, 0], z] is s[b, x, z], and other elements are those of d. `unique` states that no two slices have the same
+    coordinates.
+    """
 
     name = "tensor.scatter"
 
     def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
         """Return groups of dimensions of equal size: the batch in slices and indices, and the dimensions of the
-        destination that slices cover."""
+        destination that slices cover.
+
+        In the example of the class, they are dimension 0 of s and i, 1 of s and 0 of d, and 2 of s and d.
+        """
         batch_rank = _batch_rank(op)
         scattered_dims, drops_indexed_dims = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
         slice_dims = [d for d in range(len(shape_of(op.dest))) if not (drops_indexed_dims and d in scattered_dims)]
         rows = [[Dim(op.source, d), Dim(op.indices, d)] for d in range(batch_rank)]
-        covered = enumerate(slice_dims, batch_rank)  # (axis of the slices, dimension of the destination)
+        covered = enumerate(slice_dims, batch_rank)  # (axis of the source, dimension of the destination)
         return rows + [[Dim(op.source, axis), Dim(op.dest, d)] for axis, d in covered if d not in scattered_dims]
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Emit a search for the last slice that writes the element, and return its value, else the destination's.
 
-        An update in place needs no search: it writes each element of the slices to its `position`.
+        The search is a loop over all slices that compares their coordinates with `indices`, the index of the element in
+        the result. An update in place needs no search: it writes each element of the slices to its `position`.
         """
         scattered_dims, drops_indexed_dims = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
         sizes = [elements.dims(op.dest)[d] for d in scattered_dims]
         batch = elements.dims(op.indices)[:-1]  # the last dimension has the coordinates of one slice
+        # The index of the element within a slice that contains it. It does not depend on the slice: x, z for r[x, y, z]
+        # of the example.
         offsets_in_slice: list[Index] = []
         for dimension, index in enumerate(indices):
             if dimension in scattered_dims:
@@ -88,9 +115,9 @@ class TensorScatter(Update):
                 offsets_in_slice.append(index)
 
         def body(builder: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Take the element of slice number `flat` if its coordinates lead to the element; else keep the
-            carried one, so that the last slice there wins."""
-            slice_index = builder.split(flat, batch)
+            """Emit one iteration: return the element of slice number `flat` if the slice contains the element, else
+            the carried value, which is that of an earlier slice or the destination."""
+            slice_index = builder.split(flat, batch)  # index in the batch dimensions
             is_target: SSAValue | bool = True
             for dimension, coordinate in zip(
                 scattered_dims, _coordinates(elements, builder, op, sizes, slice_index), strict=True
@@ -163,6 +190,9 @@ def _whole_index(
     index_in_slice: Sequence[Index],
 ) -> list[Index]:  # fmt: skip
     """Return the index in the whole tensor from the coordinates of a slice and the index inside of the slice.
+
+    With `indexed_dims` [1], coordinates [7] and the index [x, z] inside of a slice that drops dimension 1, it is [x, 7,
+    z]. It is the same for the index [x, 0, z] if slices keep the dimension.
 
     Args:
         whole: The tensor.
