@@ -26,18 +26,22 @@ _VERSION = "Version: "
 def version(name: str) -> str | None:
     """Return the version of an installed package, as its metadata states it; None if it is not installed.
 
+    `version("llvmlite")` is "0.43.0" if an entry of `sys.path` has a folder `llvmlite-0.43.0.dist-info`, whose file
+    METADATA has the line `Version: 0.43.0`.
+
     Args:
         name: Name of the package, such as "llvmlite".
     """
     wanted = _normalized(name)
     for folder in _folders():
+        # Of "llvmlite-0.43.0.dist-info", the name of the package is the text before the first "-".
         if _normalized(folder.name.removesuffix(folder.suffix).partition("-")[0]) == wanted:
             for line in _head_of_metadata(folder).splitlines():
                 if line.startswith(_VERSION):
                     return line.removeprefix(_VERSION).strip()
     if _folders_are_complete():
         return None
-    from importlib import metadata
+    from importlib import metadata  # slow to import: only for packages in archives, eggs and import hooks
 
     with suppress(metadata.PackageNotFoundError):
         return metadata.version(name)

@@ -222,14 +222,18 @@ def record_accesses(existing: Iterable[str] = (), missed: Iterable[str] = ()) ->
 
 @contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], bool]]:
-    """Open a regular file or pipe; yield an unbuffered stream over it, and whether it is a pipe. Raises as `read`."""
+    """Open a regular file or pipe; yield an unbuffered stream over it, and whether it is a pipe. Raises as `read`.
+
+    Reads of a pipe do not block: a pipe without data gives None, or b"" if it has no writer.
+    """
     name = path_of("path", path, "the path of a file")
-    record_accesses([name])
-    # Without O_NONBLOCK, opening a named pipe would wait for its writer.
+    record_accesses([name])  # for the cache of compiled programs, which depend on the file
+    # Without O_NONBLOCK, opening a named pipe would wait for its writer. The other flags are for Windows (no conversion
+    # of line ends) and for processes that are started meanwhile (they do not inherit the file).
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         kind = stat.S_IFMT(Path(name).stat().st_mode)
-        if kind in _KINDS:  # a device is not even opened: a tape winds
+        if kind in _KINDS:  # before opening, which alone may act on a device: it winds a tape
             _refuse(path, f"it is {_KINDS[kind]}, not a file")
         with os.fdopen(os.open(name, flags), "rb", buffering=0) as stream:
             kind = stat.S_IFMT(os.fstat(stream.fileno()).st_mode)  # another file may be at the path by now

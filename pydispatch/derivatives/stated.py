@@ -58,19 +58,30 @@ def _marked(trace: Trace, program: ProgramSource, args: Sequence[Any], named: Ma
     """Record a call of a program with a stated derivative, add a marker, and return the results of the marker.
 
     The marker is an operation that stands for the call: reverse mode calls the stated derivative for it. Its results
-    replace those of the call, so that gradients pass through it. Raise CompileError for complex arguments or results:
-    a stated derivative takes and returns real arrays only.
+    replace those of the call, so that gradients pass through it. For a call of f(x, y) with one result, this adds
+
+        %z = ...                        the operations of f
+        %m = builtin.unrealized_conversion_cast %x, %y, %z {pyd.stated_call = 0}
+
+    and returns %m. `trace.stated_calls[0]` is StatedCall(f, ("x", "y"), static arguments).
 
     Args:
         trace: Builder of the calling program.
         program: The program that is called.
         args: Positional arguments.
         named: Keyword arguments.
+
+    Returns:
+        The results in the form in which the program returns them: an array, a tuple, or a dict by name.
+
+    Raises:
+        CompileError: An argument or a result is complex: a stated derivative takes and returns real arrays only.
     """
+    # The arguments by name. A parameter without a type is static: its value is known when the program is compiled.
     values = {**dict(zip(program.parameters, args, strict=False)), **named}
     types = {name: type for name, type in program.parameters.items() if type is not None and name in values}
     operands = [_operand(trace, values[name], type) for name, type in types.items()]
-    returned = program.traced(*args, **named)
+    returned = program.traced(*args, **named)  # adds the operations of the program
     results = [trace.tensor_of(value) for value in program.named(trace, returned).values()]
     if any(len(trace.parts(of)) != 1 for of in (*operands, *results)):  # a real and an imaginary part
         raise trace.fail(
@@ -103,12 +114,21 @@ def erase_markers(trace: Trace) -> None:
 
 
 def _pull_back(cotangents: Cotangents, op: Operation) -> None:
-    """Call the stated rule with the arguments of the call and the gradients of its results, and add the gradients that
-    it returns to the cotangents of the arguments.
+    """Call the derivative that the user has stated for a call, and add its results to the cotangents of the arguments.
 
-    A result without a gradient has zeros. A marker with the name of a rule of pydispatch calls that rule instead. Raise
-    CompileError for a stated rule with another number of arguments. op: the marker, whose operands are the arguments of
-    the call and then its results.
+    The cotangent of a value is the gradient of the differentiated function by this value. If f(x, y) has one result and
+    `pydispatch.vjp(f, rule)` states its derivative, `op` is the marker `%m = cast(%x, %y, %z)` of a call. This calls
+    rule(x, y, dz), where dz is the cotangent of %m, or zeros if it has none. The results dx and dy of the rule are
+    added to the cotangents of %x and %y.
+
+    A marker with the attribute RULE is of a function of pydispatch: the attribute names the rule that is called.
+
+    Args:
+        cotangents: Cotangents of the values after the call; those of its arguments are updated.
+        op: The marker, whose operands are the arguments of the call and then its results.
+
+    Raises:
+        CompileError: The stated derivative has another number of arguments or results, or results of other types.
     """
     if isinstance(rule_name := op.attributes.get(RULE), StringAttr):
         cotangents.rules[rule_name.data](cotangents, op)

@@ -66,6 +66,9 @@ def least_normal(name: str) -> float:
 def values(name: str) -> NDArray[np.float64]:
     """Return a table with the value of each code of a format, indexed by the code.
 
+    A code has, from its highest bit on, the sign, the exponent and the fraction. The table of f4E2M1FN is [0, 0.5, 1,
+    1.5, 2, 3, 4, 6] and then the same with signs: code 0b1010 (10), with exponent 0b01 and fraction 0, is -1.
+
     Raises KeyError for a name that is neither in FORMATS nor EXPONENT_ONLY.
     """
     import numpy as np
@@ -80,14 +83,15 @@ def values(name: str) -> NDArray[np.float64]:
     code = np.arange(sign_bit)
     exponent, fraction = code >> fraction_bits, code & ((1 << fraction_bits) - 1)
     mantissa = np.where(exponent > 0, fraction + (1 << fraction_bits), fraction)  # normal numbers have an implicit one
-    # Subnormal numbers, of exponent 0, are scaled as those of exponent 1.
+    # A normal number is (1 + fraction / 2^fraction_bits) * 2^(exponent - bias); `mantissa` is its first factor times
+    # 2^fraction_bits. Subnormal numbers, of exponent 0, are scaled as those of exponent 1.
     positive = np.ldexp(mantissa.astype(np.float64), np.maximum(exponent, 1) - bias - fraction_bits)
     # The special codes (see FloatFormat), and the codes with a sign.
     if special == "ieee":
         largest = exponent == (1 << exponent_bits) - 1
         positive[largest] = np.where(fraction[largest] == 0, np.inf, np.nan)
     elif special == "fn":
-        positive[-1] = np.nan  # the code of ones alone
+        positive[-1] = np.nan  # the largest code: all bits of exponent and fraction are 1
     table = np.concatenate([positive, -positive])
     if special == "fnuz":
         table[sign_bit] = np.nan  # instead of -0
@@ -96,10 +100,13 @@ def values(name: str) -> NDArray[np.float64]:
 
 @functools.cache
 def _boundaries(name: str) -> tuple[NDArray[np.float64], int]:
-    """Return the rounding boundaries of a format in FORMATS, and the code to which larger magnitudes are encoded.
+    """Return the rounding boundaries of a format in FORMATS, and the code of an overflow: of larger magnitudes.
 
     Boundary i is the midpoint between the magnitudes with codes i and i + 1; the last one separates the largest finite
     magnitude from overflow. A number on a boundary is a tie.
+
+    The magnitudes of f4E2M1FN are 0, 0.5, 1, 1.5, 2, 3, 4 and 6, and 8 would follow. So the boundaries are 0.25, 0.75,
+    1.25, 1.75, 2.5, 3.5, 5 and 7. A magnitude above 7 overflows: it has code 7, of the largest number.
     """
     import numpy as np
 
@@ -118,7 +125,9 @@ def _boundaries(name: str) -> tuple[NDArray[np.float64], int]:
 
 
 def encode(numbers: NDArray[Any], name: str) -> NDArray[np.uint8]:
-    """Convert numbers to codes of a format, rounded to nearest even.
+    """Convert numbers to codes of a format, rounded to the nearest number, or to the even code of two in a tie.
+
+    encode([0.3, -2.5, 100], "f4E2M1FN") is [1, 12, 7]: 0.5; -2, the even code of -2 and -3; and the largest number, 6.
 
     Overflow gives infinity; NaN in formats without infinity; the largest number in formats without both. A NaN becomes
     -0 in formats without NaN. f8E8M0FNU takes the exponent without rounding and ignores the sign, as MLIR does.
@@ -132,7 +141,7 @@ def encode(numbers: NDArray[Any], name: str) -> NDArray[np.uint8]:
     sign_bit = 1 << (exponent_bits + fraction_bits)
     code = _encode_magnitudes(np.abs(wide), name)
     sign = np.where(np.signbit(wide), sign_bit, 0)
-    nan = {
+    nan = {  # code of a NaN
         "ieee": sign_bit - (1 << max(fraction_bits - 1, 0)),  # quiet: of the fraction only the highest bit is set
         "fn": sign_bit - 1,
         "fnuz": sign_bit,

@@ -114,10 +114,16 @@ class Artifact:
             constants: Arrays, stored as .npy. They are not copied.
             producers: Versions of the tools that took part, by tool.
             version: Version of pydispatch; default: the installed one.
-            dispatches: Text of dispatches.encode() about fusion, for people; "" for none.
-            choices: Text of choices.encode() about tuning, for people; "" for none.
-            contracts: A second host program with the functions to which the key "contracts" of variants refers;
-                empty for none.
+            dispatches: Text of dispatches.encode(), which lists the operations of each dispatch, for people; "" for
+                none.
+            choices: Text of choices.encode(), which lists the results of tuning, for people; "" for none.
+            contracts: A second host program, whose functions are contracts: each computes which bytes of its bindings
+                an export accesses, and dispatches of the export are checked against it. The key "contracts" of a
+                variant has their indices. Empty for none.
+
+        Returns:
+            The artifact, with the members manifest.json, program.bin, contracts.bin if there are contracts, a file in
+            executables/ for each variant, and constants/0.npy and so on.
 
         Raises:
             ArtifactError: Two functions, executables or members have the same name.
@@ -127,7 +133,7 @@ class Artifact:
         manifest.functions = [f if isinstance(f, FunctionEntry) else FunctionEntry(*f) for f in functions]
         manifest.executables = [members.add_executable(executable) for executable in executables]
         manifest.constants = [members.add_constant(i, array) for i, array in enumerate(constants)]
-        if parameters := parameters_of(program):
+        if parameters := parameters_of(program):  # constants that are supplied when the program is loaded; for people
             manifest.extra["parameters"] = parameters
         for key, value in ((DISPATCHES, dispatches), (CHOICES, choices)):
             if value:

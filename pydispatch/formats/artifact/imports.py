@@ -105,18 +105,27 @@ class _StructureBuilder:
 
 
 def layout(results: Sequence[str], arguments: Sequence[str], fields: Sequence[str] = ()) -> ParamsLayout:
-    """Lay out the structure of an import call; raise ValueError for a type that C lacks.
+    """Lay out the C structure that passes the results and arguments of an import call.
+
+    layout(["i32"], ["f64", "ptr"], ["processor_id"]) has 32 bytes, aligned to 8, and the members `result` at offset 0,
+    `a0` at 8, `a1` at 16 and `processor_id` at 24.
+
+    Several results are a structure of their own at the beginning, so that the padding at its end comes before the
+    arguments: of layout(["i64", "i8"], ["i8"]), the members `r0`, `r1` and `a0` have the offsets 0, 8 and 16.
 
     Args:
         results, arguments: MLIR types, keys of SCALARS.
-        fields: Keys of FIELDS.
+        fields: Data that the runtime adds, keys of FIELDS.
+
+    Raises:
+        ValueError: A type has no equivalent in C, or a field is not known.
     """
     structure = _StructureBuilder()
     for index, type_ in enumerate(results):
         name = f"r{index}" if len(results) > 1 else "result"
         structure.add(name, type_, *_kind(type_, SCALARS, "the result type"))
     if len(results) > 1:
-        structure.pad()  # several results are a nested structure, padded to its alignment
+        structure.pad()  # the end of the nested structure: `align` is that of the results alone
     for index, type_ in enumerate(arguments):
         structure.add(f"a{index}", type_, *_kind(type_, SCALARS, "the argument type"))
     for name in fields:
@@ -145,7 +154,16 @@ def c_declaration(
 ) -> str:
     """Return C source that declares the structure and the function of an import; comments state offsets in bytes.
 
-    The source needs <stdbool.h>, <stddef.h> and <stdint.h>. Raises ValueError for a type that C lacks.
+    For the symbol "f", the results ["i32"] and the arguments ["f64"] it is
+
+        struct f_params {  // 16 bytes, aligned to 8
+          int32_t result;  // 0
+          double a0;       // 8
+        };
+        int32_t f(void* params, void* context, void* reserved);  // 0 is success
+
+    Several results are a nested structure `results`, as in `layout`. The source needs <stdbool.h>, <stddef.h> and
+    <stdint.h>. For the parameters see `layout`. Raises ValueError for a type that C lacks.
     """
     name = c_identifier(symbol)
     params = layout(results, arguments, fields)
@@ -169,13 +187,18 @@ def c_declaration(
 class ImportSignature:
     """Signature with which a program calls an imported symbol; a symbol may have several signatures.
 
+    A declaration `@scale(memref<f32>, index) -> i32` with `llvm.bareptr` has the arguments ("ptr", "index") and the
+    results ("i32",).
+
     Attributes:
         symbol: Name of the imported function.
         optional: Whether the program can be loaded without it.
         results: Types of the results, keys of SCALARS.
-        arguments: Types of the arguments, keys of SCALARS; a memref is flattened into a pointer and indices.
-        fields: Extra structure members that the call passes, keys of FIELDS.
-        exports: Names of the exports (kernels) of the executable that may make the call.
+        arguments: Types of the arguments, keys of SCALARS. A memref is one pointer (`llvm.bareptr`), or the fields of
+            MLIR's descriptor: two pointers, the offset, sizes and strides.
+        fields: Data that the runtime adds after the arguments, such as "processor_id"; keys of FIELDS.
+        exports: Names of the exports (kernels) of the executable that may make the call. They are not compared:
+            signatures are equal if their calls are.
     """
 
     symbol: str

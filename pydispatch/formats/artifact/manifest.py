@@ -148,14 +148,14 @@ class VariantEntry:
     """Entry of a manifest for a variant: the binary of one executable for one target.
 
     Attributes:
-        name: Name of the target.
+        name: Name of the variant, unique in its executable.
         member: Name of the artifact member that contains the binary; the member is empty if the code is supplied at
             load ("dynamic").
         format: Format of the binary, for example "embedded-elf-x86_64".
         requires: Features that the device must have, such as "avx2" or "sm_80".
         alignment: Alignment in bytes that the binary requires of its bindings, a power of two.
         imports: Symbols that are resolved at load; '?' marks an optional symbol.
-        extra: Fields that this version does not know, and the fields of `_OPTIONAL`.
+        extra: Fields that this version does not know, and optional fields such as "warnings" (see `_OPTIONAL`).
     """
 
     name: str
@@ -168,12 +168,15 @@ class VariantEntry:
 
     @classmethod
     def from_json(cls, value: object) -> VariantEntry:
-        """Check a JSON object and return its entry; fields of other versions become `extra`. Raises ManifestFault."""
+        """Check a JSON object and return its entry; raise ManifestFault for an invalid value.
+
+        The optional fields of `_OPTIONAL` and the fields of other versions become `extra`.
+        """
         rest = json_object(value)
         alignment = take_integer(rest, "alignment", low=1, high=MAX_ALIGNMENT)
         if alignment & (alignment - 1):
             raise ManifestFault("alignment", "a power of two", alignment)
-        for key, (expected, fits) in _OPTIONAL.items():
+        for key, (expected, fits) in _OPTIONAL.items():  # checked, but not removed from `rest`
             if key in rest and not fits(rest[key]):
                 raise ManifestFault(key, expected, rest[key])
         return cls(
@@ -187,7 +190,7 @@ class VariantEntry:
         )
 
     def to_json(self) -> Extra:
-        """Return the entry as a JSON object, with the fields that only other versions know."""
+        """Return the entry as a JSON object, with the fields in `extra`."""
         return {
             **self.extra, "name": self.name, "member": self.member, "format": self.format, "requires": self.requires,
             "alignment": self.alignment, "imports": self.imports,
@@ -300,7 +303,16 @@ class Manifest:
 
     @classmethod
     def _read(cls, value: object) -> Manifest:
-        """Build a manifest from parsed JSON; raise ManifestFault for an invalid value."""
+        """Build a manifest from parsed JSON; raise ManifestFault for invalid values, ArtifactError for a newer format.
+
+        take_text(), take_integer() and take_list() remove the field that they return. The fields that are left are
+        those that this version does not know: they become `extra`, which to_json() writes back. For
+
+            {"pydispatch": {"version": "1.0", "format": 1, "a": 2}, "functions": [], "executables": [],
+             "constants": [], "b": 3}
+
+        `extra` is {"b": 3, "pydispatch": {"a": 2}}.
+        """
         rest = json_object(value)
         try:
             header = json_object(rest.pop("pydispatch", MISSING))
@@ -318,7 +330,7 @@ class Manifest:
         producers = header.pop("producers", {})
         if type(producers) is not dict or not all(type(v) is str for v in producers.values()):
             raise ManifestFault("pydispatch.producers", "an object of strings", producers)
-        if "parameters" in rest:  # checked in a copy: they stay in `rest` and thus in `extra`, for people
+        if "parameters" in rest:  # checked in a copy: the field stays in `extra`, where Artifact.parameters reads it
             take_list(rest.copy(), "parameters", _check_parameter)
         return cls(
             version=version,
@@ -326,7 +338,7 @@ class Manifest:
             functions=take_list(rest, "functions", FunctionEntry.from_json),
             executables=take_list(rest, "executables", ExecutableEntry.from_json),
             constants=take_list(rest, "constants", ConstantEntry.from_json),
-            extra={**rest, "pydispatch": header} if header else rest,  # evaluated last: what was not taken before
+            extra={**rest, "pydispatch": header} if header else rest,  # after all fields have been removed from `rest`
         )
 
     def check(self) -> None:

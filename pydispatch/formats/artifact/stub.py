@@ -108,9 +108,28 @@ def _function(
 ) -> str:
     """Return the two stub classes of one function: `class_name`, and the type of its prepared calls.
 
-    buffers: whether results are `pydispatch.Buffer`.
+    For `add(x: f32[4], n: i32) -> (f32[4])` these are, without `prepare` and `submit`, which have the same arguments,
+
+        class Add(Protocol):
+            def __call__(
+                self, x: npt.NDArray[np.float32] | pydispatch.Buffer, n: int, *, out: Any = None, ...
+            ) -> npt.NDArray[np.float32]: ...
+
+        class AddPrepared(Protocol):
+            def __call__(self, *arguments: Any, **named: Any) -> npt.NDArray[np.float32]: ...
+
+    Arguments whose names Python code cannot use as keywords, and those before them, are positional-only: the names
+    ("x", "self", "y") give `_0: ..., _1: ..., /, y: ...`.
+
+    Args:
+        class_name: Name of the first class; the second one is `{class_name}Prepared`.
+        entry: Entry of the function in the manifest.
+        inputs, outputs: Arguments and results of `entry`, which are not None.
+        buffers: Whether results are `pydispatch.Buffer`, as on devices other than CPUs.
     """
     names = [value.name for value in inputs]
+    # Indices of the arguments without a name, with one that is no identifier or that a stub method has itself, and of
+    # those that share a name.
     unnameable = [
         i for i, name in enumerate(names) if not _is_identifier(name) or name in TAKEN or names.count(name) > 1
     ]

@@ -152,15 +152,19 @@ def _parameters(function: _Entry, unit: Mapping[int, _Entry]) -> list[DebugParam
 def _parameter(name: str, values: Mapping[int, int | str], unit: Mapping[int, _Entry]) -> DebugParameter:
     """Return a parameter, whose type is resolved through typedefs, qualifiers and at most one pointer.
 
+    In DWARF, the type of `const float *p` is a chain of entries, each of which refers to the next one: a pointer type,
+    a const type, and the base type float. The result is DebugParameter("p", "f32", is_pointer=True, is_constant=True).
+    The type is "" for void, structures and pointers to pointers.
+
     Args:
         name: Name of the parameter.
         values: Attributes of its entry; then, step by step, of the types that it refers to.
         unit: Entries by offset.
     """
     is_pointer = is_constant = False
-    for _ in range(64):  # a chain that ends in itself is no type
+    for _ in range(64):  # more than real types have; the entries of a broken file may form a cycle
         type_entry = unit.get(int(values.get(_TYPE, -1)))
-        if type_entry is None:  # void
+        if type_entry is None:  # void has no entry
             return DebugParameter(name, type="", is_pointer=is_pointer, is_constant=is_constant)
         if type_entry.tag in _POINTERS:
             if is_pointer:  # a pointer to a pointer
@@ -288,6 +292,10 @@ class _DwarfReader:
     def _entries(self, start: int, end: int, abbreviations: _Abbreviations, address_bytes: int) -> dict[int, _Entry]:
         """Return the entries of a unit by their offset in .debug_info, from `_at` on.
 
+        An entry is the number of an abbreviation, then the values of the attributes that the abbreviation lists. If the
+        abbreviation says so, the entries of its children follow, and a 0 after the last one: a function with two
+        parameters is stored as `FUNCTION values, PARAMETER values, PARAMETER values, 0`.
+
         Args:
             start: Offset of the unit, to which references in it are relative.
             end: Offset after the unit.
@@ -309,6 +317,7 @@ class _DwarfReader:
                 raise ValueError("too many entries")
             entry = entries[offset] = _Entry(abbreviation.tag)
             for attribute, form, constant in abbreviation.attributes:
+                # For DW_FORM_implicit_const, the abbreviation has the value.
                 value = constant if form == _IMPLICIT else self._read_value(form, address_bytes)
                 entry.values[attribute] = start + int(value) if form in _OF_UNIT else value
                 if form in _INDEXED_STRINGS:

@@ -67,7 +67,7 @@ class FatElfRecord:
 
     @property
     def key(self) -> tuple[int, int, int, int]:
-        """Return the fields by which the loader distinguishes records."""
+        """Return the fields that identify the target: `join` refuses two files for which they are equal."""
         return (self.machine, self.osabi, self.word_size, self.byte_order)
 
     @property
@@ -156,6 +156,9 @@ def _describe(name: str, data: bytes) -> FatElfRecord:
 def join(files: Sequence[tuple[str, bytes]]) -> bytes:
     """Combine ELF files into one FatELF file; the same inputs give the same bytes.
 
+    The file has the header, a record for each ELF file, and the ELF files at multiples of 4096 bytes, with zeros in
+    between. For two files of 5000 and 100 bytes: header and records from 0 to 56, the ELF files at 4096 and 12288.
+
     Args:
         files: Pairs (name for messages, ELF file), in the order of the records.
 
@@ -179,7 +182,7 @@ def join(files: Sequence[tuple[str, bytes]]) -> bytes:
                 f"{name} and {taken[record.key]} are both for {record.target}; the loader would never see the second"
             )
         taken[record.key] = name
-        body += bytes(offset - start - len(body)) + data
+        body += bytes(offset - start - len(body)) + data  # zeros up to `offset`, then the file
         table += _RECORD.pack(
             record.machine, record.osabi, record.osabi_version, record.word_size, record.byte_order,
             *record.reserved, offset, record.size,

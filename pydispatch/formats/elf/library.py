@@ -54,18 +54,21 @@ class LibraryFacts:
 
 
 class _Image:
-    """Loaded segments of an ELF file, addressed by virtual address. Methods raise ElfError outside of the segments.
+    """Segments of a linked executable library (an ELF file with kernels), read as if loaded at address 0.
+
+    Methods take virtual addresses, and raise ElfError for those outside of the segments.
+
+    The value of a pointer depends on the load address. So the linker emits a relocation for each pointer in the data of
+    the library, `R_*_RELATIVE(address of the pointer, addend)`, and the loader stores load address + addend there. Here
+    the addend is the address that the pointer points to.
 
     Attributes:
         file: Reader of the file.
-        pointers: Address of a pointer that a load-time relocation stores → the address that it points to.
+        pointers: Address of a pointer → the address that it points to, for all of these relocations.
     """
 
     def __init__(self, data: bytes) -> None:
-        """Read the pointers of a linked library from its relocations; raise ElfError for a broken file.
-
-        The linker leaves their target addresses in the addends of R_*_RELATIVE relocations.
-        """
+        """Read the pointers of a library from its relocations; raise ElfError for a broken file."""
         self.file = ElfFile(data)
         self.pointers: dict[int, int] = {}
         table, size = self.file.tag(DT_RELA), self.file.tag(DT_RELASZ)
@@ -113,11 +116,18 @@ def _candidates(image: _Image) -> Iterator[LibraryFacts]:
 
 
 def _read_library(image: _Image, address: int) -> LibraryFacts:
-    """Read the structure by which a library describes its exports; raise ElfError or KeyError if there is none at the
-    address.
+    """Read the structure in which a library describes its exports (kernels); raise ElfError or KeyError if there is
+    none at the address.
 
-    The structure points to a header, with the version and the name of the library, and to three tables. For each export
-    they have a pointer to its code, a pointer to its name, and 64 bytes of attributes.
+    The fields of the structure that are read are
+    - +0: pointer to the header, which has the version (u32) at +0 and a pointer to the library's name at +8
+    - +24: number of exports (u32)
+    - +32: pointer to a table with a pointer to the code of each export
+    - +40: pointer to a table with 64 bytes of attributes for each export: at +8 its workgroup memory in pages (u16),
+      then its numbers of constants and of bindings (u8 each)
+    - +64: pointer to a table with a pointer to the name of each export
+
+    A pointer is looked up in `image.pointers`: a KeyError means that there is no pointer at an address.
     """
     pointers = image.pointers
     header = pointers[address]
@@ -126,6 +136,7 @@ def _read_library(image: _Image, address: int) -> LibraryFacts:
     image.read(address, _LIBRARY_BYTES)  # raises unless the whole structure is in the file
     if version != VERSION or not 0 < count <= _MAX_EXPORTS:
         raise ElfError("no library")
+    # Other data may look like the structure too; it is rejected unless each export has code.
     code_table, attribute_table, name_table = (pointers[address + field] for field in (_PTRS, _ATTRS, _NAMES))
     exports = []
     for i in range(count):

@@ -100,7 +100,17 @@ class Encoder:
         return struct.pack(f"<{len(self.words)}I", *self.words) + strings
 
     def _append_tables(self) -> None:
-        """Append all tables of the program. layout.py names the words of each record; zeros at its end are reserved."""
+        """Append all tables of the program, and store their offsets and record counts in the header.
+
+        Each list below is a record, whose words layout.py names: for `Table.EXPORTS` those of `ExportRecord`. For the
+        export @add, the first of executable 0, with 1 constant and 3 bindings, it is [0, 0, offset of "add" in the
+        string table, 3 bytes, 1, 3]. Pairs of words are
+        - `*string(s)`: offset and length of a string in the string table;
+        - `*split(n)`: low and high word of a 64-bit number.
+
+        `self.append(words)` writes a list of variable length, such as sizes, to the file before the table, and returns
+        its offset for the record. Zeros at the end of a record are reserved.
+        """
         program, string = self.program, self.program.string
         self.records(Table.EXECUTABLES, [
             [*string(e.name), e.constants_function, self.append(e.variant_conditions), len(e.variant_conditions), 0]
@@ -112,7 +122,8 @@ class Encoder:
         self.records(Table.QUERIES, [
             [*string(category), *string(key), *split(default), 0, 0] for category, key, default in program.queries
         ])  # fmt: skip
-        parameter_of = {constant: i for i, constant in enumerate(program.parameters)}  # by the number of the constant
+        # Number of a constant that is supplied when the program is loaded → index of its record in Table.PARAMETERS.
+        parameter_of = {constant: i for i, constant in enumerate(program.parameters)}
         self.records(Table.CONSTANTS, [
             [*string(member), *split(offset), *split(length), parameter_of.get(i, NONE), 0]
             for i, (member, offset, length) in enumerate(program.constants)
@@ -155,15 +166,21 @@ class Encoder:
     def value(
         self, dtype: int, dims: Sequence[int] | None, name: str, *, sizes: int, target: int, tied: int = 0
     ) -> ValueRecord:
-        """Return the record of an argument or result.
+        """Return the record of an argument or result of a function or procedure.
+
+        The sizes themselves are in the pool: the words to which the records of a function or procedure refer by index.
+        The caller adds them to the pool.
 
         Args:
-            dtype: Word that encodes the element type.
-            dims: Sizes; None for a scalar. Only their number is used.
+            dtype: Word that encodes the element type (`opcodes.dtype_word`).
+            dims: Sizes, or the registers with the sizes for a function's result; None for a scalar. The record has
+                only their number, the rank.
             name: Name for calls; "" for none.
-            sizes: Position in the pool of the sizes, or of the registers with the sizes.
-            target: Number of the buffer, register or slot of the value.
-            tied: 1 + the index of the argument whose memory a result may take over; 0 for none.
+            sizes: Index in the pool of the sizes of an argument, two words each, or of the registers with the sizes of
+                a function's result, one word each. 0 for a procedure's result, which has none.
+            target: Number of the buffer or register of a function's value, or of the slot of a procedure's argument. 0
+                for a procedure's result.
+            tied: For a function's result, 1 + the index of the argument whose memory it may take over; 0 for none.
         """
         offset, length = self.program.string(name)
         return ValueRecord(
@@ -184,8 +201,14 @@ class Encoder:
     def function(self, function: ProgramFunction) -> FunctionRecord:
         """Append the tables of a function and return its record.
 
-        The function's pool holds words to which its records refer by position. The file has a copy with more words: the
-        sizes of arguments, and the registers with the sizes of results.
+        The pool of a function has the words of variable-length operands, to which its records refer by index. The file
+        has a copy of it with more words: the sizes of the arguments, two words each, then the registers with the sizes
+        of the results. For a pool of the words [p, q], an argument tensor<?x4xf32>, and a result whose sizes are in
+        the registers 7 and 8, it is
+
+            [p, q, 0xFFFFFFFF, 0xFFFFFFFF, 4, 0, 7, 8]    the dynamic size is -1
+
+        and `sizes` is 2 in the record of the argument and 6 in that of the result.
         """
         string, pool = self.program.string, list(function.pool)
 
@@ -208,6 +231,7 @@ class Encoder:
             for r in function.results
         ]  # fmt: skip
         buffers = _buffer_records(function)
+        # Offset and record count of each table, in the order of the fields of FunctionRecord.
         tables = self.tables(arguments, results, buffers, function.instructions, [(word,) for word in pool])
         region_count = function.region + 1  # `region` is the index of the last one
         counts = (function.registers, region_count)
@@ -219,8 +243,12 @@ class Encoder:
     def procedure(self, procedure: Procedure) -> ProcedureRecord:
         """Append the tables of a procedure and return its record.
 
-        The procedure's pool holds words to which its steps refer by position. The file has a copy to which the sizes of
-        arguments are added.
+        A procedure runs steps over slots, variables that hold whole values. Its pool has the words of variable-length
+        operands, to which its steps refer by index. The file has a copy of the pool, to which the sizes of the
+        arguments are added, two words each.
+
+        In the operands of steps, a function is replaced by its index in the program and a label by the index of the
+        step that it is bound to: (Step.RUN, f, 3, 0, 0) becomes [1, 5, 3, 0, 0] if f is the function with index 5.
         """
         string, pool = self.program.string, list(procedure.pool)
 
@@ -238,6 +266,7 @@ class Encoder:
             for s in procedure.slots
         ]
         steps = [[self.operand(procedure, operand) for operand in step] for step in procedure.steps]
+        # Offset and record count of each table, in the order of the fields of ProcedureRecord.
         tables = self.tables(arguments, results, slots, steps, [(word,) for word in pool])
         name, signature = string(procedure.name), string(procedure.signature)  # (offset, length) each
         flags = int(procedure.public)

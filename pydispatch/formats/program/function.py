@@ -43,8 +43,9 @@ class Result:
         buffer: Number of the buffer of a tensor; NONE for a scalar.
         register: Register of a scalar; NONE for a tensor.
         name: Name; "" for none.
-        tied: Index of the argument whose memory the result may reuse; NONE for none. Memory is only reused in calls by
-            a procedure, and only if the argument's value is not needed otherwise.
+        tied: Index of the argument whose memory the result may reuse; NONE for none. The memory is reused when a step
+            of a procedure (host code with jumps, which calls straight-line functions) calls the function and nothing
+            else needs the argument's value. Other calls give the result memory of its own.
     """
 
     dtype: int

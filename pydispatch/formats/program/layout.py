@@ -121,20 +121,22 @@ class ConstantRecord(NamedTuple):
 
 
 class FunctionRecord(NamedTuple):
-    """Function: straight-line code. Texts are (offset, length) in the string table, other pairs (offset, count) of a
-    table.
+    """Record of a function: straight-line code that computes integers in registers and emits commands on buffers.
+
+    Texts are (offset, length) in the string table, other pairs (offset, count) of a table. An offset of a table is in
+    words, from the beginning of the program.
 
     Attributes:
         name, name_length: Its name.
         signature, signature_length: Text that describes its arguments and results.
-        flags: 1 if callers may call it.
+        flags: `IS_PUBLIC` if callers of the program may call it; 0 if only procedures may.
         arguments, argument_count: Table of `ValueRecord`.
         results, result_count: Table of `ValueRecord`.
         buffers, buffer_count: Table of `BufferRecord`.
         instructions, instruction_count: Table of `InstructionRecord`.
-        pool, pool_count: Words that the other tables refer to by position.
+        pool, pool_count: Words that the other tables refer to by index, such as sizes and operands of commands.
         register_count: Number of registers.
-        region_count: Number of regions of commands.
+        region_count: Number of regions: groups of commands that may run at the same time. Regions run in order.
     """
 
     name: int
@@ -160,18 +162,20 @@ class FunctionRecord(NamedTuple):
 
 
 class ProcedureRecord(NamedTuple):
-    """Procedure: steps with jumps, over slots. Texts are (offset, length) in the string table, other pairs (offset,
-    count) of a table.
+    """Record of a procedure: steps with jumps, over slots (variables that hold whole tensors or scalars).
+
+    Texts are (offset, length) in the string table, other pairs (offset, count) of a table. An offset of a table is in
+    words, from the beginning of the program.
 
     Attributes:
         name, name_length: Its name.
         signature, signature_length: Text that describes its arguments and results.
-        flags: 1 if callers may call it.
+        flags: `IS_PUBLIC` if callers of the program may call it; else 0.
         arguments, argument_count: Table of `ValueRecord`.
         results, result_count: Table of `ValueRecord`.
         slots, slot_count: Table of `SlotRecord`.
         steps, step_count: Table of `StepRecord`.
-        pool, pool_count: Words that steps refer to by position.
+        pool, pool_count: Words that arguments and steps refer to by index, such as sizes and lists of slots.
     """
 
     name: int
