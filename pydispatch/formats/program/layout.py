@@ -231,14 +231,17 @@ class InitializerRecord(NamedTuple):
 
 
 class CheckRecord(NamedTuple):
-    """Assertion on values that a procedure passes to it.
+    """Record of a check: an assertion on the one or two values that `Step.OBSERVE` of a procedure passes to it.
+
+    The values are compared after the call. EXPECT_ALMOST_EQ holds if |a - b| <= atol + rtol * |b|.
 
     Attributes:
         kind: `CheckKind` of the check.
         name, name_length: Its name, (offset, length) in the string table.
-        location, location_length: Source location, for messages.
-        atol_low, atol_high: Absolute tolerance: the words of a double.
-        rtol_low, rtol_high: Relative tolerance: the words of a double.
+        location, location_length: Source location for messages, (offset, length) in the string table.
+        atol_low, atol_high: Absolute tolerance, the words of a double. For EXPECT_CLOSE, the largest permitted distance
+            in units of the last place.
+        rtol_low, rtol_high: Relative tolerance, the words of a double. For EXPECT_CLOSE, the smallest such distance.
     """
 
     kind: int
@@ -256,14 +259,17 @@ class CheckRecord(NamedTuple):
 
 
 class ParameterRecord(NamedTuple):
-    """Constant that is supplied when the program is loaded. Texts are (offset, length) in the string table.
+    """Record of a parameter: a constant whose bytes are supplied when the program is loaded.
+
+    Its name is a scope and a key, such as "model" and "layer0.weight": whoever loads the program supplies a file or
+    arrays for each scope, which have the constant under the key. Texts are (offset, length) in the string table.
 
     Attributes:
-        scope, scope_length: Name of the file or arrays that have it, or the empty string.
-        key, key_length: Its name there.
+        scope, scope_length: Scope; the empty string for the unnamed one.
+        key, key_length: Name in the scope.
         dtype: Word that encodes the element type.
         rank: Number of dimensions.
-        sizes: Offset in the program, in words, of its sizes of two words each.
+        sizes: Offset in the program, in words, of its sizes: `rank` pairs of words (low, high), all static.
     """
 
     scope: int
@@ -329,11 +335,13 @@ class ValueRecord(NamedTuple):
         is_scalar: 1 for a scalar, 0 for a tensor.
         dtype: Word that encodes the element type.
         rank: Number of dimensions.
-        sizes: Offset in the pool of the sizes of an argument, or of the registers with the sizes of a function's
-            result.
+        sizes: Index in the pool of the function or procedure. For an argument, its sizes are there, two words each
+            (low, high; -1 for a dynamic size). For a function's result, the `rank` registers with its sizes are there.
+            0 for a procedure's result, whose sizes are those of the returned value.
         name, name_length: Its name, (offset, length) in the string table.
-        target: Buffer or register of a function's value, or slot of a procedure's argument.
-        tied: For a function's result, 1 + the index of the argument whose memory it may take over; 0 for none.
+        target: Where a function has the value: the buffer of a tensor, the register of a scalar result; NONE for a
+            scalar argument. Where a procedure has it: the slot of an argument; 0 for a result.
+        tied: For a function's result, 1 + the index of the argument whose memory the result may reuse; 0 for none.
     """
 
     is_scalar: int
@@ -347,15 +355,18 @@ class ValueRecord(NamedTuple):
 
 
 class BufferRecord(NamedTuple):
-    """Record of a buffer of a function in an encoded host program.
+    """Record of a buffer, memory that the commands of a function access, in an encoded host program.
 
     Attributes:
-        kind: `BufferKind` of the buffer.
-        ordinal: Index of the argument, result or constant that it is; 0 for a transient.
-        size: Register that has its size in bytes, or NONE for an argument or a constant.
-        first_region, last_region: First and last region that uses it. Commands of one region may run at the same time.
-        tile_bytes: For a transient that only one tile-fused dispatch sequence uses, which writes and reads it tile by
-            tile: the bytes of one tile. A plan may allocate a few tiles instead of the whole buffer. Else 0.
+        kind: `BufferKind`: whether it is an argument, a result, a constant, or a transient (memory for values between
+            commands).
+        ordinal: Which argument, result or constant it is, by index; 0 for a transient.
+        size: Register with its size in bytes; NONE for an argument or a constant.
+        first_region, last_region: First and last region that uses it. A region is a group of commands that may run at
+            the same time; regions run in order.
+        tile_bytes: Bytes of one tile of a transient that only one tile-fused dispatch sequence uses; else 0. Such a
+            sequence runs all its dispatches for one tile before the next tile, so that a plan may allocate memory for a
+            few tiles instead of the whole buffer.
     """
 
     kind: int

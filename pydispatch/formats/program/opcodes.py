@@ -137,15 +137,20 @@ class Access(IntEnum):
 
 
 class Numerical(IntEnum):
-    """Numerical type in the high byte of a dtype word."""
+    """Kind of number of an element type, without its width: the high byte of a dtype word.
 
-    INTEGER = 0x10
+    The low three bytes of the word are the bits of an element (`dtype_word`): 0x21000020 is FLOAT with 32 bits, f32.
+    Stored programs and the C API contain these numbers: they must not change.
+    """
+
+    INTEGER = 0x10  # signless, as in MLIR: the operation decides
     SIGNED = 0x11
     UNSIGNED = 0x12
-    BOOLEAN = 0x13
-    FLOAT = 0x21
+    BOOLEAN = 0x13  # i1 in MLIR; 8 bits in memory
+    FLOAT = 0x21  # IEEE 754
     BFLOAT = 0x22
     COMPLEX = 0x23
+    # Formats with a fixed width, named as in MLIR: F8E5M2 has 8 bits, 5 of them exponent and 2 mantissa.
     F8E5M2 = 0x24
     F8E4M3FN = 0x25
     F8E5M2FNUZ = 0x26

@@ -99,25 +99,27 @@ class ProcedureText:
         return texts[step] if step in texts else self.step_with_list(step, a, b, c, d)
 
     def step_with_list(self, step: Step, a: int, b: int, c: int, d: int) -> str:
-        """Return the text of a step that has operands in the pool, such as `s3 = read s1[s2]`, for `step`.
+        """Return the text of a step that has operands in the pool, such as `s3 = read s1[s2]`.
 
-        Of a to d, some are indices in the pool; the others are slots, or the number of a check.
+        a to d are the operands of the step's record. Operands of variable length are lists in the procedure's pool, and
+        the record has the index where a list starts. For the READ above, a = 3 and b = 1 are slots, and c is such an
+        index: at c the pool has 1, the number of indices, and then 2, the slot of the index.
         """
-        if step is Step.MOVE:
-            pairs = self.counted_words(a, width=2)  # target, source
+        if step is Step.MOVE:  # a: list of pairs (target, source)
+            pairs = self.counted_words(a, width=2)
             moves = [f"s{pairs[i]} = {slot(pairs[i + 1])}" for i in range(0, len(pairs), 2)]
             return ", ".join(moves) or "nothing"
-        if step is Step.READ:
+        if step is Step.READ:  # target slot a; tensor b; c: list of the slots of the indices; d: source location
             indices, location = self.counted_words(c), d
             at = f" at {self.program.string(*self.pool_words(location, 2))}" if location != NONE else ""
             return f"s{a} = read s{b}[{slots(indices)}]{at}"
-        if step is Step.OBSERVE:
+        if step is Step.OBSERVE:  # number of the check a; b: list of the slots of its values
             values = self.counted_words(b)
             return f"observe check {a}: {slots(values)}"
-        if step is Step.VIEW:
+        if step is Step.VIEW:  # target slot a; source b; c: slot of the offset, then slots of the sizes, not printed
             (offset,) = self.pool_words(c, 1)
             return f"s{a} = view {slot(b)}{'' if offset == NONE else f' + s{offset} bytes'}"
-        assert step is Step.SAVE
+        assert step is Step.SAVE  # target slot a; source b; c: slot of the row numbers, slot of their elements
         positions, saved = self.pool_words(c, 2)
         return f"s{a} = {slot(b)} with rows {slot(positions)} saved as {slot(saved)}"
 

@@ -14,11 +14,16 @@ R = TypeVar("R", bound="tuple[int, ...]")
 
 
 class Records:
-    """Tables of an encoded host program. An offset outside of the program raises ArtifactError.
+    """Reader of the tables and strings of an encoded host program (docs/program.md).
+
+    The program is 32-bit words: a header with the offset and the record count of each table, then the tables, then the
+    strings. `table(Table.EXPORTS, ExportRecord)` returns all exports. A record refers to further words by their offset
+    in the program, which `records`, `words_at` and `sizes` read, and to a string by its offset in the string table.
+    An offset outside of the program raises ArtifactError, since programs are untrusted.
 
     Attributes:
         data: The bytes of the program.
-        words: The program as 32-bit words.
+        words: The program as unsigned 32-bit words.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -38,6 +43,7 @@ class Records:
 
     def table(self, table: Table, kind: type[R]) -> list[R]:
         """Return the records of a table of the program. kind: the class of its records, in layout.py."""
+        # The value of a `Table` is the header word with the table's offset.
         return self.records(self.words[table], self.count(table), kind)
 
     def count(self, table: Table) -> int:
@@ -46,7 +52,7 @@ class Records:
 
     def records(self, offset: int, count: int, kind: type[R]) -> list[R]:
         """Return `count` records of a kind at an offset in words."""
-        record: Any = kind
+        record: Any = kind  # a NamedTuple; each of its fields is one word
         return [record(*words) for words in self.groups(offset, count, len(record._fields))]
 
     def words_at(self, offset: int, count: int) -> list[int]:

@@ -89,14 +89,16 @@ class HostCommand:
 
 
 class ProgramTables(References):
-    """Tables and functions of a host program. Functions and steps refer to an entry by its index.
+    """Tables and functions of a host program. Functions and procedures refer to an entry of a table by its index.
+
+    Base of `Program`, which adds entries; `Encoder` writes the tables to the bytes of the program.
 
     Attributes:
         executables: Executables, in the order of the artifact's manifest.
         exports: Exports (kernels) of the executables that functions dispatch.
         constants: Constants, also those that are supplied at load or computed by a function.
-        functions: Functions.
-        procedures: Procedures.
+        functions: Functions: straight-line code of scalar arithmetic and commands such as dispatches.
+        procedures: Procedures: steps with jumps, most of which run a function.
         globals: Variables of the loaded program.
         initializers: The procedures that run when the program is loaded, in this order.
         checks: Assertions to which procedures pass values.

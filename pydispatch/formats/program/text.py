@@ -63,7 +63,15 @@ class ProgramText(Records):
         return "\n".join(lines) + "\n"
 
     def executable_lines(self) -> list[str]:
-        """Return the lines of the executables, with the function of each variant's condition, and of their exports."""
+        """Return the lines of the executables and of their exports.
+
+        Example:
+            Function 3 returns whether a device can run variant 0. Variant 1 has no condition. Function 4 computes the
+            constants of the executable.
+
+                executable 0 @matmul: variant conditions [3, always], constants from function 4
+                export 0 @matmul::@main: ordinal 0, 2 constants, 3 bindings
+        """
         lines = []
         executables = self.table(Table.EXECUTABLES, ExecutableRecord)
         for i, e in enumerate(executables):
@@ -203,17 +211,21 @@ class ProgramText(Records):
         return chains
 
     def _function_chains(self, record: FunctionRecord) -> list[list[str]]:
-        """Return the names of the exports of each chain of one function, in order."""
+        """Return the names of the exports of each chain of one function, such as [["@scale", "@add"]], in order.
+
+        A chain is a tile-fused dispatch sequence, see `chains`. Dispatches that are in no chain are left out.
+        """
         exports = [f"@{self.string(x.name, x.name_length)}" for x in self.table(Table.EXPORTS, ExportRecord)]
         pool = self.words_at(record.pool, record.pool_count)
-        constants: dict[int, int] = {}  # register → its value, if that is known
-        chains: list[list[str]] = []  # also dispatches that are alone
+        constants: dict[int, int] = {}  # register → its value, for registers that CONST sets
+        chains: list[list[str]] = []  # including dispatches that are alone, as lists of one name
         for opcode, dst, a, b, c in self.records(record.instructions, record.instruction_count, InstructionRecord):
             if opcode == Opcode.CONST:
                 constants[dst] = join_words(b, c)
             elif opcode & 0xFFFF == Opcode.DISPATCH:
                 (export_register,) = words_of(pool, a, count=1)  # the first word of the dispatch's record
                 export_index = constants.get(export_register, NONE)
+                # An export that is computed, for example selected by the variant, has no one name.
                 name = exports[export_index] if export_index < len(exports) else "one of several exports"
                 modifier = opcode >> 16
                 if modifier and chains:  # the dispatch continues the chain of the previous one
@@ -226,11 +238,14 @@ class ProgramText(Records):
         """Return the text of one instruction, such as `r4 = add.64 r2, r3`.
 
         docs/program.md, "Instructions", has the operands a, b and c of each opcode. The opcode's word has a modifier in
-        its high half: mostly the width of the operation; for comparisons the width plus 256 times the predicate.
+        its high half: the width of arithmetic in bits (`add.64`), for comparisons the width plus 256 times the
+        predicate, for a query 1 if its result is whether the device has the value, for a dispatch 1 if it continues a
+        chain.
 
         Args:
             record: The instruction.
-            pool: Words of the function to which operands refer by index, such as the records of commands.
+            pool: Words of the function to which operands refer by index: records of commands, such as the grid and the
+                bindings of a dispatch, and offset and length of messages.
         """
         opcode, modifier = record.opcode & 0xFFFF, record.opcode >> 16
         dst, a, b, c = record.dst, record.a, record.b, record.c
@@ -238,6 +253,7 @@ class ProgramText(Records):
         if op is None:
             return f"unknown opcode {opcode}"
         name = op.name.lower()
+        # Instructions whose operands are not all registers.
         if op is Opcode.CONST:
             return f"r{dst} = {signed(join_words(b, c))}"
         if op is Opcode.DIM:
@@ -253,14 +269,16 @@ class ProgramText(Records):
             return f"region {c}: {COMMANDS[op](pool, a)}{chain}{' of the same chain' if modifier else ''}"
         if op in (Opcode.CMP, Opcode.FCMP):
             width, predicate = modifier & 0xFF, modifier >> 8
+            # Predicates of floats, 0 to 15 in MLIR, are printed as numbers.
             has_name = op is Opcode.CMP and predicate < len(PREDICATES)
             return f"r{dst} = {name}.{width} {PREDICATES[predicate] if has_name else predicate} r{a}, r{b}"
+        # Arithmetic: `registers` of an opcode has the letters of the operands that are registers, such as "dab".
         values = zip("abc", (a, b, c), strict=True)
         operands = [f"r{value}" for operand, value in values if operand in op.registers]
         if op is Opcode.FMATH:
             operands.append(MATH_FUNCTIONS[b] if b < len(MATH_FUNCTIONS) else str(b))
         elif op in (Opcode.FCVT, Opcode.SITOFP, Opcode.UITOFP, Opcode.FPTOSI, Opcode.FPTOUI):
-            operands.append(f"from {b}")
+            operands.append(f"from {b}")  # the width or float format of the operand; the modifier is the result's
         return f"r{dst} = {name}{f'.{modifier}' if modifier else ''} {', '.join(operands)}"
 
 

@@ -42,14 +42,16 @@ class FunctionReader(Operands):
         pending: list[tuple[str, int]], types: Mapping[str, str], reserved: set[str],
         opcodes: dict[str, tuple[str, tuple[str, ...]]],
     ) -> None:  # fmt: skip
-        """Begin before the `{` of a function's body.
+        """Create a reader whose cursor is at the `{` of a function's body; `read` parses it. The class describes the
+        fields.
 
         Args:
             cursor: Reader of the module's tokens.
             function: Name of the function.
             params: Its parameters.
             known: Returns whether a name is declared in the module.
-            pending: List to which names that are not declared yet are appended, with their token index.
+            pending: List to which names that are not declared yet are appended, with their token index: the function
+                of a name may follow later in the module.
             types: Variable of the module → its PTX type, such as "f32".
             reserved: Names of static variables of all functions, to which those of this function are added.
             opcodes: Cache of split opcodes, shared by all functions of the module.
@@ -222,7 +224,10 @@ class FunctionReader(Operands):
         return opcode
 
     def _parse_operands(self, opcode: str) -> tuple[Operand | None, ...]:
-        """Parse the operands of an instruction and the `;` after them; None is an operand `_`."""
+        """Parse the operands of an instruction and the `;` after them; None is an operand `_`.
+
+        `%f1, [%rd1+4], 2;` gives (Register, Address, Immediate).
+        """
         cursor, words = self.cursor, self.words
         operands: list[Operand | None] = []
         if words[cursor.at] == ";":
@@ -231,7 +236,9 @@ class FunctionReader(Operands):
         is_call, cache = opcode == "call", self.scopes[-1].cache
         while True:
             word = words[cursor.at]
-            operand = cache.get(word, _MISSING)  # an operand of one token that was parsed before
+            # Most operands are one token that occurred before. The token after it shows that it is the whole operand,
+            # and not the beginning of `a[3]`, `a+4` or `%r1|%p`.
+            operand = cache.get(word, _MISSING)
             if operand is not _MISSING and words[cursor.at + 1] in ENDS:
                 cursor.at += 1
                 operands.append(operand)  # type: ignore[arg-type]

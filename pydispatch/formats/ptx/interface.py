@@ -100,7 +100,11 @@ def split(target: str) -> tuple[int, str]:
 
 def target_problem(module: PtxModule) -> str | None:
     """Return why `.version` and `.target` of a module are inconsistent, as a clause of an error message; None if they
-    are not, or if the target is newer than ARCHITECTURES."""
+    are not, or if the target is newer than ARCHITECTURES.
+
+    Each target needs the PTX version that introduced it: `.target sm_90a` with `.version 7.8` is inconsistent, since
+    the suffix needs 8.0.
+    """
     match = _TARGET.fullmatch(module.target)
     if not match:
         return f"its .target '{module.target}' is no architecture; expected a name such as sm_80"
@@ -110,7 +114,7 @@ def target_problem(module: PtxModule) -> str | None:
         if architecture < max(ARCHITECTURES):
             return f"its .target {module.target} is no architecture; known are {', '.join(NAMES)}"
         return None  # newer than this list
-    if suffix:  # versions of PTX that introduced the suffixes
+    if suffix:  # PTX 8.0 introduced a (one architecture only), 8.8 f (later ones of the same major version too)
         least_version = max(least_version, (8, 8) if suffix == "f" else (8, 0))
     if module.version < least_version:
         return (

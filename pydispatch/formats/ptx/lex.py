@@ -114,7 +114,8 @@ def is_number(word: str, digits: int = 3) -> bool:
 def literal(word: str) -> tuple[int | float, int | None] | None:
     """Return (value, bits) of a PTX literal; None for other words, and for integers of more than 64 bits.
 
-    `bits` is the bit pattern of a float that is written as such, a 0f or 0d literal; None for others.
+    `bits` is the bit pattern of a float that is written as such, a 0f or 0d literal, so that a NaN keeps its bits; None
+    for others. "0x1F" gives (31, None), "1.5" (1.5, None), and "0f3F800000" (1.0, 0x3F800000).
     """
     if _INTEGER.fullmatch(word):
         digits = word[:-1] if word[-1] == "U" else word  # "U" marks an unsigned integer, which has the same value
@@ -132,6 +133,7 @@ def literal(word: str) -> tuple[int | float, int | None] | None:
     if _DOUBLE.fullmatch(word):
         bits = int(word[2:], 16)
         return _float_of("<d", "<Q", bits), bits
+    # A decimal literal is an f64; texts are untrusted, and its length is limited.
     if len(word) < _MAX_DECIMAL_LENGTH and _DECIMAL.fullmatch(word):
         return float(word), None
     return None

@@ -102,7 +102,7 @@ class NameScopes:
         self.pending, self.types, self.reserved = pending, types, reserved
         self.registers: dict[str, str] = {}
         self.variables: list[Variable] = []
-        self.taken: set[str] = set()
+        self.taken: set[str] = set()  # names in use in the function, which `_unique_name` avoids
         self.labels: dict[int, list[tuple[str, int]]] = {}  # index of a scope's `{` → (name, index) of its labels
         outer = _Scope()
         for param in params:
@@ -171,9 +171,14 @@ class NameScopes:
             self.declare(name, index, PtxSymbol)
 
     def resolve(self, name: str, at: int) -> Operand | None:
-        """Return the operand that the name at token `at` denotes in the open scopes; None for `_`, an unused one."""
+        """Return the operand that the name at token `at` denotes in the open scopes; None for `_`, an unused one.
+
+        `%r7` is a register, `%tid.x` a special register, `v.x` a component of a vector register, `WARP_SZ` a number,
+        and any other name a symbol: a variable, parameter, label or function.
+        """
         if name == "_":
             return None
+        # Names that are declared in the function; the innermost scope is first.
         for scope in reversed(self.scopes):
             operand = scope.names.get(name)
             if operand is not None:
@@ -183,7 +188,7 @@ class NameScopes:
         if name[0] == "%":
             if _SPECIAL.fullmatch(name):
                 return Register(name)
-            if "." not in name:
+            if "." not in name:  # with a dot it is a component, such as %v.x
                 raise self.cursor.fail(f"the register '{name}' is not declared", at)
         if "." in name:
             return self._component(name, at)

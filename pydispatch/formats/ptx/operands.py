@@ -56,6 +56,10 @@ class Operands(NameScopes):
         Args:
             is_call: Whether it is an operand of a call, where parentheses enclose lists of arguments.
             depth: Number of enclosing braces, parentheses and brackets.
+
+        Example:
+            `[%rd1+4]` is an Address, `{%f1, %f2}` a Vector, `(%r1, 3)` of a call Arguments, `!%p` a Not, `%r1` a
+            Register, `0f3F800000` an Immediate, and the name `a` of a variable a PtxSymbol.
         """
         cursor, words = self.cursor, self.words
         at, word = cursor.at, words[cursor.at]
@@ -66,7 +70,7 @@ class Operands(NameScopes):
         if word == "{":
             return Vector(self._parse_list("}", is_call, depth))
         if word == "(" and is_call:
-            return Arguments(
+            return Arguments(  # without the items `_`
                 tuple(item for item in self._parse_list(")", is_call=False, depth=depth) if item is not None)
             )
         if word == "!" and is_name(words[at + 1]):
@@ -74,7 +78,7 @@ class Operands(NameScopes):
             return Not(self._parse_predicate(what="!p"))
         if word and (is_name(word) or _is_component(word)):
             return self._parse_named_operand(word, at)
-        if is_number(word[:1]) and words[at + 1] in ENDS:
+        if is_number(word[:1]) and words[at + 1] in ENDS:  # a literal alone, without an operator after it
             value_bits = literal(word)
             if value_bits is not None:
                 cursor.at += 1
@@ -172,14 +176,18 @@ class Operands(NameScopes):
         return address
 
     def _parse_base_and_offset(self) -> Address:
-        """Parse the address in brackets: a register or symbol with an optional offset, or an expression."""
+        """Parse the address in brackets: a register or symbol with an optional offset, or an expression.
+
+        `%rd1+4` gives Address(Register("%rd1"), 4), `a` Address(PtxSymbol("a"), 0), and `0x10` Address(None, 16). The
+        cursor is after the `[`.
+        """
         cursor, words = self.cursor, self.words
         start, word = cursor.at - 1, words[cursor.at]
         base: Register | PtxSymbol | None = None  # None: `value` is the whole address
         value: Value = 0  # offset in bytes from the base
         if is_name(word) or word[:1] == "%":
             resolved = self.resolve(word, cursor.at)
-            if isinstance(resolved, Immediate):
+            if isinstance(resolved, Immediate):  # WARP_SZ
                 value = resolved.value
             elif isinstance(resolved, Register | PtxSymbol):
                 base = resolved

@@ -87,7 +87,11 @@ class _Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameter layout of a kernel.
+    """Layout of a kernel's parameters in memory, from their descriptions; `parameters_of` creates it.
+
+    Example:
+        ["binding(0)", ["constant(0) : i32", "7 : i64"]] is a pointer, and a struct of 4 bytes, 4 of padding and 8:
+        offsets (0, 8), sizes (8, 16), alignments (8, 8), size 24, and fields at the offsets 0, 8 and 16.
 
     Attributes:
         offsets: Offset of each parameter from the first one, in bytes.
@@ -148,10 +152,12 @@ def parameters_of(descriptions: Sequence[Description]) -> Parameters:
 
 
 def _layout_of(description: Description, index: int, depth: int) -> _Layout:
-    """Return the layout of a parameter or struct member; raise ValueError for a malformed description.
+    """Lay out a parameter or struct member as C does; raise ValueError for a malformed description.
+
+    ["constant(0) : i32", "binding(0)"] is a struct of size 16 and alignment 8, with scalars at the offsets 0 and 8.
 
     Args:
-        description: Its description.
+        description: A string for a scalar, or a list of the descriptions of a struct's members.
         index: Index of the parameter, for messages.
         depth: Number of structs around it.
     """
@@ -162,6 +168,7 @@ def _layout_of(description: Description, index: int, depth: int) -> _Layout:
         raise ValueError(
             f"parameter {index} is {description!r:.60}, expected {_FORMS}, or a list of these for a struct"
         )
+    # A struct: each member is at the next multiple of its alignment, the end at one of the struct's own alignment.
     scalars: list[tuple[int, _Scalar]] = []
     at, alignment = 0, 1
     for member_description in description:
@@ -174,7 +181,10 @@ def _layout_of(description: Description, index: int, depth: int) -> _Layout:
 
 
 def _parse_scalar(text: str, index: int) -> _Scalar:
-    """Parse the description of a scalar, such as "constant(0) : i64"; raise ValueError if it is malformed.
+    """Parse the description of a scalar; raise ValueError if it is malformed.
+
+    "binding(2)" has 8 bytes, kind "binding" and value 2; "constant(0) : i64" 8 bytes, "constant", 0;
+    "extend(constant(1)) : i64" 8 bytes, "extended", 1; "-1 : i8" 1 byte, "number", 255.
 
     index: index of the parameter that it is in, for messages.
     """
@@ -185,9 +195,10 @@ def _parse_scalar(text: str, index: int) -> _Scalar:
         return _Scalar(size=8, kind="binding", value=int(match["binding"]))
     if match["extended"]:
         return _Scalar(size=8, kind="extended", value=int(match["extended"]))
+    # The rest is a constant, of type i32 if none is stated, or a number.
     type_ = (match["constant_type"] or "i32") if match["constant"] else match["number_type"]
     size = _BYTES.get(type_)
-    if size is None or (not match["constant"] and type_[0] == "f"):
+    if size is None or (not match["constant"] and type_[0] == "f"):  # numbers are integers only
         types = ", ".join(_BYTES) if match["constant"] else "i8, i16, i32, i64"
         raise ValueError(f"parameter {index} is '{text:.60}', whose type is none of {types}")
     if match["constant"]:

@@ -99,7 +99,10 @@ class _PtxReader(HeadCursor):
         )
 
     def _parse_header(self) -> _Header:
-        """Parse the directives `.version`, `.target` and `.address_size`, with which a module begins."""
+        """Parse the directives `.version`, `.target` and `.address_size`, with which a module begins.
+
+        `.version 8.0 .target sm_80, debug .address_size 64` gives ((8, 0), "sm_80", ("debug",), 64).
+        """
         while self.accept(";"):  # empty statements
             pass
         if not self.accept(".version"):
@@ -121,7 +124,7 @@ class _PtxReader(HeadCursor):
                 if address_size != 64:
                     raise self.fail(f".address_size {address_size}; only 64 is supported, compile with -m64", at)
             elif self.accept(".target"):
-                more, others = self._parse_target()
+                more, others = self._parse_target()  # further directives may state options only: `.target debug`
                 target, options = more or target, (*options, *others)
             elif not target:
                 raise self.fail("no architecture is stated; expected .target sm_80 or another")

@@ -174,6 +174,9 @@ class DeclarationCursor(Cursor):
     ) -> None:
         """Parse the braces around the elements of dimension `level`, 0 for the outermost, and append their values.
 
+        For sizes [2, 3], `{{1}, {4, 5, 6}}` appends 1, 0, 0, 4, 5, 6: `_parse_row` fills inner rows with zeros. Values
+        without inner braces, as in `{1, 2, 3, 4}`, are elements row by row.
+
         Args:
             sizes: Sizes of the dimensions.
             level: Dimension whose elements the braces enclose.
@@ -190,6 +193,7 @@ class DeclarationCursor(Cursor):
                     raise self.fail(f"more braces than '{name}' has dimensions")
                 self._parse_row(sizes, level + 1, values, name, resolve)
             else:
+                # A literal that was parsed before, and is the whole value, is not parsed again: tables can be large.
                 value = literals.get(word)
                 if value is not None and words[self.at + 1] in (",", "}"):
                     self.at += 1

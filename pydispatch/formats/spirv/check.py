@@ -106,9 +106,14 @@ class _ModuleChecker:
         self.has_unknown_instructions = False
 
     def take(self, inst: SpirvInstruction) -> None:
-        """Check one instruction: its place in the module, its ids, and what its section demands."""
+        """Check one instruction of the module, and record what it declares.
+
+        Checked are its place in the order of sections (`_SECTIONS`: capabilities first, functions last), its ids, the
+        operands of types, constants and variables, and the operand counts of decorations. An instruction in a function
+        is only added to the function: `check_functions` checks the code when the whole module is known.
+        """
         op = inst.op
-        if op not in patterns() or op in _ONLY_OPENCL:
+        if op not in patterns() or op in _ONLY_OPENCL:  # patterns(): operand patterns of the known opcodes
             if op < EXTENSIONS_FROM:
                 raise self.fail(inst.at, f"opcode {op}, which shaders for compute do not have")
             self.has_unknown_instructions = True  # an instruction of an unknown extension
@@ -215,12 +220,14 @@ class _ModuleChecker:
     def finish(self) -> None:
         """Check what requires the whole module: targets of decorations, entry points, layouts of buffers."""
         declared, tables = self.declared, self.tables
+        # Each decoration has a target that exists; `member` is -1 unless it decorates a member of a struct.
         for at, target, member in self.decorated:
-            if target not in self.results and not self.has_unknown_instructions:  # these may define any id
+            if target not in self.results and not self.has_unknown_instructions:  # unknown ones may define any id
                 raise self.fail(at, f"a decoration of id {target}, which is not defined")
             is_struct, member_count = declared.opcode(target) == Op.TYPE_STRUCT, declared.parts(target).length
             if member >= 0 and not (is_struct and member < member_count):  # type: ignore[operator]
                 raise self.fail(at, f"a decoration of member {member} of id {target}, which has none such")
+        # Entry points are functions `void f()` with code, and their interfaces consist of variables.
         for entry in tables.entry_points:
             function = declared.functions[entry.function]
             where = f"{tables.what}: entry point '{entry.name}'"
@@ -262,12 +269,16 @@ class _ModuleChecker:
                 pending.extend(declared.parts(id).types)
 
     def _check_layout(self, id: int) -> None:
-        """Check that a type in a buffer has the offsets and strides of an explicit layout, and is not bool."""
+        """Check that a type in a buffer states where its parts are: each array its ArrayStride (bytes from one element
+        to the next), each struct member its Offset. A bool has no size in a buffer, and is rejected.
+
+        Only the type itself is checked; `_check_layouts` passes its nested types one by one.
+        """
         declared, tables = self.declared, self.tables
         op, words = declared.type(id)
         at = self.results.get(id, 0)
         if op in (Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY):
-            is_block = (  # an array of blocks is one of bindings, which have no stride
+            is_block = (  # an array of structs with the decoration Block is an array of buffers, which has no stride
                 declared.opcode(words[0]) == Op.TYPE_STRUCT
                 and tables.decoration(words[0], Decoration.BLOCK) is not None
             )

@@ -171,7 +171,7 @@ def check_variable(declared: SpirvDeclarations, inst: SpirvInstruction, pointee:
         inst: The OpVariable.
         pointee: Id of the type that the variable holds; the OpVariable itself has the type of a pointer to it.
     """
-    op, storage, id = declared.opcode(pointee), inst.words[3], inst.id
+    op, storage, id = declared.opcode(pointee), inst.words[3], inst.id  # words: opcode, type, result, storage class
     if op in (0, Op.TYPE_VOID, Op.TYPE_FUNCTION):  # 0: not declared
         raise declared.fail(inst.at, f"a variable of type {pointee}, which has no values")
     if storage in (Storage.FUNCTION, Storage.PRIVATE, Storage.WORKGROUP):
@@ -179,7 +179,7 @@ def check_variable(declared: SpirvDeclarations, inst: SpirvInstruction, pointee:
             raise declared.fail(inst.at, f"a variable of more than {MAX_VARIABLE_BYTES} bytes")
     elif storage == Storage.INPUT:
         built_in = declared.tables.decoration(id, Decoration.BUILT_IN)
-        component_count = _BUILT_INS.get(built_in or 0)
+        component_count = _BUILT_INS.get(built_in or 0)  # None: an extension's, which is accepted, or not of compute
         if built_in is None or (component_count is None and built_in < EXTENSIONS_FROM):
             raise declared.fail(inst.at, f"an input that shaders for compute do not have (BuiltIn {built_in})")
         if component_count is not None and declared.shape(pointee) != Shape("i", 32, component_count):
@@ -193,12 +193,16 @@ def check_variable(declared: SpirvDeclarations, inst: SpirvInstruction, pointee:
 
 
 def _bytes(declared: SpirvDeclarations, type_: int, at: int) -> int:
-    """Return the size of a value of a type in bytes, without padding; raise ArtifactError, at word `at`, for a type
-    without a size."""
+    """Return the approximate size of a value of a type in bytes, which bounds the memory of variables.
+
+    A component counts as 4 bytes or more, structs have no padding, and an array whose length a specialization constant
+    determines counts as one element. Raise ArtifactError, at word `at`, for a type without a size: a runtime array, or
+    one nested too deeply.
+    """
     known = declared.sizes
 
     def size(id: int, depth: int) -> int:
-        """Return the size of a type in bytes, nested `depth` levels deep."""
+        """Return the approximate size of a type in bytes; it is a part of `depth` enclosing types."""
         if depth > 64:
             raise declared.fail(at, "types are nested more than 64 deep")
         if id not in known:

@@ -44,7 +44,8 @@ def _edges(declared: SpirvDeclarations, code: Sequence[SpirvInstruction]) -> tup
     """Return the successors of each block, and the blocks that are loop headers, all by the ids of their labels; raise
     ArtifactError for malformed blocks.
 
-    `code` is the body of a function without the instructions of NO_CODE.
+    A block that ends with `OpBranchConditional %c %then %else` gives {block: [then, else]}. A block is a loop header if
+    it has an OpLoopMerge. `code` is the body of a function without the instructions of NO_CODE, such as OpLine.
     """
     edges: dict[int, list[int]] = {}
     loops: set[int] = set()
@@ -62,6 +63,7 @@ def _edges(declared: SpirvDeclarations, code: Sequence[SpirvInstruction]) -> tup
         is_first_block = not edges  # a block is added to the edges when it ends
         if inst.op == Op.LABEL:
             block, is_begin = inst.id, True
+        # Phis are at the beginning of any block, variables only at the beginning of the first one.
         elif (inst.op == Op.PHI and not is_begin) or (inst.op == Op.VARIABLE and not (is_begin and is_first_block)):
             raise declared.fail(inst.at, f"a {'phi' if inst.op == Op.PHI else 'variable'} inside a block")
         elif inst.op in _ENDS:

@@ -36,16 +36,17 @@ def check_functions(declared: SpirvDeclarations, has_unknown_instructions: bool)
 
 
 def check_constant(declared: SpirvDeclarations, inst: SpirvInstruction) -> None:
-    """Check the operation and the operands of an OpSpecConstantOp, as an instruction of its own.
+    """Check an OpSpecConstantOp, the result of an operation on constants, as if it were the operation itself.
 
-    An OpSpecConstantOp has the words of that instruction with one more, the opcode, after type and result.
+    `%c = OpSpecConstantOp %int IAdd %a %b` is checked like `%c = OpIAdd %int %a %b`: its words are those of the IAdd,
+    and the opcode IAdd as word 3, before the operands.
     """
     op = inst.words[3]
     if op not in _IN_CONSTANTS:
         raise declared.fail(inst.at, f"a constant of opcode {op}, which computes no constants")
     inner = SpirvInstruction(
         op=op,
-        words=[0, inst.type_id, inst.id, *inst.words[4:]],
+        words=[0, inst.type_id, inst.id, *inst.words[4:]],  # word 0, count and opcode, is not read by the checks
         at=inst.at,
         type_word=1,
         result_word=2,
@@ -56,7 +57,11 @@ def check_constant(declared: SpirvDeclarations, inst: SpirvInstruction) -> None:
 
 
 def _check(code: FunctionChecker) -> list[int]:
-    """Check one function and return the ids of the functions that it calls."""
+    """Check one function and return the ids of the functions that it calls.
+
+    Phases: the head against the function type, the control flow graph, each instruction, and then the values of phis,
+    which may be defined after the phi.
+    """
     declared, function = code.declared, code.function
     function_type = function.head.words[4]
     op, words = declared.type(function_type)  # words: types of the result and of the parameters
@@ -72,10 +77,10 @@ def _check(code: FunctionChecker) -> list[int]:
     code.labels = {inst.id for inst in function.body if inst.op == Op.LABEL}
     check_blocks(declared, function)
     for inst in function.body:
-        check_instruction(code, inst)
+        check_instruction(code, inst)  # appends to `code.calls` and `code.phis`
         if inst.type_word:
             code.values[inst.id] = inst.type_id
-    for at, id, type_ in code.phis:  # after all instructions: the value of a phi may be defined later
+    for at, id, type_ in code.phis:
         if code.type_of(id) != type_ and not code.has_unknown_instructions:
             raise code.fail(at, f"id {id} is no value of the type {type_}")
     return code.calls

@@ -97,13 +97,17 @@ class _ProductSizes(NamedTuple):
 
 
 def check_product(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check a product of vectors and matrices: rows and columns of both factors and of the result, and one type of
-    elements. A vector counts as a column, even if it is the left factor.
+    """Check a product of vectors, matrices and scalars: the sizes of both factors and of the result, and that all three
+    have the same floating-point element type.
+
+    A vector counts as a column, even if it is the left factor. Example: OpVectorTimesMatrix of a vector of 3 and a
+    matrix of 3 rows and 2 columns sums over the 3 rows, and the result is a vector of 2.
     """
-    types = [code.operand_type(inst, 3), code.operand_type(inst, 4)]
+    types = [code.operand_type(inst, 3), code.operand_type(inst, 4)]  # words: opcode, type, result, left, right
     rows, columns = zip(*(_sides(code, type_) for type_ in types), strict=True)
     result = _sides(code, inst.type_id)
     kinds = {_scalar(code, type_) for type_ in (*types, inst.type_id)}
+    # Rows and columns of the result; then the size of the dimension that is summed over, in both factors.
     expected = {
         Op.VECTOR_TIMES_SCALAR: _ProductSizes(rows[0], 1),
         Op.MATRIX_TIMES_SCALAR: _ProductSizes(rows[0], columns[0]),
@@ -116,7 +120,7 @@ def check_product(code: FunctionChecker, inst: SpirvInstruction) -> None:
     are_matrices = tuple(code.declared.opcode(type_) == Op.TYPE_MATRIX for type_ in types)
     takes_scalar = inst.op in (Op.VECTOR_TIMES_SCALAR, Op.MATRIX_TIMES_SCALAR)
     fits = (
-        kinds != {None}
+        kinds != {None}  # None: an operand that is no float
         and len(kinds) == 1
         and are_matrices == _TAKES_MATRICES.get(Op(inst.op), (False, False))
         and (not takes_scalar or (rows[1], columns[1]) == (1, 1))

@@ -43,7 +43,12 @@ _PACKED = {  # number of an instruction → (shape of the operand, shape of the 
 
 
 def check_extended(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an OpExtInst: GLSL.std.450 is checked, non-semantic sets are accepted, other sets are rejected."""
+    """Check an OpExtInst, an instruction of an imported set: GLSL.std.450 is checked, sets of debug information are
+    accepted, other sets are rejected.
+
+    Example: `%r = OpExtInst %v4float %glsl FMax %a %b` is number 40 of GLSL.std.450. It is in `_COMPONENTWISE`, so that
+    %a and %b must have the type of the result.
+    """
     # The words: opcode, type, result, id of the set (3), number of the instruction in the set (4), operands.
     name = code.declared.sets.get(inst.words[3])
     if name is None:
@@ -57,7 +62,7 @@ def check_extended(code: FunctionChecker, inst: SpirvInstruction) -> None:
     if kinds is not None:
         code.componentwise(inst, kinds, positions)
         return
-    if instruction in _PACKED:
+    if instruction in _PACKED:  # the shapes of the one operand and of the result are fixed
         operand_shapes = [code.declared.shape(code.operand_type(inst, position)) for position in positions]
         fits = [*operand_shapes, code.declared.shape(inst.type_id)] == list(_PACKED[instruction])
     else:

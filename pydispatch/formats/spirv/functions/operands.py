@@ -110,10 +110,14 @@ class FunctionChecker:
 
         Args:
             inst: The instruction.
-            kinds: Kind of the result, a space, and one letter per operand, such as "b ii" for IEqual. i, f, b: an
-                operand of this kind with as many components as the result; operands with the same letter have the
-                same width. =: an operand of the result's type. s, S: an integer scalar of any width.
-            positions: Positions of the operands in the instruction.
+            kinds: Kind of the result (i integer, f float, b bool), a space, and one letter per operand. "b ii" for
+                IEqual: the result is bool, and the two operands are integers.
+
+                - i, f or b: an operand of this kind with as many components as the result. Operands with the same
+                  letter have the same width, which may differ from the result's.
+                - =: an operand of the result's type.
+                - s or S: an integer scalar of any width; both mean the same.
+            positions: Words of the instruction that are the operands.
         """
         result = self.declared.shape(inst.type_id)
         kind, _, operands = kinds.partition(" ")
