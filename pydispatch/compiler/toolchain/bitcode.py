@@ -141,13 +141,18 @@ def _abbreviation(bits: _Bits) -> list[_Operand]:
 def _record(bits: _Bits, operands: list[_Operand]) -> list[int]:
     """Read a record that uses an abbreviation, and return its code and then its operands.
 
+    An abbreviation is a layout of records that a block of bitcode defines once: the encoding of each of their numbers.
+    With the layout [(_LITERAL, 1), (_ARRAY, 0), (_CHARACTER, 0)], a record with the text "LLVM" is [1, 76, 76, 86, 77].
+    Its code, 1, is part of the layout; the file has the length of the array, 4, and the characters in 6 bits each.
+
     At most `_PREFIX` elements of an array are read, so that a broken length takes no time and memory. After a longer
-    array, the position is inside of it, and the records after it are misread: the result is an error, or no name. Valid
-    files are not affected: names of producers are shorter than `_PREFIX`.
+    array, the position is inside of it, and the records after it are misread. Valid files are not affected: names of
+    producers are shorter than `_PREFIX`.
 
     Args:
-        bits: The file, positioned at the first operand.
-        operands: Encodings of the operands, as the abbreviation defines them.
+        bits: The file, positioned after the id of the abbreviation.
+        operands: Encodings of the code and the operands, as the abbreviation defines them. That of an array is followed
+            by that of its elements.
     """
     values: list[int] = []
     index = 0
@@ -157,7 +162,7 @@ def _record(bits: _Bits, operands: list[_Operand]) -> list[int]:
             if index + 1 >= len(operands):
                 raise BitcodeError("an array in it has no elements' type")
             values += [_scalar(bits, operands[index + 1]) for _ in range(min(bits.vbr(6), _PREFIX))]
-            index += 1  # the encoding of the elements follows that of the array
+            index += 1  # skips the encoding of the elements
         else:
             values.append(_scalar(bits, (encoding, value)))
         index += 1

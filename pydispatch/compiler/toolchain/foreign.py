@@ -82,14 +82,25 @@ def missing_features(features: Collection[str], known: Collection[str], machine:
 def adapted(text: str, known: Collection[str], machine: Collection[str]) -> str:
     """Return the LLVM IR of a module without the target features of its functions, which then take the machine's.
 
-    Functions keep their features if these go beyond those of the machine. Attributes that hinder code generation or
-    inlining are removed from all functions.
+    LLVM inlines a function only into one that has all of its features, so functions keep theirs only if these go beyond
+    those of the machine. Attributes that hinder code generation or inlining are removed from all functions. In a file
+    that is compiled with -mavx, for a machine with avx and avx2,
+
+        attributes #0 = { nounwind "frame-pointer"="all" "target-features"="+avx" }
+        attributes #1 = { nounwind "target-features"="+avx,+avx512f" }
+
+    become, as the functions of group #1 use instructions that the machine lacks,
+
+        attributes #0 = { nounwind }
+        attributes #1 = { nounwind "target-features"="+avx,+avx512f" }
 
     Args:
         text: The module as LLVM IR.
-        known: Features of the levels of the architecture.
-        machine: Features of the machine.
+        known: Features of the levels of the architecture, such as x86-64-v3, which all add instructions; see
+            `missing_features`.
+        machine: Features of the machine, such as "avx2".
     """
+    # The features of each attribute group, which functions with equal attributes share; then those of all groups.
     groups = [used_features(group[0]) for group in _GROUP.finditer(text) if _FEATURES.search(group[0])]
     common_features = frozenset.intersection(*groups) if groups else frozenset()  # those of the whole file
 
@@ -98,7 +109,8 @@ def adapted(text: str, known: Collection[str], machine: Collection[str]) -> str:
         features = used_features(group[0])
         own_features = features - common_features
         needs_more_instructions = bool(missing_features(features, known, machine))
-        # Features with which only this function is compiled are kept even if they merely tune its code.
+        # Features that only this function states, with __attribute__((target)), are kept even if they tune its code and
+        # add no instructions.
         states_more = not own_features <= set(machine)
         is_kept = needs_more_instructions or states_more
         kept = group[0] if is_kept else _TARGET_ATTRIBUTES.sub("", group[0])

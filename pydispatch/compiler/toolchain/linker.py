@@ -67,7 +67,10 @@ def link_own(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Seq
 def link_with_lld(
     lld: Tool, objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequence[str], arch: str
 ) -> bytes:
-    """Link with ld.lld instead of the built-in linker. Arguments and result are those of `link_own`."""
+    """Link with ld.lld instead of the built-in linker, and return the embedded ELF.
+
+    `lld` is the linker; the other arguments and the errors are those of `link_own`.
+    """
     with tempfile.TemporaryDirectory(prefix="pydispatch-") as scratch:
         names: dict[str, str] = {}  # path in the scratch folder → label of the object
 
@@ -79,11 +82,13 @@ def link_with_lld(
                 names[str(path)] = label
             return list(map(str, paths))
 
+        # A version script makes the exports visible and all other symbols local: { global: query; local: *; };
         output, script = Path(scratch, "out.so"), Path(scratch, "exports.ver")
         shown = "".join(f"    {name};\n" for name in exports)
         script.write_text(f"{{\n  global:\n{shown}  local: *;\n}};\n" if exports else "{ local: *; };\n")
         argv = [*lld.argv, "-m", _EMULATION[arch], *_LD_FLAGS, "-z", f"max-page-size={MACHINES[arch].page}"]
         argv += ["--version-script", str(script)]
+        # --undefined links the object that defines an export even if that object is lazy.
         argv += [flag for name in exports for flag in ("--undefined", name)]
         inputs = written("object", objects)
         argv += ["-o", str(output), *inputs, "--start-lib", *written("lazy", lazy), "--end-lib"]
@@ -96,9 +101,17 @@ def link_with_lld(
 
 
 def _link_error(argv: Sequence[str], stderr: str, names: dict[str, str]) -> ToolchainError:
-    """Return the error for a failed link.
+    """Return the error for a failed link: an UndefinedSymbolsError if lld reports undefined symbols.
 
-    lld prints `error: undefined symbol: NAME` and then `>>> referenced by FILE:(SECTION)` lines.
+    lld prints a line for a symbol and then the objects that refer to it. If it knows the source, the object is on the
+    next line:
+
+        ld.lld: error: undefined symbol: expf
+        >>> referenced by user.o:(.text+0x5)
+        >>> referenced by other.c:3 (/src/other.c:3)
+        >>>               other.o:(kernel)
+
+    These lines give the pairs ("expf", "other.o") and ("expf", "user.o").
 
     Args:
         argv: The command that ran.
@@ -114,6 +127,7 @@ def _link_error(argv: Sequence[str], stderr: str, names: dict[str, str]) -> Tool
         if head:
             symbol = head[1].strip()
             continue
+        # The object: the first name with the suffix of an object or archive, without the section after the colon.
         where = re.match(r">>>\s+(?:referenced by .*?|)(\S+\.(?:o|obj|a|bc|lo)\b[^:\s]*)", line)
         if where and symbol is not None:
             undefined.add((symbol, where[1]))

@@ -139,12 +139,18 @@ class _File:
 def _file(name: str, bitcode: bytes, machine: LlvmMachine) -> _File:
     """Adapt a bitcode file to a machine: triple, data layout and CPU features of functions.
 
-    The result is cached, since modules of a program link the same files.
+    The file may have been compiled for another machine. LLVM warns when it links files of another triple or data
+    layout, and does not inline functions with features that the caller lacks. All three are changed in the text of the
+    file's LLVM IR. The result is cached, since modules of a program link the same files.
 
-    name: name of the file in messages.
+    Args:
+        name: Name of the file in messages.
+        bitcode: The file.
+        machine: The machine that the module is compiled for.
 
-    Raises CompileError for thread-local variables, constructors and exceptions; RuntimeError for a file that LLVM
-    refuses.
+    Raises:
+        CompileError: The file has thread-local variables, constructors or exceptions, which kernels cannot have.
+        RuntimeError: LLVM refuses the file.
     """
     from pydispatch.compiler.toolchain import foreign  # LLVM processes of programs without bitcode start without it
 
@@ -153,7 +159,7 @@ def _file(name: str, bitcode: bytes, machine: LlvmMachine) -> _File:
         with llvm.parse_bitcode(bitcode, context) as module:
             text = str(module)
         foreign.check_state(name, text)
-        known = known_features(machine.arch)
+        known = known_features(machine.arch)  # features of the x86-64 levels; all add instructions
         extra_features = foreign.missing_features(foreign.used_features(text), known, machine.has)
         adapted = _MODULE_FLAGS.sub("", foreign.adapted(text, known, machine.has))
         adapted = re.sub(r"^target triple = .*$", f'target triple = "{machine.triple}"', adapted, flags=re.M)
@@ -240,7 +246,9 @@ class LlvmModule:
                     f"bitcode '{name}' was compiled for {', '.join(extra)}, which the target does not have",
                     note=f'compile it for the target\'s CPU, or give the target cpu_features = "{plus}"',
                 )
-            if not self.machine.triple.startswith("nvptx"):  # a GPU has variables of a workgroup and of the device
+            # On a CPU, `optimize` refuses writable variables: workgroups share no state. On a GPU they are allowed, as
+            # its address spaces hold variables of a workgroup (shared memory) and of the device.
+            if not self.machine.triple.startswith("nvptx"):
                 self._variables.update(dict.fromkeys(file.writable, name))
             module = self._llvm.parse_bitcode(file.adapted, self._context)
             try:

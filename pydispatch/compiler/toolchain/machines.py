@@ -37,8 +37,8 @@ class LlvmMachine:
         arch: Architecture, such as "x86_64".
         cpu: LLVM's name of the CPU.
         triple: LLVM's target triple.
-        llvm_features: CPU features as LLVM writes them: "+avx2,+fma".
-        has: Names of the CPU features.
+        llvm_features: CPU features as LLVM writes them, with signs: "+avx2,+fma".
+        has: Names of all CPU features that code may use, without signs, such as "avx2"; also those that `cpu` implies.
         tune: CPU for whose timing code is scheduled; "" for `cpu`.
         vector_width: Preferred width of vectors in bits; 0 leaves it to LLVM.
     """

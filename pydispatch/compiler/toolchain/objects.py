@@ -92,13 +92,17 @@ def _members(file: ObjectFile) -> Iterator[tuple[str, bytes]]:
 
 
 def _relocatable(name: str, data: bytes, arch: str, file: ObjectFile) -> Checked:
-    """Check a relocatable object, and return its symbols.
+    """Check a relocatable object, as a compiler writes it with -c, and return its symbols.
 
     Args:
-        name: Name of the object in messages.
+        name: Name of the object in messages: "user.o", or "user.a(member.o)" for a member of an archive.
         data: The object.
         arch: Architecture of the target.
         file: The object, or the archive that contains it.
+
+    Raises:
+        CompileError: The object is broken, for another architecture or ABI, or uses what kernels cannot have, such as
+            writable variables.
     """
     elf = _open(name, data, arch, file)
     if elf.type != reader.REL:
@@ -106,7 +110,9 @@ def _relocatable(name: str, data: bytes, arch: str, file: ObjectFile) -> Checked
     if arch == "riscv64" and elf.flags & _RISCV_FLOAT_ABI != _RISCV_DOUBLE_FLOAT:
         raise _error(file, f"{name} does not use the double-float calling convention", "compile with -mabi=lp64d")
     with _reporting_broken_tables(name, file):
-        if not archive.is_archive(file.data):  # the linker leaves out members that no kernel uses
+        # Constructors and exceptions, which `_check_runtime` refuses, may occur in an archive: the linker leaves out
+        # members that no kernel uses.
+        if not archive.is_archive(file.data):
             _check_runtime(name, elf, file)
         for index, section in enumerate(elf.sections):
             _check_section(name, elf, index, section, file)

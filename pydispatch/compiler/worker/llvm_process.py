@@ -71,12 +71,16 @@ class WorkerPool:
 
     @contextlib.contextmanager
     def process(self) -> Iterator[Process | None]:
-        """Yield a process for the jobs of this thread; None if none can be started: jobs then run in this process."""
+        """Yield a process for the jobs of this thread; None if none can be started: jobs then run in this process.
+
+        A `with` block inside of another one of the same thread gets the same process. The outer one waits while `size`
+        other threads use processes, and returns the process to the pool at its end.
+        """
         mine = getattr(self._of_this_thread, "process", None)
         if mine is not None or not can_start():
             yield mine
             return
-        with self._room:
+        with self._room:  # at most `size` threads at a time
             try:
                 mine = self._take()
             except OSError as error:

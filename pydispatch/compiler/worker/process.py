@@ -185,7 +185,17 @@ class Process:
         return self._answer()
 
     def _answer(self) -> Any:
-        """Read the answer to a request, and return its result or raise its error."""
+        """Read the next message of the process, and return its result or raise its error.
+
+        The message is ("ok", result), an error as `llvm_worker.Worker.answer` returns it, or the first message, which
+        may also be ("missing", name of a package).
+
+        Raises:
+            Died: The process has ended, or lacks memory.
+            CompileError: The job refused its input.
+            ModuleNotFoundError: llvmlite, or a package that it needs, is not installed.
+            InternalError: The job raised any other exception.
+        """
         try:
             kind, *rest = receive(self._popen.stdout)
         except (EOFError, ConnectionError):
@@ -198,9 +208,9 @@ class Process:
         if kind == "refused":
             raise CompileError(rest[0], note=rest[1])
         if kind == "memory":
-            self.kill()  # its state is unknown
+            self.kill()  # the state of LLVM is unknown after an allocation has failed
             raise Died("MemoryError", rest[0])
-        if kind == "missing":
+        if kind == "missing":  # only as the first message
             raise ModuleNotFoundError(f"No module named '{rest[0]}'", name=rest[0])
         raise InternalError(f"code generation failed: {rest[0]}")
 

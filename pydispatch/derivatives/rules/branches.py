@@ -13,13 +13,22 @@ from pydispatch.derivatives.rules.regions import repeated
 
 
 def _if(cotangents: Cotangents, op: Operation) -> None:
-    """Add the cotangents of the values from outside of an `scf.if` that its regions use.
+    """Add the cotangents of the values that the regions of an `scf.if` use and that are defined outside of it.
 
     These cotangents are the results of a new `scf.if` on the same condition. The derivative needs the values that the
     old regions compute: each new region first repeats the operations of the old one, and then computes the cotangents.
+    With the cotangent %dr of %r,
+
+        %r = scf.if %c { %y = math.exp %x; scf.yield %y } else { scf.yield %w }
+
+    has the derivative
+
+        %dx, %dw = scf.if %c { %y1 = math.exp %x; scf.yield %dr * %y1, zeros } else { scf.yield zeros, %dr }
+
     Raise CompileError if one of the values from outside is a number: only tensors have cotangents.
     """
     assert isinstance(op, scf.IfOp)
+    # Active values depend on an input; those that the regions compute are not marked as active, so these are outside.
     used = dict.fromkeys(operand for inner in op.walk() for operand in inner.operands if operand in cotangents.active)
     captured = list(used)
     if not all(isinstance(value.type, TensorType) for value in captured):

@@ -24,8 +24,9 @@ def add_to_source(nest: LoopNest, seeds: Sequence[Seed], read: tensor.ExtractOp)
     """Add the cotangent of the tensor that `read` reads at computed positions: a scatter of the cotangents of the
     elements that are read, which adds up those at the same position.
 
-    Axes that a loop runs along from end to end are dimensions of the scattered slices. For example, `source[ids[i], j]`
-    with the source [V, D] and the ids [N] is a scatter of rows [N, 1, D] at positions [N, 1].
+    An axis of the source that a loop runs along from end to end needs no positions: a scattered slice has all of it.
+    The example in the comments is `source[ids[i], j]`, with the source [V, D], the ids [N] and loops i < N, j < D: row
+    i of the cotangents [N, D] is added to row ids[i] of zeros [V, D]. Loop j runs along axis 1 of the source.
 
     Args:
         nest: The loop nest.
@@ -33,23 +34,29 @@ def add_to_source(nest: LoopNest, seeds: Sequence[Seed], read: tensor.ExtractOp)
         read: Operation of the body, a read of one element.
     """
     trace = nest.cotangents.trace
-    updates = nest.summed(seeds, [read.result], AffineMap.identity(nest.rank))  # an element for each iteration
+    # The cotangents of the elements that are read, one for each iteration: [N, D]. The loops are its axes.
+    updates = nest.summed(seeds, [read.result], AffineMap.identity(nest.rank))
     if updates is None:
         return
+    # Divide the axes of the source into those with positions and those that slices have, and the loops into those that
+    # count slices (`batch`) and those of the elements of a slice.
     source = nest.cotangents.program_tensor(read.tensor)
     along = _whole_axes(nest, read, source)  # axis of the source → its loop; {1: 1} in the example
-    indexed = [axis for axis in range(source.rank) if axis not in along]
-    order = [*indexed, *along]  # axes of the source in the order of the scatter's dimensions
-    batch = [loop for loop in range(nest.rank) if loop not in along.values()]
+    indexed = [axis for axis in range(source.rank) if axis not in along]  # [0]
+    order = [*indexed, *along]  # axes of the source in the order of the scatter's dimensions: [0, 1]
+    batch = [loop for loop in range(nest.rank) if loop not in along.values()]  # [0]
+    # The slices, one for each iteration of the loops `batch`: [N, 1, D].
     count = product(updates.shape[loop] for loop in batch)
     loops_of_slices = list(along.values())
-    rows = shapes.transpose(trace, updates, [*batch, *loops_of_slices])  # the slices: in the example, rows
+    rows = shapes.transpose(trace, updates, [*batch, *loops_of_slices])
     sizes = [source.shape[axis] for axis in along]
     # scatter_leading needs at least one indexed axis: an axis of size 1 otherwise
     lead = [source.shape[axis] for axis in indexed] or [1]
     rows = shapes.reshape(trace, rows, [count, *(1 for _ in lead), *sizes])  # one element along each indexed axis
+    # Their positions, a column for each indexed axis: [N, 1].
     columns = [shapes.reshape(trace, _positions(nest, read.indices[axis], batch), [count, 1]) for axis in indexed]
     columns = columns or [shapes.full(trace, 0, (count, 1), I64)]
+    # The scatter, whose result has the indexed axes first; then its axes are brought into the order of the source.
     zeros = shapes.full(trace, 0, [*lead, *sizes], source.dtype)
     total = scatters.scatter_leading(
         trace,

@@ -24,11 +24,16 @@ from pydispatch.operations import shapes
 def generic(cotangents: Cotangents, op: Operation) -> None:
     """Add the cotangents of the operands of a `linalg.generic`, and of the tensors that its body reads.
 
-    Derivatives begin at seeds: the cotangents of elements that the body computes. An operand that is passed several
-    times with one indexing map is handled once, for all of these arguments of the body. Raise CompileError for a body
-    with branches, and for a body that uses a number from outside of the loops if the number depends on an input.
+    A tensor is either an operand, an element of which is an argument of the body, or is read in the body at computed
+    positions by `tensor.extract`. For y[i] = sum over j of a[i, j] * b[j], the derivatives begin at a seed: the
+    cotangent of each product is that of y[i], dy[i]. Then da[i, j] = dy[i] * b[j], and db[j] = sum over i of
+    dy[i] * a[i, j].
+
+    Raise CompileError for a body with branches, and for a body that uses a number from outside of the loops if the
+    number depends on an input: only tensors have cotangents.
     """
     nest = LoopNest(cotangents, op)
+    # Refuse such bodies. The tensor of an extract is a value from outside that may depend on an input.
     used = {operand for operation in nest.operations if not isinstance(operation, tensor.ExtractOp)
             for operand in operation.operands}  # fmt: skip
     if any(operation.regions for operation in nest.operations) or not cotangents.active.isdisjoint(
@@ -36,6 +41,8 @@ def generic(cotangents: Cotangents, op: Operation) -> None:
     ):
         raise cotangents.refuse("a loop whose body has branches, or uses a number from outside")
     seeds = seeds_of(nest)
+    # The operands. One that is passed several times with one map is handled once, for all of its arguments: the two
+    # of `x * x`.
     for value, map in dict.fromkeys(zip(nest.inputs, nest.input_maps, strict=True)):
         if value in cotangents.active:
             # `nest.arguments` is longer than the lists of operands: after the elements of inputs, it
@@ -46,6 +53,7 @@ def generic(cotangents: Cotangents, op: Operation) -> None:
                 if other_value == value and other_map == map
             ]
             _add_to_operand(cotangents, nest, seeds, value, map, arguments)
+    # The tensors that are read at computed positions.
     for read in nest.operations:
         if isinstance(read, tensor.ExtractOp) and read.tensor in cotangents.active:
             add_to_source(nest, seeds, read)
@@ -62,6 +70,9 @@ def _add_to_operand(
     """Add the cotangent of an operand to `cotangents`. Raise CompileError if its indexing map is not a permutation of
     some loops, apart from axes of size 1.
 
+    An operand [N, 1] with the map (i, j) -> (j, 0) is indexed by loop j: the cotangents of its elements are added up
+    over i to a tensor [N], which is reshaped to [N, 1]. The map (i, j) -> (i, i), a diagonal, is refused.
+
     Args:
         cotangents: Cotangents of the program.
         nest: The loop nest.
@@ -77,6 +88,7 @@ def _add_to_operand(
             loops.append(expr.position)
         elif not (isinstance(expr, AffineConstantExpr) and size == 1):
             raise cotangents.refuse("a read of an array along its diagonal")
+    # The sum has one axis for each of `loops`, and lacks the axes of size 1.
     summed = nest.summed(seeds, arguments, AffineMap(map.num_dims, 0, tuple(AffineDimExpr(n) for n in loops)))
     if summed is not None:
         cotangents.add(value, shapes.reshape(cotangents.trace, summed, like.shape))

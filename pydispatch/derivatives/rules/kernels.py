@@ -24,9 +24,14 @@ def _call(cotangents: Cotangents, op: Operation) -> None:
     """Add the gradients of a kernel's arguments to the cotangents, by a call of its rule: the kernel or program that
     `pydispatch.vjp` names to compute them.
 
-    The rule is passed the arguments and results of the kernel by name and, as `dx` for a result `x`, the gradients of
-    the results. Of a view that the kernel overwrites without reading, only the result is passed. Raise CompileError for
-    a kernel without a rule, and for an array that the kernel reads and changes, if its gradient is needed.
+    The rule may take, by name, the arguments and results of the kernel and, as `dx` for a result `x`, the gradients of
+    the results. For a kernel `scale(x, s, y)` that computes y = s * x, these are x, s, y and dy. The rule computes the
+    gradient of x, which is added to the cotangent of the operand of the call that is passed as x. Of a view that the
+    kernel overwrites without reading, such as y, only the result can be taken: its elements before the call have no
+    effect.
+
+    Raise CompileError for a kernel without a rule, and for an array that the kernel reads and changes, if its gradient
+    is needed: the name `x` would mean both the argument and the result.
     """
     assert isinstance(op, func.CallOp)
     kernel, lowered = _called(cotangents, op)
@@ -36,6 +41,7 @@ def _call(cotangents: Cotangents, op: Operation) -> None:
             f"name its backward kernel: pydispatch.vjp({kernel.name}, {kernel.name}_backward)",
         )
     rule, names = kernel.derivative  # names: the arguments whose gradients the rule computes
+    # Parameter that is passed at run time → operand of the call. The grid, if it is an argument, follows in the call.
     operands = {parameter.name: value for parameter, value in zip(kernel.passed, op.operands, strict=False)}
     for position in set(lowered.written) - set(lowered.overwritten):
         name = kernel.passed[position].name
@@ -45,7 +51,8 @@ def _call(cotangents: Cotangents, op: Operation) -> None:
     # What the rule takes: arguments, results and the gradients of these; their names must differ.
     overwritten = [kernel.passed[position].name for position in lowered.overwritten]
     taken = {name: value for name, value in operands.items() if name not in overwritten}
-    of_results = _of_results(cotangents, kernel, lowered, op)
+    of_results = _of_results(cotangents, kernel, lowered, op)  # y: the result, dy: its gradient
+    # An argument `dy` beside a result `y`: the rule could not tell the argument from the gradient.
     ambiguous = next((f"d{name}" for name in of_results if f"d{name}" in of_results and f"d{name}" in taken), None)
     if ambiguous is not None:
         raise cotangents.trace.fail(
@@ -92,23 +99,27 @@ def _arrays(cotangents: Cotangents, operands: dict[str, SSAValue]) -> dict[str, 
 def _gradients(
     cotangents: Cotangents, kernel: KernelSource, rule: Any, names: Sequence[str], values: dict[str, Array]
 ) -> list[Tensor]:
-    """Call the rule of a kernel, and return the gradients of arguments as tensors.
+    """Call the rule of a kernel, and return the gradients of its arguments `names` as tensors, in this order.
+
+    For a kernel `scale(x, s, y)` that computes y = s * x, and the names ["x"], the rule is either a kernel
+    `backward(s, dy, dx)` that writes the gradient of x into dx, or a program `backward(s, dy)` that returns it.
 
     Args:
         cotangents: Cotangents of the program.
         kernel: The kernel whose derivative the rule is.
-        rule: A kernel that writes the gradients into arrays of zeros, or a program that returns them. Its parameter
-            `dx` is the gradient of `x`. Parameters of a program with the type None are static: the program holds their
-            values (`statics`).
-        names: Arguments that have gradients.
+        rule: A kernel that writes the gradients into arrays of zeros, or a program that returns them. Its parameters
+            have names that are keys of `values`; a kernel also has `dx` for each `x` in `names`.
+        names: Arguments of `kernel` whose gradients the rule computes.
         values: Arguments and results of the kernel, and gradients of the results, by name.
     """
     trace = cotangents.trace
     if isinstance(rule, KernelSource):
+        # Launching the kernel gives the arrays that it writes new tensors.
         written = {f"d{name}": Array(trace, _zeros_like(trace, values[name].tensor)) for name in names}
         arguments = _by_name(trace, kernel, rule, [parameter.name for parameter in rule.passed], {**values, **written})
         launch(rule, arguments, grid=None)  # None: the grid that the rule itself states
         return [gradient.tensor for gradient in written.values()]
+    # Parameters of a program without a type are static: the program itself holds their values.
     parameters = [name for name, type in rule.parameters.items() if type is not None]
     arguments = _by_name(trace, kernel, rule, parameters, values)
     returned = rule.traced(**dict(zip(parameters, arguments, strict=True)))

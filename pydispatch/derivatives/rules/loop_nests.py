@@ -103,7 +103,11 @@ class LoopNest:
 
     def __init__(self, cotangents: Cotangents, op: Operation) -> None:
         """Divide the body into combiners of a reduction and other operations; raise CompileError if one of the others
-        reads a result so far."""
+        reads a result so far.
+
+        The body of a sum of products, `^bb0(a, b, so_far): p = a * b; s = so_far + p; yield s`, has the combiner `s`,
+        the operation that computes the yielded value, and the other operation `p`. It may read a and b, not `so_far`.
+        """
         assert isinstance(op, linalg.GenericOp)
         self.cotangents, self.op = cotangents, op
         self.inputs, self.starts = list(op.inputs), list(op.outputs)
@@ -116,7 +120,7 @@ class LoopNest:
         self.is_reduction = any("parallel" not in str(kind) for kind in op.iterator_types)
         self.combiners = [value.owner for value in self.yielded] if self.is_reduction else []
         self.operations = [op for op in body if op not in self.combiners]
-        results = self.arguments[len(self.inputs) :]
+        results = self.arguments[len(self.inputs) :]  # the results so far
         if any(operand in results for operation in self.operations for operand in operation.operands):
             raise cotangents.refuse(self.other_reduction_message)
 
@@ -140,12 +144,17 @@ class LoopNest:
     def summed(self, seeds: Sequence[Seed], targets: Sequence[SSAValue], map: AffineMap) -> Tensor | None:
         """Emit a loop nest that adds up the cotangents of values of the body, `targets`, over all iterations.
 
-        Its body repeats the differentiated body, and then computes the cotangents of the body's values in reverse
-        order.
+        The cotangent of a value is the gradient of the program's result with respect to it. The body of the nest
+        repeats the differentiated body, and then computes the cotangents of the body's values in reverse order.
+
+        For y[i, j] = x[i, j] * w[j], the seed is the cotangent d[i, j] of the product. The target is the argument of
+        the body that is an element of w, and the map (i, j) -> (j). The nest computes dw[j] = sum over i of
+        d[i, j] * x[i, j].
 
         Args:
-            seeds: Cotangents at which the derivatives begin.
-            targets: Values of the body, of one type, such as the arguments that are elements of one tensor.
+            seeds: Cotangents of values of the body at which the derivatives begin.
+            targets: Values of the body, of one type, such as the arguments that are elements of one tensor. Their
+                cotangents are added up, too.
             map: Map from the loops to the axes of the result. Iterations of the loops that it lacks are added up.
 
         Returns:
@@ -165,7 +174,7 @@ class LoopNest:
             elements: copies of the values of the differentiated body. extra: elements of the operands of all seeds, in
             order.
             """
-            remaining = list(extra)
+            remaining = list(extra)  # each seed takes the elements of its own operands
             by_value: dict[SSAValue, Element] = {}  # value of the body → the sum of its cotangents so far
             for seed in seeds:
                 arguments, remaining = remaining[: len(seed.operands)], remaining[len(seed.operands) :]
@@ -190,15 +199,18 @@ class LoopNest:
     ) -> None:
         """Add the cotangents of an operation's operands to `by_value`, for operands that depend on the targets.
 
+        For `p = a * b`, if the cotangent of p is d, the rule of arith.mulf returns those of a and b: d * b and d * a.
+
         Args:
-            operation: Operation of the body.
-            elements: Repeated values of the body.
+            operation: Operation of the body. The cotangent of its result is complete: operations are visited from the
+                last to the first.
+            elements: Copies of the body's values in the new body, which the derivatives read.
             by_value: Cotangents of the values of the body so far.
-            dependent: The targets, and the values that depend on them.
+            dependent: The targets of `summed`, whose cotangents are wanted, and the values that depend on them.
         """
         if not dependent.intersection(operation.operands) or not operation.results:
             return
-        result = operation.results[0]
+        result = operation.results[0]  # operations with a rule have one result
         cotangent = by_value.get(result)
         if cotangent is None:  # no seed depends on the result
             return
@@ -206,6 +218,7 @@ class LoopNest:
         if rule is None:
             raise self.cotangents.refuse(f"'{operation.name.partition('.')[2]}' of numbers")
         operands = [elements.of(operand) for operand in operation.operands]
+        # The terms for the operands' cotangents; None for an operand by which the derivative is 0 everywhere.
         partials = rule(*operands, elements.of(result), cotangent)
         for operand, partial in zip(operation.operands, partials, strict=True):
             if operand in dependent and partial is not None:
@@ -296,7 +309,10 @@ class LoopNest:
     ) -> tuple[Block, dict[SSAValue, SSAValue], list[Operand], Sequence[SSAValue]]:
         """Begin the body of a new loop nest with copies of the operations of the differentiated body.
 
-        Values that `_residuals` returns are not computed again: the new nest reads the tensors that store them.
+        Residuals are the values that `_residuals` returns. They are not computed again: the new nest reads the tensors
+        that store them. For y = exp(x * w), whose residual is y, and with the operand d, the new body is
+        `^bb0(x1, w1, y1, d1, y2): p1 = x1 * w1`. The values are {x: x1, w: w1, y: y1, p: p1} for the product p, and the
+        tensors x, w, y, d and y. The second y is there only for the extents of loops, as below.
 
         Args:
             operands: Further tensors that the new nest reads.
@@ -315,6 +331,7 @@ class LoopNest:
         every = [*own, *residuals.values(), *operands, *results]
         block = Block(arg_types=[of.dtype.element for of, _ in every])
         repeated = [*self.arguments[: len(own)], *residuals]  # values of the body that are arguments of the new one
+        # The block has more arguments: those for `operands` and `results`, which stand for no value of the old body.
         values: dict[SSAValue, SSAValue] = dict(zip(repeated, block.args, strict=False))
         for operation in self.operations:
             if not any(result in residuals for result in operation.results):
@@ -347,7 +364,10 @@ def _renumbered(map: AffineMap, loops: dict[int, int]) -> AffineMap:
 def _pruned(block: Block, result: SSAValue, operands: Sequence[Operand], covered: set[int]) -> list[Operand]:
     """Remove the operations and arguments of a body that its result does not need. Return the remaining operands.
 
-    An operand that is not needed remains if it is the first that states the extent of a loop.
+    A `linalg.generic` takes the extent of a loop, its number of iterations, from the axis of an operand that the loop
+    indexes. So an operand that is not read remains if no earlier one, and none that is read, states the extent of one
+    of its loops. If the result needs only a [M, K] with the map (m, k, n) -> (m, k), and `covered` is empty, the first
+    operand that n indexes, such as b [K, N], remains too.
 
     Args:
         block: The body, without a terminator.
@@ -355,10 +375,12 @@ def _pruned(block: Block, result: SSAValue, operands: Sequence[Operand], covered
         operands: The operands that the arguments of the body are elements of, in the same order.
         covered: Loops whose extents are known without operands.
     """
+    # The operations, from the last to the first: those that only removed ones have used are removed, too.
     for op in reversed(list(block.ops)):
         if result not in op.results and not any(value.uses for value in op.results):
             op.detach()
             op.erase()
+    # The operands.
     covered = set(covered)
     used = [argument is result or bool(argument.uses) for argument in block.args]
     for operand, is_used in zip(operands, used, strict=True):

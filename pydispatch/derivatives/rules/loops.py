@@ -1,7 +1,8 @@
 """Derivatives of loops over a number of iterations: a loop over the same iterations from the last to the first.
 
 The derivative of an iteration needs the carried values before this iteration. The loop stores those that the derivative
-reads, a row for each iteration. The loop backwards reads them, and repeats the operations of the iteration.
+reads, a row for each iteration. The second loop, the backward loop, reads them, and repeats the operations of the
+iteration.
 """
 
 from __future__ import annotations
@@ -26,6 +27,15 @@ from pydispatch.programs.trace import Trace
 def _for(cotangents: Cotangents, op: Operation) -> None:
     """Add the cotangents of the initial values of a loop, and of the values from outside that its body uses.
 
+    A backward loop after the loop computes them. In a loop that multiplies the carried value x by w, from outside,
+
+        %r = scf.for %i = 0 to 3 iter_args(%x = %x0) { %y = mul %x, %w; scf.yield %y }
+
+    %dr is the cotangent of the result. The backward loop carries the cotangent of x, and sums up that of w:
+
+        %dx0, %dw = scf.for %i = 0 to 3 iter_args(%d = %dr, %sum = zeros) {
+          %x = the value of x before iteration 2 - %i; scf.yield %d * %w, %sum + %d * %x }
+
     Raise CompileError if the body uses a number that was read from an array outside of it.
     """
     assert isinstance(op, scf.ForOp)
@@ -38,6 +48,7 @@ def _for(cotangents: Cotangents, op: Operation) -> None:
             "a loop that uses a number read from an array", "read it in the loop, or pass it on as an array: x[:1]"
         )
     floats = [index for index, value in enumerate(op.iter_args) if is_float(value)]  # others have no cotangents
+    # The initial values of the backward loop: for carried values the cotangents of the results, for captured ones 0.
     starts = [cotangents.of(op.results[index]) or cotangents.zeros(op.results[index]) for index in floats]
     totals = [cotangents.zeros(value) for value in captured]
     initial = [trace.value(tensor) for tensor in (*starts, *totals)]
@@ -55,17 +66,25 @@ def _backward_body(
     cotangents: Cotangents, op: scf.ForOp, floats: Sequence[int], captured: Sequence[SSAValue],
     initial: Sequence[SSAValue], last: SSAValue,
 ) -> Block:  # fmt: skip
-    """Return the body of the loop backwards, and make the loop store the carried values that this body reads.
+    """Return the body of the backward loop, and make the loop store the carried values that this body reads.
 
-    The loop backwards counts up from 0: its iteration i differentiates iteration `last` - i of the loop. It carries the
-    cotangents of `floats`, and the sums of those of `captured`.
+    The cotangent of a value is the gradient of the program's result with respect to it. The backward loop counts up
+    from 0: its iteration i differentiates iteration `last` - i of the loop. Its body has as arguments the index i, the
+    cotangents of the carried values `floats` after that iteration, and the sums so far of the cotangents of `captured`.
+    It yields the cotangents of the carried values before that iteration, and the new sums.
+
+    If an iteration computes y = x * w from the carried value x and the captured value w, the body of (i, dy, sum) is:
+
+        x = row last - i of the stored values of x
+        y = x * w                                       # the repeated iteration; erased, since no derivative reads y
+        yield dy * w, sum + dy * x
 
     Args:
         cotangents: Cotangents of the program, with those of the results of the loop.
         op: The loop, which is replaced if it has to store values.
         floats: Indices of the carried values that are floats.
         captured: Values from outside that the body uses and that have cotangents.
-        initial: Initial values of the loop backwards, for `floats` and then for `captured`.
+        initial: Initial values of the backward loop, for `floats` and then for `captured`; only their types are read.
         last: Index of the last iteration.
     """
     trace = cotangents.trace
@@ -73,7 +92,8 @@ def _backward_body(
     body = Block(arg_types=[IndexType(), *(value.type for value in initial)])
     *operations, end = op.body.block.ops
     with trace.inside(body):
-        # Repeat the iteration. Its carried values are placeholders until it is known which of them are read.
+        # Repeat the iteration. Its carried values are placeholders, casts to the same type, until it is known which of
+        # them are read.
         iteration = trace.add(arith.SubiOp(last, body.args[0])).result
         before = [trace.add(UnrealizedConversionCastOp.get([value], [value.type])) for value in op.iter_args]
         carried = [
@@ -84,7 +104,8 @@ def _backward_body(
         values: dict[SSAValue, SSAValue] = dict(zip(arguments, replacements, strict=True))
         clones = repeated(trace, operations, values)
 
-        # Differentiate it: cotangents of its results become cotangents of its carried and captured values.
+        # Differentiate it: cotangents of its results become cotangents of its carried and captured values. The seeds
+        # are the values that it yields, with their cotangents: arguments 1, 2, ... of the body, after the index.
         variables = [trace.value(carried[index]) for index in floats]  # the iteration is a function of these
         of_iteration = Cotangents(trace, [*variables, *captured], cotangents.rules)
         seeds = [
@@ -105,7 +126,8 @@ def _backward_body(
         types = [value.type for value in initial]
         values_after = map(trace.value, results)
         trace.add(scf.YieldOp(*(control.cast_to(trace, *pair) for pair in zip(values_after, types, strict=True))))
-    # Placeholders that no operation reads are erased, and `_store` replaces the others. It needs the iteration.
+    # Placeholders that no operation reads are erased, and then have no parent. `_store` replaces the others; it uses
+    # `iteration`, whose operation stays even if nothing reads it yet.
     erase_unused([inner for inner in body.ops if inner.results and inner is not iteration.owner])
     _store(trace, op, [marker if marker.parent is not None else None for marker in before], iteration)
     return body
@@ -119,20 +141,25 @@ def _total(cotangents: Cotangents, value: SSAValue) -> Tensor:
 def _store(
     trace: Trace, op: scf.ForOp, readers: Sequence[UnrealizedConversionCastOp | None], iteration: SSAValue
 ) -> None:
-    """Make a loop store carried values before each iteration, and the loop backwards read them.
+    """Make a loop store carried values before each iteration, and the backward loop read them.
+
+    For 3 iterations and a carried value f32[8], the loop fills a buffer f32[3, 8]. The placeholder in the backward
+    loop is replaced by row `iteration` of the buffer.
 
     Args:
         trace: Builder of the program.
         op: The loop.
-        readers: For each carried value its placeholder in the loop backwards, which is replaced by the stored value;
+        readers: For each carried value its placeholder in the backward loop, which is replaced by the stored value;
             None if the value is not read.
-        iteration: Index of the iteration in the loop backwards.
+        iteration: Index of the differentiated iteration, a value in the body of the backward loop.
     """
     used = {position: reader for position, reader in enumerate(readers) if reader is not None}
     if not used:
         return
     for reader, buffer in zip(used.values(), _storing(trace, op, list(used)), strict=True):
         block = Block()
+        # The operations, with the constants that they use, are emitted into a block of their own, from which they move
+        # to the placeholder: `trace` adds operations only at the end of a block.
         with trace.outside(), trace.inside(block):
             stored = trace.value(row(trace, buffer, _as_size(trace, iteration)))
             value = control.cast_to(trace, stored, reader.results[0].type)
@@ -143,8 +170,18 @@ def _store(
 def _storing(trace: Trace, op: scf.ForOp, positions: Sequence[int]) -> list[Tensor]:
     """Replace a loop by one that also stores carried values before each iteration.
 
-    The new loop carries a buffer for each of these values, with a row for each iteration. Operations are emitted
-    outside of the open scopes of the trace, whose constants are defined after the loop.
+    The new loop also carries a buffer for each of these values, with a row for each iteration. For positions [0]:
+
+        %r = scf.for %i = 0 to 3 iter_args(%x = %x0) { ...; scf.yield %y }
+
+    becomes
+
+        %b0 = tensor.empty : tensor<3x8xf32>
+        %r, %stored = scf.for %i = 0 to 3 iter_args(%x = %x0, %b = %b0) {
+          ...; %b1 = %b with row %i replaced by %x; scf.yield %y, %b1 }
+
+    Operations are emitted outside of the open scopes of the trace, which would add new constants at the end of the
+    program: after the loop, which could not use them.
 
     Args:
         trace: Builder of the program.

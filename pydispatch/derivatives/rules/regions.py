@@ -17,8 +17,10 @@ _CONTROL = ("scf.for", "scf.if", "scf.while", "scf.condition", "scf.yield", "bui
 def repeated(trace: Trace, body: Sequence[Operation], values: dict[SSAValue, SSAValue]) -> list[Operation]:
     """Add clones of the operations of a region to the current block, and return them.
 
-    Run-time checks are not cloned: the region itself makes them. The trace records for a clone the shape that it has
-    recorded for the result, unless a size is computed in the region: the clone of that computation is another value.
+    The derivative of a region computes the values of the region again. With values {%x: %x1}, the operation
+    `%y = math.exp %x` is cloned as `%y1 = math.exp %x1`, and %y: %y1 is added to `values`.
+
+    Run-time checks among the operations (`cf.assert`) are not cloned: they have run in the region itself.
 
     Args:
         trace: Builder of the program.
@@ -31,7 +33,9 @@ def repeated(trace: Trace, body: Sequence[Operation], values: dict[SSAValue, SSA
         if op.name == "cf.assert":
             continue
         clones.append(trace.add(op.clone(values)))
-        region_owner = op.parent_op()
+        region_owner = op.parent_op()  # the loop or branch
+        # A clone has the shape that the trace has recorded for the result. If the region itself computes a size of it,
+        # that size is not defined here: no shape is recorded, and sizes are read from the clone when they are needed.
         for result, clone in zip(op.results, clones[-1].results, strict=True):
             shape = trace.shapes.get(result)
             if shape is not None and region_owner is not None and trace.has_sizes_outside(shape, region_owner):

@@ -40,6 +40,9 @@ def _of_products(trace: Trace, x: Tensor, cotangent: Tensor, axis: int, is_exclu
     next factor: sum_i = cotangent of product k + x_(i+1) * sum_(i+1). Product k is the first one that has factor i:
     k is i for inclusive products, i + 1 for exclusive ones.
 
+    For the factors a, b, c and the cotangents p, q, r: the inclusive products a, a b, a b c give b the cotangent
+    a (q + c r), with sum_1 = q + c r and sum_2 = r. The exclusive ones 1, a, a b give it a r, with sum_1 = r.
+
     Args:
         trace: Builder of the program.
         x: The factors.
@@ -63,6 +66,7 @@ def _of_products(trace: Trace, x: Tensor, cotangent: Tensor, axis: int, is_exclu
         total = s.binary("add", of_product, later)
         return [total], [s.binary("mul", factor, total)]
 
+    # The sums, from the last factor to the first; the products before each factor; and their products.
     other_sizes = tuple(size for dimension, size in enumerate(x.shape) if dimension != axis)
     zeros = shapes.full(trace, 0, other_sizes, x.dtype)
     (sums,), _ = scans.recurrence(trace, [x, cotangent], [zeros], axis, step, [x.dtype], backwards=True)

@@ -21,13 +21,18 @@ def _scatter(cotangents: Cotangents, op: Operation) -> None:
     slices replace elements of x, the cotangent of x is that of the result, with 0 in place of the slices; a slice has
     that of its elements, but 0 if a later slice has replaced it. Slices at positions outside of x are not written, and
     have 0. Raise CompileError for any other combination of elements.
+
+    If the result has the cotangent [a, b, c, d], and three slices of one element are at the positions 2, 2 and 9, the
+    cotangents are: for a sum [a, b, c, d] of x and [c, c, 0] of the slices; for a replacement [a, b, 0, d] and
+    [0, c, 0].
     """
     assert isinstance(op, ScatterOp)
     trace = cotangents.trace
     slices, x = op.inputs[0], op.outputs[0]
     indices, of_result = cotangents.program_tensor(op.inputs[1]), cotangents.of(op.results[0])
     assert of_result is not None
-    depth = indices.shape[-1]  # number of indexed axes of x
+    depth = indices.shape[-1]  # number of indexed axes of x, which are its first ones
+    # The body computes the new element of x from that of a slice (`new`) and the one before (`old`).
     new, old = op.body.block.args
     *body, end = op.body.block.ops
     is_sum = len(body) == 1 and body[0].name == "arith.addf" and set(body[0].operands) == {new, old}
@@ -35,7 +40,8 @@ def _scatter(cotangents: Cotangents, op: Operation) -> None:
     if not (is_sum or replaces) or not isinstance(depth, int):
         raise cotangents.refuse("an assignment that combines elements otherwise than by a sum")
 
-    # The cotangents of x, of the elements at the positions of the slices, and which of these elements are the slices'.
+    # The cotangent of x; for each slice the cotangents of the elements at its position, and whether the slice has an
+    # effect on these elements (`is_effective`, one bool for each slice).
     of_slices = gathers.take_nd(trace, of_result, indices, batch=0)
     if is_sum:
         cotangents.add(x, of_result)
@@ -46,7 +52,7 @@ def _scatter(cotangents: Cotangents, op: Operation) -> None:
         cotangents.add(x, of_x)
         is_effective = _is_last(trace, indices, of_result)
 
-    # The cotangents of the slices.
+    # The cotangents of the slices: those of the elements, or 0 for slices without effect.
     trailing_ones = [1] * (of_slices.rank - is_effective.rank)
     mask = shapes.reshape(trace, is_effective, (*is_effective.shape, *trailing_ones))
     chosen = formula(trace, lambda is_chosen, d: is_chosen.where(d, 0.0), mask, of_slices)

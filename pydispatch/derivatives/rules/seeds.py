@@ -33,10 +33,19 @@ def seeds_of(nest: LoopNest) -> list[Seed]:
 def _of_reduction(nest: LoopNest, index: int, cotangent: Tensor) -> Seed:
     """Return the seed of result `index` of a loop nest that is a sum, a product, a maximum or a minimum.
 
-    The seed is the cotangent of each element that is reduced. `cotangent` is that of the result, and is also added to
-    that of the initial value of a sum. Raise CompileError for another reduction, and for a product or an extreme whose
-    initial value depends on an input: the cotangent of such a value is implemented for sums only.
+    The seed is the cotangent of each element that is reduced, at which the derivatives of the body begin. For the sum
+    r[i] = start[i] + sum over j of p[i, j], the cotangent of each p[i, j] is that of r[i].
+
+    Args:
+        nest: The loop nest.
+        index: Index of the result.
+        cotangent: Cotangent of the result. It is also added to that of the initial value of a sum.
+
+    Raises:
+        CompileError: The reduction is another one; or it is a product or an extreme whose initial value depends on an
+            input: the cotangent of an initial value is implemented for sums only.
     """
+    # The operation that computes the yielded value, such as `so_far + p`, and its operand that is the result so far.
     combiner, running = nest.yielded[index].owner, nest.arguments[len(nest.inputs) + index]
     operands = combiner.operands if isinstance(combiner, Operation) and combiner.name in _REDUCTIONS else ()
     others = [operand for operand in operands if operand is not running]  # the element that is combined

@@ -62,16 +62,22 @@ class InsertSlice(Update):
         return list(op.sizes)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        """Return the element of the source if `indices` are inside the slice, else that of the destination."""
+        """Return the element of the source if `indices` are inside the slice, else that of the destination.
+
+        A slice with the offset 1, the size 3 and the stride 2 has the indices 1, 3 and 5. Index i is in it if the
+        distance i - 1 is 0, 2 or 4; it is then element (i - 1) / 2 of the source.
+        """
         inside: SSAValue | bool = True
         indices_in_slice: list[Index] = []  # for each dimension of the destination, also those that the source lacks
-        rows = (elements.indices(row) for row in slice_of(op).components)
+        rows = (elements.indices(row) for row in slice_of(op).components)  # the offsets, sizes and strides
         for index, offset, size, stride, whole in zip(indices, *rows, elements.dims(result), strict=True):
+            # `whole` is the size of the destination. A slice that covers the axis has all of its indices.
             covers_axis = offset == 0 and stride == 1 and (size is whole or size == whole)
             if covers_axis:
                 indices_in_slice.append(index)
                 continue
-            # The slice has this index if 0 <= distance < size * stride, and the stride divides the distance.
+            # With a positive stride, the slice has this index if 0 <= distance < size * stride, and the stride divides
+            # the distance.
             distance = build.minus(index, offset)
             inside = both(build, inside, not_less(build, distance, rhs=0))
             source_index = distance

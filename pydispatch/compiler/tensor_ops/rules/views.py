@@ -203,8 +203,15 @@ class FlowBitcast(FlowReshape):
 
 
 def reshaped(build: Builder, indices: list[Index], sizes: list[Index], new_sizes: list[Index]) -> list[Index]:
-    """Return the indices in a tensor of `new_sizes` of the element that has `indices` in one of `sizes`: those with the
-    same row-major linear index.
+    """Return the indices of an element of a tensor after a reshape: those with the same row-major linear index.
+
+    For indices [i, j, k], sizes [4, 6, 8] and new sizes [4, 3, 2, 8], they are [i, j / 2, j mod 2, k].
+
+    Args:
+        build: Builder of the code that computes them.
+        indices: Indices of the element in a tensor of `sizes`.
+        sizes: Sizes of this tensor.
+        new_sizes: Sizes after the reshape, with the same number of elements in all.
     """
     new_indices: list[Index] = [0] * len(new_sizes)
     shorter = min(len(sizes), len(new_sizes))
@@ -217,6 +224,7 @@ def reshaped(build: Builder, indices: list[Index], sizes: list[Index], new_sizes
     while back < shorter - front and _same(sizes[-1 - back], new_sizes[-1 - back]):
         new_indices[-1 - back] = indices[-1 - back]
         back += 1
+    # The dimensions between: their indices are joined to one linear index, which is split into the new ones.
     middle, new_middle = slice(front, len(sizes) - back), slice(front, len(new_sizes) - back)
     linear = build.linear_index(indices[middle], sizes[middle])
     new_indices[new_middle] = build.split(linear, new_sizes[new_middle])
