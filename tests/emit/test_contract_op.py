@@ -252,3 +252,69 @@ def test_loops_that_pack_long_rows_stay_loops(channels: int, are_unrolled: bool,
     emitted = optimized.with_name(optimized.name.replace(".optimized", ""))
     counts = [path.read_text().count("!llvm.loop !") for path in (emitted, optimized)]
     assert counts[1] < counts[0] if are_unrolled else counts[1] == counts[0]
+
+
+TWO_PRODUCTS = """
+func.func @kernel() {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %count = arith.constant 5 : index
+  %a = hal.interface.binding.subspan binding(0) flags(ReadOnly) : memref<5x{k}xf32>
+  %b = hal.interface.binding.subspan binding(1) flags(ReadOnly) : memref<{k}x{n}xf32>
+  %d = hal.interface.binding.subspan binding(2) flags(ReadOnly) : memref<{n}x16xf32>
+  %c = hal.interface.binding.subspan binding(3) : memref<5x16xf32>
+  %ab = {memory} : memref<1x{n}xf32{space}>
+  scf.for %i = %c0 to %count step %c1 {{
+    %row = memref.subview %a[%i, 0] [1, {k}] [1, 1]
+        : memref<5x{k}xf32> to memref<1x{k}xf32, strided<[{k}, 1], offset: ?>>
+    %result = memref.subview %c[%i, 0] [1, 16] [1, 1]
+        : memref<5x16xf32> to memref<1x16xf32, strided<[16, 1], offset: ?>>
+    pyd.contract %row, %b, %ab
+        : memref<1x{k}xf32, strided<[{k}, 1], offset: ?>>, memref<{k}x{n}xf32>, memref<1x{n}xf32{space}>
+    pyd.contract %ab, %d, %result
+        : memref<1x{n}xf32{space}>, memref<{n}x16xf32>, memref<1x16xf32, strided<[16, 1], offset: ?>>
+  }}
+  func.return
+}}
+"""
+
+
+@pytest.mark.parametrize(("k", "n"), [(4, 64), (1, 16)])
+@pytest.mark.parametrize("memory", ["hal.interface.binding.subspan binding(4)", "memref.alloc()"])
+def test_block_is_a_factor_of_the_next_product(memory: str, k: int, n: int) -> None:
+    in_workgroup = memory == "memref.alloc()"
+    text = TWO_PRODUCTS.format(k=k, n=n, memory=memory, space=", 3" if in_workgroup else "")
+    rng = np.random.default_rng(1)
+    a, b, d = (buffer(rng.integers(-9, 9, s).astype(np.float32)) for s in ((5, k), (k, n), (n, 16)))
+    c, product = buffer(np.full((5, 16), np.nan, np.float32)), buffer(np.full((1, n), np.nan, np.float32))
+    assert load(text, bindings=5).run(a, b, d, c, product) == 0
+    np.testing.assert_array_equal(c, a @ b @ d)
+
+
+SUBSTITUTION = """
+func.func @kernel() {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %count = arith.constant 4 : index
+  %a = hal.interface.binding.subspan binding(0) flags(ReadOnly) : memref<4x4xf32>
+  %x = hal.interface.binding.subspan binding(1) : memref<4x16xf32>
+  scf.for %i = %c0 to %count step %c1 {
+    %row = memref.subview %a[%i, 0] [1, %i] [1, 1] : memref<4x4xf32> to memref<1x?xf32, strided<[4, 1], offset: ?>>
+    %before = memref.subview %x[0, 0] [%i, 16] [1, 1] : memref<4x16xf32> to memref<?x16xf32, strided<[16, 1]>>
+    %here = memref.subview %x[%i, 0] [1, 16] [1, 1] : memref<4x16xf32> to memref<1x16xf32, strided<[16, 1], offset: ?>>
+    pyd.contract %row, %before, %here accumulate : memref<1x?xf32, strided<[4, 1], offset: ?>>,
+        memref<?x16xf32, strided<[16, 1]>>, memref<1x16xf32, strided<[16, 1], offset: ?>>
+  }
+  func.return
+}
+"""
+
+
+def test_block_is_a_factor_of_a_later_iteration() -> None:
+    rng = np.random.default_rng(1)
+    a, x = (buffer(rng.integers(-3, 3, s).astype(np.float32)) for s in ((4, 4), (4, 16)))
+    expected = x.copy()
+    for i in range(4):
+        expected[i] += a[i, :i] @ expected[:i]
+    assert load(SUBSTITUTION, bindings=2).run(a, x) == 0
+    np.testing.assert_array_equal(x, expected)

@@ -172,8 +172,8 @@ class FunctionEmitter:
         Args:
             memref: The accessed memory.
             shared: Whether other iterations of a parallel loop may access the same byte; then no access group is named.
-            block: For accesses of a matrix product (`pyd.contract`): True for its register block, the sums C in memory,
-                False for its factors A and B, which are declared not to overlap C. None for other operations.
+            block: For accesses of a matrix product, after `begin_product`: True for its register block, the sums C in
+                memory, False for its factors A and B, which are declared not to overlap C. None for other operations.
         """
         if memref.root is None or memref.root == "stack":
             return ""
@@ -189,6 +189,15 @@ class FunctionEmitter:
             node = "!{" + ", ".join(f"!{group}" for group in self.groups) + "}"
             text += f", !llvm.access.group !{self.once(node, lambda: str(self.module.metadata(node)))}"
         return text
+
+    def begin_product(self) -> None:
+        """Begin a matrix product (`pyd.contract`): declare the alias scope of its register block at this place.
+
+        The accesses of the operation that follow may name it, see `access_metadata`.
+        """
+        name, scopes = "llvm.experimental.noalias.scope.decl", self._alias_scopes.begin_product()
+        self.module.declare(name, f"declare void @{name}(metadata)")
+        self.body.emit(f"call void @{name}(metadata !{scopes})")
 
     # The function
 

@@ -71,10 +71,11 @@ def address(emitter: FunctionEmitter, memref: MemRef, *indices: Index) -> str:
     return pointer
 
 
-def load(emitter: FunctionEmitter, memref: MemRef, type_: str, *indices: Index, block: bool = False) -> str:
+def load(emitter: FunctionEmitter, memref: MemRef, type_: str, *indices: Index, block: bool | None = False) -> str:
     """Emit a load of the LLVM type `type_` from a memref at `indices`, and return its name.
 
-    `block` is whether the memref holds the sums of a register block, which no operand aliases, instead of an operand.
+    `block` is whether the memref holds the sums of the register block of the current product, which none of its factors
+    overlaps, instead of a factor. None for an operation that is no product.
     """
     access = emitter.access_metadata(memref, block=block)
     return emitter.body.let(

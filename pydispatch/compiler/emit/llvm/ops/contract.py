@@ -69,6 +69,7 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
     if c.read_only:
         raise emitter.error("pyd.contract into a binding that is only read", READ_ONLY_NOTE)
     starts_at_zero = attribute(op, "accumulate") is None
+    emitter.begin_product()
     if isinstance(op, ContractOp) and op.has_packed_weights:
         multiply_weights(emitter, a, b, c, starts_at_zero)
     elif a.element != c.element:  # narrow elements, in groups of steps of K

@@ -234,7 +234,9 @@ def _floats_of_group(emitter: FunctionEmitter, words: MemRef, target: MemRef, te
     assert isinstance(columns, int) and isinstance(count, int)
     pieces, halves, body = pieces_of(emitter, columns, target.element), 8 // bits, emitter.body
     # For each piece of a row: vectors of the zero points, scales and offsets of its columns, loaded before the loop.
-    vectors = [[load(emitter, terms, piece.type, term, piece.first) for term in range(count)] for piece in pieces]
+    vectors = [
+        [load(emitter, terms, piece.type, term, piece.first, block=None) for term in range(count)] for piece in pieces
+    ]
 
     def step(group: Index, values: list[str]) -> list[str]:
         """Emit the rows of a group, one for each weight in a word: of the low halves of the bytes, then the high ones.
@@ -242,7 +244,7 @@ def _floats_of_group(emitter: FunctionEmitter, words: MemRef, target: MemRef, te
         Weights of 8 bits are whole bytes, in one pass.
         """
         for piece, (zero, scale, *offset) in zip(pieces, vectors, strict=True):
-            loaded = load(emitter, words, f"<{piece.lanes} x i32>", group, piece.first, 0)
+            loaded = load(emitter, words, f"<{piece.lanes} x i32>", group, piece.first, 0, block=None)
             for half in range(halves):
                 for byte in range(BYTES):
                     value = _widened(emitter, piece, loaded, 8 * byte + bits * half, bits)
@@ -278,7 +280,7 @@ def _bytes_of_group(emitter: FunctionEmitter, words: MemRef, target: MemRef) -> 
         """
         for piece in pieces_of(emitter, columns, i32):
             type_ = f"<{BYTES * piece.lanes} x i8>"
-            loaded = load(emitter, words, type_, group, piece.first, 0)
+            loaded = load(emitter, words, type_, group, piece.first, 0, block=None)
             for half in range(2):
                 row = emitter.body.plus(emitter.body.times(group, 2), half)
                 _store(emitter, target, type_, _half(emitter, piece, loaded, half), row, piece.first, 0)
