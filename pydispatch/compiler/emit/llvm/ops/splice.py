@@ -22,8 +22,8 @@ def _splice(emitter: FunctionEmitter, op: Operation) -> None:
     (size,), first = into.sizes, splice.first.value.data
     assert isinstance(size, int)
     type_ = f"<{size} x {memory_type_of(into.element)}>"
-    vectors = [load(emitter, line, type_, 0, block=None) for line in (low, high)]
-    vector = shuffled(emitter, type_, *vectors, range(first, first + size))
+    low_vector, high_vector = (load(emitter, line, type_, 0, block=None) for line in (low, high))
+    vector = shuffled(emitter, type_, low_vector, high_vector, range(first, first + size))
     access = f"align {alignment(into.element)}{emitter.access_metadata(into)}"
     emitter.body.emit(f"store {type_} {vector}, ptr {address(emitter, into, 0)}, {access}")
 
