@@ -42,13 +42,27 @@ def lower_mixed(module: ModuleOp, frontends: Sequence[DialectFrontend], options:
 
 
 class _Lowering:
-    """Lowering of one module that mixes StableHLO, CHLO or TOSA with other dialects.
+    """Lowering of one module that mixes StableHLO, CHLO or TOSA with other dialects; `run` is called once.
 
-    Operations of the dialects in `frontends` are converted by the tracers of these; all others remain.
+    Operations of the dialects in `frontends` are converted by tracers, one for each frontend. A tracer translates an
+    operation into calls of the builder, which emits operations such as `linalg.generic`; results are `Tensor`s of the
+    builder. All other operations remain, and get SSA values for their operands. In
+
+        %0 = stablehlo.add %a, %b : tensor<4xf32>
+        %1 = tensor.extract %0[%i] : tensor<4xf32>
+
+    the values %a and %b are received as tensors (`_receive`), the new operations are inserted before the add, and the
+    sum is materialized as an SSA value (`_materialize`) for the `tensor.extract`. The add is erased at the end.
     """
 
     def __init__(self, module: ModuleOp, frontends: Sequence[DialectFrontend], options: ReadOptions) -> None:
-        """Create the tracers of the dialects, which share one table of converted values."""
+        """Create the tracers of the dialects, which share one table of converted values.
+
+        Args:
+            module: The module, which `run` rewrites.
+            frontends: Frontends of the dialects to convert.
+            options: Options of the program, for the builder and the tracers.
+        """
         self.module = module
         source = module.clone()  # tracers inline functions of the clone: functions of `module` are rewritten meanwhile
         self.b = Builder.of(module, filename_of(module), options.weights)
@@ -63,13 +77,16 @@ class _Lowering:
         for tracer in self.tracers.values():  # tracers call `enclosing` for operations and values of other dialects
             tracer.values, tracer.enclosing = self.values, self
         # Value of an operation of another dialect → its tensors, each with the scope in which its sizes were computed.
-        # An entry here or in `materialized` is reused only while its scope is open.
+        # A scope is a block that operations are emitted into. An entry here or in `materialized` is reused only while
+        # its scope is open: in the block and in blocks inside of it, where its SSA values can be used.
         self.received: dict[SSAValue, list[tuple[Scope, Tensor]]] = {}
         # Converted result → values of its original type, each with the scope in which it was computed.
         self.materialized: dict[SSAValue, list[tuple[Scope, SSAValue]]] = {}
-        # Result, if it is no tensor, of an operation cloned into a traced region → the result of the clone.
+        # Result of an operation that was cloned into a traced region → the result of the clone. Results that are
+        # tensors are in `values` instead.
         self.cloned: dict[SSAValue, SSAValue] = {}
-        # For each block that is being rewritten: new operations, and the operation before which they are inserted.
+        # For each block that is being rewritten, outermost first: a temporary block that collects new operations, and
+        # the operation that is being rewritten, before which they are inserted.
         self.anchors: list[tuple[Block, Operation]] = []
         self._converted: list[Operation] = []  # operations to erase at the end, since they use each other's results
 

@@ -193,9 +193,13 @@ class _TablesReader:
         return value
 
     def take(self, inst: SpirvInstruction) -> None:
-        """Record one instruction."""
+        """Record one instruction: in the list of its function, or as a declaration of the module.
+
+        Raise ArtifactError if it is too short, or begins or ends a function where that is not possible.
+        """
         op, count = inst.op, len(inst.words)
-        # Words that readers of the tables access without a check; of an atomic up to its pointer, word 3.
+        # Readers of the tables access these words without a check. An atomic instruction that is not listed has at
+        # least the opcode, type, result and pointer.
         least = _LEAST_WORDS.get(op, 4 if Op.ATOMIC_LOAD <= op <= Op.ATOMIC_LAST else 1)
         if count < least:
             raise self.fail(inst.at, f"opcode {op} has {count} words, expected at least {least}")

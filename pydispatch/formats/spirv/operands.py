@@ -146,12 +146,19 @@ def _positions_by_length(opcode: int, count: int) -> Positions | None:
 def locate_ids(inst: SpirvInstruction, bound: int, fail: Fail, case_words: Callable[[int], int]) -> None:
     """Set `type_word`, `result_word` and `id_positions` of an instruction, and check that its ids are below the bound.
 
+    The words of `%4 = OpAccessChain %2 %3 %5` are the opcode, 2, 4, 3 and 5: `type_word` is 1, `result_word` 2, and
+    `id_positions` (3, 4).
+
     Args:
         inst: The instruction.
         bound: Bound of the module's ids.
-        fail: Returns the exception to raise if the operands do not fit the opcode, or the opcode is unknown.
-        case_words: Returns the number of words of a case literal, for the selector id of an OpSwitch.
+        fail: (index of a word in the module, message) → the exception to raise if the operands do not fit the opcode,
+            an id is out of bounds, or the opcode is unknown.
+        case_words: Id of the selector of an OpSwitch → number of words of a literal in its cases: 2 for a selector of
+            64 bits, else 1.
     """
+    # Where each operand is one word, the opcode and the number of words determine the positions, which are cached.
+    # Other instructions, with masks, strings, cases or very many words, are walked operand by operand.
     layout = _positions_by_length(inst.op, len(inst.words))
     if layout is None:
         if inst.op not in patterns():
@@ -207,7 +214,11 @@ class _Walk:
         self.id_positions: list[int] = []
 
     def take(self, pattern: str) -> None:
-        """Consume the operands of a pattern, which must be all words of the instruction."""
+        """Consume the operands of a pattern, which must be all words of the instruction.
+
+        The pattern of OpLoad, "TRIM?", consumes the type, the result, the id of the pointer and, if words are left,
+        memory operands. "TRI*", that of OpCompositeConstruct, consumes all words after the result as ids.
+        """
         position = 0
         while position < len(pattern):
             kind, mark = pattern[position], pattern[position + 1 : position + 2]

@@ -179,7 +179,8 @@ class _Walker:
                 resources.append(self._resource(id, type_, storage, written=id in use.written))
         workgroup_size, size_spec = self._workgroup_size(record)
         knows_subgroups = not built_ins.isdisjoint((BuiltIn.SUBGROUP_ID, BuiltIn.NUM_SUBGROUPS, BuiltIn.SUBGROUP_SIZE))
-        # Without shared memory or subgroup ids, subgroup operations assume that the workgroup is one subgroup.
+        # Several subgroups of a workgroup can combine their values only through shared memory, and divide the work only
+        # by subgroup ids or sizes. Subgroup operations without these assume that the workgroup is one subgroup.
         one_subgroup = use.has_subgroup_ops and not shared_bytes and not knows_subgroups
         return EntryPoint(
             name=record.name,
@@ -251,7 +252,10 @@ class _Walker:
         return self.sizes[key]
 
     def _size(self, type_: int, laid_out: bool, depth: int) -> int:
-        """Return the size of a type in bytes, without the cache."""
+        """Return the size of a type in bytes, without the cache. For the arguments see `size`.
+
+        An array of four vectors of three f32, with an ArrayStride of 16, has 64 bytes if `laid_out`, else 48.
+        """
         tables = self.tables
         opcode, operands = tables.types.get(type_, (0, ()))
         if opcode in (Op.TYPE_INT, Op.TYPE_FLOAT):

@@ -53,8 +53,18 @@ def use_of(tables: SpirvTables, function: int) -> VariableUse:
 def _record_body(tables: SpirvTables, function: int, use: VariableUse) -> list[int]:
     """Record the variables and subgroup operations that one function uses; return the ids of its callees.
 
+    An instruction uses a variable if one of its operands is the variable, or a pointer that was derived from it:
+
+        %p = OpAccessChain %pointer %a %i    ; %a is used, and %p derives from it
+        OpStore %p %x                        ; %a is written
+
     Variables whose pointers are passed to callees, or are among those that OpSelect or OpPhi choose from, count as
     written: where the pointers lead is not analyzed.
+
+    Args:
+        tables: The module.
+        function: Id of the function.
+        use: Use of the entry point, to which that of this function is added.
     """
     variables = tables.variables
     bases: dict[int, int] = {}  # pointer that was derived from a variable → the variable
@@ -62,7 +72,7 @@ def _record_body(tables: SpirvTables, function: int, use: VariableUse) -> list[i
     untraced: list[int] = []  # ids that may be pointers, which can be derived later: OpPhi takes them from later blocks
     for inst in tables.functions.get(function, ()):
         op, words = inst.op, inst.words
-        if op == Op.FUNCTION_CALL:
+        if op == Op.FUNCTION_CALL:  # words: opcode, type, result, callee, arguments
             called.append(words[3])
             untraced += words[4:]
             continue
@@ -73,6 +83,7 @@ def _record_body(tables: SpirvTables, function: int, use: VariableUse) -> list[i
             use.has_subgroup_ops = True
             continue
         written_word = WRITTEN_POINTERS.get(op)
+        # Indices of the words that may be pointers.
         positions = _POINTER_POSITIONS.get(op) or (() if written_word is None else (written_word,))
         for position in positions:
             base = bases.get(words[position], words[position])
@@ -80,7 +91,7 @@ def _record_body(tables: SpirvTables, function: int, use: VariableUse) -> list[i
                 continue
             use.variables.add(base)
             if op in _DERIVING_OPCODES:
-                bases[words[2]] = base
+                bases[words[2]] = base  # word 2 is the result
             elif position == written_word:
                 use.written.add(base)
     reached = {bases.get(id, id) for id in untraced} & variables.keys()

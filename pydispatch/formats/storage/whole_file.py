@@ -82,17 +82,18 @@ def _link_and_rename(files: int, handle: int, name: Path, target: Path) -> bool:
     """Link an unnamed file at a temporary name and rename it to the target; return False if that is not possible.
 
     Other writers of the target use the same temporary name. A file that has it is removed, and the link is tried again,
-    `_TRIES` times in all.
+    `_TRIES` times in all. After False, `write` writes the file under a name of its own instead.
 
     Args:
-        files: Descriptor of /proc/self/fd.
-        handle: Descriptor of the unnamed file.
+        files: Descriptor of the folder /proc/self/fd, which has a symbolic link to each open file.
+        handle: Descriptor of the unnamed file, and the name of its link in that folder.
         name: Temporary name.
         target: Final name.
     """
     for _ in range(_TRIES):
         try:
-            os.link(str(handle), name, src_dir_fd=files, follow_symlinks=True)  # linkat: link() does not follow
+            # With src_dir_fd, os.link calls linkat(), which can link the file that a symbolic link refers to.
+            os.link(str(handle), name, src_dir_fd=files, follow_symlinks=True)
         except FileExistsError:
             try:
                 name.unlink(missing_ok=True)

@@ -65,8 +65,14 @@ class WebProgram(ProgramText):
         return [self._function(record) for record in self.table(Table.FUNCTIONS, FunctionRecord)]
 
     def constants(self) -> list[Json]:
-        """Return the source of each constant as JSON: a range of a member, which is a file of the artifact, or a result
-        of a function.
+        """Return the source of each constant as JSON, in the order of the constants.
+
+        A constant is a range of a member, which is a file of the artifact, or derived: the result of a function that
+        runs once, before the first call, such as weights in the layout that a kernel reads. `result` counts the
+        results of the function:
+
+            {"member": "weights.bin", "offset": 64, "bytes": 256}
+            {"function": 3, "result": 0, "bytes": 256}
 
         Raises InvalidArgumentError for a constant that is supplied when the program is loaded.
         """
@@ -82,6 +88,7 @@ class WebProgram(ProgramText):
                 "member": self.string(c.member, c.member_length), "offset": join_words(c.offset_low, c.offset_high),
                 "bytes": join_words(c.length_low, c.length_high),
             })  # fmt: skip
+        # Derived constants. Their records state no member; the results of a function are consecutive constants.
         for derivation in self.table(Table.DERIVATIONS, DerivationRecord):
             function, first = derivation.function, derivation.first_constant
             if function >= len(functions) or first + functions[function].result_count > len(constants):
@@ -159,9 +166,17 @@ class WebProgram(ProgramText):
         }  # fmt: skip
 
     def _code(self, record: InstructionRecord, pool: list[int], where: str) -> Json:
-        """Return an instruction as JSON; raise InvalidArgumentError if pages cannot execute it. `where` is the
-        function's name. docs/program.md, "Instructions", has the modifier and the operands a, b and c of each
-        opcode."""
+        """Return an instruction as JSON; raise InvalidArgumentError if pages cannot execute it.
+
+        An instruction that sets register 2 to 64 is `{"op": "const", "to": 2, "value": "64"}`. docs/program.md,
+        "Instructions", has the meaning of the modifier and of the operands a, b and c for each opcode: most are
+        registers, and the modifier is mostly the width of the operation in bits.
+
+        Args:
+            record: The instruction.
+            pool: Words of the function that its instructions refer to by index.
+            where: Name of the function, for messages.
+        """
         opcode, modifier = record.opcode & 0xFFFF, record.opcode >> 16
         dst, a, b, c = record.dst, record.a, record.b, record.c
         op = OPCODES.get(opcode)
@@ -171,10 +186,12 @@ class WebProgram(ProgramText):
             return self._command(COMMANDS[op](pool, a))
         name = op.name.lower()
         if op is Opcode.CONST:
+            # A string, since JavaScript's numbers have 53 bits.
             return {"op": name, "to": dst, "value": str(signed(join_words(b, c)))}
         if op in (Opcode.CHECK, Opcode.CHECK_EQ):
             return {"op": name, "a": a, "b": b, "message": self.string(*words_of(pool, c, count=2))}
-        formats = [modifier, b] if op is Opcode.FCVT else [modifier]  # of the result and, for a conversion, the operand
+        # Float formats of the result and, for a conversion between floats, of the operand.
+        formats = [modifier, b] if op is Opcode.FCVT else [modifier]
         if op in _FLOATS and (op not in _PAGE_MATH or any(element not in _PAGE_FORMATS for element in formats)):
             raise InvalidArgumentError(
                 f"@{where} computes {name} of {modifier} bits on the host; a page computes integers, and sums, "
@@ -189,13 +206,18 @@ class WebProgram(ProgramText):
     def _command(self, command: Any) -> Json:
         """Return a dispatch, fill or copy as JSON.
 
-        Offsets and lengths are registers with numbers of bytes; None for an offset of 0, and for a length up to the end
-        of the buffer.
+        Buffers are their indices in the function. The export, the grid, constants, offsets, lengths and the pattern
+        are indices of registers: 64-bit values that the instructions before compute. A range of a buffer is [buffer,
+        offset, length] in bytes, with None for an offset of 0 and for a length up to the end of the buffer. A constant
+        is a 32-bit word of a register: [register, shift]. Register 5 has both words of a 64-bit constant in
+
+            {"op": "dispatch", "export": 1, "grid": [2, 3, 3], "constants": [[5, 0], [5, 32]],
+             "bindings": [[0, None, None], [1, 6, 7]]}
         """
         if isinstance(command, Dispatch):
             return {
                 "op": "dispatch", "export": command.export, "grid": list(command.grid),
-                "constants": [  # (register, shift in bits): its low or its high word
+                "constants": [  # [register, shift in bits]: HIGH_WORD selects the upper 32 bits of the register
                     [k & ~HIGH_WORD, 32 if k & HIGH_WORD else 0] for k in command.constants
                 ],
                 "bindings": [[b.buffer, _index(b.offset), _index(b.length)] for b in command.bindings],

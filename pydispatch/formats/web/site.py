@@ -62,7 +62,17 @@ def save(artifact: Artifact, folder: Path, where: str) -> list[str]:
 
 
 def _files(artifact: Artifact) -> dict[str, bytes]:
-    """Return the contents of the site by relative path. Messages of errors do not name the artifact."""
+    """Return the contents of the site by relative path.
+
+    The paths of a program with one executable, one variant and constants are
+
+        program.json          functions, exports, executables and constants, for pydispatch.js
+        pydispatch.js         module that loads program.json and runs it
+        shaders/0-0-0.wgsl    numbers of the executable, the variant and the module
+        constants/0.bin       member of the artifact that constants are ranges of
+
+    Error messages do not name the artifact; `files` adds its name.
+    """
     artifact.verify()
     program = WebProgram(bytes(artifact.read(PROGRAM)))
     contents: dict[str, bytes] = {"pydispatch.js": Path(__file__).with_name("pydispatch.js").read_bytes()}
@@ -78,6 +88,7 @@ def _files(artifact: Artifact) -> dict[str, bytes]:
     ]
     functions = program.functions()
     constants = program.constants()
+    # Constants: each member is one file, whose path replaces the member's name. Derived constants have no file.
     members: dict[str, int] = {}  # member of the artifact with constants → number of its file
     for constant in constants:
         if "member" in constant:
@@ -137,6 +148,8 @@ def _add_kernels(
     """Add the shader modules of a variant to `contents`; return their paths, and the metadata of each export.
 
     A kernel with more storage buffers than every browser supports gets a module of its own, in which they are merged.
+    Its path follows those of the compiled modules. For one compiled module and one such kernel, the paths are
+    `shaders/0-0-0.wgsl` and `shaders/0-0-1.wgsl`, and the kernel's metadata, see `_kernel`, has "module": 1.
 
     Args:
         artifact: The program.
@@ -145,10 +158,12 @@ def _add_kernels(
         prefix: Beginning of the paths of its modules.
         contents: Files of the site by path.
     """
+    # The compiled modules.
     code = bytes(artifact.read(variant.member))
     notes = _read_shader_notes(variant, code, name)
     paths = [f"{prefix}-{i}.wgsl" for i in range(len(notes.ranges))]
     contents |= {path: code[start : start + size] for path, (start, size) in zip(paths, notes.ranges, strict=True)}
+    # The kernels, one for each export. `index`: the module that the page loads for it, compiled or merged.
     kernels = []
     for index, function_name, function in notes.kernels:
         if function is None:
@@ -173,7 +188,7 @@ class _ShaderNotes(NamedTuple):
         ranges: (offset, size) of each module in the variant's member, in bytes.
         modules: The modules.
         kernels: (index of the module, name of the entry point, its declaration or None if there is none).
-        overrides: Names of the words of the executable constants.
+        overrides: Names of the executable constants, 32-bit words that are set when the program is loaded.
     """
 
     ranges: list[tuple[int, int]]
@@ -184,6 +199,11 @@ class _ShaderNotes(NamedTuple):
 
 def _read_shader_notes(variant: VariantEntry, code: bytes, name: str) -> _ShaderNotes:
     """Read the key "wgsl" of a variant and the modules in its member; raise ArtifactError if it is broken.
+
+    The key has the offset and size in bytes of each module in the member, the index of the module and the entry point
+    of each export, and the name of each executable constant:
+
+        {"modules": [[0, 120], [120, 96]], "entries": [[0, "mul"], [1, "sum"]], "overrides": ["tile"]}
 
     Args:
         variant: The variant.
@@ -208,6 +228,15 @@ def _kernel(
 ) -> dict[str, Any]:  # fmt: skip
     """Return the metadata of a kernel for pydispatch.js.
 
+    A kernel with three buffers, which writes the last one, and one override has
+
+        {"module": 0, "entry": "mul", "declared": ["read", "read", "read_write"], "written": [False, False, True],
+         "hasConstants": True, "limits": {}, "overrides": [{"key": "tile", "type": "i32", "word": 0}]}
+
+    "declared" and "written" are about its original bindings. "limits" has those that exceed the limits of every
+    browser. If its first two buffers are merged, "merged" is {"bindings": ((0, 1), (2,)), "bytes": (4, 4)}: the
+    original bindings in each new one, and the size of its elements.
+
     Args:
         module: The module as it was compiled.
         function: The kernel in it.
@@ -219,6 +248,7 @@ def _kernel(
     """
     bindings = range(_binding_count(entry))
     written_bindings = access.written(module, function)  # some that are declared read_write are only read
+    # A merged kernel has at most as many buffers as every browser supports, so that "limits" does not have them.
     buffer_count = len(entry.bindings) if merged is None else _MAX_STORAGE_BUFFERS
     limits = {**interface.limits(entry), _BUFFERS: buffer_count}
     kernel = {

@@ -47,7 +47,15 @@ def _edited(module: WgslModule, edits: Edits) -> WgslModule:
 def _move_block(module: WgslModule) -> Edits:
     """Return the edits that move the uniform blocks to CONSTANTS, the binding point of a program's constants.
 
-    There are no edits unless all blocks share one binding point, and it is known and not CONSTANTS itself.
+    A shader for another host often numbers its uniform block among its buffers. In a program, the block is not a
+    binding of the layout, so that the buffers after it move down by one:
+
+        @group(0) @binding(0) var<storage> a: array<f32>;        stays
+        @group(0) @binding(1) var<uniform> constants: Constants; becomes @group(3) @binding(0)
+        @group(0) @binding(2) var<storage> b: array<f32>;        becomes @group(0) @binding(1)
+
+    There are no edits unless all blocks share one binding point, and it is known and not CONSTANTS itself. Several
+    blocks may have one binding point if no entry point uses more than one of them.
     """
     blocks = [variable for variable in module.declarations if variable.kind == "var" and variable.space == "uniform"]
     points = {_binding_point(variable) for variable in blocks}
@@ -91,7 +99,12 @@ def _with_number(module: WgslModule, variable: Declaration, key: str, value: int
 def _narrow_access(module: WgslModule, read_only: Mapping[str, Sequence[bool]]) -> Edits:
     """Return the edits that declare unwritten storage buffers as read, where a layout declares them as ReadOnly.
 
-    read_only: entry point → for each binding, whether the layout of its export declares it as ReadOnly.
+    A buffer that is declared read_write does not fit such a layout, see `interface.mismatch`. Shaders for other hosts
+    often declare every buffer so. A variable keeps its access if any entry point that uses it writes it.
+
+    Args:
+        module: The module.
+        read_only: Entry point → for each binding, whether the layout of its export declares it as ReadOnly.
     """
     writes = {entry.name: written(module, entry) for entry in module.entry_points}
     reached = {

@@ -52,12 +52,22 @@ def why_not(module: WgslModule, entry: Declaration) -> str | None:
 
 
 def with_grid(module: WgslModule, entry: Declaration) -> str:
-    """Return the module's text with an entry point that runs a requested grid with more workgroups in a dimension than
-    the device supports, when it is dispatched over the supported grid that `form_of` returns for it.
+    """Return the module's text with an entry point for a requested grid that exceeds the device's limit per dimension.
 
-    Its workgroup id, number of workgroups and global invocation id are computed, from the linear index of the workgroup
-    and the requested grid in the uniform buffer GRID. Lines outside of its parameter list keep their numbers.
-    `why_not` must have returned None for the entry point.
+    The caller dispatches this entry point over the grid that `form_of` returns, and binds the requested grid as the
+    uniform buffer GRID. The workgroup id, the number of workgroups and the global invocation id are no parameters any
+    more: `_prologue` computes those of the requested grid at the beginning of the body. An entry point
+
+        fn f(@builtin(workgroup_id) id: vec3u) { a[id.x] = 0.0; }
+
+    becomes, with the long expressions left out,
+
+        fn f(@builtin(workgroup_id) asked_group: vec3<u32>, @builtin(num_workgroups) asked_groups: vec3<u32>) {
+          let asked_number = ...; if (asked_number >= asked_grid.w) { return; } let id = ...; a[id.x] = 0.0; }
+        @group(2) @binding(0) var<uniform> asked_grid: vec4<u32>;
+
+    The prologue follows the `{` on the same line, and the declaration is at the end: lines outside of the parameter
+    list keep their numbers. `why_not` must have returned None for the entry point.
     """
     names = _Names.of(module)
     built_ins: dict[str, str] = {}  # built-in value → the parameter that has it
@@ -68,6 +78,7 @@ def with_grid(module: WgslModule, entry: Declaration) -> str:
         built_ins[built_in] = _name(words)
         if built_in not in (_ID, _COUNT, _GLOBAL):
             other_parameters.append(module.text[parameter[0].start : parameter[-1].end])
+    # Parameters that the prologue needs.
     other_parameters += [f"@builtin({_ID}) {names.group}: {_VECTOR}", f"@builtin({_COUNT}) {names.groups}: {_VECTOR}"]
     if _GLOBAL in built_ins and _LOCAL not in built_ins:
         other_parameters.append(f"@builtin({_LOCAL}) {names.local}: {_VECTOR}")
@@ -84,13 +95,16 @@ def with_grid(module: WgslModule, entry: Declaration) -> str:
 
 @dataclass(frozen=True)
 class _Names:
-    """Names that a rewritten module declares, all with a prefix that no name of the original module has."""
+    """Names that a rewritten module declares, such as `asked_group`; no name of the original module has their prefix.
 
-    group: str  # id of the workgroup in the grid that is started
-    groups: str  # number of started workgroups in x, y and z
-    grid: str  # the requested grid: its sizes in .xyz, their product in .w
-    linear: str  # linear index of the workgroup
-    local: str  # id of the thread in its workgroup, if no parameter has it
+    The dispatched grid is the one that the device runs, with at least as many workgroups as the requested grid.
+    """
+
+    group: str  # parameter: id of the workgroup in the dispatched grid
+    groups: str  # parameter: sizes of the dispatched grid, in workgroups
+    grid: str  # uniform buffer: sizes of the requested grid in .xyz, their product in .w
+    linear: str  # variable: linear index of the workgroup, x fastest, which is the same in both grids
+    local: str  # parameter: id of the thread in its workgroup; declared only if no original parameter has it
 
     @classmethod
     def of(cls, module: WgslModule) -> _Names:
@@ -109,7 +123,13 @@ def _prologue(entry: Declaration, names: _Names, built_ins: Mapping[str, str]) -
     """Return the statements that define the built-in values of the requested grid, as variables.
 
     The device runs another grid, with at least as many workgroups. A workgroup runs as that with the same linear index
-    in the requested grid, and returns if the index is not below grid.w, the number of requested workgroups.
+    in the requested grid, and returns if the index is not below grid.w, the number of requested workgroups. For a
+    requested grid of 100,000 x 1 x 1, which the device runs as 65,535 x 2 x 1, workgroup (5, 1, 0) has the linear
+    index 65,540 and becomes (65540, 0, 0). Without the prefix of the names, the statements for the workgroup id are
+
+        let number = group.x + groups.x * (group.y + groups.y * group.z);
+        if (number >= grid.w) { return; }
+        let id = vec3<u32>(number % grid.x, number / grid.x % grid.y, number / (grid.x * grid.y));
 
     Args:
         entry: The original entry point.
@@ -127,6 +147,7 @@ def _prologue(entry: Declaration, names: _Names, built_ins: Mapping[str, str]) -
     if _COUNT in built_ins:
         lines.append(f"let {built_ins[_COUNT]} = {grid}.xyz;")
     if _GLOBAL in built_ins:
+        # Global invocation id = workgroup id * workgroup size + local id. Sizes that are not stated are 1.
         stated = entry.attribute("workgroup_size")
         sizes = [f"u32({size})" for size in (stated.arguments if stated is not None else ())]
         size = f"{_VECTOR}({', '.join([*sizes, '1u', '1u'][:3])})"

@@ -46,12 +46,25 @@ def least_buffer_count(module: WgslModule, entry: Declaration) -> int:
 def with_merged_buffers(module: WgslModule, entry: Declaration, most: int) -> Merged | None:
     """Return a module with only this entry point, using at most `most` storage buffers; None if it needs more.
 
+    Arrays of one type become slices of one array, and each access adds the offset of its slice. With `most` = 2, the
+    bindings 0 and 1 of `c[i] = a[i] + b[i]` are merged. The result has the `bindings` ((0, 1), (2,)), and the text
+
+        @group(1) @binding(0) var<uniform> merged_offsets: array<vec4<u32>, 1>;
+        @group(0) @binding(0) var<storage, read_write> merged_0: array<f32>;
+        @group(0) @binding(1) var<storage, read_write> c: array<f32>;
+        ... c[i] = merged_0[merged_offsets[0].x + u32(i)] + merged_0[merged_offsets[0].y + u32(i)] ...
+
     All its buffers, also those that are not merged, are declared read_write, because a merged buffer may contain an
     array that is written, and the runtime binds all buffers of such a kernel as writable.
+
+    Args:
+        module: The original module.
+        entry: Its entry point.
+        most: Largest number of storage buffers that the result may have.
     """
     buffers = _buffers(module, entry)
     writes = frozenset(written(module, entry))
-    groups = {binding: [binding] for binding in buffers}
+    groups = {binding: [binding] for binding in buffers}  # first binding of a new buffer → all that it contains
     excess = len(buffers) - most
     for alike in _mergeable_groups(module, entry, buffers):
         if excess <= 0:
@@ -118,24 +131,26 @@ def _mergeable_groups(module: WgslModule, entry: Declaration, buffers: dict[int,
 def _text(
     module: WgslModule, entry: Declaration, buffers: dict[int, Declaration], bindings: Sequence[tuple[int, ...]]
 ) -> str:
-    """Return the text of the merged module.
+    """Return the text of the merged module; `with_merged_buffers` has an example.
 
     Args:
         module: The original module.
         entry: Its entry point.
         buffers: Storage buffers of the entry point by their original bindings.
-        bindings: For each new binding, the original bindings of the buffers that become slices of it.
+        bindings: For each new binding, the original bindings of the buffers that become slices of it; a single one
+            for a buffer that is not merged.
     """
     prefix = module.unused_prefix("merged")
-    # The uniform buffer of offsets: one for every buffer, merged or not, in elements. They are components of vectors,
-    # because elements of arrays are aligned to 16 bytes in uniform buffers.
+    # The uniform buffer of offsets in elements, in the order of `bindings`: one for every original buffer, also for
+    # those that are not merged. Four offsets make up a vector, because array elements in uniform buffers are aligned
+    # to 16 bytes.
     offset_count = max(1, sum(len(group) for group in bindings))
     parts = [module.directives] if module.directives else []
     parts.append(f"@group({OFFSETS.group}) @binding({OFFSETS.binding}) var<uniform> {prefix}offsets: "
                  f"array<vec4<u32>, {-(-offset_count // 4)}>;")  # fmt: skip
     # The storage buffers, one for each new binding.
     slices: dict[str, tuple[str, str]] = {}  # merged array → (array that contains it, expression of its offset)
-    offset_index = 0  # index of the buffer's offset
+    offset_index = 0  # index of the offset of the current original buffer
     for new, group in enumerate(bindings):
         first_buffer = buffers[group[0]]
         name = first_buffer.name if len(group) == 1 else f"{prefix}{new}"
@@ -157,14 +172,22 @@ def _text(
 def _redirected_text(module: WgslModule, declaration: Declaration, slices: dict[str, tuple[str, str]]) -> str:
     """Return the text of a declaration with accesses to merged arrays redirected.
 
-    `slices` maps the name of each merged array to the array that contains it and the expression of its offset in
-    elements.
+    If `slices` has "b": ("merged_0", "merged_offsets[0].y"), then `b[i]` becomes
+    `merged_0[merged_offsets[0].y + u32(i)]`. The index is converted because it may be an i32. Declarations other than
+    functions stay as they are.
+
+    Args:
+        module: The original module.
+        declaration: A declaration of it.
+        slices: Name of each merged array → name of the array that contains it, and the expression of its offset in
+            elements.
     """
     tokens, parts, at = module.tokens, [], module.tokens[declaration.first].start
     closing: list[bool] = []  # for each open bracket, whether it encloses an index of a merged array
     for i in range(declaration.first, declaration.end) if declaration.kind == "fn" else ():
         token = tokens[i]
-        if token.text in slices and tokens[i - 1].text != ".":
+        if token.text in slices and tokens[i - 1].text != ".":  # after a dot, it is a member of this name
+            # A `[` follows, because arrays that are used in another way are not merged. It is replaced as well.
             name, offset = slices[token.text]
             parts += [module.text[at : token.start], f"{name}[{offset} + u32("]
             at = tokens[i + 1].end

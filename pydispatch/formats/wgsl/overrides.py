@@ -152,7 +152,18 @@ def _resolved(module: WgslModule, type_: str) -> str:
 def _type_of_default(module: WgslModule, override: Declaration, seen: set[str]) -> str:
     """Return the type of an override's default value; "" if its literals and names do not determine it.
 
-    seen: names of overrides and constants whose default has been visited; a broken module may have a cycle of them.
+    The value is not parsed; its tokens decide. In the order of the checks:
+
+    - `true`, `n > 3` and other values with a comparison or logical operator give "bool"
+    - `f32(n) * 2.0` gives "f32", the type that it begins with
+    - `2 * 3` gives "i32", `2u + 1` "u32", `1 + 0.5` "f32", and `n * 2` the type of the constant or override `n`
+    - `sqrt(2.0)` gives "", because the module declares no `sqrt`, and so does `1u + 0.5f`, of two types
+
+    Args:
+        module: The module.
+        override: An override, or a constant that the default of an override names.
+        seen: Names of overrides and constants whose default has been visited; a broken module may have a cycle of
+            them.
     """
     if override.name in seen or not override.has_value:
         return ""
@@ -164,6 +175,7 @@ def _type_of_default(module: WgslModule, override: Declaration, seen: set[str]) 
         return "bool"
     if tokens[0].text in _TYPES:
         return tokens[0].text
+    # The types of the operands, which must agree.
     types = {_type_of_literal(token.text) for token in tokens if token.kind == "number"}
     for token in tokens:
         named = module.named.get(token.text) if token.kind == "name" else None

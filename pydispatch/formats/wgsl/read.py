@@ -35,9 +35,15 @@ def read(data: bytes | memoryview, where: str) -> WgslModule:
 def _check_nesting(text: str, tokens: list[WgslToken], where: str) -> None:
     """Raise ArtifactError for a syntax tree deeper than MAX_NESTING, because drivers traverse it recursively.
 
-    Each bracket, each operator of an expression and each `else` is a level: `a + b + c` is two deep. A statement begins
-    one level inside of its block, and so does the code after a block, unless `else` follows: a chain of `else if` is as
-    deep as it has branches.
+    The depth is estimated from the tokens. Each open bracket, each operator or other mark of a statement, and each
+    `else` adds a level. A `;`, a `,` or the end of a block returns to the level directly inside of the bracket around
+    it. In
+
+        fn f() { x = a + b + c; y = 0; }
+
+    the body is at level 1, `=` and each `+` add one up to level 4, and `y` is at level 1 again. After a block that
+    `else` follows, the level is the one before the block, and `else` adds one to it: in a syntax tree, the second `if`
+    of `if a {} else if b {} else {}` is inside of the first one.
     """
     outer: list[int] = []  # for each open bracket, the level of the code around it
     level = 0
@@ -47,7 +53,7 @@ def _check_nesting(text: str, tokens: list[WgslToken], where: str) -> None:
             outer.append(level)
             level += 1
         elif word in _CLOSE:
-            level = outer.pop() if outer else 0
+            level = outer.pop() if outer else 0  # an expression such as `f(a) + b` continues after its bracket
             following = tokens[index + 1].text if index + 1 < len(tokens) else ""
             if word == "}" and following != "else":
                 level = outer[-1] + 1 if outer else 0
@@ -214,7 +220,11 @@ class _WgslReader:
         return tuple(fields)
 
     def _parse_attributes(self) -> tuple[Attribute, ...]:
-        """Parse a sequence of attributes, which may be empty."""
+        """Parse a sequence of attributes, which may be empty.
+
+        `@workgroup_size(TILE * 2, 1,)` becomes Attribute("workgroup_size", ("TILE*2", "1")): arguments are texts
+        without spaces, and a comma at the end adds none.
+        """
         attributes: list[Attribute] = []
         while self._peek() == "@":
             self.at += 1

@@ -83,15 +83,25 @@ def _template_layout(module: WgslModule, name: str, arguments: Sequence[str], in
 
 
 def minimum_size(module: WgslModule, type_: str) -> tuple[int, bool]:
-    """Return the minimum size in bytes of a buffer of this type, and whether the buffer has exactly this size.
+    """Return the minimum size in bytes of a buffer of this type, and whether the type has exactly this size.
 
-    A runtime-sized array counts with one element, a type of unknown size with one 32-bit word.
+    A runtime-sized array counts with one element, a type of unknown size with one 32-bit word:
+
+    - `vec4<f32>` gives (16, True)
+    - `array<vec4<f32>>` gives (16, False)
+    - `struct { n: u32, a: array<vec4<f32>> }`, by its name, gives (32, False): `a` begins at byte 16
+
+    Args:
+        module: The module, in which aliases and structs are looked up.
+        type_: The type, in the spelling of `type_text`.
     """
     known = layout(module, type_)
     if known is not None:
         return known.size, True
     named = module.named.get(type_)
     if named is not None and named.kind == "struct" and named.members:
+        # Only the last member of a struct can be a runtime-sized array. It begins after the other members, at a
+        # multiple of its alignment.
         *members, (_, last) = named.members
         before = _struct(module, [t for _, t in members], depth=0)
         element = _runtime_array_stride(module, last)

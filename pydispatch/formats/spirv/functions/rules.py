@@ -275,7 +275,19 @@ _CLUSTERED_REDUCE = 3
 
 
 def _check_subgroup(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check a subgroup instruction (OpGroupNonUniform*)."""
+    """Check a subgroup instruction (OpGroupNonUniform*).
+
+    Words 1 to 3 are the type, the result and the scope. The operands after them depend on the kind of instruction;
+    `id_positions` has the scope and those of them that are ids:
+
+        vote        predicate, value or ballot; none for Elect        result: a bool
+        move        value, then the lane or direction if it has one   result: of the type of the value
+        ballot      a bool for Ballot, a ballot for the others        result: a ballot, bool or integer
+        reduction   group operation, value, cluster size if any       result: of the type of the value
+
+    A ballot is a vector of four 32-bit integers with a bit for each lane. BallotBitCount has a group operation before
+    its ballot. A group operation is a literal word: Reduce, a scan, or a reduction of clusters, which needs their size.
+    """
     code.expect_constant_integers(inst, 3)  # the scope
     for position in inst.id_positions[1:]:
         code.operand_type(inst, position)
@@ -286,7 +298,7 @@ def _check_subgroup(code: FunctionChecker, inst: SpirvInstruction) -> None:
         code.demand(inst, result == Shape("b", 0, count=1))
     elif inst.op in _GROUP_MOVES:
         code.expect_type(inst, 4, inst.type_id)
-        if len(inst.id_positions) > 2:
+        if len(inst.id_positions) > 2:  # BroadcastFirst has only the value
             code.expect_integers(inst, 5)
     elif inst.op in _GROUP_BALLOTS:
         code.demand(inst, result.kind == ("b" if inst.op == _BALLOT_BIT_EXTRACT else "i"))
