@@ -65,6 +65,7 @@ OPS = {
     "math.sin": ("f32",), "math.cos": ("f32",), "arith.negf": ("f16",), "math.absf": ("f32",),
     "arith.extf f64": ("f32",), "arith.truncf f16": ("f32",), "arith.sitofp f32": ("i32",),
     "arith.uitofp f32": ("i8",), "arith.extsi i32": ("i8",), "arith.extui i32": ("i8",), "arith.trunci i8": ("i32",),
+    "arith.trunci i1": ("i32",),
 }  # fmt: skip
 
 

@@ -188,7 +188,7 @@ def _over_loops(array: Array, map_: AffineMap, rank: int) -> Array:
 
 def _scalar(op: Operation, known: Mapping[SSAValue, Array]) -> Array:
     """Compute an elementwise or scalar operation on arrays. Raises Unknown for other operations."""
-    exact = _EXACT.get(op.name) or _CONVERTED.get(op.name)  # the cast to the result's type below is the conversion
+    exact = _EXACT.get(op.name) or _CONVERTED.get(op.name)  # `_as_type` below is the conversion
     rounded = _ROUNDED.get(op.name)
     if len(op.results) != 1 or op.regions or (exact is None and rounded is None):
         raise Unknown
@@ -201,7 +201,14 @@ def _scalar(op: Operation, known: Mapping[SSAValue, Array]) -> Array:
     # NumPy's arithmetic on bools is not that of i1: True + True is True.
     if any(x.dtype == np.bool_ for x in operands) and op.name not in ("arith.select", "arith.extui", "arith.uitofp"):
         raise Unknown
-    return np.asarray(exact(*operands)).astype(result)
+    return _as_type(np.asarray(exact(*operands)), result)
+
+
+def _as_type(x: Array, type_: np.dtype[Any]) -> Array:
+    """Return an array in the type of a result. An integer becomes i1 by its lowest bit: for NumPy, 2 is True."""
+    if type_ == np.bool_ and x.dtype != np.bool_:
+        return (x & 1).astype(type_)
+    return x.astype(type_)
 
 
 def _as_unsigned(x: Array) -> Array:
@@ -222,7 +229,7 @@ _CONVERTED: dict[str, Callable[..., Array]] = {
     "arith.extf": np.asarray, "arith.truncf": np.asarray, "arith.sitofp": np.asarray, "arith.uitofp": _as_unsigned,
     "arith.extsi": np.asarray, "arith.extui": _as_unsigned, "arith.trunci": np.asarray, "arith.index_cast": np.asarray,
 }  # fmt: skip
-"""Name of a conversion → NumPy function that is applied to its operand before `astype` of the result's type."""
+"""Name of a conversion → NumPy function that is applied to its operand before `_as_type` of the result's type."""
 
 _ROUNDED: dict[str, Callable[..., Array]] = {
     "math.rsqrt": lambda x: 1 / np.sqrt(x), "math.exp": np.exp, "math.log": np.log, "math.tanh": np.tanh,
