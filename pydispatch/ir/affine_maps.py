@@ -65,6 +65,21 @@ def with_unit_loops(map: AffineMap, loop_sizes: Sequence[int]) -> AffineMap:
     return AffineMap(map.num_dims, map.num_symbols, tuple(exprs))
 
 
+def is_nondecreasing(expr: AffineExpr) -> bool:
+    """Return whether an expression never gets smaller as a dimension gets larger, by the form of the expression.
+
+    True for `d0 * 2 + d1` and `d0 floordiv 2`, False for `d0 - d1` and for every `mod`. The extremes of such an
+    expression over a box of indices are its values at the lowest and at the highest corner.
+    """
+    if not isinstance(expr, AffineBinaryOpExpr):
+        return True
+    if expr.kind is AffineBinaryOpKind.Add:
+        return is_nondecreasing(expr.lhs) and is_nondecreasing(expr.rhs)
+    if expr.kind is AffineBinaryOpKind.Mod or not isinstance(expr.rhs, AffineConstantExpr):
+        return False
+    return expr.rhs.value >= 0 and is_nondecreasing(expr.lhs)  # constant factors and divisors are stored on the right
+
+
 def has_exact_bounds(expr: AffineExpr) -> bool:
     """Return whether interval arithmetic on an expression gives exact bounds, given the range of each dimension.
 

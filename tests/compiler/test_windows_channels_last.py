@@ -138,6 +138,40 @@ def test_fused(dynamic: bool, channels: int, step: int) -> None:
     np.testing.assert_array_equal(run(text, x, w, *sums.shape, bias), np.maximum(sums + bias, 0))
 
 
+@pytest.mark.parametrize("sign", ["+", "-"])
+def test_padded_windows_along_growing_and_falling_rows(sign: str) -> None:
+    """Windows read row h + i, lowest at the first step, or row h - i + 2, highest at the first step."""
+    rng = np.random.default_rng(6)
+    x = rng.integers(-5, 6, (2, 9, 11, 16)).astype(np.float32)
+    w = rng.integers(-5, 6, (3, 3, 16)).astype(np.float32)
+    row = "h + i" if sign == "+" else "h - i + 2"
+    text = f"""
+func.func @f(%x: tensor<2x9x11x16xf32>, %w: tensor<3x3x16xf32>) -> tensor<2x9x11x16xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x9x11x16xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<2x9x11x16xf32>) -> tensor<2x9x11x16xf32>
+  %y = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] {{
+    ^bb0(%i: index, %j: index, %k: index, %l: index):
+      tensor.yield %zero : f32
+  }} : tensor<2x9x11x16xf32> to tensor<2x11x13x16xf32>
+  %r = linalg.generic {{indexing_maps = [affine_map<(n, h, w, c, i, j) -> (n, {row}, w + j, c)>,
+      affine_map<(n, h, w, c, i, j) -> (i, j, c)>, affine_map<(n, h, w, c, i, j) -> (n, h, w, c)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]}}
+      ins(%y, %w : tensor<2x11x13x16xf32>, tensor<3x3x16xf32>) outs(%z : tensor<2x9x11x16xf32>) {{
+    ^bb0(%a: f32, %b: f32, %old: f32):
+      %p = arith.mulf %a, %b : f32
+      %sum = arith.addf %old, %p : f32
+      linalg.yield %sum : f32
+  }} -> tensor<2x9x11x16xf32>
+  return %r : tensor<2x9x11x16xf32>
+}}
+"""
+    padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    weights = w if sign == "+" else w[::-1]
+    expected = np.einsum("nhwcij,ijc->nhwc", windows(padded, (3, 3), (1, 1), (1, 1)), weights)
+    np.testing.assert_array_equal(run(text, x, w), expected)
+
+
 def test_a_nan_stays_in_its_windows() -> None:
     x = np.zeros((1, 5, 6, 16), np.float32)
     x[0, 2, 3, 5] = np.nan

@@ -20,6 +20,7 @@ from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.tensor_ops.rules.joins import pad_amounts
+from pydispatch.ir.affine_maps import is_nondecreasing
 from pydispatch.ir.structured import Structured
 
 
@@ -48,8 +49,11 @@ class PaddedInputs:
         """Return the padded inputs of a reduction whose vectors are along `channels`.
 
         A padded input is the result of a `tensor.pad` that no buffer stores, such as an image [n, y, x, c] with padding
-        around y and x. Inputs that are padded along the channels are left out, since some lanes of a vector would read
-        padding: the rule of `tensor.pad` computes their elements.
+        around y and x. The rule of `tensor.pad` computes the elements of the inputs that are left out:
+
+        - inputs that are padded along the channels, since some lanes of a vector would read padding;
+        - inputs whose padded indices may decrease from step to step, such as y - ky: `are_interior` checks the first
+          and the last step only.
 
         Args:
             elements: Tensors of the dispatch function.
@@ -63,9 +67,9 @@ class PaddedInputs:
             if not isinstance(pad, tensor.PadOp) or elements.is_materialized(value):  # stored with its padding
                 continue
             amounts = zip(*pad_amounts(elements, pad), strict=True)  # (before, after) for each dimension
-            padded = [i for i, (low, high) in enumerate(amounts) if low != 0 or high != 0]
             results = generic.maps[ordinal].results
-            if padded and not any(channels in _loops_in(results[i]) for i in padded):
+            padded = [results[i] for i, (low, high) in enumerate(amounts) if low != 0 or high != 0]
+            if padded and all(channels not in _loops_in(index) and is_nondecreasing(index) for index in padded):
                 pads.append((ordinal, pad))
         return PaddedInputs(
             elements=elements, generic=generic, position_loop=positions, sizes=tuple(sizes), pads=tuple(pads)
@@ -74,7 +78,8 @@ class PaddedInputs:
     def are_interior(self, build: Builder, origin: Sequence[Index], first: Index, width: int) -> SSAValue | bool:
         """Return whether a block of `width` positions from `first` on reads no padding at any step.
 
-        The elements at the first and at the last step and position are checked, between which all others are.
+        The elements at the first and at the last step and position are checked. All others are between them, since no
+        padded index decreases along a loop.
 
         Args:
             build: Receives the code.
