@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernels import buffer, load
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.dialects.func import FuncOp
@@ -141,3 +142,43 @@ func.func @rows(%x: {x}) -> {y} {{
     values = np.arange(3 * size, dtype=np.float32).reshape(3, size)
     padded = np.pad(values, ((0, 0), (low, whole - size - low)), constant_values=7)
     np.testing.assert_array_equal(function(values), 2 * padded[:, offset::stride][:, :count])
+
+
+NEGATIVE_COUNTERS = """
+func.func @kernel() {{
+  %low32 = hal.interface.constant.load[0] : i32
+  %loaded = arith.index_cast %low32 : i32 to index
+  %stated = arith.constant {low} : index
+  %b = hal.interface.binding.subspan binding(0) : memref<24xi32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %slope = arith.constant {slope} : index
+  %start = arith.constant {start} : index
+  %four = arith.constant 4 : index
+  %high = arith.constant 20 : index
+  "scf.parallel"(%{first}, %high, %c1) <{{operandSegmentSizes = array<i32: 1, 1, 1, 0>}}> ({{
+  ^bb0(%i: index):
+    %product = arith.muli %i, %slope : index
+    %distance = arith.addi %product, %start : index
+    %holds = arith.cmpi sge, %distance, %c0 : index
+    %place = arith.addi %i, %four : index
+    scf.if %holds {{
+      %one = arith.constant 1 : i32
+      memref.store %one, %b[%place] : memref<24xi32>
+    }}
+    "scf.reduce"() : () -> ()
+  }}) : (index, index, index) -> ()
+  func.return
+}}
+"""
+
+
+@pytest.mark.parametrize("first", ["stated", "loaded"])
+@pytest.mark.parametrize("low", [-4, -1, 3])
+@pytest.mark.parametrize(("slope", "start"), [(-2, -3), (-2, 3), (-3, -40), (2, 3), (2, -3), (3, 40), (3, -70)])
+def test_counters_below_zero(slope: int, start: int, low: int, first: str) -> None:
+    text = NEGATIVE_COUNTERS.format(slope=slope, start=start, low=low, first=first)
+    found = buffer(np.zeros(24, np.int32))
+    assert load(text, constants=1, bindings=1).run(found, constants=[low]) == 0
+    counters = np.arange(-4, 20)
+    np.testing.assert_array_equal(found, (counters >= low) & (slope * counters + start >= 0))

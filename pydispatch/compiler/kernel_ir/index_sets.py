@@ -180,9 +180,9 @@ def _split_at_bounds(build: Build, loop: scf.ParallelOp, conditions: list[arith.
             continue
         decided.append(condition)
         if distance.slope > 0:  # it holds from here on
-            first = build.most(first, _ceil(build, build.minus(0, distance.start), distance.slope))
+            first = build.most(first, _ceil(build, build.minus(0, distance.start), distance.slope, low))
         else:  # it holds up to here
-            stop = build.least(stop, _ceil(build, build.plus(distance.start, 1), -distance.slope))
+            stop = build.least(stop, _ceil(build, build.plus(distance.start, 1), -distance.slope, low))
     if not decided:
         return
     # The range within is [begin, end): [first, stop) limited to the loop, and empty if stop < first.
@@ -198,9 +198,15 @@ def _split_at_bounds(build: Build, loop: scf.ParallelOp, conditions: list[arith.
     loop.operands[0], loop.operands[1] = build.value(begin), build.value(end)
 
 
-def _ceil(build: Build, lhs: Index, rhs: int) -> Index:
-    """Return max(lhs, 0) / rhs, rounded up; the division is unsigned."""
-    return build.divide(build.plus(build.most(lhs, 0), rhs - 1), rhs)[0]
+def _ceil(build: Build, lhs: Index, rhs: int, low: Index) -> Index:
+    """Return lhs / rhs, rounded up; for a smaller quotient, 0 if `low` is known not to be negative, else `low`.
+
+    `low` is the first iteration of the loop. The division is unsigned: the dividend is the distance from `low` or 0.
+    """
+    if isinstance(low, int) and low >= 0:
+        low = 0
+    dividend = build.most(build.minus(lhs, build.times(low, rhs)), 0)
+    return build.plus(low, build.divide(build.plus(dividend, rhs - 1), rhs)[0])
 
 
 def _nonnegative_form(build: Build, condition: arith.CmpiOp, block: Block) -> Linear | None:
