@@ -188,8 +188,7 @@ def parse_type(text: str) -> Spec:
     - `2x3xx8` or `2x3x*8`: opaque elements, 8 bits without a numeric meaning
     - `4xi1`: bools, which are stored in a byte each; like opaque and complex elements they are written in hexadecimal
     """
-    # All `x` separate sizes, but for the one that belongs to an opaque type.
-    *sizes, name = text.split("x") if not text.endswith(("x8", "x16", "x32", "x64")) else _split_opaque(text)
+    *sizes, name = _split_type(text)
     for axis, size in enumerate(sizes):
         if not size.isdecimal():
             raise ValueError(f"size {axis}: expected a number, got '{size}'")
@@ -212,10 +211,16 @@ def _is_integer(kind: ElementType) -> bool:
     return kind.numerical <= Numerical.UNSIGNED  # the first types of the enumeration
 
 
-def _split_opaque(text: str) -> list[str]:
-    """Split a type at its `x`, where the last `x` of `4x2xx8` belongs to the opaque type x8."""
+def _split_type(text: str) -> list[str]:
+    """Split a type at its `x`: `4x2xf32` into 4, 2 and f32.
+
+    The `x` of an opaque type begins the text or follows another `x`: `4x2xx8` gives 4, 2 and x8. `4x8` gives 4 and 8,
+    where 8 is no element type.
+    """
     head, _, bits = text.rpartition("x")
-    return [*(size for size in head.split("x") if size), f"x{bits}"]
+    if bits.isdecimal() and (not head or head.endswith("x")):
+        return [*head.split("x")[:-1], f"x{bits}"]
+    return text.split("x")
 
 
 def _elements(tokens: list[str], spec: Spec) -> Array:
@@ -400,11 +405,11 @@ def mismatch(actual: Value, expected: Value, kind: ElementType, exact: bool) -> 
         exact: Whether floats must be equal rather than close. Integers and bools must be equal in any case.
     """
     if not isinstance(actual, np.ndarray):  # a number
-        expected = _parse_number(str(expected), kind) if isinstance(expected, (int, float)) else expected
         if isinstance(expected, np.ndarray):
             return f"value is {format_number(actual, kind)}; expected a tensor"
         if not _are_close(np.array([actual]), np.array([expected]), kind, exact)[0]:
-            return f"value ({actual:g}) does not match the expected ({expected:g})"
+            left, right = (format_number(number, kind).partition("=")[2] for number in (actual, expected))
+            return f"value ({left}) does not match the expected ({right})"
         return None
     if not isinstance(expected, np.ndarray):
         return "value is a tensor; expected a number"

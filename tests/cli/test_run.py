@@ -53,6 +53,7 @@ def pdx(tmp_path_factory: pytest.TempPathFactory) -> str:
             identity(program, f"{name}_{rank}", [(dtype, rank)])
     identity(program, "mix", [(F32, 1), (I32, None)])
     identity(program, "numbers", [(I32, None), (F32, None)])
+    identity(program, "truth", [(TYPES["i1"], None)])
     path = tmp_path_factory.mktemp("run") / "identity.pdx"
     Artifact.build([(f.name, "()") for f in program.functions], program.encode()).save(path)
     return str(path)
@@ -97,6 +98,7 @@ def run(pdx: str, capsys: pytest.CaptureFixture[str]) -> Run:
         ("f16_1", "3xf16=1.5 70000 0.1", "3xf16=1.5 INF 0.0999756", []),
         ("i8_1", "3xi8=-1 0x7f 200", "3xi8=-1 127 -56", []),
         ("ui8_1", "3xui8=255 1 2", "3xui8=255 1 2", []),
+        ("ui8_2", "2x2xx8=01 02 03 FF", "2x2xui8=[1 2][3 255]", []),
         ("f64_1", "2xf64=3.14159265358979 1e300", "2xf64=3.14159 1E+300", []),
         ("cf64_1", "2xcf64=0000803f00000040,0000803f00000040", "2xcf64=0000803F00000040 0000803F00000040", []),
     ],
@@ -162,6 +164,24 @@ def test_expected_output(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
+    ("function", "text", "expected", "message"),
+    [
+        ("truth", "1", "1", ""),
+        ("truth", "0", "0", ""),
+        ("truth", "1", "0", "value (1) does not match the expected (0)"),
+        ("truth", "1", "2", "value (1) does not match the expected (2)"),
+        ("mix", "16777216", "16777217", "value (16777216) does not match the expected (16777217)"),
+        ("mix", "7", "1" + 400 * "0", "value (7) does not match the expected (1000"),
+        ("mix", "7", "1xi32=7", "value is i32=7; expected a tensor"),
+    ],
+)
+def test_expected_numbers(run: Run, function: str, text: str, expected: str, message: str) -> None:
+    rest = ["--input=2xf32=1 2", "--expected_output=(ignored)"] if function == "mix" else []
+    code, out, err = run(function, *rest, f"--input={text}", f"--expected_output={expected}")
+    assert (code, err) == (1 if message else 0, "") and (f": {message}" in out or not message)
+
+
+@pytest.mark.parametrize(
     ("function", "options", "message"),
     [
         ("i1_1", ["--input=4xi1=1"], "'1': expected 2 hexadecimal digits per element"),
@@ -176,6 +196,8 @@ def test_expected_output(run: Run) -> None:
         ("nope", [], "no function 'nope'"),
         ("f32_1", ["--input=3xq32=1"], "unknown element type 'q32'"),
         ("f32_1", ["--input=3xf99999999999=1"], "unknown element type 'f99999999999'"),
+        ("ui8_1", ["--input=4x8=01"], "unknown element type '8'"),
+        ("ui8_1", ["--input=4xxx8=01"], "size 1: expected a number, got ''"),
         ("f32_1", ["--input=1615655350x1020xui64"], "Unable to allocate"),
         ("f32_1", ["--input=-1xf32=1"], "size 0: expected a number, got '-1'"),
         ("f32_1", ["--input=3"], "expected a shape and type such as 4x2xf32="),
@@ -216,7 +238,7 @@ def test_which_file(pdx: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     for argv, message in [
         (["run"], "expected one file"),
         (["run", pdx, f"--module={pdx}"], "expected one file"),
-        (["run", pdx], "--function=NAME is needed, the program has 34"),
+        (["run", pdx], "--function=NAME is needed, the program has 35"),
         (["run", "gone.pdx"], "gone.pdx"),
         (["run", pdx, "--device=abacus"], "no device 'abacus'"),
     ]:
