@@ -47,3 +47,31 @@ def test_a_gather_computes_in_32_bits() -> None:
     artifact = pd.compile(source, targets="webgpu")
     (shader,) = (artifact.read(name) for name in artifact.members if name.endswith(".wgsl"))
     assert b"vec2u" not in shader
+
+
+CLAMPED = """
+func.func @f(%x: tensor<50xf32>, %y: tensor<6xf32>) -> tensor<6xf32> {{
+  %e = tensor.empty() : tensor<6xf32>
+  %r = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]}} ins(%y : tensor<6xf32>) outs(%e : tensor<6xf32>) {{
+  ^bb0(%a: f32, %o: f32):
+    %wide = arith.constant {value} : i64
+    %i = {cast} %wide : i64 to index
+    %least = arith.constant 0 : index
+    %most = arith.constant 49 : index
+    %above = arith.maxsi %i, %least : index
+    %inside = arith.minsi %above, %most : index
+    %v = tensor.extract %x[%inside] : tensor<50xf32>
+    %sum = arith.addf %a, %v : f32
+    linalg.yield %sum : f32
+  }} -> tensor<6xf32>
+  return %r : tensor<6xf32>
+}}"""
+
+
+@pytest.mark.parametrize("cast", ["arith.index_cast", "arith.index_castui"])
+@pytest.mark.parametrize("value", [7, (1 << 32) + 4, -(1 << 32) + 4, 1 << 31, -1])
+def test_a_constant_beyond_32_bits_is_beyond_every_tensor(value: int, cast: str, backend: Backend) -> None:
+    x, y = np.arange(50, dtype=np.float32), np.ones(6, np.float32)
+    found = np.asarray(backend.load(CLAMPED.format(value=value, cast=cast)).f(x, y))
+    np.testing.assert_array_equal(found, np.full(6, 1 + np.clip(value, 0, 49), np.float32))

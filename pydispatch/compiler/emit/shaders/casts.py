@@ -17,6 +17,9 @@ from pydispatch.compiler.emit.shaders.values import is_native_float, known, sign
 from pydispatch.compiler.kernel_ir.readers import op_name
 from pydispatch.compiler.kernel_ir.types import is_float
 
+LEAST_INDEX, MOST_INDEX = -(1 << 31), (1 << 31) - 1
+"""Range of indices of 32 bits."""
+
 
 class Casts(Registers[E, V]):
     """Lowerings of conversions between integers, indices and floats for any shader language.
@@ -64,8 +67,8 @@ class Casts(Registers[E, V]):
         return extended if from_width == to_width else self.widened(emitter, extended)
 
     def saturated_index(self, emitter: E, value: V) -> V:
-        """Emit the 32-bit index that is nearest to a 64-bit integer: -2^31 or 2^31 - 1 beyond its range."""
-        for limit, is_beyond in ((-(1 << 31), "slt"), ((1 << 31) - 1, "sgt")):
+        """Emit the 32-bit index that is nearest to a 64-bit integer."""
+        for limit, is_beyond in ((LEAST_INDEX, "slt"), (MOST_INDEX, "sgt")):
             bound = emitter.constant(limit, i64)
             value = self.select(emitter, i64, self.compared(emitter, is_beyond, 64, value, bound), bound, value)
         return self.resized(emitter, value, from_width=64, to_width=32)
@@ -107,7 +110,7 @@ class Casts(Registers[E, V]):
         """Return the lowering of an index cast.
 
         A wider integer saturates when it is cast to a 32-bit index, so that an out-of-bounds index stays out of bounds:
-        2^32 + 4 becomes 2^31 - 1, while its low 32 bits are 4. A number known while compiling is cut to its low bits.
+        2^32 + 4 becomes 2^31 - 1, while its low 32 bits are 4. Other casts keep the low bits.
 
         is_signed: whether an integer is extended with its sign when it is widened; otherwise with zeros.
         """
@@ -118,14 +121,17 @@ class Casts(Registers[E, V]):
             # Integers of `from_bits` and `to_bits` bits are in registers of `from_width` and `to_width` bits.
             from_bits, to_bits = bits_of(emitter, operand.type), bits_of(emitter, result.type)
             from_width, to_width = emitter.width(operand.type), emitter.width(result.type)
+            saturates = isinstance(result.type, IndexType) and from_width > to_width
             index = emitter.int_or_value(operand)
             if known(index):
                 # Known numbers are signed, whatever their type: 255 of i8 is -1.
-                constant = index if is_signed else index & ((1 << from_bits) - 1)
+                constant = index if is_signed or saturates else index & ((1 << from_bits) - 1)
+                if saturates:
+                    constant = max(LEAST_INDEX, min(constant, MOST_INDEX))
                 emitter.define(result, signed(constant, to_bits))
                 return
             value = emitter.get(operand)
-            if isinstance(result.type, IndexType) and from_width > to_width:
+            if saturates:
                 # An unsigned integer of 2^63 or more is negative in its register. It becomes -2^31: out of bounds, too.
                 value = self.saturated_index(emitter, value)
             elif not is_signed and to_bits > from_bits:
