@@ -107,10 +107,17 @@ def messages(field_number: int, kind: Callable[[], type[Message]]) -> Any:
 @dataclass
 class Message:
     """Base class of messages. A subclass is a dataclass whose fields are declared by `one`, `many`, `message` and
-    `messages`.
+    `messages`, with the field numbers of the `.proto` file.
+
+    `read` creates an instance from bytes: `Sample.read(memoryview(bytes([8, 5]))).size` is 5. Example:
+
+        @dataclass
+        class Sample(Message):
+            size: int = one(1, INT)  # optional int64 size = 1;
+            parts: list[Part] = messages(2, lambda: Part)  # repeated Part parts = 2;
     """
 
-    _declared: ClassVar[dict[int, _Field]]
+    _declared: ClassVar[dict[int, _Field]]  # field number -> field; computed by the first call of `declared`
 
     @classmethod
     def read(cls: type[M], data: memoryview) -> M:
@@ -191,8 +198,8 @@ class _MessageReader:
 
         Args:
             into: The message.
-            field: The field.
-            wire: Wire type of the value.
+            field: The field. Its `kind` is a FieldKind, or for a message a function that returns the class.
+            wire: Wire type of the value, as the file states it.
             value: The value: an integer for a varint, else bytes.
             span: Positions at which the encoded value begins (at its length, if it has one) and ends (exclusive).
             numbers: Elements of repeated numbers, which are collected here and joined at the end of the message.
@@ -207,7 +214,7 @@ class _MessageReader:
                 f"{type(into).__name__}.{field.name} before byte {span[1]} is stored as {_WIRE_NAMES[wire]}, "
                 f"not as {_WIRE_NAMES[expected]}"
             )
-        if not isinstance(kind, FieldKind):
+        if not isinstance(kind, FieldKind):  # a message
             self._store_message(into, field, kind(), span, len(value), depth)
         elif packed:
             numbers.setdefault(field, []).append(_packed(kind, value, span[1]))
@@ -215,7 +222,7 @@ class _MessageReader:
             numbers.setdefault(field, []).append(_number(kind, value))
         elif kind.dtype is not None:
             setattr(into, field.name, _number(kind, value))
-        else:
+        else:  # text or bytes
             text = str(value, "utf-8") if kind is TEXT else value
             if field.repeated:
                 getattr(into, field.name).append(text)

@@ -150,8 +150,9 @@ class OnnxTracer:
     def _node(self, node: model.NodeProto, layer: str, values: Values, opsets: Mapping[str, int]) -> None:
         """Emit one node, and define its outputs in `values`.
 
-        A kernel of the user computes it, or a function of the model, which is inlined, or the conversion of its
-        operator. A node of a domain without conversions always needs a kernel.
+        The node is computed by the first of these that exists: a kernel of the user for its operator; a function of the
+        model with the operator's name, which is inlined; the conversion of the operator. A node of an imported domain
+        without conversions and without such a function always needs a kernel.
 
         Args:
             node: The node.
@@ -183,7 +184,8 @@ class OnnxTracer:
         kernel = self.kernels.named(domain, node, layer)
         if is_custom or kernel is not None:
             name = kernel or kernel_name(domain, node)
-            replaced = None if is_custom else convert  # emits what the kernel replaces
+            # `custom.call` derives the types of the results from what the kernel replaces, if anything.
+            replaced = None if is_custom else convert
             results: Sequence[Tensor | None] = custom.call(self, name, node, operands, attributes, values, replaced)
         else:
             results = convert()

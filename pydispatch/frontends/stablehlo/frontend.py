@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 class StableHlo(DialectFrontend):
     """Frontend for modules with operations of StableHLO or CHLO, and for the results of `jax.jit(f).lower(...)` and
     `jax.export`.
+
+    An operation of `dialects` in a module selects this frontend. Operations of `companions` are translated too, but do
+    not select it.
     """
 
-    dialects = frozenset({"stablehlo", "chlo", "sdy"})
-    companions = frozenset({"check", "interpreter"})
+    dialects = frozenset({"stablehlo", "chlo", "sdy"})  # sdy: annotations of Shardy, how tensors are distributed
+    companions = frozenset({"check", "interpreter"})  # dialects of StableHLO's own tests
 
     def reads_file(self, path: Path, head: bytes) -> bool:
         """Return whether a file, which begins with `head`, is StableHLO bytecode."""
@@ -35,9 +38,10 @@ class StableHlo(DialectFrontend):
         return type(source).__module__.startswith("jax.") and _text_of(source) is not None
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
-        """Translate a module to a program, or parse the text of a JAX object to a module, which the caller translates.
+        """Translate a module to a program, or parse the text of a JAX object to a module.
 
-        Raise CompileError for bytecode.
+        The parsed module still has StableHLO operations; the caller then translates it like a module from a file of
+        text. Raise CompileError for bytecode.
         """
         from pydispatch.frontends.stablehlo.program import translated
 

@@ -63,6 +63,13 @@ def _asserted(entry: func.FuncOp) -> list[tuple[ArgumentAxis, ArgumentAxis]]:
 def _named(entry: func.FuncOp) -> list[tuple[ArgumentAxis, str]]:
     """Return the sizes that calls in `entry` pass to arguments with the attribute `jax.global_constant`, which is the
     name of the size.
+
+    Example, where %x is argument 1 of `entry`; the result is [((1, 0), "b")]:
+
+        %0 = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x6xf32>) -> tensor<i32>
+        %1 = call @inner(%0, %x) : (tensor<i32>, tensor<?x6xf32>) -> tensor<?x6xf32>
+
+        func.func private @inner(%n: tensor<i32> {jax.global_constant = "b"}, %x: tensor<?x6xf32>) -> ...
     """
     module = entry.parent_op()
     if not isinstance(module, ModuleOp):

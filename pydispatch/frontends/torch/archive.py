@@ -125,10 +125,18 @@ def _read(data: memoryview, name: str) -> Model:
 def _arrays(archive: _Archive, config: str) -> dict[str, StoredArray]:
     """Return the arrays that a configuration lists, by name. Equal views of one storage are the same object.
 
-    config: path of the JSON member; the storages are members of its folder.
+    A storage is a member with the bytes of one or more arrays; an array is a view of it with sizes, strides and an
+    offset. The configuration has, under "config", an entry for each array:
+
+        "0.weight": {"path_name": "weight_0", "use_pickle": false, "tensor_meta": {"sizes": ..., "strides": ..., ...}}
+
+    Args:
+        archive: The archive.
+        config: Path of the JSON member, such as "data/weights/model_weights_config.json". The storages are members of
+            its folder.
     """
     folder = config.rpartition("/")[0]
-    views: dict[tuple[str, TensorMeta], StoredArray] = {}
+    views: dict[tuple[str, TensorMeta], StoredArray] = {}  # (storage, layout) -> the array, for names that share it
     arrays: dict[str, StoredArray] = {}
     for name, entry in archive.json(config).get("config").items():
         if entry.get("use_pickle").truth() or entry.maybe("tensor_meta") is None:

@@ -168,8 +168,12 @@ class _GraphReader:
         return OpaqueArgument(kind, str(value))
 
     def _node_argument(self, node: Any) -> Argument:
-        """Return the argument for a node: the name of its value, or a nested graph. A tensor of the module is recorded
-        as a constant.
+        """Return the argument that stands for `node`, an operand of another node.
+
+        - A node that selects one of several results (getitem): the name of that result, such as `split.1`.
+        - A get_attr node, which reads an attribute of the module: the graph of a nested GraphModule, such as a branch
+          of `cond`; for a tensor the node's name, under which the tensor is recorded in `constants`.
+        - Any other node: its name.
         """
         if node.op != "get_attr":
             return self.selections.get(node) or ValueName(node.name)
@@ -178,7 +182,7 @@ class _GraphReader:
             attribute = getattr(attribute, name_in_path)
         if hasattr(attribute, "graph"):
             graph, constants = graph_of(attribute)
-            if constants:
+            if constants:  # they would be inputs of the nested graph, for which its node has no operands
                 name = next(iter(constants))
                 raise ProgramFault(f"node '{node.name}' is a graph that holds a tensor, '{name}'; make it an operand")
             return graph

@@ -23,7 +23,11 @@ Put = Callable[[Tensor, Tensor], Tensor]
 
 
 class TensorMemory:
-    """Memory of one tensor in the traced program: its current SSA value and the number of writes so far."""
+    """Memory of one tensor in the traced program: its current SSA value and the number of writes so far.
+
+    The tracer creates one for each tensor of a graph, and writes the results of in-place operators to it. For
+    `x.add_(1)`, the memory of x contains %0 before and %1 = add %0, 1 after: later nodes that read x use %1.
+    """
 
     def __init__(self, tensor: Tensor) -> None:
         """Begin with the value `tensor`, no writes, and row-major layout."""
@@ -58,23 +62,23 @@ class TensorView(TensorMemory):
 
     The contents of the view are cached, and taken from the base again after it was written.
 
+    Example: for v = x[2:5], take(x) is the slice x[2:5], and put(x, v) is x with v in place of elements 2 to 4.
+
     Args:
-        base: Memory that the view is part of.
+        base: Memory that the view is part of; may be a view itself.
         tensor: Contents of the view.
-        take: Returns the view of new contents of the base.
-        put: Writes through the view. None if PyTorch decides by the strides whether the operator returns a view or a
-            copy; an access whose result depends on this raises the error that `ambiguous()` returns.
+        take: take(contents of the base) returns the contents of the view.
+        put: put(contents of the base, new contents of the view) returns the contents of the base after a write through
+            the view. None if PyTorch decides by the strides whether the operator returns a view or a copy, as for
+            `reshape` of a tensor that is not row-major; an access whose result depends on this raises the error that
+            `ambiguous()` returns.
         ambiguous: Returns that error.
     """
 
     def __init__(
         self, base: TensorMemory, tensor: Tensor, take: Take, put: Put | None, ambiguous: Callable[[], CompileError]
     ) -> None:
-        """Create a view whose contents are cached.
-
-        take(base) returns the view; put(base, contents) returns the base after a write, and is None if PyTorch may have
-        made a copy instead of a view. ambiguous() returns the error for an access whose result depends on that.
-        """
+        """Create a view with the cached contents `tensor`. The class describes the arguments."""
         super().__init__(tensor)
         self._base = base
         self._base_writes = base.write_count  # the writes that the cached contents include

@@ -180,6 +180,7 @@ def _mel_weights(call: NodeCall, bins: Tensor, length: Tensor, rate: Tensor, low
     scalars = (shapes.reshape(b, t, []) for t in (lowest, highest, bins, length, rate))
     edges = formula(b, edge, shapes.iota(b, [count + 2], axis=0, dtype=I64), *scalars)
     row = shapes.iota(b, [frequencies, 1], axis=0, dtype=I64)
+    # Filter n rises from edge n to edge n + 1 and falls to edge n + 2: adjacent filters overlap.
     left, middle, right = (slicing.slice_axis(b, edges, axis=0, start=n, limit=count + n) for n in range(3))
 
     def weight(row: Element, left: Element, middle: Element, right: Element) -> Element:

@@ -24,8 +24,13 @@ larger one is an error."""
 def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
     """Return how often each n-gram of a pool occurs in x [words] or in each row of x [rows, words].
 
-    The counts of all n-grams are computed first; a product with a 0-1 matrix moves them to the columns that
-    ngram_indexes states. The mode "IDF" limits counts to 1, and "IDF" and "TFIDF" multiply them by weights.
+    An n-gram is a sequence of n words; a word is an integer. The result is [columns] or [rows, columns], where
+    ngram_indexes states the column of each n-gram. The counts of all n-grams are computed first; a product with a 0-1
+    matrix moves them to the columns. The mode "IDF" limits counts to 1, and "IDF" and "TFIDF" multiply them by weights.
+
+    Example: pool_int64s = [2, 5, 2, 5, 5, 7] with ngram_counts = [0, 2] are the 1-grams (2), (5), from index 0 of the
+    pool on, and the 2-grams (2, 5), (5, 7), from index 2 on. With ngram_indexes = [0, 3, 1, 2] and n-grams of 1 to 2
+    words, x = [2, 5, 2] gives [2, 1, 0, 1]: 2 of (2), 1 of (2, 5), 0 of (5, 7) and 1 of (5).
     """
     b = call.b
     mode = call.text("mode", choices=("TF", "IDF", "TFIDF"))
@@ -44,13 +49,14 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
         raise call.fail(
             f"it has {len(begins)} lengths of n-grams, of which {shortest} to {longest} count, {skips} skips"
         )
-    size = max(columns, default=0) + 1
+    size = max(columns, default=0) + 1  # number of columns of the result
     if min(columns, default=-1) < 0 or size * len(columns) > _MAX_COLUMN_MATRIX:
         raise call.fail(
             f"its {len(columns)} n-grams are counted in columns {min(columns, default=0)} to {size - 1}; expected "
             f"columns from 0 on, and at most {_MAX_COLUMN_MATRIX} for the number of n-grams times that of columns"
         )
     rows = x if x.rank == 2 else shapes.expand_dims(b, x, axes=[0])
+    # For each length of n-grams: their counts [rows, n-grams], and the 0-1 matrix [n-grams, size] of their columns.
     counts, matrices = [], []
     for length, (grams, own_columns) in enumerate(_pool_by_length(call, pool, begins, columns), 1):
         if shortest <= length <= longest and len(grams):
@@ -68,7 +74,7 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
         column_weights[columns] = weights
         weight = b.constant(column_weights, F32)
         total = formula(b, lambda n, w: (n.min(1.0) if mode == "IDF" else n) * w, total, weight)
-    call.ignore("weights")
+    call.ignore("weights")  # an attribute that is not read is an error; the mode "TF" permits weights
     return total if x.rank == 2 else shapes.squeeze(b, total, axes=[0])
 
 
@@ -76,6 +82,9 @@ def _pool_by_length(
     call: NodeCall, pool: Sequence[int], begins: Sequence[int], columns: Sequence[int]
 ) -> Iterator[tuple[np.ndarray, Sequence[int]]]:
     """Yield the n-grams [count, words] of 1 word, of 2 words, ..., and the column of each of them.
+
+    Example: the pool [2, 5, 2, 5, 5, 7] with begins [0, 2] and columns [0, 3, 1, 2] gives [[2], [5]] with [0, 3], then
+    [[2, 5], [5, 7]] with [1, 2].
 
     Args:
         call: The node.
@@ -107,11 +116,14 @@ def _count_grams(call: NodeCall, rows: Tensor, words: int, grams: np.ndarray, st
         words: Number of words of a row.
         grams: The n-grams, [n-grams, n].
         steps: Allowed distances in a row between adjacent words of an n-gram; the same for all words of an occurrence.
+            With step 2, the row [7, 1, 8, 2, 9] has the n-gram (7, 8, 9).
     """
     b, length = call.b, grams.shape[1]
     total = shapes.full(b, 0.0, (rows.shape[0], len(grams)), F32)
     for step in steps:
-        window_count = words - (length - 1) * step
+        window_count = words - (length - 1) * step  # positions in a row at which an occurrence may begin
+        # For each n, word n of all windows [rows, windows, 1] and word n of all n-grams [n-grams]. They broadcast to
+        # [rows, windows, n-grams]; the sum over the windows (axis 1) is the count.
         operands = []
         for n in range(length):
             part = slicing.slice_axis(b, rows, axis=1, start=n * step, limit=n * step + window_count)

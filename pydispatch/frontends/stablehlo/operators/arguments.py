@@ -22,9 +22,21 @@ def argument_of(
     """Return the results of a reduction that JAX writes for `argmax` or `argmin`, of which only the index is used; None
     for another reduction.
 
-    tensors, starts: the operands and their initial values; for `argmax` two of each, the elements and their indices.
-    axes: the axes that are reduced. Among equal elements the smaller index stays, and the first NaN stays, as in
-    `reductions.arg_reduce`.
+    JAX reduces pairs of an element and its index by a region: for the argmax of x f32[5] along axis 0,
+
+        %i = stablehlo.iota dim = 0 : tensor<5xi32>
+        %0:2 = stablehlo.reduce(%x init: -inf), (%i init: 0) across dimensions = [0] ...
+
+    The two results become two reductions without pairs, whose loops are vectorized on CPUs: one of the elements to the
+    extreme, and `reductions.arg_reduce`. As in JAX, the index is that of the first NaN, or without NaN that of the
+    first of equal elements.
+
+    Args:
+        tracer: Tracer of the function.
+        op: The reduction.
+        tensors: Its tensors; for `argmax` the elements and their indices.
+        starts: Their initial values, of rank 0.
+        axes: The axes that are reduced.
     """
     if len(tensors) != 2 or len(axes) != 1 or op.results[0].uses or not _is_iota(tracer, op.operands[1], axes[0]):
         return None
@@ -55,11 +67,17 @@ def _is_iota(tracer: StablehloTracer, value: SSAValue, axis: int) -> bool:
 def _is_choice(tracer: StablehloTracer, region: Region, name: str) -> bool:
     """Return whether a region of (element, index, other element, other index) has exactly the operations of JAX.
 
-    They keep the element if it is better or NaN, and the index also if the elements are equal and it is smaller. name:
-    "max" or "min". `expected` and `actual` list operations as (name, numbers of operands): arguments are 0 to 3,
-    results count on from 4, and -1 is a value from outside of the region.
+    They keep the element if it is better or NaN, and the index also if the elements are equal and it is smaller:
+
+        keeps = value better other_value or value is NaN
+        keeps_index = keeps or (value == other_value and index < other_index)
+        return keeps ? value : other_value, keeps_index ? index : other_index
+
+    name: "max" or "min". `expected` and `actual` list operations as (name, numbers of operands): arguments are 0 to 3,
+    results count on from 4, and -1 is a value from outside of the region. An operation in another order is no match.
     """
     value, index, other_value, other_index = range(4)
+    # The results are 4, 5, 6 (keeps); 7, 8, 9; 10 (keeps_index), 11; 12. "ne" of a value and itself is true for NaN.
     expected = [
         (BETTER[name], value, other_value), ("ne", value, value), ("or", 4, 5), ("eq", value, other_value),
         ("lt", index, other_index), ("and", 7, 8), ("or", 6, 9), ("select", 6, value, other_value),

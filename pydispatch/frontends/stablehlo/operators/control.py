@@ -59,10 +59,18 @@ def _while(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results
 def _counted(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor]) -> list[Tensor] | None:
     """Convert a loop with the condition `counter < bound` whose counter increases by a constant; None for other loops.
 
-    operands: initial values of the loop variables. The counter is not carried as a tensor, but is an expression of the
-    iteration's index, so that slices that begin at it have known bounds. The same holds for every scalar integer that
-    increases by a constant: loop variable n is starts[n] + iteration * steps[n]. The loop variables with the indices
-    `others` are carried from iteration to iteration.
+    The counter is not carried as a tensor, but is an expression of the iteration's index, so that slices that begin at
+    it have known bounds. The same holds for every scalar integer that begins with a known number or size and increases
+    by a constant: loop variable n is starts[n] + iteration * steps[n]. The loop variables with the indices `others` are
+    carried from iteration to iteration.
+
+    Example: `while(%i = 2, %x = %a)` with the condition %i < 10, whose body returns %i + 3 and f(%x), becomes a loop of
+    3 iterations that carries x. In iteration k, %i is 2 + 3 * k; after the loop it is 11.
+
+    Args:
+        tracer: Tracer of the function.
+        op: The `stablehlo.while`.
+        operands: Initial values of the loop variables.
     """
     cond, body = op.regions
     condition = _condition(cond)
@@ -96,7 +104,7 @@ def _counted(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor])
         return [results[n] for n in others]
 
     results = control.for_(tracer.b, count, [operands[n] for n in others], iteration)
-    return arguments(count, results)
+    return arguments(count, results)  # what a further iteration would begin with is what the loop returns
 
 
 def _number(value: Size, like: Tensor) -> Tensor:
@@ -164,15 +172,22 @@ def _step(tracer: StablehloTracer, body: Region, index: int) -> int | None:
 def _added(tracer: StablehloTracer, value: SSAValue, argument: SSAValue, frame: Frame, depth: int) -> int | None:
     """Return the constant, above 0, that `value` exceeds `argument` by; else None.
 
-    argument: loop variable at the start of an iteration. frame: operands of the call that is analysed, by the arguments
-    of the callee. depth: number of calls that enclose `value`, limited because functions may call each other in a
-    circle.
+    The constant is 3 for `stablehlo.add %i, %c` and %c = 3, with the operands in either order, and for `call @f(%i)` if
+    @f returns such a sum of its argument. Copies of %i are followed to their source.
+
+    Args:
+        tracer: Tracer of the function, which knows the called functions.
+        value: Next value of a loop variable: in the body, or in a function that the body calls.
+        argument: The loop variable at the start of an iteration, an argument of the body.
+        frame: Arguments of the called function that contains `value` -> the operands of its call, with copies followed
+            to their source; empty for the body itself.
+        depth: Number of calls that enclose `value`, limited because functions may call each other in a circle.
     """
     value = _source(value, frame)
     if not isinstance(value, OpResult) or depth > _MAX_CALL_DEPTH:
         return None
     op = value.owner
-    if isinstance(op, func.CallOp):
+    if isinstance(op, func.CallOp):  # continue with the value that the callee returns for it
         callee = tracer.functions.get(callee_of(op))
         inner: Block | None = callee.body.blocks.first if callee is not None else None
         if inner is None or inner.last_op is None or len(inner.args) != len(op.operands):

@@ -69,13 +69,17 @@ def gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor, s
 def _check_axes(tracer: StablehloTracer, axes: gathers.GatherAxes, x: Tensor, indices: Tensor) -> None:
     """Raise CompileError if the axes of a gather from x at `indices` are invalid.
 
-    All of them exist and have a single role, and there is one coordinate for each axis of x that is indexed. A scatter
-    has the updates in place of the result of the gather.
+    All of them exist and have a single role, and there is one coordinate for each axis of x that is indexed.
+    Example: x is [8, 9, 5], and indices [4, 2] have the coordinates of 4 slices along axis 1, the index_vector_dim.
+    With start_index_map (0, 1) and collapsed_dims (0, 1), each slice is [5], and the result [4, 5] has the
+    offset_dims (1,). A scatter has the updates in place of the result of the gather.
     """
     if not indices.dtype.is_integer:
         raise tracer.b.fail(f"indices are integers, got {indices}")
     if not 0 <= axes.index_vector_dim <= indices.rank:
         raise tracer.b.fail(f"index_vector_dim {axes.index_vector_dim} of {indices}")
+    # `tracer.axes` raises for axes that are repeated or do not exist. An axis of x that corresponds to a batching axis
+    # of the indices can neither be collapsed nor indexed as well.
     tracer.axes((*axes.collapsed_dims, *axes.batching_dims), "collapsed and batching dimensions", x.rank)
     tracer.axes((*axes.start_index_map, *axes.batching_dims), "start_index_map", x.rank)
     tracer.axes(axes.indices_batching_dims, "start_indices_batching_dims", indices.rank)
@@ -87,6 +91,7 @@ def _check_axes(tracer: StablehloTracer, axes: gathers.GatherAxes, x: Tensor, in
     coordinates = indices.shape[axes.index_vector_dim] if axes.index_vector_dim < indices.rank else 1
     if coordinates != len(axes.start_index_map):
         raise tracer.b.fail(f"{indices} has {coordinates} coordinate(s), {len(axes.start_index_map)} axes are indexed")
+    # Axes of the result: those within a slice (offset_dims), and those of the indices that count the slices.
     rank = len(axes.offset_dims) + len(axes.indices_batch_dims(indices.rank))
     tracer.axes(axes.offset_dims, "offset_dims", rank)
     slice_rank = len(axes.slice_dims(x.rank))
@@ -125,6 +130,9 @@ def _scatter(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Resul
 def _torch_index_select(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor) -> Tensor:
     """Return the slices of x at the indices along the axis `dim`. The first `batch_dims` axes of both correspond.
 
+    For x [2, 5, 7] and indices [2, 3] with dim 1 and batch_dims 1, the result is [2, 3, 7]: element [b, i, c] is
+    x[b, indices[b, i], c]. Without batch_dims it is [2, 2, 3, 7]: element [a, j, i, c] is x[a, indices[j, i], c].
+
     A negative `dim` counts from the end of x's axes, a negative `batch_dims` from the rank of the indices.
     """
     axis, batch = (tracer.integer(op, name) for name in ("dim", "batch_dims"))
@@ -133,7 +141,8 @@ def _torch_index_select(tracer: StablehloTracer, op: Operation, x: Tensor, indic
         raise tracer.b.fail(f"indices are integers, got {indices}")
     if not 0 <= batch <= axis < x.rank or batch > indices.rank:
         raise tracer.b.fail(f"'stablehlo.torch_index_select' of {x} at {indices}: dim {axis} and batch_dims {batch}")
-    # The axes of the indices after the batch take the place of `axis` in the result.
+    # The `indices.rank - batch` axes of the indices after the batch take the place of `axis` in the result: later axes
+    # of x move by their number minus 1. Each index is a single coordinate, so index_vector_dim is the rank.
     axes = gathers.GatherAxes(
         offset_dims=tuple(d if d < axis else d + indices.rank - batch - 1 for d in range(batch, x.rank) if d != axis),
         collapsed_dims=(axis,), batching_dims=tuple(range(batch)), indices_batching_dims=tuple(range(batch)),

@@ -109,12 +109,29 @@ def while_with_probes(
 ) -> Results:
     """Convert a loop, and record the values that its probes have in the iterations that checks name.
 
-    operands: initial values of the loop variables. The loop carries, after its own tensors, a tensor for each slot (a
-    probe and an iteration) and the number of iterations. The call fails if the loop has fewer iterations than a check
-    names.
+    A probe in the body names a value, and a check after the loop compares the value of one iteration:
+
+        %3 = interpreter.probe %2, probe_id = "p" : tensor<i32>                           // in the body
+        check.expect_serialized_eq %two, probe_id = "p", iter = 1 : tensor<i32>           // after the loop
+
+    The loop carries, after its own tensors, a tensor for each slot and the number of iterations so far. A slot is a
+    probe and an iteration; `_slots` lists those that the checks need. Each iteration overwrites its own slots. A loop
+    with the variable %i and this check carries (%i, value of p in iteration 0, value of p in iteration 1, count).
+    After the loop, the slots are added to `tracer.probes`, in the order of execution. The call fails if the loop has
+    fewer iterations than a check names.
+
+    Args:
+        tracer: Tracer of the function.
+        op: The `stablehlo.while`.
+        operands: Initial values of the loop variables.
+        probes: The probes in its body that checks after the loop name.
+
+    Returns:
+        The final loop variables.
     """
     b, state_count, (condition, body) = tracer.b, len(operands), op.regions
     slots = _slots(tracer, op, probes)
+    # Copies of the values that were recorded before the loop: the translation of the body adds to the originals.
     earlier = {name: list(tracer.probes.get(name, [])) for name in map(_name, probes)}
 
     def holds(carried: list[Tensor]) -> Tensor:

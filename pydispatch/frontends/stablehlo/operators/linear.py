@@ -125,8 +125,10 @@ def geev(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     """Return the eigenvalues of general matrices, the left and the right eigenvectors, and LAPACK's status for each
     matrix.
 
-    The eigenvalues of real matrices are two results, real and imaginary parts. Vectors that the call does not request
-    are zeros.
+    The results are in this order. The eigenvalues of complex matrices are one result; those of real matrices are two,
+    the real and the imaginary parts. For x f32[5, 4, 4], the shapes are [5, 4], [5, 4], [5, 4, 4], [5, 4, 4] and [5].
+    Eigenvectors that the call does not request are zeros. The status is always 0, success: a matrix whose eigenvalues
+    cannot be computed has NaN instead.
     """
     b = tracer.b
     wants_left, wants_right = (_letter(tracer, op, f"compute_{side}") == "V" for side in ("left", "right"))
@@ -135,7 +137,9 @@ def geev(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
         values, right, left = eigen.eig(b, x, wants_left)
     else:
         values = eigen.eigenvalues(b, x)
-    right_result = len(op.results) - 2  # from the end, as there are one or two results of eigenvalues
+    # The right eigenvectors are the last result but one. Counting from the start would depend on the number of results
+    # of eigenvalues, one or two. The left eigenvectors have the same type.
+    right_result = len(op.results) - 2
     zeros = shapes.full(b, 0.0, x.shape, tracer.dtype(op, right_result))
     vectors = left or zeros, right if right and wants_right else zeros
     return *_eigenvalues(tracer, x, values), *vectors, _zero_for_each_matrix(tracer, op, x)

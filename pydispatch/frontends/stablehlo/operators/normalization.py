@@ -71,6 +71,14 @@ def _training(tracer: StablehloTracer, op: Operation, x: Tensor, scale: Tensor, 
 def _gradient(tracer: StablehloTracer, op: Operation, x: Tensor, *features: Tensor) -> Results:
     """Return the gradients of the operand, the scale and the offset.
 
+    The normalization is result = scale * u + offset, with u = (x - mean) / deviation and
+    deviation = sqrt(variance + epsilon). Sums are over the n elements of a feature; g is the gradient of the result:
+
+    - of the scale: sum(g * u)
+    - of the offset: sum(g)
+    - of x: scale / deviation * (g - sum(g) / n - u * sum(g * u) / n). The two means are subtracted because each x also
+      changes the mean and the variance of its feature.
+
     features: the scale, the mean and variance of the batch, and the gradient of the result of the normalization.
     """
     scale, mean, variance, result_gradient = features

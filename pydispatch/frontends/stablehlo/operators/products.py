@@ -63,6 +63,9 @@ def convolution(
     Strides, dilations, groups and reversal are properties of `op`. Its dimension numbers say which axes of the operands
     and of the result are the batch, the channels and the spatial ones: operands are transposed to [n, c, spatial...]
     and [f, c, spatial...], and the result, [n, f, spatial...], back.
+
+    Example: `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]` states an image and a result with the channels last (NHWC), and a
+    kernel with its spatial axes first (HWIO). The image is transposed by (0, 3, 1, 2) and the kernel by (3, 2, 0, 1).
     """
     # Read the properties.
     conv = op.properties["dimension_numbers"]
@@ -87,7 +90,7 @@ def convolution(
     groups, batches = tracer.integer(op, "feature_group_count", 1), tracer.integer(op, "batch_group_count", 1)
     if groups < 1 or batches < 1 or (groups > 1 and batches > 1):
         raise tracer.b.fail(f"feature_group_count {groups} and batch_group_count {batches}: one of them is 1")
-    if batches > 1:
+    if batches > 1:  # groups of images become groups of channels
         x, groups = _groups_of_batches(tracer, x, batches), batches
     window = convolutions.Window(strides, tuple(low), tuple(high), dilations)
 
@@ -98,7 +101,7 @@ def convolution(
     if (sizes := _sizes_without_products(x, w, window, input_dilations)) is not None:  # sums of no terms are 0
         shape = (x.shape[0], w.shape[0], *sizes)
         return shapes.full(tracer.b, 0, [shape[position] for position in order], tracer.dtype(op))
-    channels_last = result.second == x.rank - 1
+    channels_last = result.second == x.rank - 1  # the layout that the transposition below brings the result into
     convolved = convolutions.convolution(
         tracer.b,
         x,

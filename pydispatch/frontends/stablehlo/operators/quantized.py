@@ -23,9 +23,16 @@ def _along(
 ) -> Tensor:
     """Return scales or zero points as a constant that broadcasts to x.
 
-    values: the scales or zero points of `quantization`, in row-major order: one number; or one for each position along
-    `quantization.axes`, or for each block of positions, which is repeated as often as the block is long. dtype: type of
-    the constant.
+    For x [2, 4], one scale for each position along axis 1, {1, 2, 3, 4}, gives [[1, 2, 3, 4]]. Scales for blocks of
+    1 position along axis 0 and 2 along axis 1, {{1, 2}, {3, 4}}, give [[1, 1, 2, 2], [3, 3, 4, 4]].
+
+    Args:
+        tracer: Tracer of the function.
+        values: The scales or zero points of `quantization`, in row-major order: one number for all of x; or one for
+            each position, or block of positions, along `quantization.axes`.
+        quantization: The quantized type; its `shape` is the number of scales along each of its axes.
+        x: The quantized tensor.
+        dtype: Type of the constant.
     """
     table = np.array(values).reshape(quantization.shape)
     if not quantization.axes:

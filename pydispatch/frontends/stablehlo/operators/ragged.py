@@ -24,8 +24,16 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor, si
     [b, m, n]. If it is contracted, each group has its own result: [b, m, k] by [b, k, n] is [g, b, m, n]. If it is a
     batch dimension, the groups have no effect. Elements that belong to no group count as zeros.
 
-    sizes: number of elements of each group along the ragged dimension, [g]; or [..., g] if they differ along the batch
-    dimensions and the rows (or contracted dimensions) before the ragged one.
+    b stands for the batch dimensions, m for the other dimensions of x, k for the contracted ones, and g for the groups.
+    For x [5, k], y [2, k, n] and sizes [2, 3], rows 0 and 1 are multiplied by y[0], and rows 2, 3 and 4 by y[1].
+
+    Args:
+        tracer: Tracer of the function.
+        op: The `chlo.ragged_dot`.
+        x: The left operand, with the ragged dimension.
+        y: The right operand, with a dimension for the groups if the ragged dimension is a row.
+        sizes: Number of elements of each group along the ragged dimension, [g]; or [..., g] if they differ along the
+            batch dimensions and the rows (or contracted dimensions) before the ragged one.
     """
     # Read and check the dimension numbers.
     name = "ragged_dot_dimension_numbers"
@@ -63,6 +71,8 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor, si
     # Products of each row with all right operands: [b, m, g, n]. Those with operands of other groups are then replaced
     # by 0 and summed; multiplying these by 0 instead would keep a NaN.
     product = products.dot_general(tracer.b, x, y, batching, contracting, tracer.dtype(op))
+    # The mask in the form of the product: its batch dimensions and rows are first, then the free dimensions of y, among
+    # which is that of the groups. The contracted dimensions of the mask have size 1 and are dropped.
     free = [e for e in range(y.rank) if e not in {pair[1] for pair in (*batching, *contracting)}]
     group_axis = len(batch) + len(rows) + free.index(groups[0])
     ordered = shapes.transpose(
@@ -84,11 +94,24 @@ def _sums_of_groups(
     """Return for each group the product of x and y, summed over the elements of that group only: [g, b, m, n].
 
     The groups divide a contracted dimension. g is the number of groups; b stands for the batch dimensions, m for the
-    other dimensions of x and n for those of y. `is_member` is a mask [g, ...] with the dimensions of x, of which those
-    that y lacks have size 1. Elements of other groups are replaced by zeros in both operands, because NaN times zero is
-    NaN.
+    other dimensions of x and n for those of y. Elements of other groups are replaced by zeros in both operands, because
+    NaN times zero is NaN. The product then has the groups as a further batch dimension, the first one.
+
+    Example without batch dimensions: x [m, k] and y [k, n] with groups along k. The mask of x is [g, 1, k], that of y
+    [g, k, 1]; the masked operands are [g, m, k] and [g, k, n], and their product is [g, m, n].
+
+    Args:
+        tracer: Tracer of the function.
+        is_member: Mask [g, ...] of the elements of each group, with the dimensions of x after the groups. Dimensions
+            that y lacks (m) have size 1.
+        x: The left operand.
+        y: The right operand.
+        batching: Pairs of batch dimensions, (of x, of y).
+        contracting: Pairs of contracted dimensions, (of x, of y).
+        dtype: Type of the result.
     """
     b = tracer.b
+    # The mask of y: the dimensions that y shares with x, in the order of y, and size 1 for those that x lacks.
     x_dim_of = {e: d for d, e in (*batching, *contracting)}  # dimension of y -> the dimension of x that it shares
     shared = [x_dim_of[e] for e in range(y.rank) if e in x_dim_of]
     others = [d for d in range(x.rank) if d not in shared]  # of size 1 in is_member, so that the reshape drops them
@@ -96,6 +119,7 @@ def _sums_of_groups(
     of_y = shapes.reshape(b, ordered, [is_member.shape[0], *(
         is_member.shape[x_dim_of[e] + 1] if e in x_dim_of else 1 for e in range(y.rank)
     )])  # fmt: skip
+    # The product of the masked operands. Their dimension 0 is the groups, so that all others move by one.
     zero = b.constant(0, x.dtype)
     left, right = (
         ew.select(b, mask, shapes.expand_dims(b, v, axes=[0]), zero) for mask, v in ((is_member, x), (of_y, y))
@@ -119,8 +143,19 @@ def _members(
 ) -> Tensor:
     """Return which elements along the ragged dimension each group has: [g, ...], with the dimensions of x.
 
-    sizes is [g], or [..., g] with group sizes for each element along the dimensions `dims_of_sizes` of x. Other
-    dimensions of the result have size 1.
+    Group 0 has the first sizes[0] elements, group 1 the next sizes[1], and so on. For x [5, k], ragged along dimension
+    0, and sizes [2, 3], the result [2, 5, 1] is true for elements 0 and 1 in group 0 and for 2, 3 and 4 in group 1.
+
+    Args:
+        tracer: Tracer of the function.
+        x: The operand with the ragged dimension.
+        ragged_dim: The ragged dimension of x.
+        sizes: Number of elements of each group, [g]; or [..., g] if it differs along the dimensions `dims_of_sizes`.
+        dims_of_sizes: Dimensions of x that `sizes` [..., g] has before the groups, in this order.
+
+    Returns:
+        A mask. Apart from the groups, its size is 1 except along `ragged_dim` and, for `sizes` [..., g], along
+        `dims_of_sizes`.
     """
     b = tracer.b
     expected = (*(x.shape[d] for d in dims_of_sizes), sizes.shape[-1] if sizes.rank else 0)
@@ -128,13 +163,15 @@ def _members(
         raise b.fail(f"the sizes of groups of {x} are integers of shape [g] or {list(expected)}, got {sizes}")
     ends = _ends(tracer, sizes)  # [..., g], the end of each group along the ragged dimension
     starts = ew.binary(b, "sub", ends, ew.convert(b, sizes, I64))
-    # Dimensions of `sizes` without the groups, in the order of the dimensions of x.
+    # Starts and ends as [g, ...] with the dimensions of x. `ordered`: the dimensions of `sizes` without the groups, in
+    # the order of the dimensions of x.
     ordered = sorted(range(len(dims_of_sizes)), key=lambda n: dims_of_sizes[n]) if sizes.rank > 1 else []
     # Dimension 0 of the result counts the groups, so that dimension d of x is dimension d + 1.
     size_along = {dims_of_sizes[n] + 1: x.shape[dims_of_sizes[n]] for n in ordered} | {0: sizes.shape[-1]}
     shape = [size_along.get(d, 1) for d in range(x.rank + 1)]
     bounds = [shapes.reshape(b, shapes.transpose(b, bound, [sizes.rank - 1, *ordered]), shape)
               for bound in (starts, ends)]  # fmt: skip
+    # An element is in the group whose range contains its index along the ragged dimension.
     along_ragged = [x.shape[ragged_dim] if d == ragged_dim + 1 else 1 for d in range(x.rank + 1)]
     index = shapes.iota(b, along_ragged, ragged_dim + 1, I64)
     return ew.binary(b, "and", ew.compare(b, "le", bounds[0], index), ew.compare(b, "lt", index, bounds[1]))

@@ -58,9 +58,19 @@ def reduced(
 
 
 def _select_and_scatter(tracer: StablehloTracer, op: Operation, x: Tensor, source: Tensor, start: Tensor) -> Tensor:
-    """Select an element of each window of x by one region, and combine elements of `source` into them by another.
+    """Combine each element of `source` into the result at the position of the element that is selected in its window
+    of x.
 
-    source: an element for each window. start: initial value of all elements of the result, which has the shape of x.
+    The first region of the operation selects, the second combines. Example, the gradient of a maximum pooling: the
+    first region is `selected >= element`, the second an addition. For x = [1, 5, 2, 3], windows of 2 with the stride 2,
+    source [10, 20] and start 0, the result is [0, 10, 0, 20].
+
+    Args:
+        tracer: Tracer of the function.
+        op: The operation.
+        x: The tensor that windows move over.
+        source: An element for each window.
+        start: Initial value of all elements of the result, which has the shape of x.
     """
     rank = x.rank
     if source.rank != rank or start.rank:

@@ -36,17 +36,27 @@ def _pooled(
     """Pool tensors of one shape along their last axes, and return the pooled tensors.
 
     Each of the last axes is divided into as many windows as its entry of `output_size` states; each window is reduced
-    over all tensors together. If all windows have the same size, they are an axis of the reshaped tensor; otherwise
-    their elements are gathered, and windows are padded to the longest one.
+    over all tensors together. The axes are pooled one after the other.
+
+    If all windows have the same size, they are an axis of the reshaped tensor: an axis of 6 with 3 windows is [3, 2].
+    Otherwise their elements are gathered, and shorter windows repeat their last element: an axis of 5 with 2 windows is
+    [2, 3], with the elements 0, 1, 2 and 2, 3, 4; an axis of 5 with 3 windows has 0, 1, 1 and 1, 2, 3 and 3, 4, 4.
+
+    Args:
+        builder: The builder.
+        tensors: Tensors that are reduced together, such as elements and their indices.
+        output_size: Number of windows along each pooled axis.
+        reduce_equal_windows: Reduces an axis that has all elements of a window, and no others.
+        reduce_gathered_windows: Reduces an axis of a window, in which elements may be repeated.
     """
     pooled = tensors
     for d, out in enumerate(output_size):
         axis = tensors[0].rank - len(output_size) + d
         shape = pooled[0].shape
         n = shape[axis]
-        if out == n:
+        if out == n:  # windows of one element
             continue
-        if out == 1:
+        if out == 1:  # one window, the whole axis
             pooled = reduce_equal_windows(pooled, axis)
         elif isinstance(n, int) and isinstance(out, int) and n % out == 0:
             split = [*shape[:axis], out, n // out, *shape[axis + 1 :]]
@@ -82,7 +92,11 @@ def _windows(builder: Builder, n: Size, out: Size) -> tuple[Tensor, Tensor]:
 
 @converts(*(f"aten.adaptive_avg_pool{n}d" for n in (1, 2, 3)), *(f"aten._adaptive_avg_pool{n}d" for n in (2, 3)))
 def adaptive_avg_pool(builder: Builder, self: Tensor, output_size: Sizes) -> Tensor:
-    """Return the means of `output_size` windows along each spatial axis, which cover it evenly."""
+    """Return the means of `output_size` windows along each spatial axis.
+
+    Of `out` windows along an axis of n elements, window o has those from floor(o * n / out) to ceil((o + 1) * n / out),
+    without the end: two windows of 5 elements have 0, 1, 2 and 2, 3, 4.
+    """
     accumulation_dtype = normalization.wide(self.dtype)
 
     def mean(tensors: list[Tensor], axis: int) -> list[Tensor]:
@@ -102,6 +116,7 @@ def adaptive_avg_pool(builder: Builder, self: Tensor, output_size: Sizes) -> Ten
         trailing = [1] * (x.rank - axis - 1)  # so that counts and indices broadcast to the axes after `axis`
         count = shapes.reshape(builder, counts, [*counts.shape, *trailing])
         index = shapes.reshape(builder, shapes.iota(builder, [x.shape[axis]], axis=0, dtype=I64), [-1, *trailing])
+        # `x` repeats the last element of shorter windows: the repetitions count as 0 in the sum.
         counted = formula(builder, lambda v, k, c: (k < c).where(v, 0.0), x, index, count)
         total = reductions.reduce(builder, "add", counted, [axis], keep=True)
         return [formula(builder, lambda v, c: v / c.to(accumulation_dtype), total, count)]
@@ -120,9 +135,12 @@ def adaptive_avg_pool(builder: Builder, self: Tensor, output_size: Sizes) -> Ten
 def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tuple[Tensor, Tensor]:
     """Return the largest element of each window and its row-major index in the spatial axes of the input.
 
+    The windows are those of `adaptive_avg_pool`. The row-major index of element [2, 1] of spatial axes [4, 5] is 11.
+
     Of equal elements the first one is chosen, of several NaN the last one.
     """
     spatial = len(output_size)
+    # Running value and index before the first element. Any element replaces them: an equal one has a smaller index.
     starts = [
         builder.constant(reductions.least(self.dtype), self.dtype),
         builder.constant(reductions.largest(I64), I64),
@@ -146,12 +164,13 @@ def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tup
         index = formula(builder, lambda whole, n, at: whole * n + at, index, size, axis_index)
     positions = shapes.broadcast_to(builder, index, self.shape)
 
+    # Shorter windows repeat their last element, with its index. That changes no maximum, so `counts` are not needed.
     values, positions = _pooled(
         builder,
         [self, positions],
         output_size,
         reduce_equal_windows=reduce,
-        reduce_gathered_windows=lambda tensors, axis, counts: reduce(tensors, axis),  # a repeated element has no effect
+        reduce_gathered_windows=lambda tensors, axis, counts: reduce(tensors, axis),
     )
     return values, positions
 

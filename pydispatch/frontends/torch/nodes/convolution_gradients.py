@@ -23,8 +23,20 @@ def convolution_backward(
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
     """Return the gradients of the input, the filters and the bias; None for those that `output_mask` does not request.
 
-    output_mask: three bools, for the input, the filters and the bias. With `transposed` the convolution was a
-    transposed one, in which the input and the gradient of the result exchange their roles.
+    The gradient by the input of a convolution is a transposed convolution of `grad_output`; that of a transposed
+    convolution is a convolution. The gradient of the bias is the sum of `grad_output` over all axes but the channels.
+
+    Args:
+        builder: The builder.
+        grad_output: Gradient of the result, [n, f, spatial...].
+        input: Operand of the convolution, [n, c, spatial...].
+        weight: Filters, [f, c / groups, kernel...]; of a transposed convolution [c, f / groups, kernel...].
+        bias_sizes: Shape of the bias; not read.
+        stride, padding, dilation: As in the convolution, for each spatial axis.
+        transposed: Whether the convolution was a transposed one.
+        output_padding: As in the transposed convolution; not read.
+        groups: Number of groups of channels.
+        output_mask: Three bools: whether the gradients of the input, the filters and the bias are requested.
     """
     window = window_of(builder, weight.rank - 2, stride, padding, dilation)
     inner = normalization.wide(input.dtype)
@@ -35,11 +47,13 @@ def convolution_backward(
         # Output padding may add room for a further window in grad_output, whose result belongs to no input element.
         gradients[0] = slicing.slice_(builder, gradient, [0] * gradient.rank, input.shape)
     elif needs_input:
+        # Elements at the end of an axis that no window reads have the gradient 0: the transposed convolution, whose
+        # result ends with the last element that is read, is extended by them.
         unread = _unread_tail(input, weight, grad_output, window)
         gradients[0] = convolutions.transposed_convolution(
             builder, grad_output, weight, window, groups=groups, output_padding=unread, dtype=inner
         )
-    if needs_weight:
+    if needs_weight:  # a transposed convolution exchanges the roles of the input and the gradient of the result
         x, grad = (grad_output, input) if transposed else (input, grad_output)
         gradients[1] = convolutions.filter_gradient(
             builder, x, grad, weight.shape[2:], window, groups=groups, dtype=inner
@@ -53,7 +67,8 @@ def convolution_backward(
 def _unread_tail(x: Tensor, weight: Tensor, grad: Tensor, window: convolutions.Window) -> list[Size]:
     """Return how many elements at the end of each padded axis of x no window of the convolution reads.
 
-    The last window ends at (out - 1) * stride + (k - 1) * dilation; PyTorch pads both ends of an axis alike.
+    The last window ends at (out - 1) * stride + (k - 1) * dilation; PyTorch pads both ends of an axis alike. An axis of
+    6 without padding, with a kernel of 3 and the stride 2, has 2 windows, which read elements 0 to 4: 1 is unread.
     """
     axes = zip(x.shape[2:], weight.shape[2:], grad.shape[2:], window.low, window.strides, window.dilations, strict=True)
     return [n + 2 * low - (k - 1) * dilation - 1 - (out - 1) * stride for n, k, out, low, stride, dilation in axes]
