@@ -24,8 +24,11 @@ from pydispatch.errors import InvalidArgumentError
 from pydispatch.files import path_of, write
 
 if TYPE_CHECKING:
+    from pydispatch._core.function import Function
+    from pydispatch._core.procedure import Procedure
     from pydispatch.bench.measure import Samples
     from pydispatch.bench.program import Work
+    from pydispatch.cli.values import Value
 
 MOST_SECONDS = 86_400
 """Maximum of --seconds and --warm-up: one day."""
@@ -180,32 +183,40 @@ def _calls_to_measure(args: argparse.Namespace, folder: Path) -> tuple[Any, str,
     """
     from pydispatch.bench import peer
     from pydispatch.bench.program import work_of
-    from pydispatch.cli import values
     from pydispatch.runtime.device import device
 
     target = device(args.device)
     works: dict[str, Work] = {}
     wanted = peer.parse(args.peer) if args.peer else []
+    for text in [args.file, *args.compare]:
+        path = Path(path_of("bench", text, "the path of a .pdx or .mlir file"))
+        program = load_program(path, args, cpu="native")
+        function = function_of(program, args.function)
+        inputs, named = _inputs(function, args.input)
+        if text in works:
+            raise InvalidArgumentError(f"--compare: '{text}' is there twice")
+        works[text] = work_of(target, function, inputs, named)
+    for name, file in wanted:  # a peer gets inputs of the types that the last program takes
+        inputs, named = _inputs(function, args.input)
+        if named:
+            raise InvalidArgumentError("--peer: give values in order, without names")
+        program_file, workers = Path(file or args.file), int(getattr(target, "workers", 1))
+        works[name] = peer.contender(name, peer.Question(program_file, function.name, inputs, workers, folder))
+    return target, function.name, works
+
+
+def _inputs(function: Function | Procedure, texts: list[str]) -> tuple[list[Value], dict[str, Value]]:
+    """Return the positional and the named arguments of one contender: arrays of its own, of its function's types.
+
+    Each contender has a reader of its own, so that `+file` and `*file` read the same arrays for all contenders.
+    """
+    from pydispatch.cli import values
+
     reader = values.Reader()
     try:
-        for text in [args.file, *args.compare]:
-            path = Path(path_of("bench", text, "the path of a .pdx or .mlir file"))
-            program = load_program(path, args, cpu="native")
-            function = function_of(program, args.function)
-            # Each contender gets arrays of its own, parsed for the argument types of its function.
-            inputs, named = inputs_of(function, args.input, reader)
-            if text in works:
-                raise InvalidArgumentError(f"--compare: '{text}' is there twice")
-            works[text] = work_of(target, function, inputs, named)
-        for name, file in wanted:  # a peer gets inputs of the types that the last program takes
-            inputs, named = inputs_of(function, args.input, reader)
-            if named:
-                raise InvalidArgumentError("--peer: give values in order, without names")
-            program_file, workers = Path(file or args.file), int(getattr(target, "workers", 1))
-            works[name] = peer.contender(name, peer.Question(program_file, function.name, inputs, workers, folder))
+        return inputs_of(function, texts, reader)
     finally:
         reader.close()
-    return target, function.name, works
 
 
 def _print(name: str, about: dict[str, Any], samples: list[Samples], table: list[Any], items: float) -> None:

@@ -73,6 +73,23 @@ def test_artifacts_side_by_side(files: dict[str, str], capsys: pytest.CaptureFix
     assert f"[FAILED] {files['mulf']}: results differ from those of {files['addf']} by 0.2" in capsys.readouterr().out
 
 
+def test_each_contender_reads_files_from_the_start(
+    files: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with (tmp_path / "in.npy").open("wb") as stream:
+        for shape, value in ((4, 8), 2), ((8,), 3), ((4, 8), 5), ((8,), 7):
+            np.save(stream, np.full(shape, value, np.float32))
+    words = ["bench", files["addf"], *QUICK, "--compare", files["source"], f"--input=+{tmp_path}/in.npy"]
+    assert cli.main([*words, f"--input=+{tmp_path}/in.npy"]) == 0
+    assert "[FAILED]" not in capsys.readouterr().out
+    assert cli.main(words) == 1
+    assert "expected 2 arguments, got 1" in capsys.readouterr().err
+    with (tmp_path / "in.npy").open("r+b") as stream:  # the first two arrays alone
+        np.lib.format.read_array(stream), np.lib.format.read_array(stream)
+        stream.truncate()
+    assert cli.main([*words[:-1], f"--input=*{tmp_path}/in.npy"]) == 0
+
+
 @pytest.mark.parametrize("device", ["vulkan", "ptx-interpreter"])
 def test_other_devices(device: str, files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["bench", files["source"], *INPUTS, *QUICK, f"--device={device}"]) == 0
