@@ -210,8 +210,23 @@ class Axis:
         low, high = math.floor(math.log10(self.least)), math.ceil(math.log10(self.most))
         candidates = [digit * 10.0**exponent for exponent in range(low, high + 1) for digit in steps]
         values = [value for value in candidates if self.least <= value <= self.most]
+        if len(values) < 2:  # a narrow range, such as 3.14 to 3.57
+            values = _round_multiples(self.least, self.most)
         shown = values[:: max(1, math.ceil(len(values) / 7))]  # every n-th, so that at most seven remain
         return [(value, self.text(value)) for value in shown]
+
+
+def _round_multiples(least: float, most: float) -> list[float]:
+    """Return the multiples in a range of the smallest step of 1, 2 or 5 times a power of ten that gives at most seven.
+
+    From 3.14 to 3.57 these are 3.2, 3.3, 3.4 and 3.5. least: positive.
+    """
+    power = 10.0 ** math.floor(math.log10((most - least) / 7))
+    for step in (power, 2 * power, 5 * power, 10 * power):
+        first, last = math.ceil(least / step), math.floor(most / step)
+        if last - first < 7:
+            break
+    return [step * i for i in range(first, last + 1)]
 
 
 def short_number(value: float) -> str:

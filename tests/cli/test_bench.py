@@ -117,6 +117,19 @@ def test_modes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert set(data["seconds"]) <= texts and {"a call", "an element", "elements"} <= texts
 
 
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        ([3.3, 3.4], ["3.2", "3.3", "3.4", "3.5"]),
+        ([1000], ["960", "980", "1k", "1.02k", "1.04k"]),
+        ([2.1, 4.5], ["2", "3", "4"]),
+        ([1, 100], ["1", "10", "100"]),
+    ],
+)
+def test_a_logarithmic_axis_has_labels(values: list[float], labels: list[str]) -> None:
+    assert [label for _, label in plot.Axis.of(values, 0, 100).ticks()] == labels
+
+
 def test_plots_without_points() -> None:
     """A panel without points says so."""
     root = ElementTree.fromstring(plot.svg([plot.Panel("a call", "elements", "us", {"one": []})]))
