@@ -37,7 +37,8 @@ program = made.load()
 a, k = program.two_results(np.ones((3, 4), np.float32), 7)
 assert_type(a, npt.NDArray[np.float32])
 assert_type(k, int)
-assert_type(program.two_results.prepare(a, 7)()[1], int)
+assert_type(program.two_results.prepare(a, 7, fresh=True)()[1], int)
+program.two_results.submit(a, 7, priority="high", workers=2)
 program["close"](a)
 program.nearly_anything(a)  # a Function: its name is checked at run time
 """
@@ -48,6 +49,7 @@ import made
 doubles = np.ones((3, 4), np.float64)
 made.load().two_results(doubles, 7)
 made.load().two_results(np.ones((3, 4), np.float32), "7")
+made.load().two_results.submit(np.ones((3, 4), np.float32), 7, workers="2")
 """
 
 
@@ -80,7 +82,7 @@ def test_type_checkers_know_the_functions(folder: Path) -> None:
     """One run of mypy for the module, its use, its wrong use, and a program that uses what is documented."""
     found = typecheck.check(*(folder / name for name in ("made.py", "use.py", "wrong.py", "user_program.py")))
     wrong = [line for line in found.splitlines() if "error:" in line]
-    assert len(wrong) == 2 and all("wrong.py" in line and "[arg-type]" in line for line in wrong), found
+    assert len(wrong) == 3 and all("wrong.py" in line and "[arg-type]" in line for line in wrong), found
 
 
 def test_what_is_documented_runs(tmp_path: Path) -> None:
@@ -103,6 +105,15 @@ def test_types_of_numbers() -> None:
     text = module_of(pd.compile(f"func.func @f({arguments}) {{\n return\n}}"), "f.pdx")
     for i, python_type in enumerate(types.values()):
         assert f"a{i}: {python_type}, " in text
+
+
+@pytest.mark.parametrize("name", ["self", "out", "workers", "fresh", "priority"])
+def test_arguments_with_the_names_of_parameters(name: str) -> None:
+    """An argument with the name of a parameter of `__call__`, `prepare` or `submit` is given by position."""
+    text = module_of(pd.compile(f'func.func @f(%a: i32 {{pyd.name = "{name}"}}, %b: i32 {{pyd.name = "b"}}) {{\n'
+                                " return\n}"), "f.pdx")  # fmt: skip
+    compile(text, "made.pyi", "exec")
+    assert text.count("self, _0: int, /, b: int, *, ") == 3
 
 
 @pytest.mark.parametrize("name", ['f"""', "f\n", "class", "_f", "f.g", "ü"])

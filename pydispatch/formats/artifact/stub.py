@@ -22,7 +22,7 @@ NUMBERS = {"f": "float", "i": "int", "c": "complex"}
 PROGRAM_ATTRIBUTES = ("close", "functions", "imports", "parameters", "session")
 """Public attributes of pydispatch.Program; a function with such a name is reached as `program["name"]` alone."""
 
-TAKEN = ("self", "out", "workers")
+TAKEN = ("self", "out", "workers", "fresh", "priority")
 """Parameters of stub methods in addition to the arguments; an argument with such a name is positional-only."""
 
 HEAD = '''"""Types of the functions of {file}, written by `pydispatch stubgen`."""
@@ -43,8 +43,12 @@ class {class_name}(Protocol):
     """{text}"""
 
     def __call__(self, {arguments}*, out: Any = None, workers: int | None = None) -> {result}: ...
-    def prepare(self, {arguments}*, out: Any = None, workers: int | None = None) -> {class_name}Prepared: ...
-    def submit(self, {arguments}*, out: Any = None, priority: str = "normal") -> pydispatch.Future: ...
+    def prepare(
+        self, {arguments}*, out: Any = None, workers: int | None = None, fresh: bool = False
+    ) -> {class_name}Prepared: ...
+    def submit(
+        self, {arguments}*, out: Any = None, priority: str = "normal", workers: int | None = None
+    ) -> pydispatch.Future: ...
 
 
 class {class_name}Prepared(Protocol):
