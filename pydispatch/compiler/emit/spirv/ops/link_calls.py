@@ -96,8 +96,8 @@ def _type(emitter: FunctionEmitter, type_: Attribute) -> Id:
 def _scalar(emitter: FunctionEmitter, operand: SSAValue) -> Id:
     """Return the value that a scalar is passed as: its register, truncated to 32 bits for an index."""
     value = emitter.get(operand)
-    if isinstance(operand.type, IndexType) and emitter.index_width == 64:
-        return emitter.code.let("UConvert", emitter.m.int(32), value)
+    if isinstance(operand.type, IndexType):
+        return REGISTERS.resized(emitter, value, from_width=emitter.index_width, to_width=32)
     return value
 
 
@@ -147,10 +147,10 @@ def _declare(emitter: FunctionEmitter, name: str, result: Id, types: tuple[Id, .
 def _returned(emitter: FunctionEmitter, result: Id, type_: Attribute) -> Id:
     """Return `result`, the id of a call whose result has the type `type_`, in the register of that type.
 
-    An index is widened if its registers have 64 bits; integers narrower than 32 bits are sign-extended.
+    An index, whose registers may have 64 bits, and integers narrower than 32 bits are sign-extended.
     """
     if isinstance(type_, IndexType):
-        return emitter.code.let("UConvert", emitter.m.int(64), result) if emitter.index_width == 64 else result
+        return REGISTERS.resized(emitter, result, from_width=32, to_width=emitter.index_width)
     width = emitter.width(type_)
     if width != 32 or is_native_float(type_):
         return result  # a bool, an integer or float of 64 bits, or an f32: functions return what registers hold

@@ -1,14 +1,15 @@
 """Calls of external functions, which linking defines: lines of comments declare them. Helpers of the program are
 inlined before.
 
-What is passed: a scalar as its register, a buffer as the offset of its first element in elements, a u32; the variable
-of the buffer stands in the declaration. Every invocation of the workgroup makes the call.
+What is passed: a scalar as its register (an index and the bits of an f16 as i32), a buffer as the offset of its first
+element in elements, a u32; the variable of the buffer stands in the declaration. Every invocation of the workgroup
+makes the call.
 """
 
 from __future__ import annotations
 
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.shaders.calls import callee_of, check_buffer, check_call
 from pydispatch.compiler.emit.shaders.memory import element_index
@@ -42,8 +43,7 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
         if isinstance(value, MemRef):
             buffers.append(_buffer(emitter, name, value))
         passed.append(_passed(emitter, operand))
-    # An f16 is returned as its bits, as it is passed: external functions are the same with and without WGSL's f16.
-    result = "" if not outputs else "i32" if emitter.is_f16(outputs[0]) else emitter.type(outputs[0])
+    result = _type(emitter, outputs[0]) if outputs else ""
     function_name = _declared(emitter, name, tuple(type_ for type_, _ in passed), result, tuple(buffers))
     emitter.iterations.mark_unknown()  # the function may have loops
     call = f"{function_name}({', '.join(argument for _, argument in passed)})"
@@ -51,25 +51,35 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
         emitter.do(f"{call};")
         return
     returned = emitter.let(call)
-    # A function may return anything in the bits of an i32 above those of a narrower type.
-    if result == "i32" and not isinstance(outputs[0], IndexType):
+    if isinstance(outputs[0], IndexType):
+        returned = REGISTERS.resized(emitter, returned, from_width=32, to_width=emitter.index_width)
+    elif result == "i32":  # a function may return anything in the bits above those of a narrower type
         returned = REGISTERS.wrap(emitter, returned, bits=bit_width(outputs[0]), width=32)
     emitter.define(op.results[0], emitter.from_bits(returned, outputs[0]))
+
+
+def _type(emitter: FunctionEmitter, type_: Attribute) -> str:
+    """Return the WGSL type that a scalar is passed or returned as: that of its register, but i32 for index and f16.
+
+    An external function is the same for kernels with 32-bit and 64-bit indices, and with and without WGSL's f16.
+    """
+    return "i32" if isinstance(type_, IndexType) or emitter.is_f16(type_) else emitter.type(type_)
 
 
 def _passed(emitter: FunctionEmitter, operand: SSAValue) -> tuple[str, str]:
     """Return the WGSL type and the expression by which an operand is passed to an external function.
 
     A buffer is passed as the u32 offset of its first element, in elements; its variable is named in the declaration of
-    the function. Of a 64-bit offset the low word is passed: no buffer has 2^32 elements. A scalar is passed as its
-    register, but an f16 as its bits in an i32.
+    the function. Of a 64-bit offset the low word is passed: no buffer has 2^32 elements.
     """
     value = emitter.values[operand]
     if isinstance(value, MemRef):
         offset = emitter.index_value(element_index(emitter, value, [0] * len(value.strides)))
         return "u32", f"{offset}.x" if emitter.index_width == 64 else as_unsigned(offset)
-    type_ = "i32" if emitter.is_f16(operand.type) else emitter.type(operand.type)
-    return type_, str(emitter.to_bits(emitter.get(operand), operand.type))
+    scalar = emitter.get(operand)
+    if isinstance(operand.type, IndexType):
+        scalar = REGISTERS.resized(emitter, scalar, from_width=emitter.index_width, to_width=32)
+    return _type(emitter, operand.type), str(emitter.to_bits(scalar, operand.type))
 
 
 def _available(emitter: FunctionEmitter, op: Operation) -> None:
