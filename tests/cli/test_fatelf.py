@@ -90,7 +90,10 @@ def test_equal_targets_of_another_tool_are_all_split() -> None:
     ("inputs", "message"),
     [
         ([], "nothing to join"),
-        ([("a.so", X86), ("b.so", elf(62, 64))], "b.so and a.so are both for x86_64_none_lp64le"),
+        ([("a.so", X86), ("b.so", elf(62, 64))], "b.so for x86_64_none_lp64le and a.so for x86_64_none_lp64le are"),
+        ([("a.so", X86), ("b.so", elf(62, osabi=3))], "b.so for x86_64_linux_lp64le and a.so for x86_64_none_lp64le"),
+        ([("a.so", elf(62, osabi=255)), ("b.so", X86)], "for the same machine; the loader would never see b.so"),
+        ([("a.so", elf(62, order=2)), ("b.so", elf(62, order=2))], "a.so for x86_64_none_lp64be are for the same"),
         ([("a.c", b"int x;")], "a.c is not an ELF file"),
         ([("a.sos", by_hand([(62, 0, X86)]))], "a.sos is a FatELF file itself: split it first"),
         ([("a.so", X86[:10])], "a.so is cut off after 10 bytes"),
@@ -109,6 +112,8 @@ def test_join_refuses(inputs: list[tuple[str, bytes]], message: str) -> None:
 def test_other_word_sizes_and_orders_are_records_too() -> None:
     data = fatelf.join([("a", elf(62, file_class=1)), ("b", elf(62, order=2)), ("c", X86)])
     assert [r.target for r in fatelf.read(data)] == ["x86_64_none_lp32le", "x86_64_none_lp64be", "x86_64_none_lp64le"]
+    assert bytes(fatelf.select(data, "x86_64")) == X86
+    data = fatelf.join([("a", elf(62, osabi=9)), ("b", X86)])  # FreeBSD, which the loader passes over
     assert bytes(fatelf.select(data, "x86_64")) == X86
 
 

@@ -67,8 +67,11 @@ class FatElfRecord:
 
     @property
     def key(self) -> tuple[int, int, int, int]:
-        """Return the fields that identify the target: `join` refuses two files for which they are equal."""
-        return (self.machine, self.osabi, self.word_size, self.byte_order)
+        """Return the fields that identify the target: `join` refuses two files for which they are equal.
+
+        The loader takes the first loadable file of its machine, whatever system it is for.
+        """
+        return (self.machine, 0 if self.is_loadable else self.osabi, self.word_size, self.byte_order)
 
     @property
     def is_loadable(self) -> bool:
@@ -163,14 +166,14 @@ def join(files: Sequence[tuple[str, bytes]]) -> bytes:
         files: Pairs (name for messages, ELF file), in the order of the records.
 
     Raises:
-        InvalidArgumentError: A file is not an ELF shared object, two files have the same target, or there are
+        InvalidArgumentError: A file is not an ELF shared object, two files are for the same machine, or there are
             none or more than 255 files.
     """
     if not files:
         raise InvalidArgumentError("nothing to join: expected at least one ELF file")
     if len(files) > MAX_RECORDS:
         raise InvalidArgumentError(f"{len(files)} files to join; a FatELF file has room for {MAX_RECORDS}")
-    taken: dict[tuple[int, int, int, int], str] = {}  # key of a record → name of its file
+    taken: dict[tuple[int, int, int, int], str] = {}  # key of a record → name and target of its file
     start = _round_up(_HEADER.size + _RECORD.size * len(files))  # of the first file
     offset = start  # of the next file
     table = bytearray(_HEADER.pack(MAGIC, VERSION, len(files), 0))
@@ -179,9 +182,10 @@ def join(files: Sequence[tuple[str, bytes]]) -> bytes:
         record = _describe(name, data)
         if record.key in taken:
             raise InvalidArgumentError(
-                f"{name} and {taken[record.key]} are both for {record.target}; the loader would never see the second"
+                f"{name} for {record.target} and {taken[record.key]} are for the same machine; the loader would never "
+                f"see {name}"
             )
-        taken[record.key] = name
+        taken[record.key] = f"{name} for {record.target}"
         body += bytes(offset - start - len(body)) + data  # zeros up to `offset`, then the file
         table += _RECORD.pack(
             record.machine, record.osabi, record.osabi_version, record.word_size, record.byte_order,
