@@ -63,6 +63,57 @@ def test_an_object_of_another_machine(tmp_path: Path) -> None:
     assert parameters(data, "k") == WANTED
 
 
+ASSEMBLY = """
+.section .debug_abbrev,"",@progbits
+.byte 1, 0x11, 1, 0, 0                             # a compilation unit, with children
+.byte 2, 0x2E, 1, 0x03, 0x08, 0, 0                 # a function: its name
+.byte 3, 0x05, 0, 0x03, 0x08, 0x49, 0x10, 0, 0     # a parameter: name, and offset of the type in the section
+.byte 4, 0x05, 0, 0x31, 0x10, 0, 0                 # a parameter: offset of its description in the section
+.byte 5, 0x24, 0, 0x0B, 0x0B, 0x3E, 0x0B, 0, 0, 0  # a base type: size and encoding
+.section .debug_info,"",@progbits
+info:
+.long first_end - . - 4
+.short 4
+.long 0
+.byte 8, 1
+own: .byte 5, 4, 4
+.byte 2
+.asciz "k"
+PARAMETER
+.byte 0, 0
+first_end:
+.long second_end - . - 4
+.short 4
+.long 0
+.byte 8, 1
+other: .byte 5, 4, 4
+.byte 2
+.asciz "f"
+described: .byte 3
+.asciz "x"
+.long other - info
+.byte 0, 0
+second_end:
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameter", "wanted"),
+    [
+        ('.byte 3\n.asciz "x"\n.long own - info', [DebugParameter("x", "f32", False, False)]),
+        ('.byte 3\n.asciz "x"\n.long other - info', None),
+        (".byte 4\n.long described - info", None),
+    ],
+)
+def test_another_unit(parameter: str, wanted: list[DebugParameter] | None, tmp_path: Path) -> None:
+    """Nothing is known of a parameter that another unit describes, or whose type another unit has."""
+    (tmp_path / "k.s").write_text(ASSEMBLY.replace("PARAMETER", parameter))
+    subprocess.run([*CLANG, "-c", tmp_path / "k.s", "-o", tmp_path / "k.o"], check=True)
+    data = (tmp_path / "k.o").read_bytes()
+    assert parameters(data, "k") == wanted
+    assert parameters(data, "f") == [DebugParameter("x", "f32", False, False)]
+
+
 def test_nothing_is_known_without_debug_information(tmp_path: Path) -> None:
     assert parameters(compiled(tmp_path, *CLANG, "-g0"), "k") is None
     assert parameters(b"no object", "k") is None

@@ -137,13 +137,16 @@ def _names(entry: _Entry, unit: Mapping[int, _Entry]) -> set[int | str | None]:
 
 
 def _parameters(function: _Entry, unit: Mapping[int, _Entry]) -> list[DebugParameter] | None:
-    """Return the parameters of a function entry; None for a variadic function."""
+    """Return the parameters of a function entry; None for a variadic function.
+
+    Raises KeyError if a parameter is described in another unit, as after link-time optimization.
+    """
     if any(child.tag == _VARIADIC for child in function.children):
         return None
     parameters = []
     for child in function.children:
         if child.tag == _PARAMETER:
-            origin = unit.get(int(child.values.get(_ORIGIN, -1)), child)
+            origin = unit[int(child.values[_ORIGIN])] if _ORIGIN in child.values else child
             values = {**origin.values, **child.values}
             parameters.append(_parameter(str(values.get(_NAME, "")), values, unit))
     return parameters
@@ -154,7 +157,7 @@ def _parameter(name: str, values: Mapping[int, int | str], unit: Mapping[int, _E
 
     In DWARF, the type of `const float *p` is a chain of entries, each of which refers to the next one: a pointer type,
     a const type, and the base type float. The result is DebugParameter("p", "f32", is_pointer=True, is_constant=True).
-    The type is "" for void, structures and pointers to pointers.
+    The type is "" for void, structures and pointers to pointers. Raises KeyError for a type in another unit.
 
     Args:
         name: Name of the parameter.
@@ -163,9 +166,9 @@ def _parameter(name: str, values: Mapping[int, int | str], unit: Mapping[int, _E
     """
     is_pointer = is_constant = False
     for _ in range(64):  # more than real types have; the entries of a broken file may form a cycle
-        type_entry = unit.get(int(values.get(_TYPE, -1)))
-        if type_entry is None:  # void has no entry
+        if _TYPE not in values:  # void has no entry
             return DebugParameter(name, type="", is_pointer=is_pointer, is_constant=is_constant)
+        type_entry = unit[int(values[_TYPE])]
         if type_entry.tag in _POINTERS:
             if is_pointer:  # a pointer to a pointer
                 return DebugParameter(name, type="", is_pointer=True, is_constant=False)
