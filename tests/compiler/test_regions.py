@@ -267,6 +267,68 @@ def test_a_use_of_old_elements_after_a_slice_is_overwritten_is_refused(positions
     assert caught.value.location is not None
 
 
+def test_a_slice_that_is_loaded_by_another_name_of_its_binding_is_the_same_memory(folder: Path) -> None:
+    """`flow.dispatch.tie_shape` returns the binding: a load of it before the write is in place, a later use is refused."""
+    tie = "%tied = flow.dispatch.tie_shape %io : !iree_tensor_ext.dispatch.tensor<readwrite:tensor<8xf32>>"
+
+    def tied(text: str) -> str:
+        return text.replace("%c0 = arith.constant 0 : index", tie).replace("load %io,", "load %tied,")
+
+    a = np.arange(8, dtype=np.float32)
+    y = load(tied(readwrite("AFTER", "AFTER")), folder).shifted(a.copy())
+    np.testing.assert_array_equal(y, np.tile(a[:4] + 10, 2))
+    with pytest.raises(CompileError, match="a slice is read after its binding was written"):
+        compile_to("dispatches", tied(readwrite("FIRST", "AFTER")))
+
+
+def test_a_slice_is_read_after_a_write_of_another_slice(folder: Path) -> None:
+    """Elements 4 to 7 are loaded first, and stored after elements 0 to 3 are overwritten, where they were."""
+    a = np.arange(8, dtype=np.float32)
+    text = readwrite("FIRST", "AFTER").replace(COPIED, COPIED.replace("offsets = [0]", "offsets = [4]"))
+    y = load(text, folder).shifted(a.copy())
+    np.testing.assert_array_equal(y, np.concatenate([a[:4] + 10, a[4:]]))
+
+
+def in_loop(text: str) -> str:
+    """Execute the microkernel and its store three times; the load of what it overwrites remains before the loop."""
+    first, end = text.index("    %r = iree_codegen"), text.index("    flow.return\n")
+    loop = f"%c1 = arith.constant 1 : index\n%c3 = arith.constant 3 : index\nscf.for %i = %c0 to %c3 step %c1 {{\n{text[first:end]}}}\n"
+    return text[:first] + loop + text[end:]
+
+
+def test_a_loop_reads_slices_that_it_loads_itself(folder: Path) -> None:
+    """Each iteration adds to the elements that the previous one has stored. A slice that is loaded before the loop has the
+    elements before all iterations, which the second iteration no longer finds in memory: that is refused."""
+    before, a = readwrite("", ""), np.arange(8, dtype=np.float32)
+    with pytest.raises(CompileError, match="a slice is read after its binding was written") as caught:
+        compile_to("dispatches", in_loop(before))
+    assert caught.value.location is not None
+    loaded = before[before.index("    %old = ") :].splitlines()[0]
+    inside = in_loop(before.replace(loaded, "")).replace("    %r = iree_codegen", loaded + "\n    %r = iree_codegen")
+    np.testing.assert_array_equal(load(inside, folder).shifted(a.copy()), np.concatenate([a[:4] + 30, a[4:]]))
+
+
+def test_a_slice_is_not_read_after_an_insertion_in_place(folder: Path) -> None:
+    """An insertion into a loaded tensor writes to the memory that its result is stored in."""
+    text = readwrite("FIRST", "")
+    first, end = text.index("    %r = iree_codegen"), text.index("    flow.return\n")
+    whole = STORED_AGAIN.replace("%copied", "%new").replace("[4]", "[0]", 1).replace("sizes = [4]", "sizes = [8]")
+    read = "%element = tensor.extract %all[%c0] : tensor<8xf32>"
+    ops = [
+        COPIED.replace("%copied", "%all")
+        .replace("sizes = [4]", "sizes = [8]")
+        .replace("tensor<4xf32>", "tensor<8xf32>"),
+        "%new = tensor.insert_slice %copied into %all[4] [4] [1] : tensor<4xf32> into tensor<8xf32>",
+        whole.replace("tensor<4xf32>", "tensor<8xf32>"),
+    ]
+    lines = {position: "\n".join([*ops[:position], read, *ops[position:], ""]) for position in (1, 2)}
+    a = np.arange(8, dtype=np.float32)
+    y = load(text[:first] + lines[1] + text[end:], folder).shifted(a.copy())
+    np.testing.assert_array_equal(y, np.tile(a[:4], 2))
+    with pytest.raises(CompileError, match="a slice is read after its binding was written"):
+        compile_to("dispatches", text[:first] + lines[2] + text[end:])
+
+
 def test_export_config_is_the_size_of_the_export() -> None:
     """The stated size, filled up with ones, stands in the export and in what the loader reads of it."""
     config = "attributes {export_config = #iree_codegen.export_config<workgroup_size = [16, 2]>} {"

@@ -86,9 +86,14 @@ def check_destinations(op: iree_codegen.UkernelGenericOp) -> None:
 
 
 def base_of(value: SSAValue) -> SSAValue:
-    """Return the tensor whose memory `value` overwrites: follow insertions and microkernels to their destinations."""
+    """Return the tensor whose memory `value` overwrites: follow insertions and microkernels to their destinations.
+
+    Return the argument itself for an alias of an argument, such as a binding with its sizes (`dispatch.tie_shape`).
+    """
     while isinstance(value.owner, Operation):
-        if value.owner.name == "tensor.insert_slice":
+        if value.owner.name in ALIASES:
+            value = value.owner.operands[0]
+        elif value.owner.name == "tensor.insert_slice":
             value = value.owner.operands[1]  # the destination of the insertion
         elif isinstance(value.owner, iree_codegen.UkernelGenericOp):
             value = destination_of(value)

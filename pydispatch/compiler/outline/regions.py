@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from pydispatch.compiler.analysis.destinations import ALIASES, base_of
+from pydispatch.compiler.analysis.destinations import base_of
 from pydispatch.compiler.analysis.in_place import GRID
 from pydispatch.compiler.outline.outlined_kernel import OutlinedKernel
 from pydispatch.ir.core.locations import set_location
@@ -317,8 +317,7 @@ class WorkgroupsKernel(OutlinedKernel):
         whole = op.operands[0] if isinstance(op, iree_tensor_ext.DispatchTensorLoadOp) else op.operands[1]
         dims = list(cast(iree_tensor_ext.DispatchTensorLoadOp, op).source_dims if whole is op.operands[0]
                     else cast(iree_tensor_ext.DispatchTensorStoreOp, op).target_dims)  # fmt: skip
-        while isinstance(whole.owner, Operation) and whole.owner.name in ALIASES:  # to the argument of the body
-            whole = whole.owner.operands[0]
+        whole = base_of(whole)  # the argument of the body
         type_ = whole.type
         assert isinstance(type_, iree_tensor_ext.DispatchTensorType) and isinstance(type_.bound_type, TensorType)
         return self.add(self.subspan(self.mapping[whole], type_.bound_type, [self.scalar(d) for d in dims])).results[0]
