@@ -126,12 +126,15 @@ class _Lowering:
     def _operation(self, op: Operation) -> None:
         """Convert an operation of a frontend's dialect; give other operations converted operands and rewrite their
         regions.
+
+        In `%0 = stablehlo.add %a, %b` and `%1 = tensor.extract %0[%i]` the add is converted, and erased at the end. The
+        extract stays, with the result of the conversion, in the type of %0, as its operand.
         """
         tracer = self._tracer_of(op)
         if tracer is not None:
             tracer.operation(op)
-            # Some stores are postponed to `Builder.finish`, at the end of a function. It is not called for functions of
-            # a mixed module, so they are emitted now.
+            # Some stores, such as that of the new random state, are postponed to `Builder.finish`, at the end of a
+            # function. It is not called for functions of a mixed module, so they are emitted now.
             self.b.store_at_end()
             self._converted.append(op)
             return
@@ -161,9 +164,12 @@ class _Lowering:
     def operation(self, op: Operation) -> bool:
         """Convert or clone an operation within a traced region. Return False if its dialect has no conversion of it.
 
-        The tracer of the operation's dialect converts it. Without one, the operation is cloned: converted operands are
-        replaced with values of their original types, its regions are rewritten, and its tensor results become tensors
-        of the tracers.
+        A traced region is that of a converted operation, such as the body of a `stablehlo.while`, which is emitted
+        anew. The tracer of the operation's dialect converts it. An operation of a dialect without a tracer, such as a
+        `linalg.exp` in that body, is cloned:
+            1. Operands that were converted are replaced with values of their original types, also in its regions.
+            2. Its regions are rewritten like those of operations that are not in a traced region.
+            3. Its results are recorded: tensors as tensors of the tracers, others in `cloned`.
         """
         tracer = self._tracer_of(op)
         if tracer is not None:
@@ -204,6 +210,9 @@ class _Lowering:
     def _receive(self, value: SSAValue, tracer: MlirTracer) -> Tensor:
         """Return a value of another dialect as a tensor, with the operations that compute its dynamic sizes.
 
+        For `%v : tensor<?x4xf32>` emit `%n = tensor.dim %v, %c0`, and return a tensor of f32[n, 4], where the symbol n
+        stands for the value %n. A constant becomes a tensor whose elements are known at compile time.
+
         Raise CompileError if the value is no tensor. `tracer` is that of the operation that uses it.
         """
         type_, owner = value.type, value.owner
@@ -217,7 +226,7 @@ class _Lowering:
         for axis, size in enumerate(tracer.shape_of(type_) or ()):
             dim = None if size is not None else self.b.add(tensor.DimOp(value, self.b.index(axis)))
             shape.append(self.b.size_of(dim.result) if dim is not None else size)  # type: ignore[arg-type]
-        if isinstance(type_.element_type, IndexType):
+        if isinstance(type_.element_type, IndexType):  # tensors of the tracers have i64 elements instead
             value = self.b.add(arith.IndexCastOp(value, TensorType(dtype.element, type_.get_shape()))).result
         return self.b.from_boundary(value, dtype, tuple(shape))
 
@@ -235,8 +244,10 @@ class _Lowering:
     def _cast(self, value: SSAValue, original: Attribute) -> SSAValue:
         """Cast a converted value to its original type, which operations of other dialects expect.
 
-        Integer elements are cast to `index` if the original elements are of type `index`. Then `tensor.cast` restores
-        which sizes are static.
+        A `tensor<4xi64>` for the original type `tensor<?xindex>` is cast to `tensor<4xindex>` by `arith.index_cast`,
+        because tracers use i64 for `index`, and then to `tensor<?xindex>` by `tensor.cast`, because the conversion may
+        know sizes that are dynamic in the original type.
+
         Raise CompileError if the element types still differ.
         """
         converted = value.type

@@ -101,8 +101,14 @@ class MlirTracer:
     def inputs_of(self, function: func.FuncOp, names: Sequence[str], sizes: Mapping[ArgumentAxis, str]) -> list[Input]:
         """Return the declarations of a public function's arguments.
 
-        `names` has a name for each argument; one that is no identifier, or that an earlier argument has, is replaced by
-        "arg<index>". `sizes` has names of dynamic sizes; one without a name is called "d<index>_<axis>".
+        For `@main(%arg0: tensor<?x?xf32>)` with the names ["x"] and the sizes {(0, 0): "n"}, the only one is
+        Input("x", f32, ("n", "d0_1")).
+
+        Args:
+            function: The function.
+            names: A name for each argument; one that is no identifier, or that an earlier argument has, is replaced by
+                "arg<index>".
+            sizes: Names of dynamic sizes; one without a name is called "d<index>_<axis>".
         """
         location = location_of(function)
         inputs: list[Input] = []
@@ -172,9 +178,10 @@ class MlirTracer:
         raise self.b.fail("a block ends without passing on its values")
 
     def operation(self, op: Operation) -> None:
-        """Convert an operation, and record its results. Raise CompileError if it cannot be converted.
+        """Convert an operation, and record its results in `values`. Raise CompileError if it cannot be converted.
 
-        `enclosing` converts operations that the table of this dialect lacks, and records their results itself.
+        In a module that mixes dialects, `enclosing` handles operations that the table of this dialect lacks, and
+        records their results itself.
         """
         with self.b.at(op):
             convert = self.table.get(op.name)
@@ -183,7 +190,8 @@ class MlirTracer:
             if convert is None:
                 raise self.b.fail(f"'{op.name}' is not supported in a {self.dialect} program", self.why_not(op))
             operands = [self.value(operand) for operand in op.operands]
-            # RecursionError is left to the caller of the whole trace.
+            # Exceptions of the conversion become CompileErrors that name the operation and its operands. RecursionError
+            # is left to `results_of`, which reports it for the whole function.
             with guarded(self.b, f"'{op.name}'", lambda: ", ".join(map(str, operands)), outer=(RecursionError,)):
                 converted = convert(self, op, *operands)
             results = [converted] if isinstance(converted, Tensor) else list(converted)

@@ -30,11 +30,15 @@ class CustomCallContext(Protocol):
 class UserKernels:
     """Names of the kernels that the user supplies, with a record of which ones the model's nodes use.
 
-    The names are those of operators, with a domain prefix `domain::` except for ai.onnx.
+    The names are those of operators, with a domain prefix `domain::` except for ai.onnx: "Conv", "com.acme::Norm". The
+    tracer of a model creates one instance, calls `named` for each node, and `hints` after the last node.
     """
 
     def __init__(self, names: Mapping[str, Any]) -> None:
-        """Index the names that the user passed by the names that the model has for the operators."""
+        """Index the names that the user passed by the names that the model has for the operators.
+
+        The user may write "ai.onnx::Conv" or "::Conv" for what is "Conv" in the model.
+        """
         self._names = {_without_default_domain(name): name for name in names}  # name as in the model → the user's name
         self._used: set[str] = set()  # names as in the model
         self._seen: dict[str, str] = {}  # operator of the model → name of the first node with it
@@ -94,9 +98,11 @@ def call(
 ) -> list[Tensor]:
     """Emit a call of a user kernel in place of a node and return the results.
 
-    The result types come from the first of these sources that exists: the types that the user states with the kernel;
-    those that `convert` derives; those that the graph declares. If the graph declares none and the options allow it,
-    a result is assumed to have the type of the first operand.
+    The types of the results come from the first of these sources that exists:
+        1. The types that the user states with the kernel, such as `CustomOperation(kernel, results=["in0"])`.
+        2. The types of the results of `convert`, which is not used otherwise.
+        3. The types that the graph declares for the outputs of the node.
+        4. The type of the first operand, if the options allow this assumption.
 
     Args:
         tracer: Tracer of the model.
@@ -105,29 +111,29 @@ def call(
         operands: Its operands; None for an omitted one.
         attributes: Its attributes by name. Single integers and floats are passed to the kernel, others are ignored.
         values: Values of the graph, with the types that it declares.
-        convert: Emits the operator that the kernel replaces; None if no conversion exists.
+        convert: Emits the operator that the kernel replaces; None for an operator of a domain without conversions.
     """
     present = [x for x in operands if x is not None]
     names = [key for key in node.input if key]
 
     # The types of the results.
     results: Sequence[tuple[DType, Shape]] | None
-    # The types that the user states refer to operands as in0, in1, ..., since ONNX has no names for the operands of a
-    # kernel (`names`), or by the names of the values in the model (`other_names`).
+    # A stated type such as "in0" is that of an operand: in0, in1, ... or the name of the operand's value in the model
+    # (`other_names`). `names` is empty because ONNX has no names for the operands of a kernel.
     results = result_types(tracer.builder, tracer.options.kernels, name, present, names=(), other_names=names)
     assumed = False
     if results is None and convert is not None:
         results = _types_of(tracer, convert, len(node.output))
     elif results is None:
         stated = [_declared_result(tracer, output, operands, values) for output in node.output]
-        assumed = None in stated
+        assumed = None in stated  # whether the graph declares no type for some result
         if assumed and not (tracer.options.assumes_types and present):
             raise _undeclared_result(tracer, name, node.output[stated.index(None)], present)
         results = [(present[0].dtype, present[0].shape) if type_ is None else type_ for type_ in stated]
     if len(results) != len(node.output):
         raise tracer.builder.fail(f"'{name}' has {len(node.output)} results here, the user states {len(results)}")
 
-    # The call.
+    # The call. A kernel may have parameters of the names of numeric attributes, and of the tensors in the model.
     numbers = {a.name: a.f if type_of(a) == "f" else a.i for a in attributes.values() if type_of(a) in ("f", "i")}
     model_names = [*names, *node.output]
     return custom_call(tracer.builder, name, present, results, numbers, other_names=model_names, is_assumed=assumed)

@@ -14,7 +14,7 @@ class Onnx(Frontend):
     """Frontend that reads `.onnx` files and `onnx.ModelProto` objects."""
 
     suffixes = (".onnx",)
-    takes_inputs = True
+    takes_inputs = True  # the options `inputs` and `constants` apply to graph inputs
 
     def reads_object(self, source: object) -> bool:
         """Return whether an object is a `ModelProto`, without import of the package onnx."""

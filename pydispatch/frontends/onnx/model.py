@@ -34,23 +34,23 @@ class OperatorSetIdProto(Message):
 class TensorProto(Message):
     """A tensor. Its elements are in exactly one of the data fields, or in an external file next to the model.
 
-    `data_type` is the code of the element type (`tensors.dtype_of`). `raw_data` has the elements as little-endian
-    bytes. `data_location` is 1 for an external file, which `external_data` selects by "location", "offset" and
-    "length".
+    `one` declares a field with a single value, `many` and `messages` a repeated field; the first argument is the field
+    number. `tensors.array_of` reads the elements.
     """
 
-    dims: np.ndarray[Any, Any] = many(1, INT)
-    data_type: int = one(2, INT)
-    float_data: np.ndarray[Any, Any] = many(4, FLOAT)
-    int32_data: np.ndarray[Any, Any] = many(5, INT)
-    string_data: list[Any] = many(6, BYTES)
-    int64_data: np.ndarray[Any, Any] = many(7, INT)
+    dims: np.ndarray[Any, Any] = many(1, INT)  # sizes of the axes
+    data_type: int = one(2, INT)  # code of the element type (`tensors.dtype_of`)
+    float_data: np.ndarray[Any, Any] = many(4, FLOAT)  # elements of f32, and of c64 as pairs
+    int32_data: np.ndarray[Any, Any] = many(5, INT)  # elements of types that have no field of their own
+    string_data: list[Any] = many(6, BYTES)  # not supported
+    int64_data: np.ndarray[Any, Any] = many(7, INT)  # elements of i64
     name: str = one(8, TEXT)
-    raw_data: memoryview = one(9, BYTES)
-    double_data: np.ndarray[Any, Any] = many(10, DOUBLE)
-    uint64_data: np.ndarray[Any, Any] = many(11, INT)
+    raw_data: memoryview = one(9, BYTES)  # elements of any type as little-endian bytes
+    double_data: np.ndarray[Any, Any] = many(10, DOUBLE)  # elements of f64, and of c128 as pairs
+    uint64_data: np.ndarray[Any, Any] = many(11, INT)  # elements of u32 and u64
+    # Location of the elements in an external file: entries with the keys "location", "offset" and "length".
     external_data: list[StringStringEntryProto] = messages(13, lambda: StringStringEntryProto)
-    data_location: int = one(14, INT)
+    data_location: int = one(14, INT)  # 1 if the elements are in an external file
 
 
 @dataclass

@@ -28,6 +28,9 @@ def _attention(
 ) -> Sequence[Tensor]:
     """Return attention, the keys and values with those of the past prepended, and the scores.
 
+    Attention has the form of `query`. Keys and values are [batch, heads, length, size], the scores [batch, heads,
+    queries, keys].
+
     Args:
         call: The node.
         query: 4 axes [batch, heads, length, size], or 3 axes [batch, length, heads * size], like key and value.
@@ -56,9 +59,10 @@ def _attention(
     # The masks, all of which apply.
     masks = [_pad_mask(call, mask, key.shape[2])] if mask is not None else []
     if call.flag("is_causal"):
-        # Position of the first query among the keys: for all sequences, or one for each.
+        # Position of the first query among the keys: for all sequences, or one for each as [batch, 1, 1, 1].
         past_length: Size | Tensor = past_key.shape[2] if past_key is not None else 0
-        if lengths is not None and past_key is None:  # the queries are the last elements of each sequence
+        # With `lengths`, the queries are the last elements of each sequence: the first one is at length - query count.
+        if lengths is not None and past_key is None:
             count = reductions.size_as(call.b, query.shape[2], I64)
             length = shapes.reshape(call.b, lengths, [lengths.shape[0], 1, 1, 1])
             past_length = formula(call.b, lambda n, m: n.to(I64) - m, length, count)
@@ -66,7 +70,8 @@ def _attention(
     if lengths is not None:
         masks.append(attention.length_mask(call.b, lengths, key.shape[2]))
     precision = dtype_of(call.integer("softmax_precision")) if call.has("softmax_precision") else None
-    stage = call.integer("qk_matmul_output_mode", 0)  # the scores to return, in the numbering of `attend`
+    # The scores to return: after scaling (0), masks (1), softcap (2) or softmax (3), the numbers of `attend`.
+    stage = call.integer("qk_matmul_output_mode", 0)
     if not 0 <= stage <= 3:
         raise call.fail(f"qk_matmul_output_mode is {stage}; expected 0 to 3")
     scale = call.real("scale") if call.has("scale") else None

@@ -60,8 +60,9 @@ def _range(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor) -> Tenso
 def _count_of_integers(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor) -> Size:
     """Return the length of a range of integers, max(0, ceil((limit - start) / delta)).
 
-    Each of the three is an int, an expression of dynamic sizes, or a HostInteger, which is known only when the program
-    runs. A length that is an expression of dynamic sizes is not limited to 0.
+    The range from 2 to 9 with the step 3 is 2, 5, 8: its length is ceil(7 / 3) = 3. Each of the three operands is an
+    int, an expression of dynamic sizes, or a HostInteger, which is known only when the program runs. A length that is
+    an expression of dynamic sizes is not limited to 0.
     """
     (first,), (last,), (step,) = (
         call.integers_of(t, what) for t, what in ((start, "start"), (limit, "limit"), (delta, "delta"))
@@ -73,7 +74,7 @@ def _count_of_integers(call: NodeCall, start: Tensor, limit: Tensor, delta: Tens
         return count if isinstance(count, Expr) else max(count, 0)
     step = HostInteger.of(call.b, step)
     ((step > 0) | (step < 0)).require("Range: its step is 0")
-    quotient = -((HostInteger.of(call.b, first) - last) // step)  # rounded up, by a floor division of the negated
+    quotient = -((HostInteger.of(call.b, first) - last) // step)  # ceil(a / b) is -floor(-a / b)
     return quotient.max(0).size("count")
 
 

@@ -184,15 +184,24 @@ def _cast_with_attributes(call: NodeCall, x: Tensor, to: DType) -> Tensor:
 def _to_exponents(call: NodeCall, x: Tensor, to: DType, rounding: str, saturate: bool) -> Tensor:
     """Convert floats to f8E8M0FNU, the exponents of powers of two. Signs are dropped, and infinities become NaN.
 
-    `rounding` is "up", "down" or "nearest". With `saturate`, numbers above the largest power become that.
+    The byte e stands for 2^(e - 127), and 0xFF for NaN. 5.0 is 1.25 * 2^2: it becomes 129 (4.0) if it is rounded "down"
+    or to "nearest", and 130 (8.0) if it is rounded "up".
+
+    Args:
+        call: The node.
+        x: Floats in f32.
+        to: The type f8E8M0FNU.
+        rounding: "up", "down" or "nearest", which rounds the middle between two powers up.
+        saturate: Whether numbers above the largest power become that; otherwise they become NaN.
     """
 
     def power(value: Element) -> Element:
         """Return the power of two that one element is rounded to, from the exponent and the fraction of its f32."""
         bits = value.bitcast(U32)
         exponent, fraction = (bits.binary("shift_right_logical", 23) & 0xFF), bits & 0x7FFFFF
-        # Half of the fraction's range: of a normal number, the middle between two powers. A subnormal number with this
-        # fraction is 2^-127, the power that f8E8M0FNU stores as 0.
+        # An f32 has the same exponent bits, so that the exponent is the result, plus 1 if it is rounded up.
+        # Half of the fraction's range: of a normal number, the middle between two powers. A subnormal number (exponent
+        # 0) with this fraction is 2^-127, the power that f8E8M0FNU stores as 0: only larger ones are rounded up.
         half = 0x400000
         if rounding == "up":
             rounded = exponent + exponent.is_equal(0).where(fraction > half, fraction > 0).to(U32)
@@ -253,17 +262,25 @@ def _prelu(call: NodeCall, x: Tensor, slope: Tensor) -> Tensor:
 def _dropout(call: NodeCall, x: Tensor, ratio: Tensor | None = None, training: Tensor | None = None) -> list[Tensor]:
     """Return x with elements dropped (set to 0) at random, and a mask that is true for those that are not dropped.
 
-    Elements that are not dropped are scaled so that the expected sum is unchanged. Unless `training`, a single bool, is
-    true, x itself is returned, and a mask of all true. `ratio` is the probability of dropping an element.
+    Unless `training` is true, x itself is returned, and a mask of all true.
+
+    Args:
+        call: The node.
+        x: The operand.
+        ratio: Probability of dropping an element, by default 0.5. Elements that are not dropped are divided by
+            1 - ratio, so that the expected sum is unchanged.
+        training: A single bool, by default false.
     """
     b, drop_rate = call.b, ratio if ratio is not None else call.b.constant(0.5, F32)
     call.ignore("ratio")  # the attribute of early versions, which have no operand `training`
     seed = call.integer("seed") if call.has("seed") else None
     is_training = b.constant(elements=False, dtype=BOOL) if training is None else training
-    if is_training.numbers is not None and not is_training.numbers.any():
+    if is_training.numbers is not None and not is_training.numbers.any():  # known to be false while compiling
+        # x in the place of the mask is not used: the node has one result.
         return [x, shapes.full(b, value=True, shape=x.shape, dtype=BOOL) if call.results > 1 else x]
     random_bits, _ = random.draw(b, x.shape, seed)
     numbers = random.uniform(b, random_bits, F32)
+    # `numbers` are uniform in [0, 1), so that n >= ratio holds with the probability 1 - ratio.
     mask = formula(b, lambda n, ratio, on: ~on | (n >= ratio.to(F32)), numbers, drop_rate, is_training)
 
     def kept(v: Element, is_kept: Element, ratio: Element, on: Element) -> Element:

@@ -176,14 +176,19 @@ def _compress(call: NodeCall, x: Tensor, condition: Tensor) -> Tensor:
 
 @ONNX.converts("ReverseSequence")
 def _reverse_sequence(call: NodeCall, x: Tensor, lengths: Tensor) -> Tensor:
-    """Reverse the first `lengths[batch]` elements along the time axis for each batch; the others stay in place."""
+    """Reverse the first `lengths[batch]` elements along the time axis for each batch; the others stay in place.
+
+    The sequence [a, b, c, d] with the length 3 becomes [c, b, a, d].
+    """
     batch, time = call.axis(call.integer("batch_axis", 1), x.rank), call.axis(call.integer("time_axis", 0), x.rank)
+    # With size 1 along the other axes, the lengths broadcast to x.
     lengths_ = shapes.reshape(call.b, lengths, [lengths.shape[0] if d == batch else 1 for d in range(x.rank)])
     last = call.b.index(x.shape[time] - 1)
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
-        """Return the position in x of an element of the result. Along the time axis it counts from the end of the
-        sequence, for an element within the sequence.
+        """Return the position in x of an element of the result: its own position, except along the time axis.
+
+        There, index `at` within a sequence becomes length - 1 - at. `coords.elements` is the length of the sequence.
         """
         length, at = coords.index_of(coords.elements[0]), coords.loop_index(time)
         inside = coords.add_op(arith.CmpiOp(at, length, "slt"))
@@ -222,6 +227,8 @@ def _max_unpool(call: NodeCall, x: Tensor, indices: Tensor, shape: Tensor | None
 def _reflattened(call: NodeCall, positions: Tensor, old: Sequence[Size], new: Sequence[Size]) -> Tensor:
     """Convert flattened positions in a tensor of shape `old` to flattened positions in a tensor of shape `new`.
 
+    Position 5 in the shape [2, 3] is at the indices [1, 2], which are position 6 in the shape [4, 4].
+
     MaxUnpool needs this if `output_shape` differs from the shape that its positions were computed for.
     """
     sizes = [reductions.size_as(call.b, n, I64) for n in (*old, *new)]
@@ -231,6 +238,8 @@ def _reflattened(call: NodeCall, positions: Tensor, old: Sequence[Size], new: Se
 
         `sizes` has the sizes of the old shape, then the sizes of the new shape, which has the same rank.
         """
+        # `total` and `stride` begin as 0 and 1 in the type of `position`. From the last axis on, the remainder by the
+        # old size is the index along the axis, which is multiplied by the axis's stride in the new shape.
         remaining, total, stride = position, position * 0, position * 0 + 1
         for d in reversed(range(len(old))):
             total = total + remaining % sizes[d] * stride

@@ -22,11 +22,12 @@ def _batch_normalization(
 ) -> Sequence[Tensor]:
     """Normalize each channel by the mean and variance in the operands, or in training by those of the batch.
 
-    In training, the results include the running mean and variance: momentum * operand + (1 - momentum) * that of the
-    batch. scale, bias, mean and variance have one element per channel.
+    scale, bias, mean and variance have one element per channel, axis 1 of x. In training (training_mode=1) the results
+    are the normalized x, the running mean and the running variance: momentum * operand + (1 - momentum) * that of the
+    batch. Otherwise the normalized x is the only result.
     """
     epsilon, momentum = call.real("epsilon", 1e-5), call.real("momentum", 0.9)
-    call.ignore("spatial")
+    call.ignore("spatial")  # of version 7; its value 0 is for means of a shape [c, ...], which are not supported
     if not (call.version >= 14 and call.flag("training_mode")):
         return [
             normalization.batch_norm(
@@ -34,6 +35,7 @@ def _batch_normalization(
             )
         ]
     axes = [d for d in range(x.rank) if d != 1]
+    # `moments` keeps the reduced axes with size 1: [1, c, 1, 1] becomes [c].
     of_batch = [shapes.reshape(call.b, t, mean.shape) for t in normalization.moments(call.b, x, axes)]
     result = normalization.batch_norm(
         call.b, x, axis=1, mean=of_batch[0], variance=of_batch[1], scale=scale, bias=bias, epsilon=epsilon
@@ -76,11 +78,13 @@ def rms_normalization(call: NodeCall, x: Tensor, scale: Tensor) -> Tensor:
 def _group_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
     """Normalize each group of consecutive channels of x [n, c, ...] by its own mean and variance.
 
-    Scale and bias have one element per group before version 21, and one per channel since version 21.
+    Scale and bias have one element per group before version 21, and one per channel since version 21. With 6 channels
+    and num_groups=2, channels 0 to 2 are one group, and channels 3 to 5 the other.
     """
     groups, epsilon = call.integer("num_groups"), call.real("epsilon", 1e-5)
-    call.ignore("stash_type")
+    call.ignore("stash_type")  # type of the mean and variance: `group_norm` uses f32, or f64 for x in f64
     if call.version < 21:
+        # Repeat the element of each group for its channels: [s0, s1] becomes [s0, s0, s0, s1, s1, s1].
         channels = x.shape[1]
         if isinstance(channels, Expr) or not groups or channels % groups:
             raise call.fail(f"{channels} channels are not {groups} groups")

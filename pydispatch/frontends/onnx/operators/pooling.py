@@ -34,7 +34,7 @@ def _pooling_window(call: NodeCall, x: Tensor) -> tuple[list[Size], Window, Shap
 def _max_pool(call: NodeCall, x: Tensor) -> Sequence[Tensor]:
     """Return the maximum of each window and, if the node has two results, its position in flattened x.
 
-    With the attribute storage_order positions within an image are column-major.
+    With the attribute storage_order positions within an image, the spatial axes of one channel, are column-major.
     """
     kernel, window, out = _pooling_window(call, x)
     is_column_major = call.flag("storage_order")
@@ -45,7 +45,10 @@ def _max_pool(call: NodeCall, x: Tensor) -> Sequence[Tensor]:
     image, channels = (reductions.size_as(call.b, n, I64) for n in (product(x.shape[2:]), x.shape[1]))
 
     def global_position(p: Element, image: Element, channels: Element) -> Element:
-        """Return the index in all of x of an element, from its index p in its channel of `image` elements."""
+        """Return the index in all of x [n, c, ...] of an element, from its index p in its channel of `image` elements.
+
+        `p.position(d)` is the index of the element along axis d: 0 for the batch, 1 for the channel.
+        """
         return p + (p.position(0, I64) * channels + p.position(1, I64)) * image
 
     return [result, formula(call.b, global_position, positions, image, channels)]

@@ -89,6 +89,9 @@ def spatial_rank(call: NodeCall, x: Tensor) -> int:
 def window_of(call: NodeCall, x: Tensor, kernel: Sequence[Size]) -> Window:
     """Return the window geometry of a convolution or pooling of x [n, c, ...], from the attributes strides, dilations,
     pads and auto_pad. `kernel` has the size of the window along each spatial axis.
+
+    The attribute pads has the padding before each spatial axis, then that after each of them. With auto_pad=SAME_UPPER,
+    an axis of 6 with windows of 3 and the stride 2 has 3 windows, and 1 element of padding after it.
     """
     rank = spatial_rank(call, x)
     strides = positive(call, "strides", rank)
@@ -105,7 +108,7 @@ def window_of(call: NodeCall, x: Tensor, kernel: Sequence[Size]) -> Window:
         low, high = [0] * rank, [0] * rank
     elif auto != "NOTSET":
         for d in range(rank):  # SAME: so that there are ceil(size / stride) windows
-            extent = (kernel[d] - 1) * dilations[d] + 1
+            extent = (kernel[d] - 1) * dilations[d] + 1  # elements from the first to the last one of a window
             out = ceil_div(x.shape[2 + d], strides[d])
             total = maximum(0, (out - 1) * strides[d] + extent - x.shape[2 + d])
             low[d], high[d] = _halves(total, auto)
@@ -190,8 +193,9 @@ def conv_integer(
 def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return the transposed convolution of x [n, c, ...] by filters w, plus one bias element per channel of the result.
 
-    The pads, which crop the result, are those of the attributes pads or auto_pad, or the ones that lead to the
-    attribute output_shape.
+    The pads crop the result: an axis of 3 with a kernel of 3 and the stride 2 becomes 7 elements, of which the pads 1
+    and 1 leave 5. They are those of the attributes pads or auto_pad, or the ones that lead to the attribute
+    output_shape. Filters w are [c, f / groups, ...], and output_padding appends elements to the result.
     """
     rank = spatial_rank(call, x)
     kernel = kernel_of(call, w, x)
@@ -212,8 +216,8 @@ def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = 
         extent = (kernel[d] - 1) * dilations[d] + 1
         uncropped = (x.shape[2 + d] - 1) * strides[d] + output_padding[d] + extent  # size of the result without pads
         if wanted is not None:  # the last sizes are the spatial ones; n and c may precede them
-            total = uncropped - wanted[len(wanted) - rank + d]
-        elif auto in ("SAME_UPPER", "SAME_LOWER"):
+            total = uncropped - wanted[len(wanted) - rank + d]  # sum of both pads
+        elif auto in ("SAME_UPPER", "SAME_LOWER"):  # size of the result: that of x times the stride
             total = uncropped - x.shape[2 + d] * strides[d]
         else:
             continue

@@ -60,8 +60,9 @@ def dequantize(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None) ->
 def _broadcast_to_axis(call: NodeCall, t: Tensor | None, x: Tensor, axis: int, block: int) -> Tensor | None:
     """Return scales or zero points `t` in a shape that broadcasts to x; None for None.
 
-    `t` is a scalar or a vector along `axis`. If `block` is not 0, `t` instead has the shape of x except along `axis`,
-    where it has one number for each `block` elements; the last block may be shorter.
+    `t` is a scalar or a vector along `axis`: for x [2, 3, 4] and axis 1, a vector of 3 becomes [1, 3, 1]. If `block` is
+    not 0, `t` instead has the shape of x except along `axis`, where it has one number for each `block` elements; the
+    last block may be shorter. For x [1, 5], axis 1 and the block size 3, [[a, b]] becomes [[a, a, a, b, b]].
     """
     if t is None or t.rank == 0:
         return t
@@ -69,6 +70,7 @@ def _broadcast_to_axis(call: NodeCall, t: Tensor | None, x: Tensor, axis: int, b
         size = x.shape[axis]
         if t.rank != x.rank or isinstance(size, Expr) or t.shape[axis] != ceil_div(size, block):
             raise call.fail(f"{t} does not have a number for each {block} elements of {x} along axis {axis}")
+        # Repeat each number `block` times along a new axis, merge this axis with `axis`, and cut off what exceeds x.
         wide = shapes.expand_dims(call.b, t, [axis + 1])
         repeated = shapes.broadcast_to(call.b, wide, [*wide.shape[: axis + 1], block, *wide.shape[axis + 2 :]])
         flat = shapes.reshape(call.b, repeated, [*t.shape[:axis], t.shape[axis] * block, *t.shape[axis + 1 :]])
@@ -179,7 +181,19 @@ def _qlinear_matmul(
 ) -> Tensor:
     """Return the product of two quantized matrices, quantized with `scale` and `zero`.
 
-    Scale and zero point of x may be vectors with an element per row, those of y per column.
+    The product of x - x_zero and y - y_zero is computed in i32. Each sum s then becomes
+    round(s * x_scale * y_scale / scale) + zero, clamped to the type of `zero`.
+
+    Args:
+        call: The node.
+        x: Left factor, [..., m, k].
+        x_scale: Scale of x: one number, or a vector with an element per row.
+        x_zero: Zero point of x, in the form of x_scale.
+        y: Right factor, [..., k, n].
+        y_scale: Scale of y: one number, or a vector with an element per column.
+        y_zero: Zero point of y, in the form of y_scale.
+        scale: Scale of the result.
+        zero: Zero point of the result; the result has its type.
     """
     rows, columns = (
         products.without_zero_point(call, x, x_zero, axis=-2),
@@ -214,7 +228,20 @@ def _qlinear_conv(
 ) -> Tensor:
     """Return the convolution of quantized x by quantized filters plus an i32 bias, quantized with `scale` and `zero`.
 
-    Scale and zero point of w may be vectors with an element per filter.
+    The convolution of x - x_zero by w - w_zero is computed in i32, and the bias, whose scale is x_scale * w_scale, is
+    added. Each sum s then becomes round(s * x_scale * w_scale / scale) + zero, clamped to the type of `zero`.
+
+    Args:
+        call: The node.
+        x: Quantized images, [n, c, ...].
+        x_scale: Scale of x.
+        x_zero: Zero point of x.
+        w: Quantized filters, [f, c / groups, ...].
+        w_scale: Scale of w: one number, or a vector with an element per filter.
+        w_zero: Zero point of w, in the form of w_scale.
+        scale: Scale of the result.
+        zero: Zero point of the result; the result has its type.
+        bias: One i32 element per filter; None for 0.
     """
     convolved = products.conv_integer(call, x, w, x_zero, w_zero)
     convolved = products.with_bias(call, convolved, bias, I32)

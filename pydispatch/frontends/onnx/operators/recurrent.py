@@ -211,7 +211,8 @@ def _rnn(
 class _GruCell:
     """Cell of a GRU in one direction: `step` emits its state after one more element of the sequences.
 
-    The weights and biases of the gates begin with the update gate; the reset gate follows.
+    The new state is (1 - update gate) * candidate + update gate * old state. The weights and biases of the gates begin
+    with the update gate; the reset gate follows.
 
     Attributes:
         call: The node.
@@ -283,6 +284,7 @@ def _gru(
 
     def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
         """Return the step of direction n, with its recurrence weights and their bias (None without biases)."""
+        # The first 2 * hidden rows are those of the two gates, the others those of the candidate for the new state.
         hidden = r.shape[2]
         gate_weights, candidate_weights = _split_rows(call, weights, hidden + hidden)
         gate_bias = candidate_bias = None
@@ -306,6 +308,13 @@ def _split_rows(call: NodeCall, t: Tensor, count: Size) -> tuple[Tensor, Tensor]
 class _LstmCell:
     """Cell of an LSTM in one direction: `step` emits its states after one more element of the sequences.
 
+    From an input x, the hidden state h and the cell state c it computes, with biases added to all products:
+        i = gate_activation(x Wi + h Ri + c * Pi)                             input gate
+        f = gate_activation(x Wf + h Rf + c * Pf), or 1 - i if is_coupled     forget gate
+        new c = i * cell_activation(x Wc + h Rc) + f * c
+        o = gate_activation(x Wo + h Ro + new c * Po)                         output gate
+        new h = o * output_activation(new c)
+
     Attributes:
         call: The node.
         gate_activation: Activation of the gates.
@@ -328,9 +337,14 @@ class _LstmCell:
     is_coupled: bool
 
     def step(self, inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
-        """Return the new hidden state and cell state, from the inputs times their weights and the old states."""
+        """Return the new hidden state and cell state, [batch, hidden] each.
+
+        `inputs` [batch, 4 * hidden] are the inputs times their weights plus their bias, `states` the old hidden state
+        and cell state.
+        """
         b, g, k = self.call.b, self.cell_activation, self.output_activation
         hidden, cell_state = states
+        # For each gate and for the new cell state a pair: what the inputs and the old hidden state contribute.
         input_part, output_part, forget_part, cell_part = zip(
             _split_gates(self.call, inputs, count=4),
             _split_gates(self.call, _recurrent_product(self.call, hidden, self.weights, self.bias), count=4),

@@ -31,7 +31,9 @@ def _resize(
 ) -> Tensor:
     """Resize the axes in the attribute `axes` to the operand `sizes` or by the factors in `scales`.
 
-    `roi` has the start and then the end of the region of interest along each axis, for tf_crop_and_resize.
+    x [1, 3, 4, 4] with the scales [1, 1, 2, 2], or with the sizes [1, 3, 8, 8], becomes [1, 3, 8, 8]. `roi` is used by
+    the transformation tf_crop_and_resize alone: the starts of the region of interest along all axes, then its ends, as
+    fractions of the axes.
     """
     if call.version < 11:  # then `scales` is the second operand
         roi, scales = None, roi
@@ -52,7 +54,7 @@ def _resize(
     # For each axis its new size, its scale and its region of interest.
     old = [x.shape[d] for d in axes]
     wanted: Sequence[Size]  # new sizes
-    ratios: Sequence[Number | None]  # scales as in ResizedAxis
+    ratios: Sequence[Number | None]  # scales that the node states; None for new size / old size
     if scales is not None and scales.shape != (0,):  # version 11 omits scales by an empty vector
         wanted, ratios = _scaled_sizes(call, old, scales)
     elif sizes is not None:
@@ -128,7 +130,8 @@ def _target_sizes(
     """Return the new sizes of axes of the sizes `old`, and their scales; None stands for new size / old size.
 
     With the policy "stretch" the new sizes are the operand `sizes`. With "not_larger" and "not_smaller" all axes have
-    the smallest or the largest of the scales, which keeps the aspect ratio, and new sizes are rounded.
+    the smallest or the largest of the scales, which keeps the aspect ratio, and new sizes are rounded. Axes of [4, 8]
+    with the sizes [8, 8] become [4, 8] with "not_larger", and [8, 16] with "not_smaller".
     """
     wanted = call.sizes(sizes, "sizes")
     if len(wanted) != len(old):
@@ -150,10 +153,16 @@ def _target_sizes(
 def _resize_axes(call: NodeCall, x: Tensor, axes: Sequence[ResizedAxis], how: Filter, beyond: float) -> Tensor:
     """Resize axes one after the other, and return the result in the type of x.
 
-    `beyond` is the value of new elements whose positions are outside of an old axis; only with the transformation
-    tf_crop_and_resize are there such elements.
+    Args:
+        call: The node.
+        x: The operand.
+        axes: The axes with their new sizes, and the mapping from new to old elements.
+        how: Interpolation and coordinate transformation of all axes.
+        beyond: Value of new elements whose positions are outside of an old axis. Only the transformation
+            tf_crop_and_resize has such elements, since its region of interest may exceed the image.
     """
     b, dtype = call.b, x.dtype
+    # Interpolation needs floats of at least 32 bits; "nearest" copies elements.
     if how.mode != "nearest":
         x = elementwise.convert(b, x, normalization.wide(dtype) if dtype.is_float else F32)
     masks = []  # (axis, which of its new elements are outside of the old axis)
@@ -162,6 +171,7 @@ def _resize_axes(call: NodeCall, x: Tensor, axes: Sequence[ResizedAxis], how: Fi
         # `numbers`: the values that are known at compile time, else None.
         if outside is not None and (outside.numbers is None or outside.numbers.any()):
             masks.append((resized.axis, outside))
+    # Replace the elements outside last, so that no later axis interpolates between replaced elements.
     for axis, outside in masks:
         mask = shapes.reshape(b, outside, [x.shape[d] if d == axis else 1 for d in range(x.rank)])
         x = formula(b, lambda o, v: o.where(beyond if v.dtype.is_float else int(beyond), v), mask, x)

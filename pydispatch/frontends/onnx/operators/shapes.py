@@ -132,6 +132,9 @@ def _concat(call: NodeCall, *tensors: Tensor) -> Tensor:
 def _split(call: NodeCall, x: Tensor, sizes: Tensor | None = None) -> list[Tensor]:
     """Split an axis into slices of the stated sizes, or into `num_outputs` of equal size, the last of which may be
     smaller.
+
+    An axis of 7 with num_outputs=3 has the parts 3, 3 and 1. The sizes are an attribute before version 13. Without the
+    attribute num_outputs, the number of parts is that of the node's results.
     """
     axis = call.axis(call.integer("axis", 0), x.rank)
     part_sizes: Sequence[Size] | None
@@ -142,12 +145,13 @@ def _split(call: NodeCall, x: Tensor, sizes: Tensor | None = None) -> list[Tenso
     total = x.shape[axis]
     if part_sizes is None:
         parts = call.integer("num_outputs", call.results)
-        if not 0 < parts <= 1 << 16:
+        if not 0 < parts <= 1 << 16:  # each part adds a slice to the program
             raise call.fail(f"it has {parts} outputs; expected 1 to {1 << 16}")
         part_size = ceil_div(total, parts)
         part_sizes = [*[part_size] * (parts - 1), total - part_size * (parts - 1)]
     if total == 0:  # an empty axis has empty parts, whatever sizes the node states
         part_sizes = [0] * len(part_sizes)
+    # The parts must be the whole axis; dynamic sizes are compared at run time.
     if is_static([total, *part_sizes]):
         if sum(part_sizes) != total:
             raise call.fail(f"its parts {part_sizes} have {sum(part_sizes)} elements, the axis has {total}")

@@ -24,11 +24,14 @@ def _slice(
 ) -> Tensor:  # fmt: skip
     """Return x[starts:ends:steps] along `axes`, by default the first ones, with the clamping of Python slices.
 
-    All these operands may be computed in each call. Before version 10 they are attributes, without steps.
+    starts [1, 0], ends [9, -1] and axes [0, 2] of x [4, 5, 6] give x[1:4, :, 0:5]. Before version 10 these operands are
+    attributes, without steps. Otherwise each of them may be computed at run time. Its elements are then HostIntegers,
+    which the host reads back in each call; computed axes are ChosenAxes.
     """
+    # Read the operands or attributes: a start, an end and a step for each of the axes.
     begins: list[Integer]
     limits: list[Integer]
-    chosen_axes: list[int] | ChosenAxes  # the latter if each call computes the axes
+    chosen_axes: list[int] | ChosenAxes  # ChosenAxes if the axes are computed at run time
     if call.version < 10:
         begins, limits, strides = [*call.integers("starts")], [*call.integers("ends")], None
         chosen_axes = call.axes(call.integers("axes", list(range(len(begins)))), x.rank)
@@ -46,12 +49,14 @@ def _slice(
             f"{count} starts, {len(limits)} ends, {len(known_axes)} axes and {len(strides)} steps are given"
         )
     if isinstance(chosen_axes, ChosenAxes):
-        # All axes are sliced: `scattered` gives an axis its value if it is chosen, else the default.
+        # Which axes are sliced is known only at run time, so all axes of x are: `scattered` returns for each axis its
+        # value if it is chosen, else the default, which selects the whole axis.
         ones: list[Integer] = [1] * x.rank
         begins = [*chosen_axes.scattered(begins, [0] * x.rank)]
         limits = [*chosen_axes.scattered(limits, x.shape)]
         strides = ones if steps is None else [*chosen_axes.scattered(strides, ones)]
         chosen_axes = list(range(x.rank))
+    # Slice one axis after the other.
     for axis, begin, limit, stride in zip(chosen_axes, begins, limits, strides, strict=True):
         if isinstance(stride, int):
             x = _slice_axis(call, x, axis, begin, limit, stride)
@@ -103,9 +108,16 @@ def _slice_axis(call: NodeCall, x: Tensor, axis: int, start: Integer, end: Integ
 def _clamped(call: NodeCall, position: Integer, size: Size, least: int, most: Size) -> Size:
     """Return a position on an axis of `size` elements, clamped to the range from `least` to `most`.
 
-    A negative position counts from the end. `most`, which takes precedence over `least`, is the size of the axis, or 1
-    less. A position that the host computes in each call (HostInteger) is clamped there. A number beyond `_LIMIT`, by
-    which files write "to the end", is beyond any size, also a symbolic one.
+    On an axis of 5, with `least` 0 and `most` 5, the position -2 becomes 3, and 9 becomes 5. A number beyond `_LIMIT`,
+    by which files write "to the end", is beyond any size, also a symbolic one.
+
+    Args:
+        call: The node.
+        position: Start or end of a slice; negative numbers count from the end. A HostInteger is clamped at run time.
+        size: Size of the axis.
+        least: Lower end of the range: 0, or -1 for the end of a slice that goes backwards up to the first element.
+        most: Upper end of the range: `size`, or size - 1 for a slice that goes backwards. It takes precedence over
+            `least` if the axis is empty.
     """
     if isinstance(position, HostInteger):
         return _from_end(call, position, size).max(least).min(most).size()
@@ -130,8 +142,10 @@ def _pad(
 ) -> Tensor:
     """Pad x by the mode: with a constant, by default 0, or with elements of x. Negative pads crop.
 
-    `pads` has the amounts before each of the `axes`, by default all, and then those after them. It is an attribute
-    before version 11.
+    `pads` has the amounts before each of the `axes`, by default all, and then those after them: [1, 2, 3, 4] adds 1
+    element before and 3 after axis 0, and 2 before and 4 after axis 1. It is an attribute before version 11. `pads` and
+    `axes` may be computed at run time: their elements are then HostIntegers, which the host reads back in each call,
+    and the axes are ChosenAxes.
     """
     mode = call.text("mode", "constant", ("constant", "reflect", "edge", "wrap"))
     amounts: list[Integer]
@@ -147,6 +161,7 @@ def _pad(
     count = len(padded_axes.axes if isinstance(padded_axes, ChosenAxes) else padded_axes)
     if len(amounts) != 2 * count:
         raise call.fail(f"{len(amounts)} pads are given for {count} axes")
+    # The amounts before and after each axis of x.
     low: list[Integer] = [0] * x.rank
     high: list[Integer] = [0] * x.rank
     if isinstance(padded_axes, ChosenAxes):  # all axes are padded, those that a call does not choose by 0
@@ -157,9 +172,10 @@ def _pad(
     if mode != "constant":
         before, after = ([n.size() if isinstance(n, HostInteger) else n for n in pair] for pair in (low, high))
         return padding.pad_with(call.b, x, before, after, mode)
+    # Computed pads that turn out negative crop here, and count as 0 in `slicing.pad`, which crops by negative pads that
+    # are known at compile time.
     for axis in range(x.rank):
         x = _crop_computed(call, x, axis, low, high)
-    # `slicing.pad` crops by negative pads that are known at compile time.
     before, after = ([n.max(0).size() if isinstance(n, HostInteger) else n for n in pair] for pair in (low, high))
     return slicing.pad(call.b, x, before, after, fill if isinstance(fill, Tensor) else _number(fill, x.dtype))
 
@@ -185,7 +201,8 @@ def _number(value: complex, dtype: DType) -> Any:
 def _center_crop_pad(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
     """Crop or zero-pad each of the axes on both sides to the size that `shape` has for it.
 
-    If the amount is odd, the larger half is after the axis.
+    If the number of elements to remove or to add is odd, the larger half is that at the end of the axis: an axis of 5
+    that becomes 2 loses 1 element at its start and 2 at its end.
     """
     axes = call.axes(call.integers("axes", list(range(x.rank))), x.rank)
     for axis, target in zip(axes, call.sizes(shape, "shape"), strict=True):

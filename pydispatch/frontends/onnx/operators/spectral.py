@@ -64,6 +64,8 @@ def _fft(call: NodeCall, x: Tensor, axis: int, length: Size | None, inverse: boo
     """
     b, size = call.b, x.shape[axis]
     if length is not None and length != size:
+        # Crop if the axis is longer than `length`, pad if it is shorter; for dynamic sizes this is known at run time
+        # only. The size that results is an expression of minima and maxima, which equals `length`.
         x = slicing.slice_axis(b, x, axis, start=0, limit=minimum(size, length))
         missing = maximum(length - size, 0)
         x = slicing.pad(b, x, [0] * x.rank, [missing if d == axis else 0 for d in range(x.rank)], 0.0)
@@ -77,8 +79,9 @@ def _fft(call: NodeCall, x: Tensor, axis: int, length: Size | None, inverse: boo
 def _dft(call: NodeCall, x: Tensor, length: Tensor | None = None, axis: Tensor | None = None) -> Tensor:
     """Return the Fourier transform of x, which is [..., 1] if real and [..., 2] if complex, as pairs [..., 2].
 
-    `length` is the size to which the axis is cropped or zero-padded. The axis is an attribute before version 20. For an
-    axis that is chosen at run time, x is reshaped to [before, axis, after], transformed, and reshaped back.
+    `length` is the size to which the axis is cropped or zero-padded. The axis is an attribute before version 20, and an
+    operand since then, by default -2, the last axis before the pairs. For an axis that is computed at run time
+    (ChosenAxes), x is reshaped to [before, axis, after], transformed, and reshaped back.
     """
     if call.version < 20 or axis is None:
         along: int | ChosenAxes = call.axis(call.integer("axis", 1) if call.version < 20 else -2, x.rank)
@@ -106,7 +109,9 @@ def _stft(
     """Return the short-time Fourier transform of signals x [batch, length, 1 or 2] as [batch, frames, frequencies, 2].
 
     Frames begin each `step` elements, have `length` elements, and are multiplied by `window`. Their default length is
-    that of the window, or of the signal. Only frames that fit into the signal exist.
+    that of the window, or of the signal. Only frames that fit into the signal exist: 10 elements with the step 3 and
+    the length 4 have the frames 0 to 3, 3 to 6 and 6 to 9. With the attribute onesided, the default, there are
+    length // 2 + 1 frequencies, else `length`.
     """
     b = call.b
     signal = _complex(call, x)
@@ -118,7 +123,9 @@ def _stft(
     b.require_positive(total - size + 1, f"STFT: its signal {x} is shorter than a frame")
     frames = 1 + (total - size) // hop
     frame, sample = shapes.iota(b, [frames, 1], axis=0, dtype=I64), shapes.iota(b, [1, size], axis=1, dtype=I64)
+    # Position in the signal of element j of frame i: [frames, length].
     positions = formula(b, lambda i, j, hop: i * hop + j, frame, sample, reductions.size_as(b, hop, I64))
+    # Take the frames of the real and, if the signal is complex, of the imaginary parts: [batch, frames, length] each.
     parts = [b.wrap(signal.dtype.real, signal.shape, part) for part in b.parts(signal)]
     frame_parts = [gathers.take(b, part, positions, axis=1) for part in parts]
     if window is not None:

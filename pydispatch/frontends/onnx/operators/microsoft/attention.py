@@ -62,7 +62,7 @@ def _packed_attention(
         key, value = slicing.concat(b, [old[0], key], axis=2), slicing.concat(b, [old[1], value], axis=2)
     masks = _masks(call, query, key, mask, added)
     scale = call.real("scale", 0.0)  # 0 stands for the usual scale, which is None for `attend`
-    filler = call.real("mask_filter_value", -10000.0)
+    filler = call.real("mask_filter_value", -10000.0)  # score of a key that a mask leaves out
     result, _ = attention.attend(b, query, key, value, masks, scale=scale or None, filler=filler)
     return [attention.join_heads(call.b, result), slicing.stack(b, [key, value], axis=0)]
 
@@ -120,11 +120,12 @@ def _qattention(
     """Lower QAttention: attention over quantized x, whose projection is a product with quantized weights.
 
     x_scale and x_zero are the scale and the zero point of x, w_scale and w_zero those of the weights. A zero point
-    of None is 0.
+    of None is 0. The other operands and the results are those of `_packed_attention`.
     """
 
     def project() -> Tensor:
         """Return the projections of x to queries, keys and values: the integer product, times both scales."""
+        # `_packed_attention` adds the bias.
         return scaled(call, integer_product(call, x, weights, x_zero, w_zero), [x_scale, w_scale], bias=None)
 
     return _packed_attention(call, x, weights, bias, mask, past, added=None, project=project)
@@ -138,15 +139,26 @@ def _multi_head_attention(
 ) -> Sequence[Tensor]:  # fmt: skip
     """Return attention of projected queries, keys and values [batch, length, heads * size], and the keys and values.
 
-    Keys and values may also be [batch, heads, length, size], as of an encoder. past_key and past_value, in that form,
-    are prepended to them. `bias` has, one after the other, the biases of queries, keys and values. `score_bias` is
-    added to the scores.
+    The results are attention in the form of `query`, and the keys and values [batch, heads, length, size] with those of
+    the past prepended.
+
+    Args:
+        call: The node.
+        query: Projected queries, [batch, length, heads * size].
+        key: Projected keys in the form of `query`, or [batch, heads, length, size], as of an encoder.
+        value: Projected values in the form of `key`; their size may differ.
+        bias: Biases of queries, keys and values, one after the other; None for none.
+        mask: Lengths of the sequences or a mask of the keys (see `_masks`); None for all keys.
+        score_bias: Bias of the scores; None for none.
+        past_key: Keys of earlier calls, [batch, heads, length, size].
+        past_value: Values of earlier calls, in that form.
     """
     b = call.b
     heads = call.integer("num_heads")
     if key is None or value is None or query.rank != 3:
         raise call.fail("queries, keys and values that are packed into one tensor are not supported")
     if bias is not None:
+        # Queries and keys are of one size; the rest of the bias is that of the values.
         sizes = [query.shape[2], query.shape[2], bias.shape[0] - query.shape[2] - query.shape[2]]
         parts = slicing.split(b, bias, axis=0, sizes=sizes)
         query = elementwise.binary(b, "add", query, parts[0])
@@ -159,7 +171,7 @@ def _multi_head_attention(
         keys, values = slicing.concat(b, [past_key, keys], axis=2), slicing.concat(b, [past_value, values], axis=2)
     masks = _masks(call, queries, keys, mask, score_bias)
     scale = call.real("scale", 0.0)  # 0 stands for the usual scale, which is None for `attend`
-    filler = call.real("mask_filter_value", -10000.0)
+    filler = call.real("mask_filter_value", -10000.0)  # score of a key that a mask leaves out
     result, _ = attention.attend(b, queries, keys, values, masks, scale=scale or None, filler=filler)
     return [attention.join_heads(call.b, result), keys, values]
 
@@ -173,9 +185,20 @@ def _group_query_attention(
     """Return causal attention whose query heads share key-value heads, and the keys and values with those of the past
     prepended.
 
-    `lengths` has, for each sequence, the number of valid keys minus 1; later keys are masked out. Rotary positions
-    start at the length of the past. `total` is the number of keys, which the shapes of the past and the key also state.
-    If key and value are omitted, the last axis of `query` has the queries, keys and values of all heads, in this order.
+    Args:
+        call: The node. Its attribute local_window_size limits each query to the last keys up to its own position; -1
+            for no limit.
+        query: Queries [batch, length, heads * size]. If key and value are omitted, the last axis has the queries, keys
+            and values of all heads, in this order.
+        key: Keys of this call, [batch, length, kv_heads * size].
+        value: Values of this call, in the form of `key`.
+        past_key: Keys of earlier calls, [batch, kv_heads, length, size]; None for none.
+        past_value: Values of earlier calls, in that form.
+        lengths: For each sequence the number of valid keys minus 1, past keys included; later keys are masked out.
+        total: Number of keys; not used, because the shapes of the past and the key also state it.
+        cosines: Table of cosines of the rotary embedding, [positions, size / 2], for do_rotary=1. Positions start at
+            the length of the past.
+        sines: Table of sines, in that form.
     """
     b = call.b
     heads, kv_heads = call.integer("num_heads"), call.integer("kv_num_heads")
@@ -194,6 +217,7 @@ def _group_query_attention(
         position_ids = shapes.iota(b, [1, query.shape[1]], axis=1, dtype=I64)
         position_ids = formula(b, lambda i, n: i + n, position_ids, reductions.size_as(b, past_length, I64))
         interleaved = call.flag("rotary_interleaved")
+        # The tables have a column for each pair of elements that is rotated.
         rotary_width = 2 * static_size(call, cosines.shape[1])
         query, key = (
             rotate_any(call, x, cosines, sines, position_ids, n, interleaved, rotary_width)

@@ -144,13 +144,16 @@ def _qlinear(
 ) -> Tensor:
     """Dequantize `count` tensors, apply a formula, and quantize the result.
 
+    The first three parameters are bound for each operator: QLinearAdd has the formula u + v of 2 tensors, and the
+    operands (a, a_scale, a_zero, b, b_scale, b_zero, scale, zero).
+
     Args:
         function: The formula: function(element of each tensor..., number of each attribute...).
         count: Number of tensors.
         names: Names of the float attributes.
         call: The node.
         operands: Elements, scale and zero point of each tensor, then scale and zero point of the result. The last one
-            may be missing.
+            may be missing. The result has the type of the first tensor.
     """
     if len(operands) not in (3 * count + 1, 3 * count + 2):
         raise call.fail(f"{len(operands)} operands are given, {3 * count + 2} are expected")
@@ -252,8 +255,18 @@ def _embed_norm(
     """Return the layer norm of the sum of word, position and segment embeddings, for each sequence the sum of its mask,
     and the sum of the embeddings itself.
 
-    `words` and `segments` have indices into the tables `table` and `kinds`, and `mask` has 1 for valid words; all are
-    [batch, length]. Without position_ids the positions, which index position_table, are 0, 1, ...
+    Args:
+        call: The node.
+        words: Index of each word in `table`, [batch, length].
+        segments: Index of each word's segment, such as question or answer, in `kinds`, [batch, length]; None for no
+            segment embedding.
+        table: Embeddings of words, [words, size].
+        position_table: Embeddings of positions, [positions, size].
+        kinds: Embeddings of segments, [segments, size].
+        scale: Factor after the normalization, [size].
+        shift: Summand after the normalization, [size].
+        mask: 1 for valid words, else 0, [batch, length]. Without it the sums of the mask are 0.
+        position_ids: Position of each word, [batch, length]; by default 0, 1, ... in each sequence.
     """
     b = call.b
     call.ignore("mask_index_type")
@@ -265,7 +278,7 @@ def _embed_norm(
     normalized = normalization.layer_norm(
         b, total, axes=[2], scale=scale, bias=shift, epsilon=call.real("epsilon", 1e-12)
     )[0]
-    counted = mask if mask is not None else formula(b, lambda v: v * 0, words)  # without a mask the sums are 0
+    counted = mask if mask is not None else formula(b, lambda v: v * 0, words)  # zeros in the shape of `words`
     return [normalized, reductions.reduce(b, "add", counted, axes=[1]), total]
 
 

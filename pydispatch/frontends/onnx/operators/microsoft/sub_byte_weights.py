@@ -31,6 +31,9 @@ def matmul(
 ) -> Tensor:  # fmt: skip
     """Return the product of x [..., k] and the transpose of a quantized matrix [n, k], plus a bias.
 
+    Each row of the matrix is divided into blocks of `block_size` columns, which share a scale and a zero point. A
+    matrix [n, 64] of 4 bits in blocks of 32 is stored as `packed` [n, 2, 16], `scales` n * 2 and `zeros` [n, 1] bytes.
+
     Args:
         call: The node.
         x: The left operand.
@@ -46,13 +49,14 @@ def matmul(
     b = call.b
     k, n, bits, block = call.integer("K"), call.integer("N"), call.integer("bits", 4), call.integer("block_size")
     integer_bytes = _INTEGER_BYTES.get(call.integer("accuracy_level", 0))
+    # A block takes whole bytes.
     if bits not in (2, 4, 8) or order is not None or min(k, n, block) < 1 or block * bits % 8:
         raise call.fail(f"{bits} bits in blocks of {block}, or an order of the groups, are not supported")
     blocks, inner = -(-k // block), normalization.wide(x.dtype)
 
     # The weights (integer - zero point) * scale, [n, blocks, block].
     if zeros is not None:
-        if zeros.dtype == U8:
+        if zeros.dtype == U8:  # packed, with unused numbers at the end of the last byte of a row
             row = -(-blocks * bits // 8)
             zeros = slicing.slice_axis(
                 b, _unpack_sub_bytes(call, shapes.reshape(b, zeros, [n, row]), bits), axis=1, start=0, limit=blocks
@@ -61,7 +65,7 @@ def matmul(
     numbers = _unpack_sub_bytes(call, shapes.reshape(b, packed, [n, blocks, block * bits // 8]), bits)
     operands = numbers, shapes.reshape(b, scales, [n, blocks, 1])
     if zeros is None:
-        middle = float(1 << bits - 1)
+        middle = float(1 << bits - 1)  # such as 8 for 4 bits
         weights = formula(b, lambda v, s: (v.to(inner) - middle) * s.to(inner), *operands)
     else:
         weights = formula(b, lambda v, s, z: (v.to(inner) - z.to(inner)) * s.to(inner), *operands, zeros)
@@ -71,6 +75,7 @@ def matmul(
     if blocks * block != k:
         rows = slicing.pad(b, rows, low=[0, 0], high=[0, blocks * block - k], value=0.0)
     product_ = ops.dot_general(b, rows, shapes.reshape(b, weights, [n, blocks * block]), batch=[], contracted=[(1, 1)])
+    # Mark the contraction that was emitted, so that the compiler may multiply integers of this width instead of floats.
     if integer_bytes is not None:
         for part in b.parts(product_):
             assert isinstance(part.owner, Operation)
