@@ -54,7 +54,13 @@ def default_type(value: Number) -> DType:
 
 
 def promote(lhs: DType, rhs: DType) -> DType:
-    """Return the smallest type to which both types convert, by PyTorch's rules; for f16 with bf16 that is f32."""
+    """Return the smallest type to which both types convert, by PyTorch's rules.
+
+    The type of the higher category (bool, integer, float, complex) prevails, whatever the widths: i64 with f16 is f16.
+    Only with a complex type, f64 is not narrowed: f64 with c64 is c128. Within a category the wider type prevails, with
+    two exceptions: f16 with bf16 is f32, and an unsigned type with a signed one that is not wider is the next wider
+    signed type (u8 with i8 is i16, u32 with i8 is i64), at most i64.
+    """
     if lhs == rhs:
         return lhs
     if category(lhs) < category(rhs):

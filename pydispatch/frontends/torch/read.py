@@ -92,13 +92,18 @@ class _Program:
         self.b.finish("main", results)
 
     def _graph_inputs(self, arguments: list[Any]) -> list[Any]:
-        """Return the values of the graph's inputs: the arguments of `main`, in order, and weights and constants."""
+        """Return the value of each input of the graph, in order.
+
+        The kind of an input, which the signature states, determines its value: the next of `arguments` (those of
+        `main`), a size of another argument, a constant, or a weight. A token is a value without contents that only
+        orders side effects. Raise CompileError if the signature contradicts the graph.
+        """
         remaining = iter(arguments)
         values: list[Any] = []
         if len(self.program.inputs) != len(self.program.graph.inputs):
             raise self.b.fail("the signature and the graph have different inputs")
         for spec, argument in zip(self.program.inputs, self.program.graph.inputs, strict=True):
-            if spec.kind == "user_input":
+            if spec.kind == "user_input":  # an argument of the model; one that is a constant is no argument of `main`
                 values.append(next(remaining) if isinstance(spec.argument, ValueName) else spec.argument)
             elif spec.kind == "size":
                 values.append(evaluate(self.program.graph.numbers[_name(spec)], self.symbols))
@@ -120,7 +125,9 @@ class _Program:
         """Declare an argument of `main` for each of `user_inputs`, bind the symbols of their sizes, and return the
         arguments: tensors, and sizes for numbers.
 
-        Sizes are checked after all symbols are bound: a size may be an expression over symbols of later arguments.
+        A symbol is the name of a dynamic size in the file, such as s0. For example, an argument x of the sizes
+        [s0, 2*s0] binds s0 to the size of its axis 0, and adds a runtime check that the size of axis 1 is 2*s0. Checks
+        are added after all symbols are bound: a size may be an expression over symbols of later arguments.
         """
         names = list(self.program.names)
         if len(names) != len(user_inputs):  # not stated, or an argument is a list of tensors, which have no own names
@@ -158,8 +165,16 @@ class _Program:
         return arguments
 
     def _check_size(self, what: str, declared_size: SizeText, size: Size) -> None:
-        """Add a runtime check of an argument's size against its declared size: the range of a symbol, or the value of
-        an expression. what: sentence about the size for the message, with {a} for its value.
+        """Add a runtime check of an argument's size against its declared size.
+
+        If that is a symbol, such as s0, the size must be in the range of the symbol in the file. If it is a number or
+        an expression, such as 2*s0, the size must equal its value; an expression without a known value is not checked.
+
+        Args:
+            what: Beginning of the message of the error, such as "argument 'x' has {a} elements along axis 0". At run
+                time {a} is replaced by the size.
+            declared_size: Size in the file.
+            size: Size in the program.
         """
         name = symbol_name(declared_size)
         if name is None:
@@ -175,7 +190,7 @@ class _Program:
             clamped = maximum(clamped, limits.least)
         if limits.most is not None:
             clamped = minimum(clamped, limits.most)
-        # Within the range, clamping changes nothing.
+        # A size is in the range if clamping to the range does not change it.
         expected = f"at least {limits.least or 0}" + ("" if limits.most is None else f" and at most {limits.most}")
         shown = self.program.size_names.get(name, name)
         self.b.require_equal(size, clamped, f"{what}; the size {shown} is {expected}")
@@ -199,14 +214,17 @@ class _Program:
         """Return the tensor of a parameter, buffer or constant, or its memory if it is a weight, which graphs may
         write.
 
-        Constants, and integers that no graph changes, become a part of the program if they are small. Weights that are
-        one array, called tied, share memory. Raise CompileError if the file has another type or shape than the graph.
+        A small tensor becomes a constant of the program if the file calls it a constant, or if it has no floats and no
+        call changes it, as for a buffer of indices: shapes may then be computed from it at compile time. Others are
+        weights; those that are one array, called tied, share memory. Raise CompileError if the file has another type or
+        shape than the graph.
         """
         array = self._array(spec)
         meta = self.program.graph.tensors.get(_name(spec))
         if meta is None or meta.dtype != array.dtype or meta.sizes != array.array.shape:
             shown = f"{array.dtype}{list(array.array.shape)}"
             raise self.b.fail(f"the file has {shown} for '{spec.target:.120}', and its graph says something else")
+        # A node that writes in place may write any tensor, also through a view: then every tensor may be changed.
         is_state = spec.target in self.updated or self.is_in_place
         is_constant = spec.kind == "tensor_constant" or not (array.dtype.is_float or is_state)
         if is_constant and array.array.size <= _MAX_FOLDED_ELEMENTS:
@@ -226,9 +244,14 @@ class _Program:
     # -- outputs
 
     def _collect_outputs(self, values: list[Any], results: dict[str, Tensor]) -> None:
-        """Add the model's outputs that are neither None nor tokens to `results`, under names that are not used yet.
+        """Add the model's outputs that are tensors or numbers to `results`, under names that are not used yet.
 
-        values: the outputs of the main graph. An output that updates a weight is written to the weight instead.
+        An output that updates a weight is written to the weight instead. None and tokens, which only order side
+        effects, are dropped.
+
+        Args:
+            values: Outputs of the main graph.
+            results: Results of `main` so far, the updated arguments, by name.
         """
         specs = self.program.outputs
         if len(specs) != len(values):

@@ -105,8 +105,14 @@ class Tracer:
     def _call(self, operator: str, positional: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
         """Emit an operator by its conversion and return its results.
 
-        An in-place operator writes its result to the memory of its first argument. A view operator returns views of
-        that memory.
+        The conversion computes new tensors. For two kinds of operators, these are connected to the first argument x:
+        - An in-place operator, `aten.add_(x, y)`, writes the new tensor to the memory of x and returns that memory.
+        - A view operator, `aten.select(x, 0, 1)`, returns views of x: a later write to a view also changes x.
+
+        Args:
+            operator: Name with the overload, such as `aten.add_.Tensor`.
+            positional: Positional arguments: TensorMemory for tensors, numbers, constants, and tuples of these.
+            keywords: Keyword arguments, by parameter name.
         """
         conversion, is_in_place = self._conversion(operator, positional, keywords)
         bound = bind(conversion, self, positional, keywords)
@@ -120,9 +126,12 @@ class Tracer:
             return (memory,)
         name = _without_overload(operator)
         if name in self.views and positional and isinstance(positional[0], TensorMemory):
+            # `decide` exists for operators such as aten.reshape that return a view or a copy: it returns True for a
+            # view, False for a copy, None if PyTorch's choice is not known. Without it, the result is a view.
             memory, decide = positional[0], self.sharing.get(name)
             is_view = decide(self, memory, results[0], {**keywords, **bound.arguments}) if decide else True
-            if is_view is not False:  # None: PyTorch may have made a copy, so that no write is passed on to the base
+            if is_view is not False:
+                # If the choice is not known, the view has no inverse: an access that depends on a write is an error.
                 inverse = self.views[name] if is_view else None
                 return self._as_views(inverse, conversion, memory, bound.args, bound.kwargs, results)
         return results

@@ -38,6 +38,9 @@ def bincount(builder: Builder, self: Tensor, weights: Tensor | None = None, minl
 def histc(builder: Builder, self: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:
     """Return the number of elements in each of `bins` equal intervals from min to max. If min equals max, the intervals
     span the range of the elements.
+
+    For example, the elements [0, 1, 1.5, 4, 9] in 4 bins from 0 to 4 give [1, 2, 0, 1]: 4 is in the last interval, 9 in
+    none. The counts have the element type of `self`, as in PyTorch.
     """
     dtype = self.dtype
     if not dtype.is_float or isinstance(min, complex) or isinstance(max, complex) or bins < 1:
@@ -53,12 +56,13 @@ def histc(builder: Builder, self: Tensor, bins: int = 100, min: Number = 0, max:
         high = formula(builder, lambda n, e: e.where(n + 1.0, n), high, is_constant)
 
     def position(value: Element, low: Element, high: Element) -> Element:
-        """Return the index of the interval of an element, -1 if it is outside of all. `high` itself belongs to the last
-        interval.
+        """Return the index of the interval of an element, -1 if it is outside of all or NaN. `high` itself belongs to
+        the last interval.
         """
         bin_ = ((value - low) * float(bins) / (high - low)).to(I64).min(bins - 1)
         return ((value >= low) & (value <= high)).where(bin_, -1)
 
+    # Add 1 at the position of each element; `put_rows` ignores the position -1.
     positions = formula(builder, position, flat, low, high)
     ones = shapes.full(builder, 1, flat.shape, dtype)
     return assignment.put_rows(builder, shapes.full(builder, 0, (bins,), dtype), [positions], ones, "add")
@@ -68,7 +72,7 @@ def histc(builder: Builder, self: Tensor, bins: int = 100, min: Number = 0, max:
 
 
 def _repeated_indices(builder: Builder, repeats: Tensor, output_size: Size | None) -> Tensor:
-    """Return each index of `repeats`, repeated as often as the element at this index states.
+    """Return each index of `repeats`, repeated as often as the element at this index states: [0, 0, 2] for [2, 0, 1].
 
     output_size: the sum of `repeats`, if the caller knows it; None to compute it in the call.
     """
@@ -76,7 +80,9 @@ def _repeated_indices(builder: Builder, repeats: Tensor, output_size: Size | Non
     if output_size is None:
         output_size = builder.size_of(builder.scalar(reductions.reduce(builder, "add", counts)), "count")
     # Each index begins at the sum of the counts before it. Marks at these positions, added up, give the index plus 1;
-    # indices with a count of 0 add several marks at one position.
+    # indices with a count of 0 add several marks at one position. For the counts [2, 0, 1], indices begin at [0, 2, 2],
+    # the marks are [1, 0, 2], and their cumulative sums [1, 1, 3]. An index with a count of 0 at the end begins after
+    # the last element, where `put_rows` ignores its mark.
     begins = scans.cumulative(builder, "add", counts, axis=0, exclusive=True)
     marks = assignment.put_rows(
         builder,

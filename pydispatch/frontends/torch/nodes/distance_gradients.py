@@ -17,9 +17,18 @@ from pydispatch.operations.formulas import Element, formula
 
 @converts("aten._cdist_backward")
 def cdist_backward(builder: Builder, grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Tensor:
-    """Return the gradient of x1 [..., n, c] for the gradient `grad` of its distances [..., n, m] to the rows of x2.
+    """Return the gradient of x1 from the gradient of the distances of all rows of x1 to all rows of x2.
 
-    p: order of the norm. cdist: the distances.
+    The distances are d[i, j] = norm(x1[i] - x2[j]) of order p. By the chain rule, the gradient of x1[i, k] is the sum
+    over j of grad[i, j] times the derivative of d[i, j] by x1[i, k].
+
+    Args:
+        builder: The builder.
+        grad: Gradient of the distances, [..., n, m].
+        x1: Rows, [..., n, c].
+        x2: Rows, [..., m, c].
+        p: Order of the norm.
+        cdist: The distances, [..., n, m].
     """
     inner = normalization.wide(x1.dtype)
 
@@ -30,6 +39,7 @@ def cdist_backward(builder: Builder, grad: Tensor, x1: Tensor, x2: Tensor, p: fl
         """
         return g.to(inner) * _slope(a.to(inner) - c.to(inner), d.to(inner), p)
 
+    # All operands broadcast to [..., n, m, c]; the sum over m remains.
     weights, distances = (shapes.expand_dims(builder, matrix, [matrix.rank]) for matrix in (grad, cdist))
     rows, columns = shapes.expand_dims(builder, x1, [x1.rank - 1]), shapes.expand_dims(builder, x2, [x2.rank - 2])
     gradient = reductions.reduce(builder, "add", formula(builder, share, weights, distances, rows, columns), [-2])

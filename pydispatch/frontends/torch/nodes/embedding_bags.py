@@ -33,23 +33,26 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> tuple[Tensor | Saved, ...]:
-    """Combine the rows of the table `weight` that belong to a bag: add them up, or take their mean or maximum.
+    """Return the sum, mean or maximum of the rows of the table `weight` in each bag, a group of consecutive indices.
+
+    For example, the indices [4, 1, 4, 2] with the offsets [0, 1, 1] are the bags [4], [] and [1, 4, 2]. Their sums are
+    weight[4], zeros, and weight[1] + weight[4] + weight[2].
 
     Args:
         builder: The builder.
-        weight: The table.
-        indices: A vector of rows of the table; bag b has those from offsets[b] to offsets[b + 1], without that end.
+        weight: The table, [rows, columns].
+        indices: A vector of row numbers; bag b has those from offsets[b] to offsets[b + 1], exclusive.
         offsets: Begin of each bag in `indices`.
         scale_grad_by_freq: Affects gradients only.
         mode: _SUM, _MEAN or _MAX.
         sparse: Affects gradients only.
         per_sample_weights: A factor for each index; None for 1.
         include_last_offset: Whether `offsets` also has the end of the last bag, which else is the end of the indices.
-        padding_idx: Row that belongs to no bag; None or below 0 for no such row.
+        padding_idx: Number of a row that belongs to no bag; None or below 0 for no such row.
 
     Returns:
-        The combined rows of each bag and, as PyTorch saves them for gradients, the bag of each index, the number of
-        rows of each bag, and the table indices of maxima.
+        The combined rows, [bags, columns]. The others are what PyTorch saves for gradients: the bag of each index; the
+        number of rows of each bag; for _MAX, the row number of each maximum, [bags, columns].
     """
     if mode not in (_SUM, _MEAN, _MAX) or indices.rank != 1:
         raise builder.fail(f"bags of {indices} in mode {mode}; expected a vector, and mode 0, 1 or 2")
@@ -60,12 +63,13 @@ def embedding_bag(
     if per_sample_weights is not None:
         rows = ew.binary(builder, "mul", rows, shapes.expand_dims(builder, per_sample_weights, axes=[1]))
     shape, column = (bags, weight.shape[1]), shapes.expand_dims(builder, counts, axes=[1])
-    omits_bags = (  # as PyTorch does for these sums
+    # As PyTorch's, the second result is an empty vector for sums of some types without padding.
+    omits_bags = (
         mode == _SUM and weight.dtype.name in _TYPES_WITHOUT_BAG_INDICES and (padding_idx is None or padding_idx < 0)
     )
     bags_of_indices = shapes.full(builder, 0, [0], offsets.dtype) if omits_bags else bag
 
-    # Combine the rows of each bag; an empty bag has zeros.
+    # Combine the rows of each bag; an empty bag has zeros. Rows of padding have the bag -1, which `put_rows` ignores.
     if mode == _MAX:
         least = shapes.full(builder, reductions.least(weight.dtype), shape, weight.dtype)
         largest = assignment.put_rows(builder, least, [bag], rows, "max")
@@ -79,7 +83,8 @@ def embedding_bag(
     result = assignment.put_rows(builder, shapes.full(builder, 0, shape, weight.dtype), [bag], rows, "add")
     if mode == _MEAN:
         result = formula(builder, lambda v, n: v / n.max(1).to(v.dtype), result, column)
-    return result, Saved(bags_of_indices), Saved(counts), Saved(counts)  # gradients read no indices of maxima here
+    # The last result stands for the row numbers of maxima, which the gradients of sums and means do not read.
+    return result, Saved(bags_of_indices), Saved(counts), Saved(counts)
 
 
 def _bag_of_each(builder: Builder, indices: Tensor, offsets: Tensor, bags: Size, padding_idx: int | None) -> Tensor:
@@ -126,10 +131,26 @@ def embedding_bag_backward(
     maximum_indices: Tensor, num_weights: Size, scale_grad_by_freq: bool, mode: int, sparse: bool,
     per_sample_weights: Tensor | None, padding_idx: int = -1,
 ) -> Tensor:  # fmt: skip
-    """Return the gradient of the table: each row gets the sum of the gradients of the bags that it is in.
+    """Return the gradient of the table of `embedding_bag`: each row gets the sum of the gradients of its bags.
 
-    grad: gradient of the combined rows of each bag. A mean divides it by the number of rows in the bag. A maximum
-    passes it to the rows `maximum_indices` that the forward pass saved. The other saved tensors are computed again.
+    For example, with the bags [4] and [1, 4] of sums, row 4 gets grad[0] + grad[1], row 1 grad[1], and others 0. For
+    means, the gradient of a bag is divided by its number of rows. For maxima, each column of it is added to the row
+    that has the maximum.
+
+    Args:
+        builder: The builder.
+        grad: Gradient of the combined rows, [bags, columns].
+        indices: Row numbers, as for `embedding_bag`.
+        offsets: Begin of each bag in `indices`; an end of the last bag after these is not read.
+        offset2bag: Bag of each index from the forward pass. It is not read but computed again, as is `bag_size`.
+        bag_size: Number of rows of each bag.
+        maximum_indices: Row number of each maximum from the forward pass, [bags, columns]; only read for _MAX.
+        num_weights: Number of rows of the table.
+        scale_grad_by_freq: Unsupported unless false.
+        mode: _SUM, _MEAN or _MAX.
+        sparse: Unsupported unless false.
+        per_sample_weights: A factor for each index; None for 1.
+        padding_idx: Number of a row that belongs to no bag and gets no gradient; below 0 for no such row.
     """
     if sparse:
         raise builder.fail("a sparse gradient of a table is unsupported", "make the layer with sparse=False")
@@ -141,6 +162,7 @@ def embedding_bag_backward(
     counts = shapes.expand_dims(builder, _counts(builder, bag, bags), axes=[1])
     table = shapes.full(builder, 0, [num_weights, width], inner)
     if mode == _MAX:
+        # An empty bag has no maximum: its entry in `maximum_indices` is arbitrary.
         updates = formula(builder, lambda g, n: (n > 0).where(g.to(inner), 0.0), grad, counts)
         return ew.convert(
             builder, assignment.put_along(builder, table, maximum_indices, updates, axis=0, combine="add"), grad.dtype
@@ -154,6 +176,7 @@ def embedding_bag_backward(
         rows = formula(
             builder, lambda g, w: g * w.to(inner), rows, shapes.expand_dims(builder, per_sample_weights, axes=[1])
         )
+    # `put_rows` ignores the position -1, of padding.
     positions = formula(builder, lambda n, i: (n < 0).where(-1, i.to(I64)), bag, indices)
     return ew.convert(builder, assignment.put_rows(builder, table, [positions], rows, "add"), grad.dtype)
 
@@ -163,10 +186,20 @@ def per_sample_weights_backward(
     builder: Builder, grad: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, mode: int,
     padding_idx: int = -1,
 ) -> Tensor:  # fmt: skip
-    """Return the gradient of the weights of the rows in a sum: the product of the row and the gradient of its bag.
+    """Return the gradient of `per_sample_weights`, the factors of the rows that `embedding_bag` adds up.
 
-    PyTorch allows weights in sums only, so that `mode` has one value. The bag of each index is computed from `offsets`
-    again: `offset2bag`, in which the forward pass saved it, is empty after some sums.
+    For each index, it is the dot product of its row of the table and the gradient of its bag: with the bags [4] and
+    [1, 4], the result is [weight[4] . grad[0], weight[1] . grad[1], weight[4] . grad[1]].
+
+    Args:
+        builder: The builder.
+        grad: Gradient of the sums, [bags, columns].
+        weight: The table, [rows, columns].
+        indices: Row numbers, as for `embedding_bag`.
+        offsets: Begin of each bag in `indices`; an end of the last bag after these is not read.
+        offset2bag: Bag of each index from the forward pass. It is computed again, because it is empty for some sums.
+        mode: Always _SUM: PyTorch allows factors in no other mode.
+        padding_idx: Number of a row that belongs to no bag; below 0 for no such row.
     """
     inner = normalization.wide(grad.dtype)
     bag = _bag_of_each(builder, indices, offsets, grad.shape[0], padding_idx)

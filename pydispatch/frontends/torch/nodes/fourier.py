@@ -113,9 +113,17 @@ def rfft(builder: Builder, self: Tensor, n: Size | None = None, dim: int = -1, n
 
 @converts("aten.fft_irfft")
 def irfft(builder: Builder, self: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Transform half a spectrum back to n real numbers along an axis.
+    """Transform half a spectrum back to n real numbers along an axis: the inverse of `rfft`.
 
-    The default of n is 2 * (size - 1), the even number whose half spectrum has the size of the axis.
+    The spectrum of real numbers is symmetric: element n - k is the conjugate of element k. `self` has the first
+    n // 2 + 1 elements along the axis, for example 4 for n = 6; it is cropped at the end or padded with zeros to that.
+
+    Args:
+        builder: The builder.
+        self: Half spectra.
+        n: Number of real numbers; None for 2 * (size - 1), the even number whose half spectrum has the axis' size.
+        dim: The axis.
+        norm: Scaling, a key of `_SCALES`; the default divides by n.
     """
     axis = shapes.axis_of(builder, dim, self.rank)
     size = self.shape[axis]

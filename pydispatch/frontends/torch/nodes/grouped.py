@@ -16,14 +16,27 @@ def grouped_mm(
     builder: Builder, self: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tensor | None = None,
     out_dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return the products of groups. offs: exclusive ends of the groups along the axis that they share, ascending.
+    """Return a matrix product in which groups of consecutive rows, columns or summands have own matrices or results.
 
-    [m, k] by [groups, k, n] is [m, n], with groups of rows; [groups, m, k] by [k, n] is [m, n], with groups of columns;
-    [m, k] by [k, n] is [groups, m, n], with groups of elements along k. Floats smaller than f32 are summed as f32.
-    Without `offs` it is the batched product of [groups, m, k] and [groups, k, n].
+    The ranks of the operands determine what is grouped:
+    - Rows: [m, k] by [groups, k, n] is [m, n]. With offs [2, 5], rows 0 and 1 are multiplied by matrix 0, rows 2 to 4
+      by matrix 1.
+    - Columns: [groups, m, k] by [k, n] is [m, n].
+    - Summands, the elements along k: [m, k] by [k, n] is [groups, m, n].
+    - Nothing, without `offs`: [groups, m, k] by [groups, k, n] is the batched product [groups, m, n].
+
+    Floats smaller than f32 are summed as f32.
+
+    Args:
+        builder: The builder.
+        self: Left operand.
+        mat2: Right operand.
+        offs: Exclusive end of each group along the grouped axis, ascending.
+        bias: Summand that broadcasts to the result.
+        out_dtype: Type of the result; None for that of `self`.
 
     Raises:
-        CompileError: The operands have other ranks, or `offs` is missing.
+        CompileError: The operands have other ranks, `offs` is missing, or it is passed for a batched product.
     """
     dtype = wide(self.dtype)
     ranks = self.rank, mat2.rank

@@ -179,10 +179,20 @@ _REDUCTIONS = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "am
 def scatter(
     builder: Builder, self: Tensor, dim: int, index: Tensor, src: Operand, *, reduce: str | None = None
 ) -> Tensor:
-    """Return `self` with the elements whose position along `dim` is in `index` replaced by `src`, or
-    combined with it.
+    """Return `self` with elements replaced by those of `src`, or combined with them: for `dim` 0 and rank 2,
+    result[index[i, j], j] = src[i, j].
 
-    Along other axes each update is at its own position. reduce: a key of _REDUCTIONS; None to replace.
+    Thus `index` has the position along `dim`, and along other axes an element of `src` keeps its own position. For
+    example, [1, 2, 3] with index [2, 0] and src [8, 9] becomes [9, 2, 8].
+
+    Args:
+        builder: The builder.
+        self: The tensor before the updates.
+        dim: The axis.
+        index: Position along `dim` of each update.
+        src: An update for each element of `index`, or a number for all. A tensor may be larger than `index`: its
+            leading elements along each axis are used.
+        reduce: How old and new elements are combined, a key of _REDUCTIONS; None to replace.
     """
     if not self.rank:  # as for a vector of one element
         updated = scatter(

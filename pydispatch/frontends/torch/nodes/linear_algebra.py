@@ -125,13 +125,13 @@ def svdvals(builder: Builder, A: Tensor, *, driver: str | None = None) -> Tensor
 def pinv(
     builder: Builder, self: Tensor, *, atol: Operand | None = None, rtol: Operand | None = None, hermitian: bool = False
 ) -> Tensor:
-    """Return the pseudoinverse. Singular values that do not exceed `_singular_value_cutoff` count as 0.
+    """Return the pseudoinverses [..., n, m]. Singular values that do not exceed `_singular_value_cutoff` count as 0.
 
     Args:
         builder: The builder.
         self: Matrices [..., m, n].
-        atol: Absolute tolerance.
-        rtol: Tolerance relative to the largest singular value.
+        atol: Absolute tolerance; None for 0.
+        rtol: Tolerance relative to the largest singular value; for None see `_singular_value_cutoff`.
         hermitian: The matrices are symmetric or Hermitian; only their lower triangles are read.
     """
     if hermitian:
@@ -141,7 +141,8 @@ def pinv(
         u, values, vt = jacobi.svd(builder, self)
         left, right = matrices.adjoint(builder, vt), u
     cutoff = _singular_value_cutoff(builder, self, values, atol, rtol)
-    # The pseudoinverse of U diag(values) V^H is V diag(1 / values) U^H; of Hermitian matrices U is V.
+    # The pseudoinverse of U diag(values) V^H is V diag(1 / values) U^H: `left` is V, `right` is U. For Hermitian
+    # matrices both have the eigenvectors, and the values are eigenvalues, which may be negative.
     inverse = formula(builder, lambda v, n: (v.unary("abs") > n).where(1.0 / v, 0.0), values, cutoff)
     weights = ew.convert(builder, shapes.expand_dims(builder, inverse, [inverse.rank - 1]), left.dtype)
     scaled = ew.binary(builder, "mul", left, weights)

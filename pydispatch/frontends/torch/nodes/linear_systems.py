@@ -47,7 +47,13 @@ def lu_factor(builder: Builder, A: Tensor, *, pivot: bool = True) -> Pair:  # no
 def _permutation_of_pivots(builder: Builder, pivots: Tensor, n: Size) -> Tensor:
     """Return, for each row of L U, the index of the row of the factored matrix that it corresponds to: [..., n].
 
-    `pivots` are LAPACK's successive row exchanges, counted from 1.
+    `pivots` are LAPACK's successive row exchanges, counted from 1: in step j, row j was exchanged with row pivots[j].
+    For example, [2, 3, 3] exchanges rows 1 and 2, then rows 2 and 3; the result, counted from 0, is [1, 2, 0].
+
+    Args:
+        builder: The builder.
+        pivots: Row exchanges, [..., steps].
+        n: Number of rows of the matrices.
     """
     lead, count = pivots.shape[:-1], pivots.shape[-1]
     pivot_rows = shapes.reshape(builder, pivots, [product(lead), count])
@@ -132,6 +138,7 @@ def lu_solve(
             builder, systems.broadcast_batches(builder, L, solution)[0], solution, left=False, has_unit_diagonal=True
         )
         return products.matmul(builder, solution, matrices.adjoint(builder, P))
+    # P L U X = B: bring the rows of B into the order of those of L U, then solve with L, then with U.
     order = _permutation_of_pivots(builder, pivots, LU.shape[-2])
     matrix, right = systems.broadcast_batches(builder, LU, B)
     positions = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, [order.rank]), right.shape)

@@ -97,8 +97,11 @@ def instance_norm(
     builder: Builder, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: TensorMemory | None,
     running_var: TensorMemory | None, use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool,
 ) -> Tensor:  # fmt: skip
-    """Normalize each channel of each batch element: by its own mean and variance if `use_input_stats`, with an in-place
-    update of the running statistics by their averages over the batch, else by the running statistics.
+    """Normalize each channel of each batch element of `input` [batch, channels, ...].
+
+    With `use_input_stats`, each is normalized by its own mean and variance. The running statistics [channels], where
+    they are passed, are then updated in place by the averages of these over the batch. Without it, all are normalized
+    by the running statistics.
 
     momentum: weight of the batch in the updated running statistics. `cudnn_enabled` has no effect.
     """
@@ -112,8 +115,9 @@ def instance_norm(
             epsilon=eps,
         )  # fmt: skip
     axes = range(2, input.rank)
-    mean, variance = normalization.moments(builder, input, axes)
+    mean, variance = normalization.moments(builder, input, axes)  # [batch, channels, 1...]
     memory = (running_mean, running_var)
+    # Averages over the batch, [channels]. Reducing axis 0 removes it, so that the axis d of size 1 becomes d - 1.
     averages = [
         shapes.squeeze(builder, reductions.mean(builder, v, [0]), [d - 1 for d in axes]) for v in (mean, variance)
     ]
@@ -242,15 +246,20 @@ def _batch_norm_functional(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor | Saved, ...]:
-    """Normalize each channel. Return the result, the saved mean and inverse deviation, and the running mean and
-    variance, which are updated in training as new tensors instead of in place.
+    """Normalize each channel, by the statistics of the batch if `training`, else by the running statistics.
+
+    Return five tensors: the result, the mean and the inverse deviation that PyTorch saves for the gradient, and the
+    running mean and variance. In training the last two are updated: they are new tensors, no argument is written.
+
+    momentum: weight of the batch in the updated running statistics.
     """
     if not training:
         normalized = _batch_norm_inference(builder, input, weight, bias, running_mean, running_var, momentum, eps)
         return (*normalized, running_mean, running_var)
     running = (running_mean, running_var)
     saved, updated = _normalize_by_batch(builder, input, weight, bias, momentum, eps, running)
-    # Saved: converted to the type that the exported program states, which depends on the device of the model.
+    # A `Saved` is converted to the type that the exported program states, which depends on the device of the model.
+    # No update is None, because both statistics are passed.
     return (*saved, *(Saved(statistic) for statistic in updated if statistic is not None))
 
 

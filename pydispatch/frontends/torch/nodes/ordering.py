@@ -115,16 +115,26 @@ def searchsorted(
     side: str | None = None, sorter: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Return, for each element of `self`, the number of elements of a sorted row that are less; with `right` or
-    side="right", less or equal.
+    side="right", less or equal. That is the index at which the element can be inserted.
 
-    `sorted_sequence` is one row for all, or has a row for each row of `self`; `sorter` has the indices that sort it if
-    it is not sorted. A NaN of `self` is greater than all elements: `not (element >= NaN)` holds for each.
+    For example, 3 in the row [1, 3, 3, 5] gives 1, and 3 with `right`.
+
+    Args:
+        builder: The builder.
+        sorted_sequence: One row for all elements, [n], or a row for each row of `self`, [..., n].
+        self: Elements, [..., k], or a number.
+        out_int32: Whether the result is i32 instead of i64.
+        right: Whether equal elements count too.
+        side: "right" is the same as `right`; "left" or None has no effect.
+        sorter: Indices that sort `sorted_sequence`, if it is not sorted.
     """
     x, rows = promoted(builder, as_tensor(builder, self), sorted_sequence)
     if sorter is not None:
         rows = gathers.take_along(builder, rows, sorter, rows.rank - 1)
     if rows.rank > 1:  # a row for each row of x: each element of this row of x is compared to the whole sorted row
         rows = shapes.expand_dims(builder, rows, [rows.rank - 1])
+    # Count by comparing each element to the whole row. "Less" is computed as not (row >= x), which is true for a NaN in
+    # x: a NaN is greater than all.
     order = "gt" if right or side == "right" else "ge"
     below = ew.unary(builder, "not", ew.compare(builder, order, rows, shapes.expand_dims(builder, x, [x.rank])))
     return reductions.reduce(builder, "add", ew.convert(builder, below, I32 if out_int32 else I64), [x.rank])

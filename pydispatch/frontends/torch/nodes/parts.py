@@ -212,17 +212,32 @@ def diagonal(builder: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim
 def diagonal_scatter(
     builder: Builder, self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
-    """Return `self` with the elements that `diagonal` reads replaced by the elements of `src`."""
+    """Return `self` with the elements that `diagonal` reads replaced by the elements of `src`.
+
+    For example, [[1, 2, 3], [4, 5, 6]] with src [8, 9] and offset 1 gives [[1, 8, 3], [4, 5, 9]].
+
+    Args:
+        builder: The builder.
+        self: The tensor.
+        src: New elements, [the other axes of `self`..., elements of the diagonal].
+        offset: Index along dim2 (the column) minus index along dim1 (the row) of the elements that are replaced.
+        dim1: Axis of the rows.
+        dim2: Axis of the columns.
+    """
     if src.shape[-1] == 0:  # the diagonal is outside of the matrices
         return self
     (i, j) = (axis_of(builder, dim1, self.rank), axis_of(builder, dim2, self.rank))
+    # Gather the new element of each row: a row of a matrix has at most one element on the diagonal.
     rows = shapes.iota(builder, [self.shape[i]], axis=0, dtype=I64)
     last = reductions.size_as(builder, src.shape[-1] - 1, I64)
     # Row r has element r - max(0, -offset) of the diagonal; where it has none, the selection below reads no element.
     index = formula(builder, lambda r, n: (r - max(0, -offset)).max(0).min(n), rows, last)
     per_row = gathers.take(builder, ew.convert(builder, src, self.dtype), index, src.rank - 1)  # [the other axes, rows]
-    order = [d for d in range(self.rank) if d not in (i, j)] + [i]  # the axis of `self` that each axis of per_row is
+    # Bring the axes of per_row into their order in `self`, which has the columns in addition. `order` has the axis of
+    # `self` that each axis of per_row is.
+    order = [d for d in range(self.rank) if d not in (i, j)] + [i]
     per_row = shapes.transpose(builder, per_row, [order.index(d) for d in range(self.rank) if d != j])
+    # Broadcast the new element of a row over its columns, and select it in the column of the diagonal.
     return formula(
         builder, lambda v, w: (v.position(j, I64) - v.position(i, I64)).is_equal(offset).where(w, v),
         self, shapes.expand_dims(builder, per_row, [j]),

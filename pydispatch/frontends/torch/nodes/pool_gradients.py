@@ -85,7 +85,12 @@ def _adaptive_mean_gradient(builder: Builder, grad: Tensor, axis: int, size: Siz
 
 
 def _adaptive_mean_weights(builder: Builder, size: Size, out: Size, dtype: DType) -> Tensor:
-    """Return the weight of each of `size` elements in each of `out` means over adaptive windows, [size, out]."""
+    """Return the weight of each of `size` elements in each of `out` means of adaptive pooling, [size, out].
+
+    Adaptive pooling has a stated number of windows; see `_adaptive_mean_gradient` for their bounds. For example, the 3
+    windows of 5 elements are [0, 2), [1, 4) and [3, 5), and the rows of the result are [1/2, 0, 0], [1/2, 1/3, 0],
+    [0, 1/3, 0], [0, 1/3, 1/2] and [0, 0, 1/2].
+    """
     column = shapes.reshape(builder, shapes.iota(builder, [size], axis=0, dtype=I64), [size, 1])
 
     def share(i: Element, n: Element, m: Element) -> Element:
@@ -94,7 +99,7 @@ def _adaptive_mean_weights(builder: Builder, size: Size, out: Size, dtype: DType
         The window is the position along axis 1 of the table [n, m].
         """
         window = i.position(axis=1, dtype=I64)
-        # Rounded down, and rounded up: `limit` is exclusive.
+        # floor(window * n / m), and ceil((window + 1) * n / m), which is exclusive; divisions of integers round down.
         first, limit = (window * n) / m, ((window + 1) * n + m - 1) / m
         weight = i.const(1).to(dtype) / (limit - first).to(dtype)
         return ((i >= first) & (i < limit)).where(weight, 0.0)

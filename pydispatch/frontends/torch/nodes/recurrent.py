@@ -136,11 +136,29 @@ def _network(
     builder: Builder, cell: Cell, x: Tensor, states: Sequence[Tensor], params: Tensors, has_biases: bool,
     num_layers: int, bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Run all layers of a network. Return the outputs of the last layer, in the format of x, then the final `states`.
+    """Run a recurrent network: all steps of all layers. Return its outputs and final states.
 
-    x: [steps, batch, features], or [batch, steps, features] if `batch_first`, or [steps, features]. states: the initial
-    state tensors, each [layers * directions, batch, size], or without the batch if x has none. params: the weights of
-    each layer and direction in turn: inputs, hidden, the two biases if `has_biases`, and optionally the projection.
+    The output of a layer is the input of the next one. If `bidirectional`, each layer runs over the steps forwards and
+    backwards, with separate weights, and its output has the features of both runs: first those of the forward run.
+
+    For example, let an LSTM of hidden size 16 with 2 layers in two directions run over x [5, 3, 8]: 5 steps, batch 3.
+    Both states, h and c, are [4, 3, 16], `params` has 4 times the weights of one run, and the outputs are [5, 3, 32].
+
+    Args:
+        builder: The builder.
+        cell: Function that emits one step, such as `_lstm_cell`.
+        x: [steps, batch, features], or [batch, steps, features] if `batch_first`, or [steps, features].
+        states: Initial state tensors of `cell`, each [layers * directions, batch, size], or [layers * directions, size]
+            if x has no batch. The directions of a layer are adjacent.
+        params: Weights of each layer and direction, in the order of the states: inputs, hidden, the two biases if
+            `has_biases`, and optionally the projection; see `_Weights`.
+        has_biases: Whether there are biases.
+        num_layers: Number of layers.
+        bidirectional: Whether layers have two directions.
+        batch_first: Whether a batch axis of x, and of the outputs, is before that of the steps.
+
+    Returns:
+        The outputs of the last layer, in the format of x, then the final value of each of `states`.
     """
     directions = 2 if bidirectional else 1
     weights_per_direction, remainder = divmod(len(params), num_layers * directions)

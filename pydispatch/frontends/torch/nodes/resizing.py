@@ -75,11 +75,20 @@ class Interpolation:
     def dynamic_taps(
         self, builder: Builder, n: Size, out: Size, scale: float | None, corners: bool, dtype: DType
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Return the indices [out] and the weights [out] of each tap, for sizes of which one is dynamic.
+        """Return the old elements that each new element is computed from, if a size is dynamic: for each tap of the
+        method, their indices [out] and weights [out].
 
-        n, out: old and new size of the axis. scale: the factor, or None if the call does not state it. corners: whether
-        the first and last old elements are at the first and last new ones. dtype: type of positions and weights. A tap
-        is an old element at a certain offset from the position of a new one.
+        A tap is the old element at a fixed offset from the position of a new element, with its weight: linear
+        interpolation has two, the elements before and after the position. For example, n = 4 and out = 2 without
+        `corners` give the positions 0.5 and 2.5, the indices [0, 2] and [1, 3], and the weights [0.5, 0.5] twice.
+
+        Args:
+            builder: The builder.
+            n: Old size of the axis.
+            out: New size of the axis.
+            scale: Factor that the call states; None for out / n. It has no effect with `corners`.
+            corners: Whether the centers of the corner elements of the old and the new image coincide.
+            dtype: Type of positions and weights.
         """
         size, count = (reductions.size_as(builder, v, I64) for v in (n, out))
 
@@ -88,6 +97,7 @@ class Interpolation:
             and m new elements; see `_step`.
             """
             if corners:
+                # m elements have m - 1 distances. A single element is at the old position 0.
                 step = (n - 1).to(dtype) / (m - 1).max(1).to(dtype)
                 return (m > 1).where(step, 0.0)
             return n.to(dtype) / m.to(dtype)
@@ -171,9 +181,15 @@ class Antialiased:
     def known_taps(self, n: int, out: int, scale: float | None, corners: bool, dtype: DType) -> tuple[Array, Array]:
         """Return the indices [out, taps] of the source elements of each new element, and their weights, for static
         sizes. The arguments are those of `Interpolation.dynamic_taps`; `dtype` has no effect: weights are f64.
+
+        A new element is the weighted mean of the source elements whose centers are at most `reach` units of the kernel
+        from its own center. For example, the kernel of linear interpolation resizes 4 elements to 2 with the indices
+        [[0, 1, 2], [1, 2, 3]] and the weights [[3, 3, 1], [1, 3, 3]] / 7.
         """
         step = _step(n, out, scale, corners)
         width = max(step, 1.0)  # the kernel's unit, in source elements
+        # Center of each new element. In these coordinates, source element i is from i to i + 1, with its center at
+        # i + 0.5: hence the 0.5 in the following formulas.
         middle = (np.arange(out) + 0.5) * step
         first = np.maximum((middle - self.reach * width + 0.5).astype(np.int64), 0)
         limit = np.minimum((middle + self.reach * width + 0.5).astype(np.int64), n)  # exclusive
@@ -224,6 +240,10 @@ def _resize_axis(
 ) -> Tensor:  # fmt: skip
     """Resize one axis to `out` elements.
 
+    Elements are repeated if that is all the method does: [a, b] becomes [a, a, b, b]. Otherwise each new element is the
+    sum of its taps, which are old elements, each times a weight (see `Interpolation.dynamic_taps`). Nearest-neighbour
+    methods have a single tap of weight 1, so that they only read elements.
+
     Args:
         builder: The builder.
         x: The image.
@@ -240,7 +260,7 @@ def _resize_axis(
         wide = shapes.broadcast_to(builder, shapes.expand_dims(builder, x, [axis + 1]),
                                    [*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]])  # fmt: skip
         return shapes.reshape(builder, wide, [*x.shape[:axis], out, *x.shape[axis + 1 :]])
-    dtype = F32 if how.is_nearest else x.dtype
+    dtype = F32 if how.is_nearest else x.dtype  # of source positions: f32 for nearest elements, as in PyTorch
     if isinstance(n, int) and isinstance(out, int):
         positions, factors = how.known_taps(n, out, scale, corners, dtype)
         if not how.is_nearest:
@@ -284,9 +304,11 @@ def _scales(builder: Builder, stated: Sequence[float | None] | None, spatial: in
 
 
 def _overload_with_list(spatial_axes: int, method: Method) -> Conversion:
-    """Return the conversion of the overload that has a list of scales, `<operator>.vec`.
+    """Return the conversion of the overload `<operator>.vec`, which takes the scales as a list.
 
-    It has a parameter `align_corners` unless the method is "nearest".
+    An example is `aten.upsample_bilinear2d.vec(self, output_size, align_corners, scale_factors)`, called with either
+    output_size [8, 12] or scale_factors [2.0, 2.0], and None for the other. Operators that copy single elements
+    (`method.is_nearest`) have no parameter `align_corners`.
     """
 
     def nearest(
@@ -313,7 +335,9 @@ def _overload_with_list(spatial_axes: int, method: Method) -> Conversion:
 def _overload_with_numbers(spatial_axes: int, method: Method) -> Conversion:
     """Return the conversion of the overload that has one scale parameter per axis.
 
-    It has a parameter `align_corners` unless the method is "nearest".
+    An example is `aten.upsample_bilinear2d(self, output_size, align_corners, scales_h, scales_w)`. A call states all
+    scales or none; the ratio of the sizes takes the place of None. Operators that copy single elements
+    (`method.is_nearest`) have no parameter `align_corners`.
     """
 
     def nearest(builder: Builder, self: Tensor, output_size: Sizes, *scales: float | None) -> Tensor:

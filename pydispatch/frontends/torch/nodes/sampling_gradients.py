@@ -20,9 +20,12 @@ Sizes = Sequence[Size]
 
 
 def _upsample(spatial: int, how: Method) -> Conversion:
-    """Return the conversion of the gradient of a resizing operator over `spatial` axes by the method `how`.
+    """Return the conversion of the gradient of a resizing operator over the last `spatial` axes by the method `how`.
 
-    It has a parameter `align_corners` unless the method is "nearest".
+    A conversion is a function that emits an operator; its parameters after the builder are those of the operator. An
+    example is `aten.upsample_bilinear2d_backward(grad_output, output_size, input_size, align_corners, scales_h,
+    scales_w)`: for grad_output [1, 3, 8, 12] and input_size [1, 3, 4, 6] the result is [1, 3, 4, 6]. Operators that
+    copy single elements (`how.is_nearest`) have no parameter `align_corners`.
     """
 
     def gradient_of_image(
@@ -31,8 +34,9 @@ def _upsample(spatial: int, how: Method) -> Conversion:
         """Return the gradient of the image before resizing, axis by axis.
 
         input_size: all sizes of the image. corners: `align_corners`. scales: factor of each resized axis if the call
-        stated it; None where it follows from the sizes, and missing ones at the end are None.
+        states it; None for the ratio of the sizes. Missing ones at the end are None.
         """
+        # Sums of floats smaller than f32 are computed in f32.
         gradient = ew.convert(builder, grad, normalization.wide(grad.dtype))
         for d, scale in enumerate([*scales, *[None] * (spatial - len(scales))]):
             gradient = _axis_gradient(
@@ -61,19 +65,31 @@ def _axis_gradient(
 ) -> Tensor:
     """Return the gradient of the n elements along an axis that was resized, from the gradient of the resized elements.
 
-    scale: factor that the call stated, or None. corners: whether the corner elements were aligned. how: the method.
+    A resized element is a sum over its taps: source elements, each times a weight. The gradient of a source element is
+    the sum over the taps that read it: the weight times the gradient of the resized element. For example, linear
+    interpolation resizes [a, b] to [a, 0.75 * a + 0.25 * b, 0.25 * a + 0.75 * b, b]. If these four have the gradients
+    g, that of a is g[0] + 0.75 * g[1] + 0.25 * g[2].
 
-    Each resized element was a sum of `taps`, source elements times weights; its gradient, times the same weights, is
-    added to these. Where every element was only repeated, the gradients of its copies are added. With static sizes the
-    taps are transposed at compile time, so that each source element has the resized ones that used it; with dynamic
-    sizes the gradient is multiplied by the matrix [resized, source] of weights.
+    The sums are computed in one of three ways:
+    - If each element was only repeated, add the gradients of its copies.
+    - With static sizes, list the taps by source element at compile time (`resampling.transposed`).
+    - With a dynamic size, multiply the gradient by the matrix of weights [resized, source].
+
+    Args:
+        builder: The builder.
+        grad: Gradient of the resized tensor.
+        axis: The resized axis, not negative.
+        n: Size of the axis before resizing.
+        scale: Factor that the call states; None for the ratio of the sizes.
+        corners: Whether the centers of the corner elements coincide (`align_corners`).
+        how: The method.
     """
     out = grad.shape[axis]
     # For these counts PyTorch repeats elements whatever `scale` is.
     if (repeats := repetitions(n, out, scale, how, ignoring_scale=SCALE_IGNORING_COUNTS)) is not None:
         split = shapes.reshape(builder, grad, [*grad.shape[:axis], n, repeats, *grad.shape[axis + 1 :]])
         return reductions.reduce(builder, "add", split, [axis + 1])
-    dtype = F32 if how.is_nearest else grad.dtype
+    dtype = F32 if how.is_nearest else grad.dtype  # of source positions: f32 for nearest elements, as in PyTorch
     if isinstance(n, int) and isinstance(out, int):
         positions, factors = how.known_taps(n, out, scale, corners, dtype)
         return resampling.resampled(builder, grad, axis, *resampling.transposed(positions, factors, n))
@@ -86,6 +102,7 @@ def _axis_gradient(
         matrix = formula(
             builder, lambda m, j, i, w: m + i.is_equal(j).where(w.to(m.dtype), 0.0), matrix, columns, *rows
         )
+    # The product has the source elements along its last axis; move that to `axis`.
     gradient = products.dot_general(builder, grad, matrix, batch=[], contracted=[(axis, 0)])
     return shapes.transpose(builder, gradient, [*range(axis), gradient.rank - 1, *range(axis, gradient.rank - 1)])
 

@@ -69,10 +69,15 @@ def is_contiguous(tracer: Tracer, memory: TensorMemory) -> bool | None:
 
 
 def _storage_vector(tracer: Tracer, memory: TensorMemory) -> tuple[Tensor, list[int], Size]:
-    """Return the elements of the storage of `memory.whole` as a vector, the axes of that tensor from the largest stride
-    to the smallest, and the index of the vector's first element in the storage.
+    """Return the elements of the storage of a tensor as a vector, in the order in which PyTorch stores them.
 
+    For a view, that is the storage of the tensor whose elements it shares, `memory.whole`. For example, a tensor [2, 3]
+    with the strides (1, 2) is stored column by column: the vector has its transpose's 6 elements in row-major order.
     Raise CompileError if the storage has gaps, whose elements the program does not have.
+
+    Returns:
+        The vector; the axes of `memory.whole` from the largest stride to the smallest, [1, 0] in the example; the index
+        of the vector's first element in the storage, 0 unless `memory.whole` begins later.
     """
     whole = memory.whole
     x, (strides, offset) = whole.tensor, _layout(tracer, whole)
@@ -81,6 +86,7 @@ def _storage_vector(tracer: Tracer, memory: TensorMemory) -> tuple[Tensor, list[
         order.sort(key=lambda d: (-int(strides[d]), d))  # type: ignore[arg-type]
     ordered_sizes = [x.shape[d] for d in order]
     dense = _row_major(ordered_sizes)
+    # Without gaps, the strides are those of a row-major tensor with the axes in this order.
     if any(n != 1 and strides[d] != stride for d, n, stride in zip(order, ordered_sizes, dense, strict=True)):
         raise tracer.b.fail(
             f"as_strided of {x} with the strides {strides}: the memory between its elements is no part of the program",
@@ -95,7 +101,9 @@ def _start_index(
 ) -> Size:  # fmt: skip
     """Return the index in the storage vector of the first element that as_strided reads.
 
-    Raise CompileError for accesses out of bounds; dynamic sizes are checked at run time.
+    For example, the sizes [2, 3] with the strides [1, 2] from index 1 on read the elements 1 to 1 + 1 * 1 + 2 * 2 = 6.
+    Raise CompileError if an element is out of bounds. If that depends on dynamic sizes, the last element is checked at
+    run time.
 
     Args:
         tracer: Tracer of the function.

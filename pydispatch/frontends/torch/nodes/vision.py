@@ -49,11 +49,21 @@ def roi_align(
     builder: Builder, input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int,
     sampling_ratio: int, aligned: bool,
 ) -> Tensor:  # fmt: skip
-    """Return the means of interpolated samples in each cell of boxes, [boxes, channels, pooled_height, pooled_width].
+    """Resample boxes of images to one size: [boxes, channels, pooled_height, pooled_width].
 
-    rois: boxes as rows (index of the image, x1, y1, x2, y2). spatial_scale: factor from their coordinates to those of
-    the images. sampling_ratio: number of samples along each axis of a cell. aligned: whether the center of the first
-    element is at 0.5 instead of 0.
+    A box is divided into pooled_height * pooled_width equal cells. An element of the result is the mean of samples in
+    its cell, sampling_ratio along each axis; a sample is the linear interpolation of the four elements around it.
+
+    Args:
+        builder: The builder.
+        input: Images, [images, channels, height, width].
+        rois: Boxes as rows (index of the image, x1, y1, x2, y2), [boxes, 5].
+        spatial_scale: Factor from coordinates of boxes to those of the images: with 0.5, the box 4, 2, 12, 6 has the
+            columns from 2 to 6 and the rows from 1 to 3 of the image.
+        pooled_height: Number of rows of cells.
+        pooled_width: Number of columns of cells.
+        sampling_ratio: Number of samples along each axis of a cell, at least 1.
+        aligned: Whether the center of the first element of an image is at 0.5; otherwise at 0.
     """
     cells = (pooled_height, pooled_width)
     if sampling_ratio <= 0:
@@ -96,10 +106,26 @@ def deform_conv2d(
     """Return a convolution whose windows are distorted: each element of a window is read at its position plus an
     offset.
 
-    offset: pairs (y, x) of distances for each element of a window, at each position of the result; elements between
-    pixels are interpolated. mask: factors of the elements, only read with `use_mask`. offset_groups: number of groups
-    of channels with their own offsets. The elements read are collected as columns, so that the rest is a convolution by
-    filters of 1 x 1 pixels.
+    Elements between pixels are interpolated, and those outside of the image are 0. They are collected as channels
+    [n, channels * kernel size, oh, ow], where the kernel size is kh * kw. The rest is a convolution by 1 x 1 filters.
+
+    Args:
+        builder: The builder.
+        input: Images, [n, channels, h, w].
+        weight: Filters, [filters, channels / groups, kh, kw].
+        offset: A pair (y, x) of distances, in pixels, for each element of the window of each element of the result:
+            [n, offset_groups * kernel size * 2, oh, ow].
+        mask: A factor for each of these elements, [n, offset_groups * kernel size, oh, ow]; only read if `use_mask`.
+        bias: Summand of each filter, [filters].
+        stride_h: Distance of windows along the height. The next five are also those of a convolution.
+        stride_w: Distance of windows along the width.
+        pad_h: Padding before and after the height.
+        pad_w: Padding before and after the width.
+        dilation_h: Distance of elements of a window along the height.
+        dilation_w: Distance of elements of a window along the width.
+        groups: Number of groups of channels that have filters of their own.
+        offset_groups: Number of groups of channels that have offsets of their own.
+        use_mask: Whether the elements are multiplied by `mask`.
     """
     (filters, channels, *sizes) = weight.shape
     kernel = [n for n in sizes if isinstance(n, int)]
@@ -119,6 +145,7 @@ def deform_conv2d(
         (dilation_h, dilation_w),
         offset_groups,
     )
+    # Filters of 1 x 1 pixels, whose channels are in the order of `columns`: by channel, then by element of the window.
     rows = shapes.reshape(
         builder, ew.convert(builder, weight, inner), [filters, channels * kernel[0] * kernel[1], 1, 1]
     )

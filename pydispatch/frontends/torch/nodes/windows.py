@@ -108,15 +108,26 @@ def _avg_pool(
 def divisor_of_windows(
     builder: Builder, pool: PoolWindows, padding_counts: bool, stated: int | None, dtype: DType
 ) -> Tensor:
-    """Return the divisor of an average: `stated`, or if that is None the number of elements in each window.
+    """Return the divisor of each window's sum in average pooling: `stated`, or the number of the window's elements.
 
-    These numbers are a tensor that broadcasts to the result. With `padding_counts`, elements in the padding count too,
-    but not those beyond it, which ceil_mode adds. Along each axis, window o has the elements from o * stride - pad to
-    o * stride - pad + extent, exclusive, limited to the elements that count, from `begin` to `end`. The product over
-    the axes is the number of elements.
+    For example, windows of 3 elements at a distance of 2 over 5 elements with a padding of 1 are [-1, 2), [1, 4) and
+    [3, 6). Their numbers are [2, 3, 2], or [3, 3, 3] with `padding_counts`.
+
+    Args:
+        builder: The builder.
+        pool: The windows, with dilation 1.
+        padding_counts: Whether elements in the padding count. Those beyond the padding, to which the last window may
+            reach with `ceil_mode`, never do.
+        stated: Divisor that the call states; None for the number of elements.
+        dtype: Type of the result.
+
+    Returns:
+        `stated` as a scalar, or the numbers [windows along each spatial axis...], which broadcast to the result.
     """
     if stated is not None:
         return builder.constant(stated, dtype)
+    # Along an axis, window o is [o * stride - pad, o * stride - pad + extent). Its intersection with [begin, end), the
+    # elements that count, has the number `counts`. The number of the window's elements is the product over the axes.
     total = builder.constant(1, I64)
     for d, (out, n) in enumerate(zip(pool.out, pool.x.shape[2:], strict=True)):
         pad, stride, extent = pool.window.low[d], pool.window.strides[d], pool.kernel[d]
