@@ -153,6 +153,34 @@ def test_slices_of_static_size():
     refused(f, "the slice ends outside", numbers(0), 0)
 
 
+SIZE_OF_RESULT = """
+func.func @f(%x: tensor<3x10xf32>, %n: index) -> tensor<{result}xf32> {{
+  %s = tensor.extract_slice %x[1, 2] [{rows}, %n] [1, 1] : tensor<3x10xf32> to tensor<{result}xf32>
+  {computed}
+  return {value} : tensor<{result}xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize(("rows", "result", "computed"), [
+    (1, "4", False), (1, "1", False), (1, "1x1", False), (1, "4", True), (1, "1", True), (2, "2x4", True),
+    (2, "2x1", True),
+])  # fmt: skip
+def test_slices_have_the_static_sizes_of_their_results(rows: int, result: str, computed: bool) -> None:
+    """Views, and slices that a kernel reads."""
+    computation = f"%y = arith.negf %s : tensor<{result}xf32>" if computed else ""
+    text = SIZE_OF_RESULT.format(rows=rows, result=result, computed=computation, value="%y" if computed else "%s")
+    function = load(text)
+    x = np.arange(30, dtype=np.float32).reshape(3, 10)
+    columns = int(result[-1])
+    shape = tuple(map(int, result.split("x")))
+    wanted = x[1 : 1 + rows, 2 : 2 + columns].reshape(shape)
+    np.testing.assert_array_equal(function(x, columns), -wanted if computed else wanted)
+    for n in (0, columns - 1, columns + 1):
+        with pytest.raises(pd.InvalidArgumentError, match=r"extract_slice', axis \d: the slice has|must be equal"):
+            function(x, n)
+
+
 def test_slices_of_computed_stride():
     f = load(TAKE_STEPS)
     np.testing.assert_array_equal(f(numbers(9), 2, 7), [-2, -9])

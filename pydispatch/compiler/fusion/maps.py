@@ -236,8 +236,8 @@ def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
     The slice of [1][8][1][16] at the offsets [0, 2, 0, 0] with the sizes [1, 1, 1, 16] becomes a slice of [8][16] at
     [2, 0] with the sizes [1, 16]. Its type is [16], without any dimension of size 1; a reshape restores the old shape.
 
-    Return None if neither tensor nor slice has such a dimension, or if the slice's offset along such a dimension of
-    the tensor is not known to be 0.
+    Return None if neither tensor nor slice has such a dimension, if the slice's offset along such a dimension of the
+    tensor is not known to be 0, or if a dynamic size of the slice is 1 by the type of the result.
     """
     slice_, source, shape = slice_of(op), shape_of(op.operands[0]), shape_of(op.results[0])
     # For each dimension of the source: whether it has size 1 and the slice takes all of it, from offset 0.
@@ -254,6 +254,8 @@ def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
     result = op.results[0].type
     assert isinstance(result, TensorType)
     type_ = TensorType(result.element_type, [n for n in result.get_shape() if n != 1])
+    if sum(size != 1 for size in sizes) != type_.get_num_dims():
+        return None  # only a static size of 1 may be left out of the result
     squeezed = _without_units(op, op.operands[0])
     new_slice = tensor.ExtractSliceOp(squeezed, offsets, sizes, strides, type_)
     return _with_units(op, insert_before(new_slice, op), op.results[0])

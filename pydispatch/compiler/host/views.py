@@ -313,10 +313,11 @@ def extract_slice(straight: Straight, op: Operation) -> None:
     """Lower a contiguous `tensor.extract_slice` to a view. Its result may lack axes of size 1 (rank reduction)."""
     source = straight.tensors[op.operands[0]]
     run = _ContiguousSlice(straight, op, source)
-    is_in_result = _axes_in_result(straight, op, run.sizes, cast("TensorType[Any]", op.results[0].type))
+    result = cast("TensorType[Any]", op.results[0].type)
+    sizes = list(itertools.compress(run.sizes, _axes_in_result(straight, op, run.sizes, result)))
     view = HostTensor(
         storage=source.storage,
-        dims=tuple(itertools.compress(run.sizes, is_in_result)),
+        dims=tuple(_with_static_sizes(straight, op, sizes, result)),
         dtype=source.dtype,
         offset=run.offset,
         length=run.length,
@@ -328,7 +329,8 @@ def _axes_in_result(straight: Straight, op: Operation, sizes: Sequence[int], typ
     """Return for each axis of a slice whether its result has it; the result lacks axes of size 1 only.
 
     A slice of sizes (1, 4, 1, 3) with a result of shape (4, 1, 3) gives [False, True, True, True]. Raises CompileError
-    if the result has not as many axes as remain. Sizes that differ from those of the result are not reported here.
+    if the result has not as many axes as remain. Sizes that differ from those of the result are not reported here, see
+    `_with_static_sizes`.
 
     Args:
         straight: The function, which knows static sizes.

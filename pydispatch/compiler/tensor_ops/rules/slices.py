@@ -40,8 +40,9 @@ class ExtractSlice(TensorOp):
         return elements.at(build, op.source, in_slice(elements, build, op, op.source, tensor_type(result), indices))
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
-        """Return the conditions that the slice is inside its source."""
-        return _slice_fits(op, op.source)
+        """Require that the slice is inside its source, and that it has the static sizes of the result."""
+        yield from _slice_fits(op, op.source)
+        yield from _has_sizes(op, op.result)
 
     def is_view(self, op: Any) -> bool:
         """Return whether the slice is one contiguous run of the source's memory."""
@@ -106,11 +107,7 @@ class InsertSlice(Update):
     def requirements(self, op: Any) -> Iterator[Requirement]:
         """Require that the slice is in bounds, and that the source has its sizes."""
         yield from _slice_fits(op, op.dest)
-        sizes = slice_of(op).sizes
-        for source_axis, axis in enumerate(kept_dims(op, shape_of(op.source)) or ()):
-            # `Equal` replaces {} by both numbers, such as "12 elements instead of 13".
-            what = f"axis {source_axis}: the slice has {{}}"
-            yield Equal(size_of(op.source, source_axis), _term(sizes[axis]), what)
+        yield from _has_sizes(op, op.source)
 
     def runs_on_host(self, op: Any) -> bool:
         """Return whether the host copies the source without a kernel: the slice is one contiguous run of the
@@ -155,6 +152,14 @@ def _slice_fits(op: Any, whole: SSAValue) -> Iterator[Requirement]:
         # `_known(offset)` is None for a computed offset, which kernels clamp. Computed sizes and strides have no such
         # remedy: they are terms, which the host checks.
         yield SliceFits(axis=axis, offset=_known(offset), size=_term(size), stride=step, whole=size_of(whole, axis))
+
+
+def _has_sizes(op: Any, part: SSAValue) -> Iterator[Requirement]:
+    """Yield the requirement, for each axis of `part`, the extracted or inserted tensor, that the slice has its size."""
+    sizes = slice_of(op).sizes
+    for axis, dim in enumerate(kept_dims(op, shape_of(part)) or ()):
+        # `Equal` replaces {} by both numbers, such as "12 elements instead of 13".
+        yield Equal(size_of(part, axis), _term(sizes[dim]), f"axis {axis}: the slice has {{}}")
 
 
 def _known(n: int | SSAValue) -> int | None:
