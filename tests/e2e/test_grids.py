@@ -107,6 +107,24 @@ def test_workgroups_with_loads_and_stores(dialect, by_rows):
         np.testing.assert_array_equal(run(text, x, 2.5), x * np.float32(2.5))
 
 
+def test_a_binding_and_the_binding_with_its_sizes_are_one():
+    """A body may store by an argument and by the result of its `tie_shape`; both stores are of the same result."""
+    text = WORKGROUPS.format(n=6, t="flow", where="arith.constant 0 : index", rows="%m", type="?", dims="[%m]")
+    store = text[text.index("    flow.dispatch.tensor.store") : text.index("    flow.return\n  } count")]
+    tie = "    %tied = flow.dispatch.tie_shape %o : !flow.dispatch.tensor<writeonly:tensor<?x6xf32>>{%m}\n"
+    doubled = store.replace("%y", "%z").replace("%o,", "%tied,")
+    stores = f"{tie}    %z = arith.addf %y, %y : tensor<?x6xf32>\n{doubled}{store}"
+    x = np.random.default_rng(0).standard_normal((5, 6), dtype=np.float32)
+    np.testing.assert_array_equal(run(text.replace(store, stores), x, 2.5), x * np.float32(2.5))
+
+
+def test_an_operand_cannot_be_stored():
+    text = WORKGROUPS.format(n=6, t="flow", where="arith.constant 0 : index", rows="%m", type="?", dims="[%m]")
+    text = text.replace("tensor.store %y, %o,", "tensor.store %y, %a,").replace("writeonly", "readonly")
+    with pytest.raises(pd.CompileError, match="a tensor is stored that is no result of the dispatch"):
+        pd.compile(text)
+
+
 def test_a_grid_is_needed():
     text = REGION.format(tile=2, groups=2, total=4)
     begin, end = text.index(" count("), text.index("  return %r")

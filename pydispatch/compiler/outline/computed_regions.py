@@ -14,7 +14,7 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, TensorType, UnitAttr, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from pydispatch.compiler.analysis.destinations import ALIASES, LAZY, LOADS, STORES, Slice, slice_of
+from pydispatch.compiler.analysis.destinations import ALIASES, LAZY, LOADS, STORES, Slice, base_of, slice_of
 from pydispatch.compiler.analysis.in_place import GRID, destination_operand
 from pydispatch.compiler.outline.export_config import replace_size_queries
 from pydispatch.compiler.outline.regions import DISPATCHES, RegionKernel
@@ -235,7 +235,7 @@ class _RegionBuilder:
         """
         self.op, self.body = op, op.body.block
         operands = list(op.arguments)
-        # Argument of the body, or its alias → operand of the dispatch; arguments of results follow those of operands.
+        # Argument of the body → operand of the dispatch; arguments of results follow those of operands.
         self.operand_of: dict[SSAValue, SSAValue] = dict(zip(self.body.args, operands, strict=False))
         self.current_result: dict[SSAValue, SSAValue] = {}  # argument that is a result → tensor after the stores so far
         self.result_arguments: list[SSAValue] = []  # the arguments that are results, in the order of the results
@@ -297,25 +297,19 @@ class _RegionBuilder:
         """Replace a load, a store or an alias by a slice, an insertion, or the operand itself.
 
         `%x = load %0[2] [4] [1]` becomes a slice of the tensor of argument %0, `store %y, %1[2] [4] [1]` an insertion
-        into the tensor that the result %1 has so far. An alias is another name of an argument: the result of
-        `%2 = flow.dispatch.tie_shape %1` takes its place in the tables. Of an alias of a scalar, the uses are replaced.
-        The caller erases `inner`. Raises CompileError for a store to an argument that is no result.
+        into the tensor that the result %1 has so far. An access by an alias, the result of
+        `%2 = flow.dispatch.tie_shape %1`, is one of its argument. Of an alias of a scalar, the uses are replaced. The
+        caller erases `inner`. Raises CompileError for a store to an argument that is no result.
         """
         if inner.name in STORES:
-            target = inner.operands[1]
+            target = base_of(inner.operands[1])
             if target not in self.current_result:
                 raise CompileError("a tensor is stored that is no result of the dispatch", location_of(inner))
             self.current_result[target] = _store(inner, self.current_result[target])
         elif inner.name in LOADS:
-            source = inner.operands[0]
+            source = base_of(inner.operands[0])
             _load(inner, self.current_result[source] if source in self.current_result else self.operand_of[source])
-        elif isinstance(inner.results[0].type, iree_tensor_ext.DispatchTensorType):
-            source, result = inner.operands[0], inner.results[0]
-            self.operand_of[result] = self.operand_of.get(source, source)
-            if source in self.current_result:  # from here on, the body accesses the result by the alias
-                self.result_arguments[self.result_arguments.index(source)] = result
-                self.current_result[result] = self.current_result.pop(source)
-        else:  # an alias of a scalar: a size of the workload
+        elif not isinstance(inner.results[0].type, iree_tensor_ext.DispatchTensorType):  # a size of the workload
             inner.results[0].replace_all_uses_with(inner.operands[0])
 
 
