@@ -38,6 +38,17 @@ CASES: dict[str, Case] = {
         [floats(5, 7), indices(3, 0, 4)],
         lambda x, i: x[i[:, 0]],
     ),
+    "gather that keeps its dimension": (
+        """
+        func.func @f(%x: tensor<3x8x6xf32>, %i: tensor<?x1xi32>) -> (tensor<?x3x?x6xf32>, index) {
+         %y = tensor.gather %x[%i] gather_dims([1]) : (tensor<3x8x6xf32>, tensor<?x1xi32>) -> tensor<?x3x?x6xf32>
+         %c2 = arith.constant 2 : index
+         %n = tensor.dim %y, %c2 : tensor<?x3x?x6xf32>
+         return %y, %n : tensor<?x3x?x6xf32>, index }
+        """,
+        [floats(3, 8, 6), indices(3, 0, 4)],
+        lambda x, i: (np.moveaxis(x[:, i], 1, 0), 1),
+    ),
     "scatter": (
         """
         func.func @f(%x: tensor<2x7xf32>, %d: tensor<?x7xf32>, %i: tensor<2x1xi32>) -> tensor<?x7xf32> {

@@ -34,17 +34,19 @@ class TensorGather(TensorOp):
     rereads = True  # slices may overlap
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        """Return a size of the batch, or that of a dimension of the source that a slice covers.
+        """Return a size of the batch, that of a dimension of the source that a slice covers, or 1 for one that is
+        gathered.
 
         In the example of the class, axis 0 has the size of dimension 0 of i, and axes 1 and 2 have those of dimensions
-        0 and 2 of s.
+        0 and 2 of s. Axis 2 of a result of 5x4x?x6 has the size 1.
         """
         batch_rank = _batch_rank(op)
         if axis < batch_rank:
             return Dim(op.indices, axis)
         indexed_dims, drops_indexed_dims = _indexed_dims(op, op.gather_dims, op.source, result)
         slice_dims = [d for d in range(len(shape_of(op.source))) if not (drops_indexed_dims and d in indexed_dims)]
-        return Dim(op.source, slice_dims[axis - batch_rank])
+        dim = slice_dims[axis - batch_rank]
+        return 1 if dim in indexed_dims else Dim(op.source, dim)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Return the element of the source at the coordinates of the slice; zero if the source is empty along a
