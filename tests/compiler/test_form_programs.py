@@ -81,6 +81,16 @@ CASES: dict[str, Case] = {
         [1.5, 2.5],
         lambda a, b: np.array([a, b]),
     ),
+    "from_elements without elements": (
+        """
+        func.func @f(%x: tensor<0x3xf32>) -> tensor<0x3xf32> {
+         %e = tensor.from_elements : tensor<0x3xf32>
+         %y = arith.addf %e, %x : tensor<0x3xf32>
+         return %y : tensor<0x3xf32> }
+        """,
+        [floats(0, 3)],
+        lambda x: x,
+    ),
     "insert": (
         """
         func.func @f(%x: tensor<?x7xf32>, %a: f32, %i: index) -> tensor<?x7xf32> {

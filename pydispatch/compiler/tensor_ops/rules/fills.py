@@ -131,6 +131,9 @@ class FromElements(TensorOp):
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Return the scalar at `indices` if they are constant, else a select among all scalars by the linear index."""
         linear = build.linear_index(indices, shape_of(result))
+        is_outside = not op.operands or (isinstance(linear, int) and not 0 <= linear < len(op.operands))
+        if is_outside:  # only a loop without iterations reads outside of the tensor
+            return elements.zero(build, tensor_type(result).element_type)
         if isinstance(linear, int):
             return elements.scalar(op.operands[linear])
         selected = elements.scalar(op.operands[0])
