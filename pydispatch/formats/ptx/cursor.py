@@ -224,7 +224,7 @@ class Cursor:
         self.expect("(")
         value = self.parse_expression(resolve, depth + 1)
         self.expect(")")
-        if not isinstance(value, PtxSymbol) or value.shift:  # 0xff(name) has no shift: it is like the address itself
+        if not isinstance(value, PtxSymbol) or value.shift is not None:
             raise self.fail("expected an address in parentheses after a mask", at)
         return PtxSymbol(value.name, value.offset, shift)
 
@@ -249,9 +249,9 @@ class Cursor:
         A symbol with a shift is no address but one byte of it, which allows no operation. `sign` is the operator, at
         token `at`.
         """
-        if isinstance(left, PtxSymbol) and not left.shift and isinstance(right, int) and sign in ("+", "-"):
+        if isinstance(left, PtxSymbol) and left.shift is None and isinstance(right, int) and sign in ("+", "-"):
             return PtxSymbol(left.name, left.offset + (right if sign == "+" else -right))
-        if isinstance(right, PtxSymbol) and not right.shift and isinstance(left, int) and sign == "+":
+        if isinstance(right, PtxSymbol) and right.shift is None and isinstance(left, int) and sign == "+":
             return PtxSymbol(right.name, right.offset + left)
         if isinstance(left, PtxSymbol) or isinstance(right, PtxSymbol):
             raise self.fail(f"'{sign}' of an address; one may add and subtract bytes", at)

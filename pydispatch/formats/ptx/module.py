@@ -44,12 +44,12 @@ class PtxSymbol:
         name: Name of the label, variable, parameter or function.
         offset: Offset in bytes; 0 for a label.
         shift: For `0xff00(name)` in an initializer, which selects a byte of the address: the right shift in bits that
-            moves the byte to the lowest one. 0 for an address.
+            moves the byte to the lowest one, here 8. None for an address.
     """
 
     name: str
     offset: int = 0
-    shift: int = 0
+    shift: int | None = None
 
 
 @dataclass(frozen=True)

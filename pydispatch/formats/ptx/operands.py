@@ -94,7 +94,7 @@ class Operands(NameScopes):
             at: Index of its token.
         """
         following = self.words[at + 1]
-        if following in ("+", "-") or (following == "(" and word == "generic"):
+        if following in ("+", "-") or word == "WARP_SZ" or (following == "(" and word == "generic"):
             return self._parse_constant()
         self.cursor.at += 1
         resolved = self.resolve(word, at)
@@ -107,8 +107,16 @@ class Operands(NameScopes):
 
     def _parse_constant(self) -> Operand:
         """Parse a constant expression: a number, or the address of a symbol."""
-        value = self.cursor.parse_expression(self.address_of)
+        value = self._parse_value()
         return value if isinstance(value, PtxSymbol) else Immediate(value)
+
+    def _parse_value(self) -> Value:
+        """Parse a constant expression, and return its value; refuse `0xff00(a)`, which only initializers may have."""
+        cursor, at = self.cursor, self.cursor.at
+        value = cursor.parse_expression(self.address_of)
+        if isinstance(value, PtxSymbol) and value.shift is not None:
+            raise cursor.fail(f"a byte of the address of '{value.name}', which only the value of a variable may be", at)
+        return value
 
     def _parse_pair(self, first: Operand | None, at: int) -> RegisterPair:
         """Parse `|p` after the first result of a pair such as `%r1|%p`.
@@ -185,20 +193,17 @@ class Operands(NameScopes):
         start, word = cursor.at - 1, words[cursor.at]
         base: Register | PtxSymbol | None = None  # None: `value` is the whole address
         value: Value = 0  # offset in bytes from the base
-        if is_name(word) or word[:1] == "%":
+        if (is_name(word) or word[:1] == "%") and word != "WARP_SZ":
             resolved = self.resolve(word, cursor.at)
-            if isinstance(resolved, Immediate):  # WARP_SZ
-                value = resolved.value
-            elif isinstance(resolved, Register | PtxSymbol):
-                base = resolved
-            else:
+            if not isinstance(resolved, Register | PtxSymbol):
                 raise cursor.fail(f"'{word}' is no address")
+            base = resolved
             cursor.at += 1
             if words[cursor.at] in ("+", "-"):
                 cursor.accept("+")  # a "-" is the sign of the offset
                 value = cursor.parse_expression(resolve=cursor.reject_symbol)
         else:
-            value = cursor.parse_expression(resolve=self.address_of)
+            value = self._parse_value()
             if isinstance(value, PtxSymbol):
                 base, value = PtxSymbol(value.name), value.offset
         if not isinstance(value, int):

@@ -199,7 +199,7 @@ class Loaded:
                     f"{self.module.name}:{variable.line}: '{variable.name}' holds the address of '{value.name}', "
                     "which is not declared"
                 )
-            shifted = (address + value.offset) >> value.shift
+            shifted = (address + value.offset) >> (value.shift or 0)
             return (shifted & mask).to_bytes(size, "little")
         formats = {"f32": "<f", "f64": "<d", "f16": "<e"}
         if variable.type == "f16" and isinstance(value, int):  # an f16 is initialized by its bits
