@@ -69,6 +69,7 @@ OPERANDS: list[tuple[str, tuple[Operand | None, ...]]] = [
      (RegisterPair(*registers("%r1", "%p1")), Register("%r2"), Immediate(0), Immediate(31), Immediate(-1))),
     ("call.uni f, (%r1, 3);", (PtxSymbol("f"), Arguments((Register("%r1"), Immediate(3))))),
     ("call (%r1), g;", (Arguments(registers("%r1")), PtxSymbol("g"))),
+    ("call (_), g;", (Arguments((None,)), PtxSymbol("g"))),
     ("vadd.s32.s32.s32 %r1, %r2.b0, %r3.h1;", registers("%r1", "%r2.b0", "%r3.h1")),
     ("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], [%r4];",
      (Address(Register("%r1")), Arguments((Address(Register("%rd1")), Vector(registers("%r2", "%r3")))),

@@ -208,6 +208,13 @@ def test_functions_that_take_registers() -> None:
     assert (run(body, head=head) == 7 * np.arange(64) + 1).all()
 
 
+def test_results_that_are_not_used() -> None:
+    head = """.global .u32 n; .func (.reg .b32 %b) f (.reg .b32 %a) { .reg .b32 %x; atom.global.add.u32 %x, [n], %a;
+      mov.b32 %b, 0; ret; }""".replace("\n", " ")
+    body = "call (_), f, (3); bar.sync 0; ld.global.u32 %r0, [n]; st.global.u32 [%p], %r0; ret;"
+    assert (run(body, head=head) == 3 * 64).all()
+
+
 def test_addresses_of_32_bits_wrap() -> None:
     body = "mad.lo.u32 %r0, %i, 4, -256; st.shared.u32 [%r0+256], %i; bar.sync 0; ld.shared.u32 %r1, [%r0+256];"
     assert (run(body + "st.global.u32 [%p], %r1; ret;", head=".shared .align 4 .b32 s[64];") == np.arange(64)).all()

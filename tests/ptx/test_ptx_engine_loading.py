@@ -56,6 +56,11 @@ def test_each_function_is_built_once() -> None:
             ".extern .func (.param .b64 r) malloc (.param .b64 p);",
             r"calls 'malloc', which is defined nowhere \(a GPU's driver may have it\)",
         ),
+        (
+            "call (%r1), f, (_);",
+            ".func (.reg .b32 a) f (.reg .b32 b) { mov.b32 a, b; ret; }",
+            "has '_' as argument, which only results may be",
+        ),
         ("lop3.b32 %r1, %r1, %r1, %r1, 0fFF800000;", "", "has no integer as its table"),
         ("{ .reg .b16 %h<4>; add.cc.u16 %h1, %h1, %h2; }", "", "add.cc.u16 .* is not known"),
         ("{ .reg .pred %p<4>; setp.lt.and.u32 %p1, %r1, %r2; }", "", "has 3 operands, expected 4"),

@@ -84,9 +84,9 @@ class RegisterPair:
 
 @dataclass(frozen=True)
 class Arguments:
-    """Operand list `(a, b)` of a call, or address with coordinates `[map, {x, y}]`."""
+    """Operand list `(a, b)` of a call, or address with coordinates `[map, {x, y}]`; an item `_` is None."""
 
-    items: tuple[Operand, ...]
+    items: tuple[Operand | None, ...]
 
 
 Operand = Register | Immediate | PtxSymbol | Address | Vector | Not | RegisterPair | Arguments

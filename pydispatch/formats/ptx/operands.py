@@ -70,9 +70,7 @@ class Operands(NameScopes):
         if word == "{":
             return Vector(self._parse_list("}", is_call, depth))
         if word == "(" and is_call:
-            return Arguments(  # without the items `_`
-                tuple(item for item in self._parse_list(")", is_call=False, depth=depth) if item is not None)
-            )
+            return Arguments(self._parse_list(")", is_call=False, depth=depth))
         if word == "!" and is_name(words[at + 1]):
             cursor.at += 1
             return Not(self._parse_predicate(what="!p"))
@@ -179,7 +177,7 @@ class Operands(NameScopes):
             while cursor.accept(","):
                 items.append(self.parse_operand(is_call=False, depth=depth + 1))
             cursor.expect("]", " after an address")
-            return Arguments(tuple(item for item in items if item is not None))  # without `_`
+            return Arguments(tuple(items))
         cursor.expect("]", " after an address")
         return address
 

@@ -68,7 +68,8 @@ class _Call:
     `_copy_results` when these return.
 
     Attributes:
-        result_registers: Index in `builder.storages` of each register or `.param` variable that receives a result.
+        result_registers: Index in `builder.storages` of the register or `.param` variable that receives each result;
+            None for `_`, a result that is not used.
         argument_slots: (index in `builder.storages` of a `.param` variable, else None; slot of the value) of each
             argument.
         address: Slot of the function pointer of an indirect call; -1 if `name` is the function.
@@ -79,9 +80,12 @@ class _Call:
         """Assign slots to the operands. Raise ArtifactError for a function that is not declared or not callable."""
         self._instruction = instruction
         results, callee, arguments, _ = parts(instruction)  # the prototype of an indirect call is not needed
-        self.result_registers = [_register(builder, instruction, operand) for operand in results]
+        self.result_registers = [
+            None if operand is None else _register(builder, instruction, operand) for operand in results
+        ]
         for storage in self.result_registers:
-            builder.writes.add(_whole_slot(builder, storage))
+            if storage is not None:
+                builder.writes.add(_whole_slot(builder, storage))
         self.argument_slots = [_argument(builder, instruction, operand) for operand in arguments]
         self.address, self.name = -1, ""
         if isinstance(callee, PtxSymbol):
@@ -165,6 +169,8 @@ class _Call:
         Each is the position of a thread in the respective frame, in the same order.
         """
         for storage, param in zip(self.result_registers, callee.code.function.returns, strict=True):
+            if storage is None:
+                continue
             source_store = _store_of_parameter(callee.code, param.name)
             target_store = caller.code.store_of[storage]
             if source_store >= 0 and target_store >= 0:  # -1: never read, so that it has no store
@@ -223,7 +229,7 @@ def _copy(target: Any, index: Any, value: Any) -> None:
         target[index] = np.ascontiguousarray(value[:, : target.itemsize]).view(target.dtype)[:, 0]
 
 
-def _register(builder: FunctionBuilder, instruction: Instruction, operand: Operand | None) -> int:
+def _register(builder: FunctionBuilder, instruction: Instruction, operand: Operand) -> int:
     """Return the index in `builder.storages` of the register or .param variable that receives a result."""
     name = operand.name if isinstance(operand, Register | PtxSymbol) else ""
     storage = builder.storage(name)
@@ -237,6 +243,8 @@ def _argument(builder: FunctionBuilder, instruction: Instruction, operand: Opera
 
     The storage is its index in `builder.storages` if it is a `.param` variable, else None. The slot has its value.
     """
+    if operand is None:
+        builder.fail(instruction, "has '_' as argument, which only results may be")
     if isinstance(operand, PtxSymbol) and (storage := builder.storage(operand.name)) is not None:
         slot = _whole_slot(builder, storage)
         builder.reads.add(slot)
