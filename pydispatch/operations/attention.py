@@ -14,7 +14,7 @@ from pydispatch.operations import normalization, products, reductions, shapes
 from pydispatch.operations.formulas import Element, formula
 
 SCORES_BEFORE_SOFTMAX = 2
-"""Argument `stage` of `attend`: it returns the scores after scaling, masks and softcap."""
+"""Argument `stage` of `attend`: it returns the scores after scaling, softcap and masks."""
 
 
 def attend(
@@ -30,7 +30,7 @@ def attend(
     stage: int = 0,
     filler: float = -math.inf,
 ) -> tuple[Tensor, Tensor]:
-    """Return attention softmax(scale * Q K^T + masks) V, and intermediate scores.
+    """Return attention softmax(softcap(scale * Q K^T) + masks) V, and intermediate scores.
 
     Args:
         builder: The builder.
@@ -41,9 +41,10 @@ def attend(
         masks: Masks that broadcast to [..., l, s]. Bool masks are false for keys that are left out; float masks are
             added to the scores.
         scale: Factor of the scores; None for 1 / sqrt(d).
-        softcap: Scores are limited to (-softcap, softcap) by tanh; 0 for no limit.
+        softcap: Scores are limited to (-softcap, softcap) by tanh before the masks, which could not leave out keys
+            otherwise; 0 for no limit.
         precision: Type of the softmax; None, or a type with fewer bits, for f32 or the wider type of the query.
-        stage: Scores to return: after scaling (0), masks (1), softcap (2, SCORES_BEFORE_SOFTMAX) or softmax (3).
+        stage: Scores to return: after scaling (0), softcap (1), masks (2, SCORES_BEFORE_SOFTMAX) or softmax (3).
         filler: Score of a key that a bool mask leaves out.
 
     Returns:
@@ -55,6 +56,7 @@ def attend(
     inner = normalization.wide(query.dtype)
     scores = products.matmul(builder, query, _transpose_matrices(builder, key), inner)
     scaled = formula(builder, lambda e: e * factor, scores)
+    capped = formula(builder, lambda e: (e / softcap).unary("tanh") * softcap, scaled) if softcap else scaled
 
     def masked(e: Element, *mask_elements: Element) -> Element:
         """Return a score after the masks, of which `mask_elements` are elements: a bool mask replaces it by the filler
@@ -64,14 +66,11 @@ def attend(
             e = m.where(e, filler) if m.dtype.is_bool else e + m.to(inner)
         return e
 
-    with_masks = formula(builder, masked, scaled, *masks) if masks else scaled
-    capped = with_masks
-    if softcap:
-        capped = formula(builder, lambda e: (e / softcap).unary("tanh") * softcap, with_masks)
+    with_masks = formula(builder, masked, capped, *masks) if masks else capped
     exact = precision if precision is not None and precision.bits > inner.bits else inner
-    weights = normalization.softmax(builder, ew.convert(builder, capped, exact), axis=-1, masked_rows_are_zero=True)
+    weights = normalization.softmax(builder, ew.convert(builder, with_masks, exact), axis=-1, masked_rows_are_zero=True)
     result = products.matmul(builder, ew.convert(builder, weights, value.dtype), value, inner)
-    scores_of_stage = (scaled, with_masks, capped, weights)[stage]
+    scores_of_stage = (scaled, capped, with_masks, weights)[stage]
     return ew.convert(builder, result, query.dtype), ew.convert(builder, scores_of_stage, query.dtype)
 
 

@@ -214,6 +214,13 @@ CASES: dict[str, tuple] = {
             y = GridSample<mode="cubic", padding_mode="border">(x, g)
             z = GridSample<mode="cubic", padding_mode="border", align_corners=1>(x, g) }""", {},
         {"x": f32(1, 2, 5, 4), "g": 2 * f32(1, 3, 4, 2)}),
+    "capped_attention": (
+        23, """(float[1, 2, 3, 8] q, float[1, 2, 4, 8] k, bool[3, 4] m, float[3, 4] a) =>
+            (float[1, 2, 3, 8] x, float[1, 2, 3, 4] s, float[1, 2, 3, 8] y, float[1, 2, 3, 4] t) {
+            x, , , s = Attention<softcap=2.0, is_causal=1, qk_matmul_output_mode=1>(q, k, k, m)
+            y, , , t = Attention<softcap=2.0, qk_matmul_output_mode=2>(q, k, k, a) }""",
+        {}, {"q": 4 * f32(1, 2, 3, 8), "k": f32(1, 2, 4, 8), "m": np.tri(3, 4, 0, bool),
+             "a": np.array([[0.5, -np.inf, 1, -3], [0, 0, 0, -np.inf], [2, -2, 4, 0]], np.float32)}),
 }  # fmt: skip
 
 # The same for models with operators of com.microsoft.
@@ -231,6 +238,12 @@ MICROSOFT: dict[str, tuple] = {
             y, nk, nv = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2, do_rotary=1>(q, k, v, pk, pv, n, t, c, s) }""",
         {"n": np.array([4], np.int32), "t": np.array(5, np.int32), "c": np.cos(f32(16, 8)), "s": np.sin(f32(16, 8))},
         {"q": f32(1, 2, 64), "k": f32(1, 2, 32), "v": f32(1, 2, 32), "pk": f32(1, 2, 3, 16), "pv": f32(1, 2, 3, 16)}),
+    "ms_group_query_attention_capped": (
+        """(float[1, 3, 32] q, float[1, 3, 16] k, float[1, 3, 16] v, float[1, 1, 0, 16] pk, float[1, 1, 0, 16] pv) =>
+            (float[1, 3, 32] y, float[1, 1, 3, 16] nk, float[1, 1, 3, 16] nv) {
+            y, nk, nv = com.microsoft.GroupQueryAttention<num_heads=2, kv_num_heads=1, softcap=2.0>(q, k, v, pk, pv, n, t) }""",
+        {"n": np.array([2], np.int32), "t": np.array(3, np.int32)},
+        {"q": 5 * f32(1, 3, 32), "k": f32(1, 3, 16), "v": f32(1, 3, 16), "pk": f32(1, 1, 0, 16), "pv": f32(1, 1, 0, 16)}),
     "ms_norms": (
         """(float[2, 3, 8] x, float[2, 3, 8] k) => (float[2, 3, 8] y, float[2, 3, 8] z, float[2, 3, 8] t) {
             y, , , t = com.microsoft.SkipLayerNormalization<epsilon=1e-5>(x, k, g, b, c)

@@ -70,7 +70,7 @@ def _attention(
     if lengths is not None:
         masks.append(attention.length_mask(call.b, lengths, key.shape[2]))
     precision = dtype_of(call.integer("softmax_precision")) if call.has("softmax_precision") else None
-    # The scores to return: after scaling (0), masks (1), softcap (2) or softmax (3), the numbers of `attend`.
+    # The scores to return: after scaling (0), softcap (1), masks (2) or softmax (3), the numbers of `attend`.
     stage = call.integer("qk_matmul_output_mode", 0)
     if not 0 <= stage <= 3:
         raise call.fail(f"qk_matmul_output_mode is {stage}; expected 0 to 3")
