@@ -161,7 +161,7 @@ def _constants_mismatch(entry: PtxFunction, constants: int, bindings: int) -> st
     """
     word_count = 0  # constants of 32 bits that the parameters take
     for index, param in enumerate(entry.params[bindings:], bindings):
-        if param.size > 8 or param.size not in (1, 2, 4, 8):
+        if param.size not in (1, 2, 4, 8):
             return (
                 f"parameter {index} '{param.name}' (line {param.line}) is {_described(param)}, expected a scalar of "
                 "up to 8 bytes: constants have 4 bytes, or 8 as two; write a parameter for each member of a struct"
@@ -223,6 +223,9 @@ def _described(param: Param) -> str:
 def block_problem(entry: PtxFunction, size: Sequence[int], shared: int) -> str | None:
     """Return why a kernel cannot run with a block size and dynamic workgroup memory, as a clause of an error message;
     None if it can.
+
+    Static workgroup memory that the module declares outside of the kernel is not counted: it may belong to other
+    kernels. A device reports it when it loads the module.
 
     Args:
         entry: The kernel.
