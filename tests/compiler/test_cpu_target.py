@@ -14,6 +14,7 @@ import machine_levels
 import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
+from llvmlite import binding as llvm
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "emit"))
 from kernels import FORMAT, HOST_FORMAT, Loaded, buffer, elementwise, load, variant
@@ -90,6 +91,47 @@ def test_levels() -> None:
     assert machine_of(Target("llvm-cpu", "embedded-elf-riscv_64")).llvm_features == "+m,+a,+f,+d,+c"
     native = machine_of(Target("llvm-cpu", HOST_FORMAT, "native"))
     assert set(native.requires) <= native.has
+
+
+SHIFTS = """
+target triple = "x86_64-unknown-linux-gnu"
+define void @words(ptr %p) {
+  %x = load <32 x i16>, ptr %p
+  %y = shl <32 x i16> %x, %x
+  store <32 x i16> %y, ptr %p
+  ret void
+}
+define void @doubles(ptr %p) {
+  %x = load <8 x double>, ptr %p
+  %y = fadd <8 x double> %x, %x
+  store <8 x double> %y, ptr %p
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("stated", "without", "still"),
+    [
+        ("-avx512f", "avx512f avx512bw avx512cd avx512dq avx512vl", "avx2 fma f16c"),
+        ("-fma", "fma avx512f avx512bw", "avx2 f16c"),
+        ("-avx", "avx avx2 fma f16c avx512f avx512bw", "sse4.2 bmi2"),
+        ("+avx512vnni,-avx512bw", "avx512bw", "avx512f avx512vnni"),
+        ("+avx512vbmi,-avx512bw", "avx512bw avx512vbmi", "avx512f"),
+        ("-avx512f,+avx512bw", "avx512cd avx512dq", "avx512f avx512bw"),
+    ],
+)
+def test_removed_features(stated: str, without: str, still: str) -> None:
+    """LLVM removes the features that imply the removed one, and uses none of them."""
+    machine = machine_of(Target("llvm-cpu", "embedded-elf-x86_64", "x86-64-v4", tuple(stated.split(","))))
+    assert not machine.has & set(without.split()) and not set(machine.requires) & set(without.split())
+    assert set(still.split()) <= machine.has
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple(machine.triple)
+    code = target.create_target_machine(machine.cpu, machine.llvm_features).emit_assembly(llvm.parse_assembly(SHIFTS))
+    assert ("zmm" in code) == ("avx512f" in machine.has)
+    assert ("vpsllvw" in code) == ("avx512bw" in machine.has)
 
 
 @pytest.mark.parametrize(

@@ -188,10 +188,9 @@ def machine_of(target: Target) -> Machine:
             raise CompileError(f"CPU feature '{feature}': expected a sign and LLVM's name, such as '+avx2'")
     if arch == "riscv64":
         _check_riscv(stated)
-    added = frozenset(feature[1:] for feature in stated if feature[0] == "+")
     removed = frozenset(feature[1:] for feature in stated if feature[0] == "-")
     level = LEVELS.get(cpu, frozenset())
-    has = _with_implied(level | cpu_features | added) - removed
+    has = _with_stated(_with_implied(level | cpu_features), stated)
     features = (*(f"+{feature}" for feature in sorted(cpu_features - level - removed)), *stated)
     # Features that `requires` omits: those that compilers never use by themselves, and on RISC-V the parts of v, which
     # is required as a whole.
@@ -301,6 +300,20 @@ def _check_riscv(features: Iterable[str]) -> None:
             f"riscv64 without {', '.join(gone)} is not supported",
             note="embedded ELFs use the rv64gc calling convention",
         )
+
+
+def _with_stated(features: frozenset[str], stated: Iterable[str]) -> frozenset[str]:
+    """Return features after additions and removals in their order, as LLVM applies them.
+
+    An addition adds what the feature implies, too; a removal also removes the features that imply the removed one:
+    {avx, avx2, fma} without avx is {}.
+    """
+    for sign, name in ((feature[0], feature[1:]) for feature in stated):
+        if sign == "+":
+            features |= _with_implied([name])
+        else:
+            features = frozenset(feature for feature in features if name not in _with_implied([feature]))
+    return features
 
 
 def _with_implied(features: Iterable[str]) -> frozenset[str]:
