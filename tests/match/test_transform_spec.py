@@ -316,6 +316,57 @@ def test_operations_are_found_by_the_types_of_their_operands(types: str, hit: bo
     assert ("seen" in matched(cases.NAMED, transform_spec={"input": text})) == hit
 
 
+IMPORTED = """
+  util.func private @relu(%x: f32) -> f32 {
+    %r = util.call @limit(%x) : (f32) -> f32
+    util.return %r : f32
+  }
+  util.func private @limit(%x: f32) -> f32 {
+    %zero = arith.constant 0.0 : f32
+    %r = arith.maximumf %x, %zero : f32
+    util.return %r : f32
+  }"""
+
+
+def test_a_symbol_is_imported_into_each_module() -> None:
+    text = spec(
+        IMPORTED,
+        """transform.named_sequence @__transform_main(%m: !transform.any_op) {
+          %inner = transform.structured.match ops{["builtin.module"]} in %m : (!transform.any_op) -> !transform.any_op
+          %both = transform.merge_handles %m, %inner : !transform.any_op
+          %f = transform.util.import_symbol @relu into %both : (!transform.any_op) -> !transform.any_op
+          transform.annotate %f "seen" : !transform.any_op
+          transform.yield }""",
+    )
+    got = matched(f"builtin.module @inner {{ }}\n{cases.ON_TENSORS}", transform_spec=text)
+    outer, inner = got.split("module @inner")
+    for name in ("util.func private @relu", "util.func private @limit", "seen"):
+        assert (outer + inner).count(name) == 2 and inner.count(name) >= 1
+
+
+@pytest.mark.parametrize("own", ["equal", "another", "another, and 'if undefined'"])
+def test_a_symbol_that_an_imported_one_references(own: str) -> None:
+    """It is that of the spec, unless the program has an equal one, or the spec lets the program define it."""
+    limit = IMPORTED[IMPORTED.index("  util.func private @limit") :]
+    program = cases.ON_TENSORS + (limit if own == "equal" else limit.replace("0.0", "1.0"))
+    text = spec(
+        IMPORTED,
+        f"""transform.named_sequence @__transform_main(%m: !transform.any_op) {{
+          %f = transform.util.import_symbol @relu into %m {"if undefined" if "undefined" in own else ""}
+              : (!transform.any_op) -> !transform.any_op
+          transform.yield }}""",
+    )
+    if own == "another":
+        with pytest.raises(
+            pd.CompileError, match="'@limit' of its own, which '@relu' of the spec does not mean"
+        ) as caught:
+            matched(program, transform_spec=text)
+        assert "if undefined" in (caught.value.note or "")
+    else:
+        got = matched(program, transform_spec=text)
+        assert got.count("util.func private @relu") == got.count("util.func private @limit") == 1
+
+
 def test_clean_up_steps(capfd: pytest.CaptureFixture[str]) -> None:
     program = """func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
       %a = math.absf %x : tensor<4xf32>

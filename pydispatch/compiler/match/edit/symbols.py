@@ -31,34 +31,40 @@ def clone(op: Operation) -> Operation:
     return copy
 
 
+Imported = dict[tuple[ModuleOp, str], Operation]
+"""Module of the program, and symbol of the spec without the "@" -> the copy of the symbol in the module."""
+
+
 def import_symbol(
-    name: str, source: dict[str, Operation], program: ModuleOp, imported: dict[str, Operation], at: Operation,
+    name: str, source: dict[str, Operation], program: ModuleOp, imported: Imported, at: Operation,
     if_undefined: bool = False, force: bool = False,
 ) -> Operation:  # fmt: skip
-    """Copy a symbol of the spec, and the symbols that it references, to the start of the program.
+    """Copy a symbol of the spec, and the symbols that it references, to the start of a module of the program.
 
-    For `@relu` of the spec, a function that calls `@max`, both functions are copied. A referenced symbol is not copied
-    if the program has a symbol of that name: the copy of `@relu` then refers to the program's own `@max`.
+    For `@relu` of the spec, a function that calls `@max`, both functions are copied. If the module has an equal `@max`,
+    such as a declaration of the same external function, the copy of `@relu` refers to that one.
 
     Args:
         name: The symbol, without the "@".
         source: Symbol table of the spec.
-        program: The program, which is changed in place.
+        program: The module, which is changed in place.
         imported: Symbols that were copied before, with their copies, which are returned as they are; receives new ones.
         at: Operation of the spec at which errors are located.
-        if_undefined: Whether to return the program's own symbol of this name, if it has one, instead of raising.
+        if_undefined: Whether to use the module's own symbol of this name, or of a referenced one, instead of raising.
         force: Whether to replace the program's own symbol instead of raising.
 
     Returns:
         The operation of the program that has the symbol.
 
     Raises:
-        CompileError: The spec has no such symbol, or the program has its own.
+        CompileError: The spec has no such symbol, or the module has its own of this name, or another one of the name of
+            a referenced symbol.
     """
     # The symbol may be a copy already, or must be in the spec and not in the program. A copy without a parent was
     # erased from the program: it is made again.
-    if name in imported and imported[name].parent is not None:
-        return imported[name]
+    previous = imported.get((program, name))
+    if previous is not None and previous.parent is not None:
+        return previous
     if name not in source:
         # Named sequences and other operations of the transform dialect are no symbols for a program.
         near = ", ".join(f"@{n}" for n, op in source.items() if not op.name.startswith("transform."))
@@ -68,19 +74,35 @@ def import_symbol(
         if if_undefined:
             return known[name]
         if not force:
-            raise CompileError(
-                f"the program has a symbol '@{name}' of its own", location_of(at),
-                "rename the one in the spec, or write 'if undefined' to use the one of the program",
-            )  # fmt: skip
+            raise _taken(name, at)
         erase_op(known[name], safe_erase=False)
     # The copy, and those of the symbols that it references.
     copy = clone(source[name])
     _insert_first(program, copy)
-    imported[name] = copy
+    imported[program, name] = copy
     for other in dict.fromkeys(references(source[name])):
-        if other in source and other != name and other not in table_of(program):
-            import_symbol(other, source, program, imported, at)
+        if other not in source or other == name:
+            continue
+        own = table_of(program).get(other)
+        if own is None:
+            import_symbol(other, source, program, imported, at, if_undefined)
+        elif own is not imported.get((program, other)) and not if_undefined and not _are_equal(own, source[other]):
+            raise _taken(other, at, f", which '@{name}' of the spec does not mean")
     return copy
+
+
+def _are_equal(own: Operation, other: Operation) -> bool:
+    """Return whether a symbol of a module and one of the spec are the same, whatever the names of their values."""
+    assert own.parent is not None and other.parent is not None
+    return own.is_structurally_equivalent(other, {own.parent: other.parent})
+
+
+def _taken(name: str, at: Operation, reason: str = "") -> CompileError:
+    """Return an error at `at`, an import of the spec: the program has a symbol `name` of its own."""
+    return CompileError(
+        f"the program has a symbol '@{name}' of its own{reason}", location_of(at),
+        "rename the one in the spec, or write 'if undefined' to use the one of the program",
+    )  # fmt: skip
 
 
 def _insert_first(program: ModuleOp, op: Operation) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Block, Operation, SSAValue
 
+from pydispatch.compiler.match.edit.symbols import Imported
 from pydispatch.compiler.match.graph.matches import Mismatch
 from pydispatch.compiler.match.graph.view import GraphView
 from pydispatch.compiler.match.report import Report
@@ -61,7 +62,7 @@ class Interpreter:
         self.view = GraphView()
         self.symbols = {_symbol(op): op for op in walk(spec) if _symbol(op) and op.parent_op() is not None}
         self.top_level = {_symbol(op): op for op in spec.body.block.ops if _symbol(op)}
-        self.imported: dict[str, Operation] = {}  # symbol of the spec → its copy in the program
+        self.imported: Imported = {}  # copies of symbols of the spec in the program
         self.patterns: dict[Operation, Any] = {}  # operation that states a pattern → the pattern
         self.include_depth = 0
 
