@@ -3,6 +3,7 @@ computed for each (make_computed.py)."""
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -111,3 +112,31 @@ def test_filters_whose_sizes_are_dynamic(tmp_path: Path) -> None:
     np.testing.assert_allclose(program.main(x, w), expected, rtol=1e-4, atol=1e-5)
     with pytest.raises(pd.Error, match="a size of its filters is 2; its kernel_shape states 3"):
         program.main(x, w[:, :, :2].copy())
+
+
+def sliced(folder: Path, size: int | str, step: int, **constants: int) -> Any:
+    """y = x[s:e:step], where `constants` has s or e if it is known; the others are inputs of each call."""
+    known = {"a": 0, "t": step, **constants}
+    inputs = [wire.value("x", size), *(wire.value(n, 1, dtype=I64) for n in "se" if n not in known)]
+    weights = [wire.tensor(n, [1], I64, (9, np.int64(v).tobytes())) for n, v in known.items()]
+    slices = wire.node("Slice", ["x", "s", "e", "a", "t"], ["y"], name="layer")
+    return loaded(wire.model([slices], inputs, [wire.value("y", "k")], weights), folder)
+
+
+@pytest.mark.parametrize("size", [3, "n"])
+@pytest.mark.parametrize(
+    "constants", [{}, {"s": 0}, {"s": -1}, {"s": -9}, {"e": 0}, {"s": 2, "e": 0}, {"s": 0, "e": -9}]
+)
+def test_slices_backwards(constants: dict[str, int], size: int | str, tmp_path: Path) -> None:
+    """The end may be before the first element, which the slice then has; an axis that may be empty has empty slices."""
+    program = sliced(tmp_path, size, -1, **constants)
+    for n in [size] if isinstance(size, int) else (0, 1, 3):
+        x = np.arange(n, dtype=np.float32)
+        for bounds in product((0, 2, -1, -9, 9), repeat=2):
+            given = dict(zip("se", bounds, strict=True)) | constants
+            start, end = (p + n if p < 0 else p for p in given.values())
+            expected = [float(i) for i in range(min(max(start, 0), n - 1), min(max(end, -1), n - 1), -1)]
+            found = program.main(x, *(np.int64([v]) for name, v in given.items() if name not in constants))
+            np.testing.assert_array_equal(found, np.float32(expected), err_msg=f"{given} of {n}")
+    with pytest.raises(pd.CompileError, match="layer: error: Slice: a step is 0"):
+        sliced(tmp_path, size, 0, **constants)

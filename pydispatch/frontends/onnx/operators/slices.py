@@ -8,7 +8,7 @@ from typing import Any
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import DType
-from pydispatch.graph.sizes import Expr, Size, maximum, minimum
+from pydispatch.graph.sizes import Expr, Size, maximum, minimum, one_unless_empty
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import indexing, padding, slicing
 from pydispatch.operations.chosen_axes import ChosenAxes
@@ -96,41 +96,43 @@ def _slice_axis(call: NodeCall, x: Tensor, axis: int, start: Integer, end: Integ
     if step == 0:
         raise call.fail("a step is 0")
     if step > 0:
-        low, high = (_clamped(call, position, size, least=0, most=size) for position in (start, end))
-        return slicing.slice_axis(call.b, x, axis, low, maximum(low, high), min(step, _LIMIT))
-    # Backwards from `start` to `end` (exclusive) is forwards in the reversed axis, where index i is size - 1 - i.
-    low, high = _clamped(call, start, size, least=0, most=size - 1), _clamped(call, end, size, least=-1, most=size - 1)
-    x = indexing.reverse(call.b, x, [axis])
-    first, last = size - 1 - low, size - 1 - high
-    return slicing.slice_axis(call.b, x, axis, first, maximum(first, last), min(-step, _LIMIT))
+        first, last = (_clamped(call, position, size, most=size) for position in (start, end))
+    else:
+        # Backwards from `start` to `end` (exclusive) is forwards in the reversed axis. The start is one of its
+        # elements, the end may be after them.
+        x = indexing.reverse(call.b, x, [axis])
+        first = _clamped(call, start, size, most=size - one_unless_empty(size), is_reversed=True)
+        last = _clamped(call, end, size, most=size, is_reversed=True)
+    return slicing.slice_axis(call.b, x, axis, first, maximum(first, last), min(abs(step), _LIMIT))
 
 
-def _clamped(call: NodeCall, position: Integer, size: Size, least: int, most: Size) -> Size:
-    """Return a position on an axis of `size` elements, clamped to the range from `least` to `most`.
+def _clamped(call: NodeCall, position: Integer, size: Size, most: Size, is_reversed: bool = False) -> Size:
+    """Return a position on an axis of `size` elements, clamped to the range from 0 to `most`.
 
-    On an axis of 5, with `least` 0 and `most` 5, the position -2 becomes 3, and 9 becomes 5. A number beyond `_LIMIT`,
-    by which files write "to the end", is beyond any size, also a symbolic one.
+    On an axis of 5, with `most` 5, the position -2 becomes 3, and 9 becomes 5. A number beyond `_LIMIT`, by which files
+    write "to the end", is beyond any size, also a symbolic one.
 
     Args:
         call: The node.
         position: Start or end of a slice; negative numbers count from the end. A HostInteger is clamped at run time.
         size: Size of the axis.
-        least: Lower end of the range: 0, or -1 for the end of a slice that goes backwards up to the first element.
-        most: Upper end of the range: `size`, or size - 1 for a slice that goes backwards. It takes precedence over
-            `least` if the axis is empty.
+        most: Upper end of the range: `size`, or the index of the last element.
+        is_reversed: Whether the result is on the reversed axis, where index i is size - 1 - i: -2 becomes 1.
     """
     if isinstance(position, HostInteger):
-        return _from_end(call, position, size).max(least).min(most).size()
+        position = _from_end(call, position, size)
+        return (-1 - position + size if is_reversed else position).max(0).min(most).size()
     if not isinstance(position, Expr):
-        if position > _LIMIT:
-            return most
-        if position < -_LIMIT:
-            return minimum(least, most)
+        if abs(position) > _LIMIT:
+            return 0 if (position < 0) != is_reversed else most
         if position < 0:
             position = size + position
-    if position == size:  # without a comparison of sizes, which may be undecided
-        return most
-    return minimum(maximum(least, position), most)
+    if is_reversed:
+        # Element 0 is the last one; an empty axis has none, but sizes are compared as if they were at least 1.
+        position = size - one_unless_empty(size) if position == 0 else size - 1 - position
+    if position in (0, size):  # without a comparison of sizes, which may be undecided
+        return 0 if position == 0 else most
+    return minimum(maximum(0, position), most)
 
 
 # -- pad
