@@ -225,3 +225,48 @@ def test_panels_that_a_program_states(groups: int, width: int, conversion: str, 
     room = np.abs(x).max(1, keepdims=True) * np.abs(matrix).sum(1) * 1e-5
     got = np.asarray(program.f(x, weights.view(np.int8), zeros, scales)).reshape(rows, -1)
     assert np.all(np.abs(got - x @ matrix.T) <= room)
+
+
+WIDE_INTEGERS = """
+func.func @f(%x: tensor<3x16x32xf32>) -> tensor<3x512xf32> {{
+  %weights = arith.constant {weights} : tensor<512x16x32x{type_}>
+  %zeros = arith.constant {zeros} : tensor<512x16x{type_}>
+  %scales = arith.constant {scales} : tensor<512x16xf32>
+  %start = arith.constant dense<0.0> : tensor<3x512xf32>
+  %r = linalg.generic {{indexing_maps = [
+      affine_map<(m, n, b, j) -> (m, b, j)>, affine_map<(m, n, b, j) -> (n, b, j)>, affine_map<(m, n, b, j) -> (n, b)>,
+      affine_map<(m, n, b, j) -> (n, b)>, affine_map<(m, n, b, j) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction", "reduction"]}}
+      ins(%x, %weights, %zeros, %scales
+          : tensor<3x16x32xf32>, tensor<512x16x32x{type_}>, tensor<512x16x{type_}>, tensor<512x16xf32>)
+      outs(%start : tensor<3x512xf32>) {{
+  ^bb0(%a: f32, %stored: {type_}, %zero: {type_}, %scale: f32, %sum: f32):
+    %q = arith.sitofp %stored : {type_} to f32
+    %z = arith.sitofp %zero : {type_} to f32
+    %difference = arith.subf %q, %z : f32
+    %weight = arith.mulf %difference, %scale : f32
+    %product = arith.mulf %a, %weight : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  }} -> tensor<3x512xf32>
+  return %r : tensor<3x512xf32>
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("least", "type_"), [(-128, "i8"), (200, "i16"), (1000, "i16"), (-3000, "i32"), (70000, "i32")]
+)
+def test_panels_hold_few_numbers_of_any_integers(least: int, type_: str) -> None:
+    """The least number is subtracted from weights and zero points, which then fit 4 and 8 bits."""
+    rng = np.random.default_rng(1)
+    weights, zeros = (least + rng.integers(0, 16, shape) for shape in ((512, 16, 32), (512, 16)))
+    scales, x = rng.uniform(0.01, 0.03, (512, 16)).astype(np.float32), rng.standard_normal((3, 16, 32), np.float32)
+    numpy_type = type_.replace("i", "int")
+    constants = {"weights": weights.astype(numpy_type), "zeros": zeros.astype(numpy_type), "scales": scales}
+    text = WIDE_INTEGERS.format(
+        type_=type_, **{name: f'dense<"0x{array.tobytes().hex()}">' for name, array in constants.items()}
+    )
+    (types,) = products(text)
+    assert "xi4>" in types and "x64xi8>" in types
+    wanted = np.einsum("mbj,nbj->mn", x, (weights - zeros[..., None]) * scales[..., None].astype(np.float64))
+    np.testing.assert_allclose(pd.device("cpu").load(pd.compile(text, targets="cpu")).f(x), wanted, atol=1e-5)

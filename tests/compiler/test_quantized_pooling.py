@@ -16,9 +16,15 @@ SIZE, WINDOW = 9, 3
 
 
 def program(
-    combine: str, start: str, pad: tuple[int, int], fill: str, scale: str = "0.25", window: int = WINDOW
+    combine: str,
+    start: str,
+    pad: tuple[int, int],
+    fill: str,
+    scale: str = "0.25",
+    window: int = WINDOW,
+    zero: int = 7,
 ) -> str:
-    """A reduction over windows of dequantized bytes with zero point 7."""
+    """A reduction over windows of dequantized bytes."""
     padded = SIZE + sum(pad)
     count = padded - WINDOW + 1
     return f"""
@@ -28,7 +34,7 @@ func.func @f(%q: tensor<4x{SIZE}xi8>) -> tensor<4x{count}xf32> {{
       iterator_types = ["parallel", "parallel"]}} ins(%q : tensor<4x{SIZE}xi8>) outs(%e : tensor<4x{SIZE}xf32>) {{
     ^bb0(%b: i8, %o: f32):
       %w = arith.extui %b : i8 to i32
-      %z = arith.constant 7 : i32
+      %z = arith.constant {zero} : i32
       %d = arith.subi %w, %z : i32
       %n = arith.sitofp %d : i32 to f32
       %s = arith.constant {scale} : f32
@@ -123,10 +129,13 @@ def test_maxima_of_other_functions_of_bytes_are_of_floats(element: str, expected
     np.testing.assert_array_equal(np.asarray(got), views.max(-1))
 
 
-def test_sums_that_f32_may_not_hold_exactly_are_sums_of_floats(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pydispatch.compiler.fusion.quantized import pooling
-
-    text = program("addf", "0.0", (0, 0), "0.0")
-    assert "arith.addi" in compile_to("dispatches", text, targets="cpu")
-    monkeypatch.setattr(pooling, "EXACT", WINDOW << pooling.BYTE_BITS)
-    assert "arith.addi" not in compile_to("dispatches", text, targets="cpu")
+@pytest.mark.parametrize(
+    ("zero", "on_integers"), [(7, True), (255, True), (5000, True), (5_592_000, True), (5_600_000, False)]
+)
+def test_sums_that_f32_may_not_hold_exactly_are_sums_of_floats(zero: int, on_integers: bool) -> None:
+    text = program("addf", "0.0", (0, 0), "0.0", zero=zero).replace("ins(%p", "ins(%x")  # no padding
+    assert ("arith.addi" in compile_to("dispatches", text, targets="cpu")) == on_integers
+    stored = np.random.default_rng(4).integers(0, 256, (4, SIZE), np.uint8)
+    got = pd.device("cpu").load(pd.compile(text, targets="cpu")).f(stored.view(np.int8))
+    sums = np.lib.stride_tricks.sliding_window_view(stored - float(zero), WINDOW, 1).sum(-1)
+    np.testing.assert_allclose(np.asarray(got), sums / 4, rtol=0 if on_integers else 1e-6)

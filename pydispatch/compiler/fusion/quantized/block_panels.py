@@ -300,7 +300,7 @@ class Panels:
         # Both steps may wrap around; the difference is right modulo 256, and is below 256.
         value = _resized(body, space.emit(body, element), i8, is_signed)
         if low:
-            value = body.add(arith.SubiOp(value, body.add(arith.ConstantOp(IntegerAttr(low, i8)))))
+            value = body.add(arith.SubiOp(value, body.add(arith.ConstantOp(IntegerAttr(low, i8, truncate_bits=True)))))
         return self._tensor_over_loops(ops, body, value, space)
 
     def _joined_terms(

@@ -59,6 +59,11 @@ class Stored:
         """The least value of the stored integers' type: maxima start with it, and padding with -inf becomes it."""
         return integer_range(BYTE_BITS, self.signed)[0]
 
+    @property
+    def most_distance(self) -> int:
+        """The largest distance of a stored integer from the zero point, which need not be in its range."""
+        return max(abs(end - self.zero) for end in integer_range(BYTE_BITS, self.signed))
+
 
 def pool_integers(function: Operation) -> None:
     """Rewrite the maxima and sums of dequantized numbers in a host function, in place."""
@@ -137,8 +142,7 @@ def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
         return None
     count = math.prod(generic.extent(d) for d in generic.reduced_loops)
     new_ops = [] if pad is None else _padded(pad, stored, value=0.0, stored_value=stored.zero)
-    largest_sum = count << (BYTE_BITS + 1)  # bound if the zero point is a byte, too: a sign and 8 bits each
-    if new_ops is None or not 0 < largest_sum <= EXACT:  # None: the padding is no stored integer
+    if new_ops is None or not 0 < count * stored.most_distance <= EXACT:  # None: the padding is no stored integer
         return None
     size_ops, dims = sizes_of(generic.outputs[0])
     zero = arith.ConstantOp(IntegerAttr(0, i32))
