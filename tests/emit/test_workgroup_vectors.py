@@ -80,6 +80,20 @@ func.func @kernel(%x: memref<32xf32>, %y: memref<32xf32>, %n: index, %unknown: i
     return function
 
 
+WRAPPED = """
+    %number = arith.constant {number} : index
+    %limit = arith.constant {limit} : i{width}
+    %narrow = arith.index_cast %number : index to i{width}
+    %wrapped = arith.cmpi slt, %narrow, %limit : i{width}
+"""
+WRAPPED_SUM = """
+    %hundred = arith.constant 100 : i8
+    %zero = arith.constant 0 : i8
+    %total = arith.addi %hundred, %hundred : i8
+    %wrapped = arith.cmpi slt, %zero, %total : i8
+"""
+
+
 @pytest.mark.parametrize(
     ("changed", "is_in_registers"),
     [
@@ -91,6 +105,10 @@ func.func @kernel(%x: memref<32xf32>, %y: memref<32xf32>, %n: index, %unknown: i
         ({"stored": "%next"}, False),
         ({"guard": "%few"}, False),
         ({"guard": "%unknown"}, False),
+        ({"guard": "%wrapped", "other": WRAPPED.format(number=(1 << 32) + 16, width=32, limit=20)}, False),
+        ({"guard": "%wrapped", "other": WRAPPED.format(number=300, width=8, limit=100)}, False),
+        ({"guard": "%wrapped", "other": WRAPPED.format(number=300, width=16, limit=1000)}, True),
+        ({"guard": "%wrapped", "other": WRAPPED_SUM}, False),
         ({"loaded": "%here"}, False),
         ({"loaded": "%twice"}, False),
         ({"loaded": "%far"}, False),
@@ -107,6 +125,10 @@ func.func @kernel(%x: memref<32xf32>, %y: memref<32xf32>, %n: index, %unknown: i
         "stores of parts of vectors",
         "a few invocations store",
         "an unknown condition",
+        "a number that wraps around in 32 bits",
+        "a number that wraps around in 8 bits",
+        "a number that fits",
+        "a sum that wraps around",
         "whole vectors alone",
         "a stride",
         "after the end of the row",

@@ -8,7 +8,7 @@ from math import prod
 from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import known
@@ -16,8 +16,8 @@ from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
 from pydispatch.compiler.kernel_ir.vector_loops import LANES
 
 _LARGEST = 1 << 16
-"""Constants of at least this absolute value are not analysed. Sums of smaller ones do not wrap around, whatever the
-type of indices."""
+"""Numbers of at least this absolute value are not analysed. Smaller ones do not wrap around, whatever the type of
+indices."""
 
 Access: TypeAlias = memref.LoadOp | memref.StoreOp
 
@@ -91,24 +91,28 @@ def linear_of(value: SSAValue, lane: SSAValue) -> LinearIndex | None:
     """
     if value is lane:
         return LinearIndex(slope=1, start=0)
-    constant = known(value)
+    linear, constant, op = None, known(value), value.owner
     if isinstance(constant, int):
-        return LinearIndex(slope=0, start=constant)
-    op = value.owner
-    if isinstance(op, arith.IndexCastOp):
-        inner = linear_of(op.input, lane)
-        # The cast of the invocation to a narrow integer may wrap around.
-        return inner if inner is not None and inner.slope == 0 else None
-    if not isinstance(op, arith.AddiOp | arith.SubiOp):
-        return None
-    left, right = (linear_of(operand, lane) for operand in op.operands)
-    if left is None or right is None:
-        return None
-    sign = 1 if isinstance(op, arith.AddiOp) else -1
-    slope, start = left.slope + sign * right.slope, left.start + sign * right.start
-    # Sums with large constants may wrap around, and for some invocations also integers of other types than index.
-    wraps = abs(start) >= _LARGEST or (slope != 0 and not isinstance(value.type, IndexType))
-    return None if wraps else LinearIndex(slope, start)
+        linear = LinearIndex(slope=0, start=constant)
+    elif isinstance(op, arith.IndexCastOp):
+        linear = linear_of(op.input, lane)
+    elif isinstance(op, arith.AddiOp | arith.SubiOp):
+        left, right = (linear_of(operand, lane) for operand in op.operands)
+        if left is not None and right is not None:
+            sign = 1 if isinstance(op, arith.AddiOp) else -1
+            linear = LinearIndex(left.slope + sign * right.slope, left.start + sign * right.start)
+    return linear if linear is not None and _is_in_range(linear, value.type) else None
+
+
+def _is_in_range(linear: LinearIndex, type_: Attribute) -> bool:
+    """Return whether a value of a type is the number that a linear function states, without having wrapped around.
+
+    A function of the invocation of another type than index is not, as it may wrap around for some invocations.
+    """
+    if isinstance(type_, IntegerType):
+        limit = 1 << type_.width.data - 1
+        return linear.slope == 0 and -min(limit, _LARGEST) <= linear.start < min(limit, _LARGEST)
+    return abs(linear.start) < _LARGEST
 
 
 _TESTS = {
