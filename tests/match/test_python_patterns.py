@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 
 import match_cases as cases
@@ -11,6 +12,7 @@ import pytest
 
 import pydispatch as pd
 from pydispatch.compiler.driver import pipeline
+from pydispatch.compiler.match.graph import expressions
 from pydispatch.errors import CompileError, InvalidArgumentError
 from pydispatch.patterns import Pattern
 
@@ -265,6 +267,22 @@ int32_t whole(const pyd_environment_t* environment, const pyd_dispatch_state_t* 
         kernel = pd.WholeKernel({cases.FORMAT: file, "webgpu-wgsl-fb": WGSL}, "whole", ("n",), (("n", 16),))
         artifact = pd.compile(cases.DYNAMIC, patterns=[square_of_difference().replace(kernel)])
     np.testing.assert_allclose(pd.device("cpu").load(artifact).f(P, Q), P + Q + 1000)
+
+
+def test_compiled_programs_are_not_retained_by_what_they_were_compared_with() -> None:
+    """The numbers of computations, whose keys hold constants of a program, are removed with the program."""
+    counts = []
+    for first in range(3):
+        values = ", ".join(str(float(first + i)) for i in range(40))
+        program = f"""func.func @f(%p: tensor<40xf32>) -> tensor<40xf32> {{
+          %q = arith.constant dense<[{values}]> : tensor<40xf32>
+          %d = arith.subf %p, %q : tensor<40xf32>
+          %s = arith.mulf %d, %d : tensor<40xf32>
+          return %s : tensor<40xf32> }}"""
+        assert "util.call" in matched(program, square_of_difference().replace(KERNEL))
+        gc.collect()
+        counts.append(len(expressions._numbers))
+    assert counts[0] == counts[1] == counts[2]
 
 
 def test_wrong_patterns() -> None:

@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.match.graph.broadcasts import reads_equal_elements
+from pydispatch.compiler.match.graph.expressions import ValueNumber
 from pydispatch.compiler.match.graph.facts import cast_problem
 from pydispatch.compiler.match.graph.matches import Match, Mismatch
 from pydispatch.compiler.match.graph.nodes import Node, difference_text, type_text
@@ -44,13 +45,13 @@ class DagPattern:
         self.unused = [a for a in block.args if a not in used]  # inputs that the root does not depend on
 
     @property
-    def path(self) -> Sequence[int | None]:
+    def path(self) -> Sequence[ValueNumber | None]:
         """The first keys of the nodes in pre-order, None for any node, by which a discrimination tree (`tree.py`) finds
         the patterns that an operation may match.
         """
         return self._path
 
-    def _inputs_and_path(self) -> tuple[set[SSAValue], list[int | None]]:
+    def _inputs_and_path(self) -> tuple[set[SSAValue], list[ValueNumber | None]]:
         """Return the inputs that the root depends on, and the pattern's `path`.
 
         The path has the keys of the nodes from the root's first result on in pre-order, each before those of its
@@ -59,7 +60,7 @@ class DagPattern:
         [key of addf, key of mulf, None, key of 2.0, key of exp, None].
         """
         used: set[SSAValue] = set()
-        path: list[int | None] = []
+        path: list[ValueNumber | None] = []
         seen: set[Node] = set()
         pending: list[SSAValue | Node] = [self.nodes[0]] if self.nodes else []
         while pending:

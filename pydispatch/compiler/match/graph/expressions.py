@@ -6,8 +6,11 @@ for commutative operations. Discardable attributes and fast-math flags are ignor
 
 from __future__ import annotations
 
+import itertools
 import struct
+import threading
 from collections.abc import Hashable, Sequence
+from weakref import WeakValueDictionary
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -39,13 +42,35 @@ _MESSAGE_CHARACTERS = 160
 _STORED_CHARACTERS = 400
 """Length of the text that is stored for a value: texts contain those of operands, and would grow exponentially."""
 
-_numbers: dict[Hashable, int] = {}
-"""Key of a computation → its id, for all patterns and programs of the process."""
+
+class ValueNumber:
+    """Number of a computation: two computations are equal if they have the same `ValueNumber`.
+
+    Attributes:
+        order: Position in a total order of the numbers, by which operands of commutative operations are sorted.
+    """
+
+    __slots__ = ("__weakref__", "order")
+
+    def __init__(self, order: int) -> None:
+        self.order = order
 
 
-def intern_id(key: Hashable) -> int:
-    """Return the id of a key, equal for equal keys. Patterns and programs share the ids of the process."""
-    return _numbers.setdefault(key, len(_numbers) + 1)
+_numbers: WeakValueDictionary[Hashable, ValueNumber] = WeakValueDictionary()
+"""Key of a computation → its number, for all patterns and programs of the process. An entry is removed with the last
+node that has the number: keys hold attributes, such as large constants, and values and operations of programs."""
+_orders = itertools.count()
+_lock = threading.Lock()
+"""Held while a number is looked up or created: equal keys of two threads must not get two numbers."""
+
+
+def intern_key(key: Hashable) -> ValueNumber:
+    """Return the number of a key, the same for equal keys. Patterns and programs share the numbers of the process."""
+    with _lock:
+        number = _numbers.get(key)
+        if number is None:
+            number = _numbers[key] = ValueNumber(next(_orders))
+        return number
 
 
 def properties_key(op: Operation) -> tuple[Hashable, ...]:
@@ -132,10 +157,10 @@ class ScalarBody:
         """Begin without numbers; a value gets its number when it is first queried."""
         self.block = block
         self.captured: list[SSAValue] = []
-        self._numbers: dict[SSAValue, int] = {}  # value → number of its computation
+        self._numbers: dict[SSAValue, ValueNumber] = {}  # value → number of its computation
         self._texts: dict[SSAValue, str] = {}  # value → its expression as text
 
-    def yields(self) -> tuple[int, ...]:
+    def yields(self) -> tuple[ValueNumber, ...]:
         """Return the value numbers of the operands of the block's terminator, in order; () without one."""
         last = self.block.last_op
         return () if last is None else tuple(self.key(v) for v in last.operands)
@@ -146,7 +171,7 @@ class ScalarBody:
         text = self._texts[value]
         return text if len(text) <= _MESSAGE_CHARACTERS else text[: _MESSAGE_CHARACTERS - 3] + "..."
 
-    def key(self, value: SSAValue) -> int:
+    def key(self, value: SSAValue) -> ValueNumber:
         """Return the value number of a value.
 
         Those of its operands are assigned first, without recursion, because bodies may be long chains.
@@ -200,7 +225,7 @@ class ScalarBody:
             if swapped:  # the operation is `a < b`, and the key that of `b > a`
                 numbers.reverse()
             if commutes:
-                numbers.sort()
+                numbers.sort(key=lambda number: number.order)
             regions = tuple(region_key(op, self.captured)) if op.regions else ()
             index = op.results.index(value)
             texts = ", ".join(self._texts[v] for v in operands)
@@ -214,7 +239,7 @@ class ScalarBody:
 
     def _set(self, value: SSAValue, key: Hashable, text: str) -> None:
         """Record the number of a value's computation, which `key` identifies, and its expression as text."""
-        self._numbers[value] = intern_id(key)
+        self._numbers[value] = intern_key(key)
         self._texts[value] = text
 
 
@@ -223,7 +248,7 @@ def region_key(op: Operation, captured: list[SSAValue] | None = None) -> list[Ha
 
     The key of a region with one block is (types of the block's arguments, value numbers of what it yields), see
     `ScalarBody`: the names of values do not matter. The key of an empty region is (). A region of several blocks, which
-    has branches, is equal only to itself: its key is the identity of the operation.
+    has branches, is equal only to itself: its key is the operation.
 
     A value from outside counts by its position in `captured`, not by what it is. A caller that compares operations must
     therefore also compare their captured values.
@@ -241,7 +266,7 @@ def region_key(op: Operation, captured: list[SSAValue] | None = None) -> list[Ha
             keys.append(())
             continue
         if len(blocks) != 1:
-            keys.append(id(op))  # no other operation has it
+            keys.append(op)  # equal to itself alone
             continue
         body = ScalarBody(blocks[0])
         body.captured = captured

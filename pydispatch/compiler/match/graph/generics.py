@@ -9,7 +9,7 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.match.graph import expressions
-from pydispatch.compiler.match.graph.expressions import ScalarBody, intern_id, operation_key
+from pydispatch.compiler.match.graph.expressions import ScalarBody, intern_key, operation_key
 from pydispatch.compiler.match.graph.nodes import Node, read_through
 from pydispatch.ir.affine_maps import is_identity, with_unit_loops
 from pydispatch.ir.structured import Structured, structured
@@ -64,7 +64,9 @@ def _whole_nodes(op: GenericOp, generic: Structured) -> list[Node]:
     key = ("structured", generic.iterators, tuple(str(m) for m in generic.maps), yields, len(generic.inputs))
     children = [*generic.inputs, *read, *body.captured]
     return [
-        Node(intern_id((*key, i)), children, r.type, op=op, label="linalg.generic", value=r, parts=parts, unread=unread)
+        Node(
+            intern_key((*key, i)), children, r.type, op=op, label="linalg.generic", value=r, parts=parts, unread=unread
+        )
         for i, r in enumerate(op.results)
     ]
 
@@ -91,7 +93,7 @@ def _scalar_root(
         return read_through(child.children[0], child.reads, result.type, generic.op, result, generic.outputs)
     if isinstance(child, Node) and child.value is None:  # computed in this generic
         return replace(child, type=result.type, op=generic.op, value=result, unread=generic.outputs)
-    key = intern_id(("copy",))  # the body yields an input, or a value from outside, as it is
+    key = intern_key(("copy",))  # the body yields an input, or a value from outside, as it is
     return Node(key, [child], result.type, op=generic.op, label="a copy", value=result, unread=generic.outputs)
 
 
@@ -154,7 +156,7 @@ def _scalar_child(
     wide = TensorType(value.type, type.get_shape())  # the scalar of all elements, as a tensor
     if inner.name == "arith.constant":
         attribute = inner.properties.get("value")
-        constant_id = intern_id(expressions.constant_key(attribute) or ("constant", attribute))
+        constant_id = intern_key(expressions.constant_key(attribute) or ("constant", attribute))
         text = expressions.constant_text(attribute)
         return Node(constant_id, (), wide, op=op, label="constant", parts=[("value", text)])
     key, commutes, swapped = operation_key(inner)
@@ -164,5 +166,5 @@ def _scalar_child(
     index = inner.results.index(value)
     parts = [(name, str(attr)) for name, attr in sorted(inner.properties.items())]
     regions = ()  # part of the key, as for other operations; operations with regions are not elementwise
-    id_ = intern_id(("op", key, regions, index))
+    id_ = intern_key(("op", key, regions, index))
     return Node(id_, children, wide, op=op, label=inner.name, commutative=commutes, parts=parts)

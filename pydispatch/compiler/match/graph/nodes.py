@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from pydispatch.compiler.match.graph.expressions import intern_id
+from pydispatch.compiler.match.graph.expressions import ValueNumber, intern_key
 
 
 @dataclass(eq=False, slots=True)
@@ -17,11 +17,11 @@ class Node:
     """Node of the data-flow graph: one computed value. Nodes are compared by identity.
 
     `GraphView` creates the nodes. That of `%r = arith.subf %a, %b : tensor<4xf32>` has the key
-    `intern_id(("op", ("arith.subf",), (), 0))`, the children (%a, %b), the type tensor<4xf32>, the label "arith.subf"
+    `intern_key(("op", ("arith.subf",), (), 0))`, the children (%a, %b), the type tensor<4xf32>, the label "arith.subf"
     and the value %r.
 
     Attributes:
-        key: Interned id of the computation without its operands: equal keys are equal functions of the children. For
+        key: Number of the computation without its operands: equal keys are equal functions of the children. For
             an operation: `("op", operation_key(...), keys of its regions, number of the result)`.
         children: Operands, in order.
         type: Type of the value; for a scalar of an elementwise generic, the tensor of it for all elements.
@@ -36,7 +36,7 @@ class Node:
             transposed; None for other nodes.
     """
 
-    key: int
+    key: ValueNumber
     children: Sequence[SSAValue | Node]
     type: Attribute
     _: KW_ONLY
@@ -100,4 +100,4 @@ def read_through(
         op, value, unread: See `Node`.
     """
     label = f"an operand read by {reads}"
-    return Node(intern_id(("map",)), [operand], type, op=op, label=label, value=value, unread=unread, reads=reads)
+    return Node(intern_key(("map",)), [operand], type, op=op, label=label, value=value, unread=unread, reads=reads)

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 from xdsl.ir import Operation, SSAValue
 
+from pydispatch.compiler.match.graph.expressions import ValueNumber
 from pydispatch.compiler.match.graph.nodes import Node
 from pydispatch.compiler.match.graph.view import GraphView
 
@@ -26,7 +27,7 @@ class _Branch(Generic[T]):
 
     def __init__(self) -> None:
         """Begin without further branches (`by_key`, `any`) and without items that end here (`here`)."""
-        self.by_key: dict[int, _Branch[T]] = {}
+        self.by_key: dict[ValueNumber, _Branch[T]] = {}
         self.any: _Branch[T] | None = None
         self.here: list[T] = []
 
@@ -41,7 +42,7 @@ class Tree(Generic[T]):
     def __init__(self) -> None:
         self._root: _Branch[T] = _Branch()
 
-    def add(self, path: Sequence[int | None], item: T) -> None:
+    def add(self, path: Sequence[ValueNumber | None], item: T) -> None:
         """Add an item under a path: the keys of a pattern in pre-order, None for a wildcard, which matches a node with
         all nodes below it. The path may be truncated.
         """

@@ -17,7 +17,7 @@ from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.match.graph import expressions
 from pydispatch.compiler.match.graph.broadcasts import map_of_unit_axes
-from pydispatch.compiler.match.graph.expressions import intern_id, operation_key
+from pydispatch.compiler.match.graph.expressions import intern_key, operation_key
 from pydispatch.compiler.match.graph.generics import generic_nodes
 from pydispatch.compiler.match.graph.nodes import Node, read_through
 from pydispatch.errors import CompileError
@@ -50,7 +50,7 @@ class GraphView:
         if not isinstance(child, OpResult):
             known = self._outside.get(child)
             if known is None:  # the key is unique: an argument equals itself alone
-                key = intern_id(("outside", id(child)))
+                key = intern_key(("outside", child))
                 known = self._outside[child] = Node(key, (), child.type, op=None, label="an argument", value=child)
             return known
         return self.nodes(child.op)[child.index]
@@ -100,7 +100,7 @@ def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
         key = expressions.constant_key(value) or ("constant", value)
         text = expressions.constant_text(value)
         result = op.results[0]
-        return [Node(intern_id(key), (), result.type, op=op, label="constant", value=result, parts=[("value", text)])]
+        return [Node(intern_key(key), (), result.type, op=op, label="constant", value=result, parts=[("value", text)])]
     if op.name in _SPLATS:
         return [_splat(op, op.operands[0], view)]
     unit_axes = map_of_unit_axes(op)
@@ -125,7 +125,7 @@ def _plain_nodes(op: Operation) -> list[Node]:
     operands = list(reversed(op.operands)) if swapped else list(op.operands)
     parts = [(name, str(value)) for name, value in sorted(op.properties.items())]
     children = [*operands[: COMPARED_OPERANDS.get(op.name)], *captured]
-    keys = [intern_id(("op", key, regions, i)) for i in range(len(op.results))]
+    keys = [intern_key(("op", key, regions, i)) for i in range(len(op.results))]
     return [
         Node(id_, children, r.type, op=op, label=op.name, value=r, commutative=commutes, parts=parts)
         for id_, r in zip(keys, op.results, strict=True)
@@ -159,7 +159,7 @@ def _splat(op: Operation, scalar: SSAValue, view: GraphView) -> Node:
     inner, result = view.node(scalar), op.results[0]
     if inner.is_constant:  # without operands, as a scalar constant
         return Node(inner.key, (), result.type, op=op, label="constant", value=result, parts=inner.parts)
-    return Node(key=intern_id(("splat",)), children=[scalar], type=result.type, op=op, label="splat", value=result)
+    return Node(key=intern_key(("splat",)), children=[scalar], type=result.type, op=op, label="splat", value=result)
 
 
 def _has_normal_form(op: Operation) -> bool:

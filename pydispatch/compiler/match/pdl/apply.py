@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from pydispatch.compiler.match.edit import cleanup
-from pydispatch.compiler.match.graph.expressions import intern_id
+from pydispatch.compiler.match.graph.expressions import intern_key
 from pydispatch.compiler.match.graph.matches import Mismatch
 from pydispatch.compiler.match.graph.tree import Tree
 from pydispatch.compiler.match.graph.view import source_of
@@ -148,7 +148,7 @@ class _NameNode:
     the name "arith.addf", and the children are %a and %b.
 
     Attributes:
-        key: Id of `canonical_name` of the operation, as in `PdlPattern.path`; -1 for a block argument.
+        key: Number of `canonical_name` of the operation, as in `PdlPattern.path`; None for a block argument.
         children: The operands of the operation; none for a block argument.
         commutative: Whether the tree also searches the two operands in exchanged order.
     """
@@ -158,8 +158,8 @@ class _NameNode:
     def __init__(self, value: SSAValue) -> None:
         """Create the node of the operation that defines `value`, or of a block argument."""
         op = value.owner if isinstance(value, OpResult) else None
-        # No path has the key -1: a block argument matches only the wildcard, which stands for an input of a pattern.
-        self.key = intern_id(("name", canonical_name(op.name))) if isinstance(op, Operation) else -1
+        # A block argument has no key: it matches only the wildcard, which stands for an input of a pattern.
+        self.key = intern_key(("name", canonical_name(op.name))) if isinstance(op, Operation) else None
         self.children = list(op.operands) if isinstance(op, Operation) else []
         # Also for subtractions, which are not commutative: the tree may return too many patterns, since
         # `PdlPattern.match` rejects those that do not match.

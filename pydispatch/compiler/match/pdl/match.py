@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.match.graph import expressions
-from pydispatch.compiler.match.graph.expressions import intern_id
+from pydispatch.compiler.match.graph.expressions import ValueNumber, intern_key
 from pydispatch.compiler.match.graph.facts import cast_problem
 from pydispatch.compiler.match.graph.matches import Mismatch
 from pydispatch.compiler.match.graph.same import is_spelling_of
@@ -89,23 +89,23 @@ class PdlPattern:
                                location_of(self.op))  # fmt: skip
         return roots[0]
 
-    def path(self, limit: int = 48) -> list[int | None]:
-        """Return ids of the names of the operations in pre-order, for a discrimination tree (`graph/tree.py`).
+    def path(self, limit: int = 48) -> list[ValueNumber | None]:
+        """Return numbers of the names of the operations in pre-order, for a discrimination tree (`graph/tree.py`).
 
         The pattern of `arith.addf(%x, arith.mulf(%y, %z))`, with inputs %x, %y and %z, has the path
-        [id of "arith.addf", None, id of "arith.mulf", None, None]. None stands for any value. A variable number of
+        [that of "arith.addf", None, that of "arith.mulf", None, None]. None stands for any value. A variable number of
         operands ends the path, which may be a prefix.
 
         limit: maximum length; a longer path tells patterns apart that begin alike, but takes memory.
         """
-        path: list[int | None] = []
+        path: list[ValueNumber | None] = []
         pending: list[pdl.OperationOp | None] = [self.root]
         while pending and len(path) < limit:
             op = pending.pop()
             if op is None or op.opName is None:
                 path.append(None)
                 continue
-            path.append(intern_id(("name", canonical_name(op.opName.data))))
+            path.append(intern_key(("name", canonical_name(op.opName.data))))
             if any(isinstance(v.owner, pdl.OperandsOp | pdl.ResultsOp) for v in op.operand_values):
                 break
             owners = [v.owner for v in reversed(op.operand_values)]  # the first operand is popped first

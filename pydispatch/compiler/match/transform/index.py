@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.match.graph import expressions
+from pydispatch.compiler.match.graph.expressions import ValueNumber
 from pydispatch.compiler.match.graph.tree import Tree
 from pydispatch.compiler.match.transform.interpret import Interpreter
 from pydispatch.compiler.match.transform.matchers import pattern_of, with_function_aliases
@@ -77,7 +78,7 @@ class MatcherIndex:
         self.by_name: dict[str, list[int]] = {}  # name of the root → matchers
         self.of_any_root: list[int] = []  # matchers of any root
         # Matcher in `tree` → key of its root without the operands, which `may_match_at` compares for near misses.
-        self.roots: dict[int, int] = {}
+        self.roots: dict[int, ValueNumber] = {}
         self.has_scalar_roots = False  # whether `tree` is also searched for operations whose result is no tensor
         # Local matchers look at the root alone: one rejection holds for all operations of the kind.
         self.local = {ordinal for ordinal, matcher in enumerate(matchers) if _is_local(matcher)}
