@@ -84,6 +84,34 @@ def test_commuted_operands() -> None:
         assert ("util.call" in matched(text, transform_spec=SPEC.replace(cases.BODY, body))) == hit
 
 
+@pytest.mark.parametrize(("then", "hit"), [("%p, %p", True), ("%p, %q", False)])
+def test_a_body_with_branches_that_read_its_arguments(then: str, hit: bool) -> None:
+    """The branches of an `scf.if` in a body compare by what they compute of the arguments of the body."""
+
+    def body(a: str, b: str, product: str) -> str:
+        return f"""%c0 = arith.constant 0 : index
+          %n = tensor.dim {a}, %c0 : tensor<?xf32>
+          %e = tensor.empty(%n) : tensor<?xf32>
+          %s = linalg.generic {{indexing_maps = [{", ".join(["affine_map<(d0) -> (d0)>"] * 3)}],
+              iterator_types = ["parallel"]}} ins({a}, {b} : tensor<?xf32>, tensor<?xf32>) outs(%e : tensor<?xf32>) {{
+            ^bb0(%p: f32, %q: f32, %old: f32):
+              %less = arith.cmpf olt, %p, %q : f32
+              %r = scf.if %less -> (f32) {{
+                %m = arith.mulf {product} : f32
+                scf.yield %m : f32
+              }} else {{
+                scf.yield %q : f32
+              }}
+              linalg.yield %r : f32
+          }} -> tensor<?xf32>"""
+
+    program = f"""func.func @f(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {{
+      {body("%x", "%y", then)}
+      return %s : tensor<?xf32> }}"""
+    text = SPEC.replace(cases.BODY, body("%a", "%b", "%p, %p"))
+    assert ("util.call" in matched(program, transform_spec=text)) == hit
+
+
 def test_values_that_are_used_elsewhere_stay() -> None:
     text = cases.ON_TENSORS.replace("-> tensor<?xf32> {", "-> (tensor<?xf32>, tensor<?xf32>) {")
     text = text.replace("util.return %s : tensor<?xf32>", "util.return %s, %d : tensor<?xf32>, tensor<?xf32>")

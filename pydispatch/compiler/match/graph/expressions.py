@@ -158,6 +158,8 @@ class ScalarBody:
         self.block = block
         self.captured: list[SSAValue] = []
         self._numbers: dict[SSAValue, ValueNumber] = {}  # value → number of its computation
+        # Operation of the block with regions → their keys, and the values from outside of the regions that they use.
+        self._regions: dict[Operation, tuple[Sequence[Hashable], list[SSAValue]]] = {}
         self._texts: dict[SSAValue, str] = {}  # value → its expression as text
 
     def yields(self) -> tuple[ValueNumber, ...]:
@@ -192,9 +194,18 @@ class ScalarBody:
         return self._numbers[value]
 
     def _operands(self, value: SSAValue) -> Sequence[SSAValue]:
-        """Return the operands of the operation that defines a value; () for a value that the block does not compute."""
+        """Return the operands of the operation that defines a value, then the values that its regions use from outside
+        of them; () for a value that the block does not compute.
+        """
         op = value.owner
-        return op.operands if isinstance(op, Operation) and op.parent is self.block else ()
+        if not isinstance(op, Operation) or op.parent is not self.block:
+            return ()
+        if not op.regions:
+            return op.operands
+        if op not in self._regions:
+            captured: list[SSAValue] = []
+            self._regions[op] = (tuple(region_key(op, captured)), captured)
+        return [*op.operands, *self._regions[op][1]]
 
     def _assign_number(self, value: SSAValue, operands: Sequence[SSAValue]) -> None:
         """Assign a number to a value whose `operands`, those of `_operands`, have numbers.
@@ -205,8 +216,8 @@ class ScalarBody:
         - an argument of the block: its position and type,
         - a constant: its value and element type,
         - a result of an operation of the block: the operation without operands, the position of the result, the numbers
-          of the operands and the keys of its regions. `addf(%a, %b)` and `addf(%b, %a)` have equal keys, and so have
-          `%a < %b` and `%b > %a`,
+          of the operands, the keys of its regions and the numbers of what they use from outside. `addf(%a, %b)` and
+          `addf(%b, %a)` have equal keys, and so have `%a < %b` and `%b > %a`,
         - a value from outside the block: its position in `captured`, and its type.
 
         The expression of the value as text is stored for messages, such as "addf(%0, mulf(%1, %1))".
@@ -226,9 +237,9 @@ class ScalarBody:
                 numbers.reverse()
             if commutes:
                 numbers.sort(key=lambda number: number.order)
-            regions = tuple(region_key(op, self.captured)) if op.regions else ()
+            regions = self._regions[op][0] if op.regions else ()
             index = op.results.index(value)
-            texts = ", ".join(self._texts[v] for v in operands)
+            texts = ", ".join(self._texts[v] for v in op.operands)
             name_without_dialect = op.name.split(".", 1)[1]
             text = f"{name_without_dialect}({texts})"[:_STORED_CHARACTERS]
             self._set(value, (key, index, tuple(numbers), regions, value.type), text)
