@@ -48,8 +48,8 @@ def load_tokenizer(tokenizer: Tokenizer | str | os.PathLike[str]) -> Tokenizer:
 def prompt_tokens(prompt: Prompt, tokenizer: Tokenizer | None) -> np.ndarray:
     """Return the tokens of a prompt, a text or integers, as i32[n], n > 0.
 
-    Raise InvalidArgumentError for text without a tokenizer or with lone surrogates, for no tokens, and for tokens that
-    are no integers from 0 to the largest i32.
+    Raise InvalidArgumentError for text without a tokenizer or with lone surrogates (U+D800 to U+DFFF, which UTF-8
+    cannot encode), for no tokens, and for tokens that are no integers from 0 to the largest i32.
     """
     if isinstance(prompt, str):
         try:
@@ -63,11 +63,12 @@ def prompt_tokens(prompt: Prompt, tokenizer: Tokenizer | None) -> np.ndarray:
                 "prompt: text needs a tokenizer; create the engine with tokenizer=, or pass tokens"
             )
         encoding = tokenizer.encode(prompt)
+        # `tokenizers` returns an object with the list of tokens as `ids`; `transformers` returns the list itself.
         prompt = getattr(encoding, "ids", encoding)
     try:
         tokens = np.array(prompt)
     except ValueError:  # lists of different lengths
-        tokens = np.array(None)  # is refused below
+        tokens = np.array(None)  # of rank 0, so it is refused below
     if tokens.ndim != 1 or not tokens.size or not np.issubdtype(tokens.dtype, np.integer):
         raise InvalidArgumentError(
             f"prompt: expected one token or more, as integers in one dimension, got {prompt!r:.80}"

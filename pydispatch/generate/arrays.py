@@ -12,15 +12,26 @@ from pydispatch.generate.sequence import Sampling
 class CallArrays:
     """The arguments of one function, `prefill` or `decode`, and its prepared call, which is bound to these arrays.
 
-    A row is one sequence of the call; a row with a count of 0 is unused. rows: sequences of a call. width: tokens of a
-    row. table_pages: entries of a row's page table.
+    The scheduler creates one for each of the two functions, changes the arrays in place before a call, calls `run`, and
+    reads `sampled`.
+
+    A row is one sequence of the call; a row with a count of 0 is unused. The keys and values of a sequence are in pages
+    of the cache, of `page_size` tokens each. Its page table lists these pages in order: token q of the sequence is at
+    offset q % page_size of page pages[row, q // page_size].
+
+    Example: `decode` has rows=4, table_pages=3 and pages of 16 tokens. A sequence of 18 tokens, the last one 42, is in
+    row 0 and has the pages 5 and 9. Then tokens[0] = [42], starts[0] = 17, counts = [1, 0, 0, 0] and
+    pages[0] = [5, 9, SCRAP_PAGE]. The call writes the keys and values of token 17 to page 9; sampled[0] is token 18.
+
+    rows: sequences of a call. width: tokens of a row. table_pages: entries of a row's page table.
 
     Attributes:
         tokens: i32[rows, width].
         first_tokens: i32[rows], a view of the first column of `tokens`: one token of each row, when decoding.
         starts: i32[rows], the position in its sequence of the first token of each row.
         counts: i32[rows], the number of valid tokens of each row.
-        pages: i32[rows, table_pages], the page table of each row's sequence; unused entries are SCRAP_PAGE.
+        pages: i32[rows, table_pages], the page table of each row's sequence; unused entries are SCRAP_PAGE, a page that
+            belongs to no sequence.
         sampled: i32[rows], the result: the next token of each row. The token of an unused row is unspecified.
     """
 

@@ -154,7 +154,7 @@ class Engine(Generic[Piece]):
             max_new_tokens: Tokens to generate, at most.
             temperature: Divisor of the logits; 0: the most probable token.
             top_k: Most probable tokens that are considered; 0: all.
-            top_p: Probability of the considered tokens together; 1: all.
+            top_p: Probability of the considered tokens together, the most probable first (nucleus sampling); 1: all.
             seed: Seed of the choice. A request with the same arguments gets the same tokens.
             stop: Tokens and strings that end the answer. They do not belong to it.
             deadline: Seconds from now after which the request ends with DeadlineError; None: no deadline.
@@ -163,12 +163,12 @@ class Engine(Generic[Piece]):
         Raises:
             QueueFullError: `max_queue` requests wait already, and `wait` is False.
             InvalidArgumentError: An argument is wrong, or prompt and answer are too long.
-            EngineStoppedError: The engine cannot go on.
+            EngineStoppedError: The engine's thread has failed, for example because its device was lost.
             Error: The engine is closed.
         """
         sequence = self._sequence(prompt, max_new_tokens, temperature, top_k, top_p, seed, stop, deadline)
         handle, accepted = self._started(sequence, wait)
-        if accepted is not None:
+        if accepted is not None:  # the queue is full: wait until it has room
             try:
                 accepted.result()
             except BaseException:  # Ctrl-C

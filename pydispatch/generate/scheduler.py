@@ -225,23 +225,28 @@ class Scheduler:
     def _compute_chunk(self) -> None:
         """Compute the next chunk of a prompt; its last chunk samples the first token, after which the sequence decodes.
 
+        With chunks of 8 tokens, three calls compute a prompt of 20 tokens: tokens 0 to 7, 8 to 15 and 16 to 19.
+
         Chunks of the oldest prefilling sequence alternate with chunks of the one with the fewest prompt tokens left, so
         that long prompts do not delay short ones much, and short ones do not stop a long one.
         """
         group = self._prefilling
         sequence = group[0] if self._is_oldest_next else min(group, key=lambda s: len(s.prompt) - s.computed)
         self._is_oldest_next = not self._is_oldest_next
-        if not sequence.pages:
+        if not sequence.pages:  # its first chunk: skip the tokens that other sequences have computed
             self._acquire_published_pages(sequence)
         start, end = sequence.computed, min(sequence.computed + self._chunk, len(sequence.prompt))
-        if start < end:  # false only after a preemption: else shared pages lack the prompt's last token
+        # start >= end only after a preemption, when shared pages have the whole prompt. Before the first token is
+        # sampled, shared pages do not have the prompt's last token (`reusable_keys`): computing it samples that token.
+        if start < end:
             if not self._reserve(sequence, end) or not self._run_chunk(sequence, start, end):
                 return
             sequence.computed = end
             self._publish_full_pages(sequence)
         if sequence.computed < len(sequence.prompt):
             return
-        was_preempted = bool(sequence.generated)  # it has the sampled token already
+        # A sequence that was preempted after its first token has that token already: the sampled one is dropped.
+        was_preempted = bool(sequence.generated)
         if was_preempted or self._deliver(sequence, int(self._prefill.sampled[0])):  # the token does not end it
             self._start_decoding(sequence)
 
@@ -290,9 +295,16 @@ class Scheduler:
         A sequence whose pages are full gets one more page first; the youngest sequences may be preempted for it. A
         preempted sequence has lost the keys and values of the tokens that it has generated, and recomputes them: until
         it has reached the last of these tokens, each sampled token is replaced by the generated one.
+
+        Example: a prompt of 3 tokens, and the generated tokens [7, 8] of a preempted sequence, of which `prefill` has
+        computed the prompt again: `computed` is 3, and the argument of the row is 7. This call makes `computed` 4; the
+        sampled token would have index 1, so 8 = generated[1] is the next argument. The call after it makes `computed`
+        5; the sampled token has index 2, so it is new, and is delivered.
+
         A page that becomes full is published, so that other sequences with the same tokens can use it.
         """
         size, batch = self._page_size, self._decode
+        # Make room in the pages for one more token of each sequence.
         for sequence in list(self._decoding):
             # The row is WAITING if an earlier iteration has preempted this sequence.
             if sequence.row != WAITING and sequence.computed == len(sequence.pages) * size:
@@ -303,6 +315,7 @@ class Scheduler:
         # The sampled tokens are the next call's tokens. Counts are 1, and 0 for unused rows, which get the token 0.
         np.multiply(sampled, batch.counts, out=batch.first_tokens)
         batch.starts += batch.counts
+        # Deliver the sampled tokens, or replace those that a preempted sequence has already.
         tokens = sampled.tolist()
         for sequence in list(self._decoding):
             sequence.computed = computed = sequence.computed + 1

@@ -33,8 +33,15 @@ class Worker:
     ) -> None:
         """Claim the cache of `program`; no thread starts yet. Raise InvalidArgumentError if another engine has it.
 
-        max_sequences: sequences that are generated at once. clock: returns the time in seconds.
+        The cache has the keys and values of the tokens of all sequences. Two engines would overwrite each other's.
+
+        Args:
+            program: Program with its sizes; `program.program` is the loaded program, to which the cache belongs.
+            max_sequences: Sequences that are generated at once, at most.
+            max_queue: Sequences that may wait to be started.
+            clock: Returns the time in seconds.
         """
+        # The scheduler calls `_leave_queue` when a sequence starts, and `_forget` when it has ended.
         self.scheduler = Scheduler(program, max_sequences, clock, self._leave_queue, self._forget)
         with _owned_lock:
             if program.program in _owned:
@@ -47,7 +54,7 @@ class Worker:
         self._program = program.program
         self._max_queue = max_queue
         self._is_closing = self._is_cancelling = False
-        self._refusal: Error | None = None  # of later requests
+        self._refusal: Error | None = None  # error of later calls of `submit`, once the worker is closed or has failed
         self._unfinished: dict[TokenSequence, None] = {}  # a set in order of submission
         self._order_numbers = itertools.count()  # `TokenSequence.order` of the next requests
         self._queued = 0  # number of sequences that have not started, with those of `_overflow`
@@ -74,6 +81,10 @@ class Worker:
         """Add a sequence to the queue, and start the thread if this is the first one.
 
         Return None, or, if the queue is full and `may_wait` is True, a future that is done when it has room.
+
+        The thread gets the sequence in both cases, so that requests start in the order of submission. The future only
+        tells the submitter when to go on. With `max_queue` = 2 and two requests that have not started, the third one
+        is added with a future; when the first one starts, the future is done.
 
         Raises:
             QueueFullError: The queue is full, and `may_wait` is False.

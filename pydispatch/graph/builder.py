@@ -235,7 +235,11 @@ class Builder(OperationWriter):
         """Return the tensor with its shape stated as `shape`: equal sizes, some of which are stated in another way.
 
         A size n of the tensor may be another symbol m in `shape`, or a number such as 4. A number is compared with the
-        dynamic size n at run time; symbols are known to be equal, and not compared.
+        dynamic size n at run time; symbols are known to be equal, and not compared. For a tensor %x of the shape [n, k]
+        and the shape [4, m], with the value %m of m, this emits
+
+            %0 = flow.tensor.tie_shape %x : tensor<?x?xf32>{%c4, %m}
+            %1 = tensor.cast %0 : tensor<?x?xf32> to tensor<4x?xf32>
         """
         shape = tuple(shape)
         if value.shape == shape or value.known is not None:  # the shape of a constant has no symbols
@@ -362,10 +366,15 @@ class Builder(OperationWriter):
     def finish(self, name: str, outputs: Mapping[str, Tensor]) -> None:
         """End the function of `begin`, and add it to the module as `name`. `outputs` are its results by name, in order.
 
-        Names of arguments and results, and their dynamic sizes as names or expressions, are stated in attributes.
+        Names of arguments and results, and their dynamic sizes as names or expressions, are stated in attributes. With
+        an argument x of the shape [n, 4] and a result y of the shape [2*n, 4], the function begins with
+
+            func.func @main(%0: tensor<?x4xf32> {pyd.name = "x", pyd.shape = ["n", "4"]})
+                         -> (tensor<?x4xf32> {pyd.name = "y", pyd.shape = ["2*n", "4"]})
         """
-        for write in self.at_end:
+        for write in self.at_end:  # stores of the program's state
             write()
+        # Return the results in the types that functions have: unlike those within the program, unsigned and complex.
         values = [self.to_boundary(of) for of in outputs.values()]
         self.add(func.ReturnOp(*values))
         block = self._scopes[0].block
@@ -376,6 +385,7 @@ class Builder(OperationWriter):
             name, (block.arg_types, [v.type for v in values]), Region(block), arg_attrs=ArrayAttr(inputs),
             res_attrs=ArrayAttr(results),
         )  # fmt: skip
+        # The layer "" stands for the model itself.
         function.location = LayerLoc(self.filename, layer="")  # type: ignore[assignment]
         self.module.body.block.add_op(function)
         self._scopes = []

@@ -28,7 +28,17 @@ def guarded(
 ) -> Iterator[None]:  # fmt: skip
     """Report exceptions that the conversion of a node raises as CompileError, or as InternalError for internal faults.
 
-    Exceptions that are neither, such as a missing package, are passed on.
+    A node is an operation of the model, such as `aten.add.Tensor`. The first of these rules that fits an exception
+    decides:
+
+    - A CompileError gets the name of the node, unless its message has it, and `note`. It is passed on without a note,
+      and if it is of a nested node, such as one in a loop's body.
+    - Exceptions of `outer` are passed on.
+    - Those of `stated` become the CompileError "aten.add.Tensor: TEXT".
+    - Those of `_CONTRADICTIONS`, such as ValueError, become the CompileError "aten.add.Tensor: its operands (f32[2],
+      f32[3]) do not fit each other: ValueError: TEXT".
+    - Others that `is_fault` calls faults of this package become an InternalError.
+    - The rest, such as a missing package, is passed on.
 
     Args:
         builder: Builder; errors have its current location.
@@ -36,7 +46,7 @@ def guarded(
         operands: Returns the description of the operands that is added to errors other than `stated`.
         stated: Exceptions whose text is a complete message.
         note: Location of the node in the model, added to CompileErrors; None for none.
-        outer: Exceptions that are passed on to the caller, also where the other rules cover them.
+        outer: Exceptions that are passed on to the caller, even if `stated` or `_CONTRADICTIONS` has them.
     """
     try:
         yield

@@ -15,6 +15,14 @@ Backward = Callable[[Any, Sequence[Any]], tuple[Any, ...]]
 def make_differentiable(torch: Any, name: str, library: Any, backward: Backward) -> None:
     """Register a derivative that also works in functional transforms, unlike `torch.library.register_autograd`.
 
+    A functional transform is `torch.func.grad`, `vjp`, `jacrev` and so on. Nested transforms have levels: in
+    `grad(grad(f))`, a call of the operator is recorded for the inner and for the outer level.
+
+    This registers the Python function `kernel` for the dispatch key Autograd of the operator, so that PyTorch calls it
+    before the operator's own implementation. If an argument needs a gradient, `kernel` calls the operator through an
+    `autograd.Function`, which records `backward` for the current level. Else it calls the operator below Autograd,
+    where nothing is recorded.
+
     Args:
         torch: The module torch.
         name: Name of the operator, "library::operator".
@@ -34,7 +42,8 @@ def make_differentiable(torch: Any, name: str, library: Any, backward: Backward)
         """Return the gradients of the arguments, which `backward` computes from the gradients of the results."""
         return backward(context, gradients)
 
-    # Functional transforms call `kernel` once for each of their levels: each call is differentiated for one of them.
+    # Create the `autograd.Function` of the operator, a subclass with static methods. Functional transforms call
+    # `kernel` once for each of their levels: each call is differentiated for one of them.
     methods = {"forward": forward, "setup_context": _save_arguments, "backward": differentiate}
     members = {key: staticmethod(value) for key, value in methods.items()}
     autograd_function: Any = type(operator, (torch.autograd.function._SingleLevelFunction,), members)

@@ -162,10 +162,15 @@ class Kernel(KernelCall, KernelSource):
     def call_unbound(self, args: tuple[Any, ...]) -> None:
         """Run the kernel over its own grid on arguments of any kind.
 
-        `KernelCall` uses this for calls before `bind`, which binds the compiled CPU function, and for later ones with
-        anything else than arrays in host memory. Arguments of a program that is being traced record a launch in it.
-        With arrays on a device whose kernels are checked, the checked kernel is called instead. A checked kernel with
-        breakpoints runs under plain Python.
+        `KernelCall.__call__` runs the bound function, compiled for the CPU, itself if there is one and all views are
+        NumPy arrays. It passes every other call to this method: those before `bind`, and for example those with buffers
+        of a device or with arrays of a traced program. The first of these cases that applies decides:
+
+        - Arrays of a program that is being traced: a launch is recorded in that program.
+        - Arrays on a device whose kernels are checked ("cpu?checks=1"): the checked kernel is called instead.
+        - A checked kernel with breakpoints: it runs under plain Python.
+        - Others: the function for the device of the arrays is called. The first call on a device compiles it. A call
+          with arrays in host memory also binds it, so that later such calls need not use this method.
         """
         args = self.flat(args)
         if are_traced(args):
@@ -252,16 +257,22 @@ class Kernel(KernelCall, KernelSource):
         """Compile the kernel for a device, load it, and return its function with the positions of the views that it
         writes.
 
-        grid_in_call: whether a call has the numbers of workgroups as arguments. On a CPU, the function of a checked
-        kernel raises KernelError if elements stay unwritten (`CompleteViews`).
+        For `scale(x, y)`, which writes y, the result is (function, 1), and function(x, y, out=y) runs the kernel. For a
+        kernel that writes the arguments 1 and 2, it is (function, (1, 2)), with a tuple as `out`.
+
+        grid_in_call: whether a call has the numbers of workgroups as three more arguments. On a CPU, the function of a
+        checked kernel raises KernelError if elements stay unwritten (`CompleteViews`).
         """
         import pydispatch
 
+        # Compile.
         lowered = self.lowered(grid_in_call)
-        # `complete`: views that must be written whole. Stamps, further results, say which elements were written.
+        # `complete` has the positions of the views that a checked kernel must write whole; it is empty without checks.
+        # Stamps, further results of the function, say which elements were written.
         has_stamps = bool(lowered.complete) and is_cpu(device)
         text = lowered.program(self.name, with_stamps=has_stamps)
         artifact = pydispatch.compile(text, **options_of(device))
+        # Load. Calls of `print` in the kernel call a function of this process, which is added to the device first.
         opened = pydispatch.device(device)
         if lowered.prints:
             opened.add_import(SYMBOL, self._printer(device, lowered.prints))

@@ -26,16 +26,22 @@ _ABSENT = object()  # value of a name that does not exist
 class Captures:
     """Snapshot of the values that a function uses besides its arguments, directly or through functions and objects.
 
-    These are globals, closure variables, defaults and attributes. Attributes are those whose names occur in the code of
-    the functions. Elements of lists, tuples, sets, dicts and deques are included, and elements of arrays unless the
-    array is read-only. Changes are found by identity of objects, by value for numbers and texts.
+    Tracing reads these values once, so a compiled program does not see later changes. `TracedProgram` takes a snapshot
+    after it has compiled a function, and calls `changed` before each later call: if a value has changed, it compiles
+    the function again, or raises an error if the program has state. Of `def f(x): return x * SCALE + layers[0].weight`,
+    the values are the globals `SCALE` and `layers`, the element of the list, its attribute `weight`, and the elements
+    of that array.
+
+    The values are globals, closure variables, defaults and attributes. Attributes are those whose names occur in the
+    code of the functions. Elements of lists, tuples, sets, dicts and deques are included, and elements of arrays unless
+    the array is read-only. Changes are found by identity of objects, by value for numbers and texts.
 
     function: the function. statics: values of its static parameters by name, which are searched too.
     """
 
     def __init__(self, function: Callable[..., Any], statics: Mapping[str, Any]) -> None:
         """Take the snapshot."""
-        # A path is the name of a value in messages, such as `layers[0].weight`.
+        # `_Search` fills these lists. A path is the name of a value in messages, such as `layers[0].weight`.
         self._mappings: list[tuple[Mapping[str, Any], str, Any, str]] = []  # (mapping, key, value at snapshot, path)
         self._attributes: list[tuple[Any, str, Any, str]] = []  # (owner, attribute, value at the snapshot, path)
         self._sequences: list[tuple[Any, tuple[Any, ...], str]] = []  # (sequence, elements at the snapshot, path)

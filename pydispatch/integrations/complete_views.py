@@ -14,11 +14,16 @@ from pydispatch.kernels.source import Source
 
 
 class CompleteViews:
-    """Function of a checked kernel that raises an error if the kernel leaves elements of its views unwritten.
+    """Wrapper of the compiled function of a checked kernel: raises KernelError if a call leaves elements of its views
+    unwritten.
 
-    The last results of the function are race stamps, which say which invocations have accessed an element of a view
-    (`kernels/races.py`). The stamps of a view are an i64 array with one more axis, the first, of STAMPS elements:
-    stamps[0] has the last write of each element, 0 for none.
+    `Kernel._load` creates it for a CPU. It is called like the function, with the written views as `out`. The function
+    has further results, which this wrapper allocates and reads: for each view that must be written whole, its race
+    stamps, which say which invocations have accessed an element (`kernels/races.py`). The stamps of a view are an i64
+    array with one more axis, the first, of STAMPS elements: stamps[0] has the last write of each element, 0 for none.
+
+    Example: `scale(x, y)` must fill the view y, f32[3]. A call with out=y calls the function with out=(y, stamps),
+    where stamps is i64[STAMPS, 3]. If stamps[0, 2] is 0 after the call, y[2] was not written, and the error names it.
 
     function: the compiled function. lowered: the kernel, whose `complete` has the indices of the arguments that are
     views which it must fill. source: its Python function, for errors.

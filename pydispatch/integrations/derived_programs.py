@@ -62,14 +62,19 @@ class DerivedProgram(TracedProgram):
         return values
 
     def traced(self, *args: Any, **named: Any) -> Any:
-        """Record the primal and its gradients in the program that is being traced, a call of this program.
+        """Record a call of this program in the program that is being traced: the primal's operations, then those of its
+        gradients.
 
         Return a tuple of the gradients in the order of `wrt`, after the result of the primal if `has_value`. A single
-        array is returned by itself, unless the user has passed a list as `wrt`. Raise CompileError for wrong arguments,
-        and for arrays that have no gradient.
+        array is returned by itself, unless the user has passed a list as `wrt`. For the primal loss(x, w), wrt="w"
+        gives dw, ["w"] gives (dw,), and with `has_value` both give (value, dw).
+
+        args, named: arguments of the call. Raise CompileError for wrong arguments, and for arrays that have no
+        gradient.
         """
         trace = current()
         assert trace is not None
+        # Check the arguments.
         values = self._values_of(trace, args, named)
         inputs = [trace.tensor_of(values[name]) for name in self.wrt]
         for name, tensor in zip(self.wrt, inputs, strict=True):
@@ -86,6 +91,7 @@ class DerivedProgram(TracedProgram):
             returned = self.primal.named(trace, self._recorded(trace, arguments))
             return [trace.tensor_of(value) for value in returned.values()]
 
+        # `differentiated` calls `run_primal`, and then the lambda with its results for the gradients of these results.
         results, gradients = differentiated(trace, inputs, run_primal, lambda of: self._cotangents(trace, of, values))
         arrays = arrays_of(trace, [*(results if self.has_value else ()), *gradients])
         is_single = len(arrays) == 1 and not isinstance(self._chosen, (list, tuple))
@@ -130,13 +136,17 @@ class DerivedWithValue(DerivedProgram):
 class Pullback(DerivedProgram):
     """Vector-Jacobian product of another program, the primal: from the arguments of the primal and the gradients of its
     results (cotangents, often those of a loss) it computes the gradients of arguments.
+
+    `pydispatch.vjp(program)` returns one. For the primal `hidden(x, w)`, which returns one array, it has the parameters
+    (x, w, dresult) and returns (dx, dw). The base class computes the gradients from the cotangents of the results:
+    here they are arguments, not 1 as for `grad`.
     """
 
     suffix = "vjp"
 
     def _parameters(self) -> dict[str, TensorType | None]:
         """Return the parameters of the primal, and after them one for the gradient of each result: `dresult` for
-        `result`.
+        `result`, or `dresult_` if the primal has a parameter `dresult`.
         """
         parameters = dict(self.primal.parameters)
         self._seeds = []  # names of the parameters that are gradients of results, in the order of the results
@@ -156,8 +166,8 @@ class Pullback(DerivedProgram):
     def _recorded(self, trace: Trace, arguments: dict[str, Any]) -> Any:
         """Record the operations of the primal, and return its results.
 
-        There is no marker of a call, for which reverse mode would call the derivative that the user has stated for the
-        primal: a pullback differentiates the operations.
+        Unlike the base class, ignore a derivative that the user has stated for the primal: a pullback always
+        differentiates the operations.
         """
         return self.primal.traced(**arguments)
 

@@ -21,6 +21,10 @@ def size_names(
     exported program; the example arguments say to which input of the program the axis belongs. Sizes without a name,
     derived sizes (`2 * batch`), and sizes with the name of an argument are left out.
 
+    Example: the module has `forward(x, mask)`, and is exported with args=(x,), keywords={"mask": mask} and
+    dynamic_shapes={"x": {0: Dim("batch")}, "mask": None}. Input 0 of the program belongs to x. Its shape in the program
+    is [s77, 3], so the result is {"s77": "batch"}.
+
     Args:
         program: `torch.export.ExportedProgram` of the module.
         model: The module.
@@ -34,10 +38,13 @@ def size_names(
     inputs = program.graph_signature.user_inputs  # one for each leaf, in order: the name of an input, or a constant
     if len(inputs) != len(leaves):
         return {}
-    # The arguments of `forward` by name, with the index of the program's input instead of each tensor.
+    # The arguments of `forward` by name, with the index of the program's input instead of each tensor:
+    # {"x": 0, "mask": 1} in the example.
     positions_by_position, positions_by_name = pytree.tree_unflatten(list(range(len(leaves))), structure)
     positions = inspect.signature(model.forward).bind(*positions_by_position, **positions_by_name).arguments
+    # Inputs of the program by name; the sizes of these tensors are numbers or symbols.
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    # `dynamic_shapes` has the structure of the positional arguments, or of the arguments by name.
     specification = tuple(positions.values()) if isinstance(dynamic_shapes, (tuple, list)) else positions
     names: dict[str, str] = {}
     for position, axis, name in _named_axes(specification, dynamic_shapes):

@@ -54,8 +54,9 @@ class LoadedFunction:
 def vjp(function: Kernel | TracedProgram, rule: Rule | None = None, wrt: Sequence[str] | str | None = None) -> Rule:
     """Set the derivative (vector-Jacobian product) of a kernel or a program in Python, and return it.
 
-    `to_torch` and `to_jax` register the derivative with the function. `grad` and `value_and_grad` use a rule that is
-    given here, of kernels and programs that a program calls and of the program itself.
+    `to_torch` and `to_jax` register the derivative with the function. `grad` and `value_and_grad` of a program use the
+    rules that are given here, for the program itself and for the kernels and programs that it calls, instead of
+    differentiating their operations.
 
     Args:
         function: kernel or program whose derivative is set.
@@ -76,6 +77,20 @@ def vjp(function: Kernel | TracedProgram, rule: Rule | None = None, wrt: Sequenc
     Raises:
         InvalidArgumentError: for objects of other types, and for names that are not arrays among the arguments.
         CompileError: for a function that is not a valid kernel or program.
+
+    Example:
+        ```python
+        @pydispatch.kernel(workgroup=64)
+        def cubed(x: Vector, y: Vector) -> None:  # y = x ** 3
+            ...
+
+        @pydispatch.kernel(workgroup=64)
+        def cubed_backward(x: Vector, dy: Vector, dx: Vector) -> None:  # dx = 3 * x ** 2 * dy
+            ...
+
+        pydispatch.vjp(cubed, cubed_backward)
+        hidden_backward = pydispatch.vjp(hidden)  # a program, whose derivative is derived from its operations
+        ```
     """
     if not isinstance(function, Rule):
         raise InvalidArgumentError(f"vjp: function: expected a kernel or a program in Python, got {function!r}")
@@ -142,21 +157,26 @@ def loaded(value: Any) -> LoadedFunction:
 def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
     """Load a kernel or program and, if it has one, its derivative, which is a kernel or program as well.
 
-    Raise InvalidArgumentError for a derivative of the wrong interface. It takes arguments of the function, results, or
-    gradients of results. It returns one gradient for each argument that the user named, of its type.
+    The derivative takes arguments of the function, results, or gradients of results. It returns one gradient for each
+    argument that the user named, of its type. For y = f(a, b) and a derivative (a, dy) -> db, the `Gradient` of the
+    result has operands=(0, 3), indices into (a, b, y, dy), and positions=(1,): b is argument 1.
 
-    allocated: names of the views that a kernel returns and does not take: each call allocates them.
+    allocated: names of the views that a kernel returns and does not take: each call allocates them. Raise
+    InvalidArgumentError for a derivative of the wrong interface.
     """
     function = load(value.lowered(allocated=allocated).text if isinstance(value, Kernel) else value, value.name)
     batches = KernelBatches(value, allocated) if isinstance(value, Kernel) else None
     if value.derivative is None:
         return LoadedFunction(function, gradient=None, batches=batches)
+    # Load the derivative, which may have a derivative itself.
     rule, names = _derivative_of(value)
     derivative = _loaded(rule, allocated=[f"d{name}" for name in names])
+    # Find the positions of what it takes and returns in the interface of the function.
     arguments = [argument.name for argument in function.inputs]
     positions = tuple(arguments.index(name) for name in names)
     positions_in_known = _operands(value, function, rule, derivative.function)
-    gradients_of_results = function.outputs  # of the same types
+    # Compare the types. A gradient has the type of its result, so the results stand for their gradients here.
+    gradients_of_results = function.outputs
     known = [*function.inputs, *function.outputs, *gradients_of_results]
     subject = f"the derivative '{rule.name}' of '{value.name}'"
     expected = [known[position] for position in positions_in_known]

@@ -202,10 +202,16 @@ class Tracer:
         self, inverse: Inverse | None, conversion: Conversion, base: TensorMemory, args: Sequence[Any],
         kwargs: Mapping[str, Any], results: Sequence[Any],
     ) -> tuple[Any, ...]:  # fmt: skip
-        """Return the results of a view operator as views of its first argument.
+        """Return the results of a view operator as views of its first argument, the base.
+
+        A view shares the memory of the base: an in-place write to one of them changes the other. Example for
+        v = x[2:5]: `results` is the slice of the current x. Once x is written, `conversion(builder, x, ...)` computes
+        the slice again. Once v is written, `inverse(builder, x, v, 0, ...)` returns x with v in place of elements 2
+        to 4; 0 is the index of v among the results.
 
         Args:
-            inverse: Function that writes a view back into the base; None if the results may be copies.
+            inverse: Function that writes a view back into the base; None if PyTorch may have returned copies instead,
+                depending on strides.
             conversion: Conversion of the operator.
             base: Memory of the first argument.
             args: Positional arguments of the conversion: the builder or tracer, the first argument, and others.
@@ -268,14 +274,19 @@ class Tracer:
     def _define(self, graph: ExportedGraph, node: ExportedNode, results: Sequence[Any], values: dict[str, Any]) -> None:
         """Add the results of a node to `values` under their names in the file; results that have no name are dropped.
 
+        `node.results` has a target for each result in the file. A target is a name; a tuple of names if the result is a
+        list of tensors, as for `aten.split`; or None or a constant for a result without a name. For the targets
+        (`values`, `indices`) of `aten.topk`, two tensors are added under these names. `results`, those of the
+        conversion, may have more entries than the file has targets: the last ones are dropped.
+
         Raise ArgumentError if the results contradict the number or the types in the file.
         """
         if len(node.results) > len(results):
             raise ArgumentError(f"{len(node.results)} results are named; it has {len(results)}")
         for index, (target, result) in enumerate(zip(node.results, results, strict=False)):
-            if isinstance(result, Saved):  # only a backward pass reads it
+            if isinstance(result, Saved):  # only a backward pass reads it: None if its shape differs from the file
                 result = self._saved(graph, target, result.tensor)
-            # None is a result that the conversion does not compute.
+            # The conversion does not compute this result. It is an error only if another node uses it.
             if result is None and isinstance(target, ValueName):
                 values[target.name] = _NotConverted(node.target.removeprefix(_OPS_PREFIX), index)
             elif isinstance(target, tuple):
@@ -297,6 +308,11 @@ class Tracer:
     def _define_name(self, graph: ExportedGraph, name: Argument, result: Any, values: dict[str, Any]) -> None:
         """Add one result to `values` under its name, wrapped in TensorMemory if it is a tensor.
 
+        The TensorMemory lets later nodes write the tensor in place. It gets the strides and the offset in the file as
+        its `layout`. A number, such as a size, is added as it is. Example: for the name `add` and an f32[n, 4], where
+        the file has the shape [s0, 4], `values["add"]` is a TensorMemory whose tensor has the size of s0 as its first
+        size.
+
         Raise ArgumentError if the name is bound already or the type contradicts the file.
         """
         if not isinstance(name, ValueName):
@@ -304,7 +320,7 @@ class Tracer:
         if name.name in values:
             raise ArgumentError(f"'{name.name:.120}' is computed twice")
         meta = graph.tensors.get(name.name)
-        if meta is not None:
+        if meta is not None:  # the file has a tensor of this name
             tensor = result.tensor if isinstance(result, TensorMemory) else result
             if not isinstance(tensor, Tensor) or not _agrees(tensor, meta):
                 raise ArgumentError(f"it gives {shown(result)}, and the file says {_meta_text(meta)}")

@@ -90,12 +90,20 @@ class TosaTracer(trace.MlirTracer):
     def zero_point(
         self, op: Operation, inputs: Sequence[Tensor], index: int, name: str, dtype: DType, of: str = ""
     ) -> Tensor:  # fmt: skip
-        """Return a zero point, the integer that stands for 0, as a tensor of one element: operand `index` if present,
-        else an attribute of older releases.
+        """Return a zero point, the integer that stands for 0 in a quantized tensor, as a tensor of one element.
 
-        If the attribute `quantization_info` is present, it has the zero point under the name `of`, or under `name` if
-        `of` is empty. Else the zero point is the attribute `name`. One that is missing is 0. dtype: the type of a zero
-        point from an attribute.
+        Since TOSA 1.0 it is an operand. Older releases have attributes instead: the entry `of` of `quantization_info`,
+        or the integer `name` if there is no `quantization_info`. For a `tosa.negate` without this operand and with
+        `quantization_info = #tosa.unary_quant<input_zp = 7, output_zp = -2>`, the name "input1_zp" and of="input_zp"
+        give [7]. A zero point that is missing is 0.
+
+        Args:
+            op: The operation.
+            inputs: Its operands.
+            index: Index of the operand that is the zero point.
+            name: Name of the zero point, as an attribute and in errors.
+            dtype: Element type of the result if it is from an attribute. An operand has its own.
+            of: Name in `quantization_info` if that differs from `name`.
         """
         if index < len(inputs):
             if any(isinstance(n, Expr) or n != 1 for n in inputs[index].shape):

@@ -87,6 +87,10 @@ def _convolved(tracer: TosaTracer, image: Tensor, kernel: Tensor, window: Window
     It is a contraction with the loops n, out..., f, kernel..., c. The maps give the element of the image, the kernel
     and the result that each iteration uses: along a spatial axis, out * stride + kernel * dilation of the padded image.
     The loops of the result are parallel, the others add up products of type `dtype`.
+
+    For two spatial axes, the loops are (n, y, x, f, ky, kx, c), and each iteration adds
+    padded[n, y*sy + ky*dy, x*sx + kx*dx, c] * kernel[f, ky, kx, c] to result[n, y, x, f]; (sy, sx) are the strides, and
+    (dy, dx) the dilations.
     """
     _require_equal(tracer, image.shape[-1], kernel.shape[-1], "the image and the kernel differ in their channels")
     spatial = image.rank - 2
@@ -129,14 +133,17 @@ def _transpose_conv(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Resul
     """Return a transposed convolution: a convolution of the image, with zeros between its elements, by the reversed
     kernel.
 
-    The attribute `out_pad` has the rows and columns that the result gains before and after each axis, or loses where
-    it is negative.
+    Along one axis, the image [a, b], the kernel [p, q, r] and the stride 2 give [a*p, a*q, a*r + b*p, b*q, b*r]. That
+    is the convolution of [0, 0, a, 0, b, 0, 0] by [r, q, p].
+
+    The attribute `out_pad`, (top, bottom, left, right), has the rows and columns that the result gains before and after
+    each axis, or loses where it is negative.
     """
     image, kernel = _operands(tracer, op, inputs, spatial=2)
     out_pad = tracer.integers(op, "out_pad", count=4)
     strides = tracer.integers(op, "stride", count=2, least=1)
-    # Each element of the image contributes to this many results before and after its own position, so the image is
-    # padded by as many zeros on each side.
+    # A window begins up to this many elements before the first element of the image, and ends as many after the last
+    # one: each element meets each element of the kernel. So the image is padded by as many zeros on each side.
     reach = [n - 1 for n in kernel.shape[1:3]]
     padding_before, padding_after = _pairs(out_pad)
     low = [n + r for n, r in zip(padding_before, reach, strict=True)]

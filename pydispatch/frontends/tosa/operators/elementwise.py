@@ -102,20 +102,22 @@ def _arithmetic_right_shift(tracer: TosaTracer, op: Operation, *inputs: Tensor) 
 def _mul(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Multiply; the products of integers are then shifted right by `shift` bits, rounded half up.
 
-    `shift` is the third operand, or an attribute in older releases.
+    For 5, 3 and the shift 2, the result is 15 / 4, rounded to 4: (15 + 2) >> 2. `shift` is the third operand, of one
+    element, or an attribute in older releases.
     """
     tracer.same_type(inputs[0], inputs[1])
     dtype = tracer.dtype(op)
     if dtype.is_float:
         return ew.binary(tracer.b, "mul", inputs[0], inputs[1])
     shift = inputs[2] if len(inputs) > 2 else tracer.b.constant([tracer.integer(op, "shift", 0)], I32)
-    if (known_shift := shift.numbers) is not None and not known_shift.any():
+    if (known_shift := shift.numbers) is not None and not known_shift.any():  # no shift, so no 64-bit product is needed
         return formula(tracer.b, lambda u, v: u.to(dtype) * v.to(dtype), inputs[0], inputs[1])
 
     def product(u: Element, v: Element, n: Element) -> Element:
         """Return the product of one pair of elements in 64 bits, plus half of 2^n, shifted right by n bits."""
         n = n.to(I64)
         result = u.to(I64) * v.to(I64)
+        # 2^(n - 1), or 0 for n = 0: `where` discards the shift there, and `max` keeps its count from being negative.
         half = (n > 0).where(n.const(1).binary("shift_left", (n - 1).max(0)), n.const(0))
         return (result + half).binary("shift_right_arithmetic", n).to(dtype)
 
@@ -201,6 +203,9 @@ def _table(tracer: TosaTracer, op: Operation, values: Tensor, table: Tensor) -> 
 
     Entry 0 belongs to the least value, -128 or -32768. Of 513 entries, entry i belongs to value 128 * i - 32768; the
     last one only bounds the last interpolation. Results for 16-bit values are 128 times the interpolated entries.
+
+    Example: value -126 gives entry 2 of 256. Of a table that begins with 10, 30, value -32704, which is halfway between
+    the values of entries 0 and 1, gives 128 * 20 = 2560.
     """
     entry_count = {8: 256, 16: 513}.get(values.dtype.bits)
     if table.shape != (entry_count,) or not values.dtype.is_integer:
@@ -216,7 +221,10 @@ def _table(tracer: TosaTracer, op: Operation, values: Tensor, table: Tensor) -> 
     following = _looked_up(tracer.b, table, formula(tracer.b, lambda n: n + 1, position))
 
     def between(u: Element, a: Element, c: Element) -> Element:
-        """Return the entry a of the table times 128, advanced towards the next entry c by the lower 7 bits of u."""
+        """Return the entry a of the table times 128, advanced towards the next entry c by the lower 7 bits of u.
+
+        These bits of u are also those of u + 32768, the distance from the least value.
+        """
         a, c = a.to(I32), c.to(I32)
         return a * 128 + (c - a) * (u.to(I32) & 127)
 

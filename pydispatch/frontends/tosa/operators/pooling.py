@@ -30,6 +30,9 @@ def _attributes(
 ) -> tuple[list[Size], Window]:
     """Return the kernel (height and width of a window) and the window geometry.
 
+    For kernel [3, 3], stride [2, 2] and pad [0, 1, 0, 1] (top, bottom, left, right), return [3, 3] and a Window with
+    the strides (2, 2), low=(0, 0), which is top and left, and high=(1, 1), bottom and right.
+
     Kernel, stride and pad are three operands from index `first_operand` on (adaptive pooling), if there are more
     operands than that, else attributes. Raise CompileError unless all of their numbers are known.
     """
@@ -104,17 +107,22 @@ def _counts(tracer: TosaTracer, size: Size, out: Size, kernel: Size, stride: int
 def _avg_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Return the mean of the elements of each window that are not padding.
 
-    The number of these elements is the product of the counts along both axes. For integers the division by it is exact
-    fixed-point arithmetic, with the zero points subtracted before and added after.
+    The number of these elements is the product of the counts along both axes. With padding 1 on all sides, a 2 x 2
+    window in the upper left corner has one such element, and its mean is this element.
+
+    Integers are divided as TOSA defines it: by a multiplication with a fixed-point reciprocal, which rounds once. The
+    zero point of the input is subtracted before, and that of the result is added after.
     """
-    kernel, window = _attributes(tracer, op, inputs, first_operand=3)
+    kernel, window = _attributes(tracer, op, inputs, first_operand=3)  # after the image and two zero points
     acc, dtype = accumulator(tracer, op), tracer.dtype(op)
     if acc == dtype and dtype.is_integer:  # no `acc_type`: sums of 8 or 16 bits would overflow
         acc = I32
+    # Sums of the windows. Padding is 0, which is the zero point after the subtraction.
     values = ew.convert(
         tracer.b, shifted(tracer.b, inputs[0], tracer.zero_point(op, inputs, index=1, name="input_zp", dtype=I32)), acc
     )
     total = _pooled(tracer, values, kernel, window, start=0, combine=lambda u, v: u + v)
+    # Number of rows and of columns in each window that are not padding, shaped to broadcast to the sums.
     rows, columns = (
         _counts(
             tracer,
@@ -128,6 +136,7 @@ def _avg_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     )
     rows = shapes.reshape(tracer.b, rows, [1, total.shape[1], 1, 1])
     columns = shapes.reshape(tracer.b, columns, [1, 1, total.shape[2], 1])
+    # Means: the sums divided by rows * columns.
     if dtype.is_float:
         return formula(tracer.b, lambda x, m, n: (x / (m * n).to(acc)).to(dtype), total, rows, columns)
     zero = shapes.reshape(tracer.b, tracer.zero_point(op, inputs, index=2, name="output_zp", dtype=I32), [])

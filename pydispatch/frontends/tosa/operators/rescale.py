@@ -51,7 +51,13 @@ def _factors(
 
 def _rescale(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Return integers of another scale: (value - input zero point) * multiplier / 2**shift + output zero point,
-    saturated. multiplier, shift: one of each, or one per channel (the last axis).
+    saturated.
+
+    Example: value 10, input zero point 2, multiplier 2**30, shift 31 and output zero point -1 give 8 / 2 - 1 = 3.
+
+    The operands multiplier and shift have one number, or one per channel (the last axis). The integers are signless:
+    the attributes `input_unsigned` and `output_unsigned` say that the bits of the operand, or of the result, are those
+    of an unsigned number. So the bits 0xFF of an i8 are 255 with `input_unsigned`, else -1.
     """
     dtype, source = tracer.dtype(op), inputs[0].dtype
     if not (dtype.is_integer and source.is_integer):
@@ -59,7 +65,7 @@ def _rescale(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     unsigned_in, unsigned_out = (bool(tracer.integer(op, name, 0)) for name in ("input_unsigned", "output_unsigned"))
     # `double_round` is the attribute of older releases.
     double_round = tracer.word(op, "rounding_mode", "") == "DOUBLE_ROUND" or bool(tracer.integer(op, "double_round", 0))
-    has_32_bit_multipliers = bool(tracer.integer(op, "scale32", 1))
+    has_32_bit_multipliers = bool(tracer.integer(op, "scale32", 1))  # false: 16 bits
     if double_round and not has_32_bit_multipliers:
         raise tracer.b.fail("DOUBLE_ROUND needs scale32 = true")
     per_channel = bool(tracer.integer(op, "per_channel", 0))
@@ -73,6 +79,7 @@ def _rescale(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
         value = scaled(value, multiplier.to(I64), shift.to(I64), double_round) + out
         return value.max(low).min(high).to(dtype)
 
+    # Scalars, or vectors that are broadcast along the last axis.
     factors = [_factors(tracer, op, inputs, at, name, per_channel) for at, name in ((1, "multiplier"), (2, "shift"))]
     zeros = [
         _zero_point(tracer, op, inputs, at=3, name="input_zp", unsigned=unsigned_in),

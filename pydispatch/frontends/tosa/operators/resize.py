@@ -43,10 +43,22 @@ def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset
     """Return the interpolation positions of an axis of `size` elements that is scaled by numerator / denominator.
 
     Element i of the result is at (i * denominator + offset) / numerator of the source. Its integer part is `lower`,
-    limited to the axis, and its remainder is `distance`. border: how far, in parts of 1 / numerator, the last element
-    may be beyond the last source element.
+    limited to the axis, and its remainder is `distance`.
+
+    Example: an axis of 3 elements, scaled by 2 / 1 with offset and border 0, has the 5 positions 0, 1/2, 1, 3/2 and 2.
+    `lower` is [0, 0, 1, 1, 2], `upper` is [1, 1, 2, 2, 2] and `distance` is [0, 1, 0, 1, 0], in halves.
+
+    Args:
+        builder: The builder.
+        size: Number of elements of the source.
+        numerator: Number of parts into which the distance of two source elements is divided: the unit of `offset` and
+            `border`.
+        denominator: Distance of two elements of the result, in these parts.
+        offset: Position of element 0 of the result.
+        border: How far the last element of the result may be beyond the last source element.
     """
-    # Largest i * denominator that the border permits, in parts of 1 / numerator.
+    # Largest i * denominator that the border permits, in parts of 1 / numerator: the position of the last element,
+    # i * denominator + offset, is at most (size - 1) * numerator + border.
     room = (size - 1) * numerator - offset + border
     if not isinstance(room, Expr) and (room < 0 or room % denominator):
         raise builder.fail(
@@ -65,6 +77,7 @@ def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset
 
     at = binary("add", binary("mul", shapes.iota(builder, [out], axis=0, dtype=I32), denominator), offset)
     # Modulo and division that round down: "rem" has the sign of `at`, which a negative offset makes negative.
+    # The distance is ((at rem numerator) + numerator) rem numerator.
     distance = binary("rem", binary("add", binary("rem", at, numerator), numerator), numerator)
     whole = binary("div", ew.binary(builder, "sub", at, distance), numerator)
     last = maximum(size - 1, 0)  # index of the last source element; an empty axis has none, and 0 here
@@ -75,12 +88,15 @@ def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset
 def _taken(builder: Builder, x: Tensor, shape: tuple[Size, ...], rows: Tensor, columns: Tensor) -> Tensor:
     """Return the elements of images x [n, height, width, c] at the given rows and columns.
 
+    Element [n, i, j, c] of the result is x[n, rows[i], columns[j], c]. For rows [0, 2] and columns [1, 1, 2], an image
+    of 3 x 3 elements becomes one of 2 x 3 elements.
+
     shape: shape of the result, (n, number of rows, number of columns, c). rows, columns: vectors of indices.
     """
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
         """Return the position in x of an element of the result: its own image and channel, and its entries of `rows`
-        and `columns`.
+        and `columns`, which are `coords.elements` 0 and 1.
         """
         return [
             coords.loop_index(0),
@@ -115,6 +131,7 @@ def _resize(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
     The operands `scale` (numerator and denominator of the height, then of the width), `offset` and `border` (of the
     height and of the width) define the positions along each axis, see `_axis`; older releases have attributes instead.
+    For scale [2, 1, 2, 1] with offset and border [0, 0], images of 3 x 3 elements become images of 5 x 5.
     """
     tracer.require_rank(inputs[0], 4, "the image")
     attributes = [tracer.sizes_of(op, inputs, index=at, name=name, count=count)
@@ -127,12 +144,14 @@ def _resize(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
                 *attributes
             )
         )
+    # Positions along the vertical axis y and the horizontal axis x_.
     y, x_ = (
         _axis(tracer.b, inputs[0].shape[1 + d], scale[2 * d], scale[2 * d + 1], offset[d], border[d]) for d in (0, 1)
     )
     shape = (inputs[0].shape[0], y.size, x_.size, inputs[0].shape[3])
     if tracer.word(op, "mode", "") == "NEAREST_NEIGHBOR":
         return _taken(tracer.b, inputs[0], shape, _nearest(tracer.b, y), _nearest(tracer.b, x_))
+    # Bilinear: blend the four neighbours of each position, in the order in which `_blend` takes them.
     corners = [
         _taken(tracer.b, inputs[0], shape, row, column) for row in (y.lower, y.upper) for column in (x_.lower, x_.upper)
     ]
