@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated
 
 import numpy as np
 import pytest
@@ -66,6 +67,40 @@ def test_kernels_that_are_none() -> None:
             pd.compile("func.func @f() { return }", kernels=wrong)
     with pytest.raises(pd.InvalidArgumentError, match=re.escape("weights: expected 'embed' or 'external'")):
         pd.compile("func.func @f() { return }", weights="inline")
+
+
+@pd.kernel
+def scaled(
+    x: Annotated[pd.View, pd.f32[None, None]],
+    k: pd.f32,
+    out: Annotated[pd.View, pd.f32[None, None]],
+    count: pd.index,
+    x_size1: pd.index,
+) -> None:
+    row, column = pd.global_id(1), pd.global_id(0)
+    if row < x.shape[0] and column < x_size1:
+        out[row, column] = x[row, column] * k + pd.f32(count)
+
+
+@pd.kernel
+def scaled_by_a_float_count(
+    x: Annotated[pd.View, pd.f32[None, None]], k: pd.f32, out: Annotated[pd.View, pd.f32[None, None]], count: pd.f32
+) -> None:
+    out[0, 0] = x[0, 0] * k + count
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_sizes_that_a_kernel_in_python_has_as_parameters(run, dynamic: bool) -> None:
+    """`count` is a value of the operation, `x_size1` a size of an operand."""
+    x = np.random.default_rng(1).random((5, 4), dtype=np.float32)
+
+    def write(b: Builder, x: Tensor) -> list[Tensor]:
+        return custom_call(b, "mylib::scale", [x], [(F32, x.shape)], {"k": 3.0}, ["x"])
+
+    (got,) = run(write, x, dynamic=dynamic, kernels={"mylib::scale": scaled})
+    np.testing.assert_array_equal(got, x * np.float32(3) + np.float32(20))
+    with pytest.raises(pd.CompileError, match="parameter 'count' of kernel 'scaled_by_a_float_count' is f32, in the"):
+        run(write, x, dynamic=dynamic, kernels={"mylib::scale": scaled_by_a_float_count})
 
 
 def test_a_kernel_that_asks_for_what_there_is_not(run) -> None:

@@ -79,7 +79,7 @@ def _argument_lines(
     parameter: str,
     type: str,
 ) -> list[str]:
-    """Return the operations that define %a_..., the value of a kernel's parameter: an input or an empty output.
+    """Return the operations that define %a_..., the value of a kernel's parameter: an input, a size or an empty output.
 
     The input x of type f32["n"] gives the line `%a_x = tensor.cast %in_x : tensor<?xf32> to tensor<?xf32>`. An output
     `out` of this type gives two lines:
@@ -97,9 +97,11 @@ def _argument_lines(
     """
     inputs = dict(signature.inputs)
     pattern_name = parameter if parameter in outputs else signature.name_of(parameter)
+    if parameter not in outputs and pattern_name in signature.sizes:
+        return _converted(name, kernel, parameter, f"%size_{pattern_name}", TensorType("index", None), type)
     declared = outputs.get(pattern_name, inputs.get(pattern_name))
     if declared is None:
-        known = ", ".join([*inputs, *outputs, *signature.aliases])
+        known = ", ".join(dict.fromkeys([*inputs, *outputs, *signature.sizes, *signature.aliases]))
         raise CompileError(
             f"pattern '{name}': kernel '{kernel.name}' has a parameter '{parameter}', the pattern {known}",
             note="call the kernel's parameters like the inputs of the pattern, and 'out', or 'out0', 'out1', ...",
@@ -151,6 +153,11 @@ def _converted(
             f"pattern '{name}': parameter '{parameter}' of kernel '{kernel.name}' is {type}, in the pattern {declared}",
             note="give both the same element type and as many dimensions",
         )
+    if declared.dtype == "index" and declared.shape is None:  # `arith.bitcast` of an index does not exist
+        return [
+            f"%i_{parameter} = arith.index_cast {value} : index to i64",
+            f"%a_{parameter} = arith.index_cast %i_{parameter} : i64 to index",
+        ]
     if declared.shape is None:  # not converted: the operation only gives it the name %a_...
         return [f"%a_{parameter} = arith.bitcast {value} : {type} to {type}"]
     return [f"%a_{parameter} = tensor.cast {value} : {declared.mlir} to {type}"]
