@@ -7,7 +7,11 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Region, SSAValue
 
+from pydispatch.compiler.backends.cpu.target import BACKEND
+from pydispatch.compiler.kernels.loops.analysis import probe
+from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.ops.builder import Builder
+from pydispatch.ir import parse
 
 
 @pytest.fixture
@@ -66,3 +70,20 @@ def test_what_is_found_for_the_kernel_in_a_branch_holds_after_it(build: Builder)
 
     build.when(build.less(0, condition), branch)
     assert build.less(size, 0) is False
+
+
+@pytest.mark.parametrize("reassociate", [False, True])
+def test_a_trial_emission_knows_what_the_kernel_knows(reassociate: bool) -> None:
+    """Sizes are not negative, other scalars may be; sums keep their order where those of the kernel do."""
+    module = parse("""func.func @f(%x: tensor<7xf32>, %offset: i32, %n: index) -> tensor<7xf32> {
+      %y = arith.negf %x : tensor<7xf32>
+      return %y : tensor<7xf32>
+    }""")
+    (source,) = (op for op in module.walk() if isinstance(op, func.FuncOp))
+    frame = Frame(source, BACKEND, reassociate)
+    frame.bind()
+    _, offset, size = source.body.block.args
+    for elements in (frame.elements, probe(frame)):
+        scalars, build = elements.scalars, elements.entry
+        assert elements.reassociate == reassociate
+        assert build.is_not_negative(scalars[size]) and not build.is_not_negative(scalars[offset])

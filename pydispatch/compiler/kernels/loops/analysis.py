@@ -371,7 +371,7 @@ def probe(frame: Frame) -> Elements:
     """
     block = Block()
     build = Builder(block, frame.source)
-    elements = Elements(frame.source, build, RULES)
+    elements = Elements(frame.source, build, RULES, frame.elements.reassociate)
     elements.flat = frame.elements.flat  # number of elements, if tensors are accessed as one dimension
     if isinstance(elements.flat, SSAValue):
         size = block.insert_arg(IndexType(), len(block.args))
@@ -381,8 +381,10 @@ def probe(frame: Frame) -> Elements:
             buffer = frame.buffers[frame.tensors.index(argument)]
             elements.materialize(argument, block.insert_arg(buffer.type, len(block.args)))
         else:
-            size = block.insert_arg(argument.type, len(block.args))
-            elements.scalars[argument] = build.assume_not_negative(size)
+            scalar = block.insert_arg(argument.type, len(block.args))
+            if isinstance(argument.type, IndexType):
+                build.assume_not_negative(scalar)
+            elements.scalars[argument] = scalar
     for value in frame.elements.stored_values():
         type_ = MemRefType(tensor_type(value).element_type, tensor_type(value).get_shape())
         elements.materialize(value, block.insert_arg(type_, len(block.args)))
