@@ -140,3 +140,29 @@ def test_slices_backwards(constants: dict[str, int], size: int | str, tmp_path: 
             np.testing.assert_array_equal(found, np.float32(expected), err_msg=f"{given} of {n}")
     with pytest.raises(pd.CompileError, match="layer: error: Slice: a step is 0"):
         sliced(tmp_path, size, 0, **constants)
+
+
+def ranged(folder: Path, step: int | str) -> Any:
+    """y = Range(0, n - 5, step) for x [n]; a step "n - 5" is Range(0, 7, n - 5)."""
+    nodes = [wire.node("Size", ["x"], ["n"]), wire.node("Sub", ["n", "five"], ["left"])]
+    operands = ["zero", "left", "step"] if isinstance(step, int) else ["zero", "seven", "left"]
+    nodes.append(wire.node("Range", operands, ["y"], name="layer"))
+    numbers = {"zero": 0, "five": 5, "seven": 7} | ({"step": step} if isinstance(step, int) else {})
+    weights = [wire.tensor(name, [], I64, (9, np.int64(n).tobytes())) for name, n in numbers.items()]
+    return loaded(wire.model(nodes, [wire.value("x", "n")], [wire.value("y", "k", dtype=I64)], weights), folder)
+
+
+@pytest.mark.parametrize("step", [1, 2, -1, -3, "n - 5"])
+def test_ranges_whose_bounds_are_sizes(step: int | str, tmp_path: Path) -> None:
+    """A range whose limit is on the other side of its start is empty."""
+    program = ranged(tmp_path, step)
+    for n in (0, 3, 4, 6, 8, 12):
+        expected = np.arange(0, n - 5, step) if isinstance(step, int) else np.arange(0, 7, n - 5)
+        np.testing.assert_array_equal(program.main(np.ones(n, np.float32)), expected, err_msg=f"n = {n}")
+
+
+def test_ranges_whose_step_is_0(tmp_path: Path) -> None:
+    with pytest.raises(pd.CompileError, match="layer: error: Range: its step is 0"):
+        ranged(tmp_path, 0)
+    with pytest.raises(pd.InvalidArgumentError, match="Range: its step is 0"):
+        ranged(tmp_path, "n - 5").main(np.ones(5, np.float32))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.graph.dtypes import I64
-from pydispatch.graph.sizes import Expr, Size, ceil_div, product
+from pydispatch.graph.sizes import Expr, Size, ceil_div, maximum, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise, matrices, shapes
 from pydispatch.operations.formulas import Element, formula
@@ -61,17 +60,16 @@ def _count_of_integers(call: NodeCall, start: Tensor, limit: Tensor, delta: Tens
     """Return the length of a range of integers, max(0, ceil((limit - start) / delta)).
 
     The range from 2 to 9 with the step 3 is 2, 5, 8: its length is ceil(7 / 3) = 3. Each of the three operands is an
-    int, an expression of dynamic sizes, or a HostInteger, which is known only when the program runs. A length that is
-    an expression of dynamic sizes is not limited to 0.
+    int, an expression of dynamic sizes, or a HostInteger, which is known only when the program runs. Unless the step is
+    an int, its sign is known only then, and the host computes the length.
     """
     (first,), (last,), (step,) = (
         call.integers_of(t, what) for t, what in ((start, "start"), (limit, "limit"), (delta, "delta"))
     )
-    if not any(isinstance(n, HostInteger) for n in (first, last, step)):
-        if step == 0:
-            raise call.fail("its step is 0")
-        count: Any = ceil_div(last - first, step)  # type: ignore[arg-type]
-        return count if isinstance(count, Expr) else max(count, 0)
+    if step == 0:
+        raise call.fail("its step is 0")
+    if isinstance(step, int) and not isinstance(first, HostInteger) and not isinstance(last, HostInteger):
+        return ceil_div(maximum(last - first if step > 0 else first - last, 0), abs(step))
     step = HostInteger.of(call.b, step)
     ((step > 0) | (step < 0)).require("Range: its step is 0")
     quotient = -((HostInteger.of(call.b, first) - last) // step)  # ceil(a / b) is -floor(-a / b)
