@@ -166,3 +166,33 @@ def test_ranges_whose_step_is_0(tmp_path: Path) -> None:
         ranged(tmp_path, 0)
     with pytest.raises(pd.InvalidArgumentError, match="Range: its step is 0"):
         ranged(tmp_path, "n - 5").main(np.ones(5, np.float32))
+
+
+def divided(folder: Path, size: int | str, parts: int) -> Any:
+    """The results of Split of x [size] into `parts` slices of equal size."""
+    names = [f"y{n}" for n in range(parts)]
+    split = wire.node("Split", ["x"], names, wire.message((1, "num_outputs"), (3, parts), (20, 2)), name="layer")
+    return loaded(
+        wire.model([split], [wire.value("x", size)], [wire.value(n, f"{n}_size") for n in names], (), 18), folder
+    )
+
+
+@pytest.mark.parametrize("size", [0, 3, 6, 7, 8, "n"])
+def test_slices_of_equal_size(size: int | str, tmp_path: Path) -> None:
+    program = divided(tmp_path, size, 4)
+    for n in [size] if isinstance(size, int) else [0, 3, 6, 7, 8]:
+        x = np.arange(n, dtype=np.float32)
+        each = -(-n // 4)
+        for number, found in enumerate(program.main(x)):
+            np.testing.assert_array_equal(found, x[each * number : each * (number + 1)], err_msg=f"{number} of {n}")
+
+
+@pytest.mark.parametrize("size", [5, "n"])
+def test_slices_of_equal_size_that_are_too_large(size: int | str, tmp_path: Path) -> None:
+    """Three slices of 2 elements are more than an axis of 5 has."""
+    message = (
+        rf"Split: axis 0 of f32\[{size}\] has too few elements for 4 slices, of which only the last may be smaller"
+    )
+    with pytest.raises(pd.Error, match=message) as error:
+        divided(tmp_path, size, 4).main(np.ones(5, np.float32))
+    assert isinstance(error.value, pd.CompileError) == isinstance(size, int)

@@ -8,7 +8,7 @@ import numpy as np
 
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.registry import ONNX
-from pydispatch.graph.sizes import Size, ceil_div, is_static, product
+from pydispatch.graph.sizes import Expr, Size, ceil_div, is_static, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise, matrices, shapes, slicing
 from pydispatch.operations.chosen_axes import ChosenAxes
@@ -147,8 +147,7 @@ def _split(call: NodeCall, x: Tensor, sizes: Tensor | None = None) -> list[Tenso
         parts = call.integer("num_outputs", call.results)
         if not 0 < parts <= 1 << 16:  # each part adds a slice to the program
             raise call.fail(f"it has {parts} outputs; expected 1 to {1 << 16}")
-        part_size = ceil_div(total, parts)
-        part_sizes = [*[part_size] * (parts - 1), total - part_size * (parts - 1)]
+        part_sizes = _equal_parts(call, x, axis, parts)
     if total == 0:  # an empty axis has empty parts, whatever sizes the node states
         part_sizes = [0] * len(part_sizes)
     # The parts must be the whole axis; dynamic sizes are compared at run time.
@@ -158,6 +157,24 @@ def _split(call: NodeCall, x: Tensor, sizes: Tensor | None = None) -> list[Tenso
     elif sizes is not None:  # without sizes in the node, the sum is right by construction
         call.b.require_equal(total, sum(part_sizes), f"Split: axis {axis} has {{a}} elements, its parts {{b}}")
     return slicing.split(call.b, x, axis, part_sizes)
+
+
+def _equal_parts(call: NodeCall, x: Tensor, axis: int, parts: int) -> list[Size]:
+    """Return the sizes of `parts` slices of an axis: 1 / parts of its size, rounded up, and what remains for the last
+    slice.
+
+    An axis of 5 does not have 4 such slices, as the first three would have 6 elements. This is an error, as in
+    onnxruntime; dynamic sizes are checked at run time.
+    """
+    total = x.shape[axis]
+    size = ceil_div(total, parts)
+    rest = total - size * (parts - 1)
+    message = f"axis {axis} of {x} has too few elements for {parts} slices, of which only the last may be smaller"
+    if not isinstance(rest, Expr) and rest < 0:
+        raise call.fail(message)
+    if isinstance(rest, Expr) and parts > 2 and rest != size:  # of two slices, the second has at least 0 elements
+        (HostInteger.of(call.b, rest) >= 0).require(f"Split: {message}")
+    return [*[size] * (parts - 1), rest]
 
 
 @ONNX.converts("Tile")
