@@ -26,11 +26,18 @@ class Imported(ImportedSource):
 
     A kernel calls it with numbers, a program with arrays of one shape, element by element. Any other call runs the
     Python function that declares it.
+
+    `imported` creates it. Calls in the source of a kernel do not reach `__call__`: the kernel is compiled from its
+    syntax tree.
     """
 
     def __call__(self, *args: Any) -> Any:
         """Call the import for each element of arrays of a program, and return an array of their shape. Without such
         arrays call the Python function.
+
+        For the import `power(x: f32, y: f32) -> f32` and an array x of the shape (2, 3), `power(x, 2.0)` records a
+        launch of `_kernel` on x with the shape (6,), an array of six 2.0 and a result of six elements, which is
+        returned with the shape (2, 3).
 
         `args` are arrays of the program, all of one shape, and numbers, which are passed for every element. Raise
         CompileError for another number of arguments than parameters, and for arrays of different shapes.
@@ -60,7 +67,8 @@ class Imported(ImportedSource):
         """Kernel that calls the import for each element of arrays of one axis: out[i] = import(x0[i], x1[i], ...).
 
         Programs launch it on their arrays. It is the one of `_TEMPLATES` for the number of parameters, with the types
-        of the import.
+        of the import: for `log2(x: f32) -> f32`, the kernel of `_unary` with the annotations x0: f32["n"] and
+        out: f32["n"].
         """
         count = len(self.parameters)
         if count > MAX_PARAMETERS:

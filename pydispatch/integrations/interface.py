@@ -67,11 +67,15 @@ def argument_label(function: PublicFunction, position: int) -> str:
 def result_shapes(
     function: PublicFunction, target: Target, arguments: Sequence[Any], check: Callable[[Any, str], None]
 ) -> list[tuple[Any, ...]]:
-    """Return the shape of each result, () for a number; in a shape None stands for a size that only a call decides.
+    """Return the shape of each result, () for a number; None in a shape is a size that is known only after the call.
+
+    Example: f(x: float32[n, 4], k: int64) -> (float32[n * 4], float32[k], float32[d0]), where d0 is the number of
+    positive elements of x. The arguments [(3, 4), 2] give [(12,), (2,), (None,)].
 
     Args:
         function: The function.
-        target: Target of the function, which may compute shapes from static ones.
+        target: Target of the function. It computes the sizes that are no expressions over sizes and numbers of
+            arguments, if they depend on the shapes of the arguments only.
         arguments: For each argument its shape; for a number its value, or None if that is unknown. Sizes and numbers
             may be symbolic.
         check: check(condition, text) raises an error with the text unless the condition, which may be symbolic, holds.
@@ -79,7 +83,7 @@ def result_shapes(
     sizes = _sizes_of(function, arguments, check)
     tensors = [shape for value, shape in zip(function.inputs, arguments, strict=True) if value.shape is not None]
     shapes = [tuple(_size(n, sizes) for n in value.shape or ()) for value in function.outputs]
-    # Only the compiled function can compute a size that is no expression of names; it takes static shapes.
+    # Only the compiled function can compute a size that is no expression of names; it takes static shapes, not symbols.
     is_open = any(n is None for shape in shapes for n in shape)
     if is_open and all(isinstance(n, int) for shape in tensors for n in shape):
         computed = target.result_shapes(tensors)

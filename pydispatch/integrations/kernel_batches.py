@@ -16,12 +16,20 @@ class KernelBatches:
 
     There is one operator for each set of arguments that have a leading dimension, which counts the elements of the
     batch. The other arguments are shared by all elements.
+
+    Example: the kernel `scale(x, w, y)` writes y, which is in `allocated`: as an operator it takes x of the shape (8,)
+    and w of the shape (3,), and returns y of the shape (8,). For a batch of 32 values of x, `operator((True, False),
+    ...)` returns an operator that takes x as (32, 8) and w as (3,), and returns y as (32, 8).
+
+    `gradients.loaded` creates one for each kernel. The rules for `vmap` of `JaxFunction` and `TorchFunction` call
+    `operator`; these two also call `close`.
     """
 
     def __init__(self, kernel: Kernel, allocated: Sequence[str]) -> None:
         """Create an empty set of operators.
 
-        `allocated`: names of the written views that are no arguments: each call allocates and returns them.
+        `allocated`: names of the views that the kernel writes and that operators do not take: each call allocates and
+        returns them.
         """
         self._kernel, self._allocated = kernel, tuple(allocated)
         self._lock = threading.Lock()
@@ -31,18 +39,19 @@ class KernelBatches:
         """Return the operator for a batch, whose results all have a leading dimension.
 
         Args:
-            batched: Whether each argument of the operator has a leading dimension, in order.
-            create: Creates the framework's operator for a function of a program.
+            batched: Whether each argument of the operator has a leading dimension, in order. `allocated` views are no
+                arguments.
+            create: Creates the framework's operator for the compiled kernel, a function of a program.
 
         Returns:
             The operator; None where each element of the batch needs a call of its own: a batched argument is a number,
             or the kernel writes into an array that has no leading dimension.
         """
-        # The operator takes the parameters of the kernel without the views that it returns, which all have the leading
-        # dimension.
+        # The operator takes the parameters of the kernel without the views that each call allocates.
         arguments = [parameter for parameter in self._kernel.passed if parameter.name not in self._allocated]
         batched_arguments = [argument for argument, is_batched in zip(arguments, batched, strict=True) if is_batched]
         written = {self._kernel.passed[position].name for position in self._kernel.written}
+        # Views with the leading dimension. Every written view needs it, since each element writes its own values.
         names = {*self._allocated, *(argument.name for argument in batched_arguments)}
         if not all(argument.is_view for argument in batched_arguments) or not written <= names:
             return None

@@ -31,6 +31,12 @@ _SCROLLED = "max-height: 9em; max-width: 40em; overflow: auto"
 class Listing:
     """Source lines of a kernel with their code; text in a terminal, a table with highlighted source in a notebook.
 
+    As text, line 12 of a kernel with its code in the form "WGSL" may be:
+
+           12      y[i] = x[i] * 2.0
+               WGSL | let v3 = x[v2] * 2.0;
+                    | y[v2] = v3;
+
     Attributes:
         source: Number of a source line → its text, for the lines of the kernel and of the functions that its code
             comes from.
@@ -79,9 +85,12 @@ class Listing:
 def listing(kernel: KernelSource, targets: Sequence[str], **options: Any) -> Listing:
     """Compile a kernel for targets, and return its listing.
 
+    A compilation dumps the code of the target into files. `FORMS` has the forms of code of each target ("assembler" and
+    "LLVM IR" of "cpu"), and for each form the end of the file's name and the reader that sorts the code by source line.
+
     Args:
         kernel: The kernel.
-        targets: Some of the keys of `FORMS`; "cpu" means this CPU.
+        targets: At least one of the keys of `FORMS`; "cpu" means this CPU.
         options: As for `pydispatch.compile`.
 
     Raises:
@@ -91,7 +100,7 @@ def listing(kernel: KernelSource, targets: Sequence[str], **options: Any) -> Lis
     unknown = next((target for target in targets if target not in FORMS), None)
     if unknown is not None or not targets:
         raise InvalidArgumentError(f"show: target: expected some of {', '.join(FORMS)}, got {unknown!r}")
-    program = kernel.lowered().program(kernel.name, marks_lines=True)
+    program = kernel.lowered().program(kernel.name, marks_lines=True)  # code then states its source lines
     code: dict[str, Lines] = {}
     notes: dict[int, str] = {}
     for target in targets:
@@ -100,12 +109,15 @@ def listing(kernel: KernelSource, targets: Sequence[str], **options: Any) -> Lis
             endings.append(CPU_PARTS["vectors"])  # one more text, after those of the forms: notes of the vectorizer
         machine = {"cpu": "native"} if target == "cpu" else {}
         texts = texts_of(program, target, endings, **{**machine, **options})
-        for (form, (_, reader)), text in zip(FORMS[target].items(), texts, strict=False):  # not the notes
+        # `strict=False`: the notes of the vectorizer, the last of `texts` for "cpu", are no form of code.
+        for (form, (_, reader)), text in zip(FORMS[target].items(), texts, strict=False):
             code[form] = reader(text)
         if target == "cpu":
             notes = {int(match[1]): match[2] for match in filter(None, map(_NOTE.match, texts[-1].splitlines()))}
     source = dict(enumerate(kernel.source.text.splitlines(), kernel.source.first_line))
-    lines_outside = {line for form in code.values() for line in form} - source.keys()  # of functions that it calls
+    # Code of functions that the kernel calls has the lines of these, if they are in the kernel's file. Code from other
+    # files has no line.
+    lines_outside = {line for form in code.values() for line in form} - source.keys()
     source |= {line: linecache.getline(kernel.source.file, line).rstrip() for line in lines_outside}
     return Listing({line: source[line] for line in sorted(source)}, code, notes)
 

@@ -52,17 +52,19 @@ class TracedProgram(ProgramSource):
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Call the program with arrays, and return its results. A call inside another program becomes a part of that.
 
-        The program is compiled again if a value that it captured, such as a global, has changed.
+        The first call on a device compiles the program for it. The program is compiled again if a value that it
+        captured, such as a global of its module, has changed.
 
         Raises:
-            InvalidArgumentError: Arguments do not match the parameters.
+            InvalidArgumentError: Arguments do not match the parameters, or a captured value has changed and the program
+                has state, which compiling it again would lose.
             CompileError: The function uses something that programs lack.
         """
         if any(isinstance(argument, Array) for argument in (*args, *named.values())):  # inside of another program
             if (trace := current()) is None:  # arrays of a trace that has ended: operations raise
                 return self.traced(*args, **named)
-            trace.count_inlined(self.name)
-            with trace.here():
+            trace.count_inlined(self.name)  # raises CompileError if inlined calls make the program too large
+            with trace.here():  # operations get the line of this call
                 return recorded(trace, self, args, named)
         first = next((argument for argument in args if type(argument) is Buffer), None)
         device = "cpu" if first is None else first.device  # other arrays are in host memory

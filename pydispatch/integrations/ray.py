@@ -130,7 +130,11 @@ class Predictor:
     def __call__(self, batch: Batch) -> Batch:
         """Return the columns of the results, and those of `keep`, for a batch.
 
-        A function of a fixed batch size is called for one block of that many rows after another.
+        For `main(x: float32[n, 4]) -> float32[n, 2]` with outputs ["y"] and keep ["id"], a batch of 600 rows with the
+        columns "id" and "x" gives {"id": 600 values, "y": an array of the shape (600, 2)}.
+
+        A function that was compiled for a fixed batch size, such as 256, is called for rows 0 to 255, for 256 to 511,
+        and for the remaining 88.
         """
         if not batch:  # no column says how many rows there are
             return {}
@@ -139,7 +143,8 @@ class Predictor:
         if not rows:
             return passed_columns | self._empty_results()
         columns = self._arguments(batch)
-        batch_rows = self._stacking.fixed or rows
+        batch_rows = self._stacking.fixed or rows  # rows of one call: without a fixed batch size, all
+        # The last block may have fewer rows. `Stacking.run` adds copies of its first row, and drops their results.
         parts = [
             self._run(tuple(value[first : first + batch_rows] for value in columns), min(batch_rows, rows - first))
             for first in range(0, rows, batch_rows)

@@ -145,11 +145,13 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
 class _Traced:
     """Graph of AOTAutograd (`torch.compile`) as a model that the frontend for PyTorch reads.
 
+    `_read_graph` creates it, and has an example. `_Runner` passes arguments and builds the outputs of a call by it.
+
     Attributes:
         model: The model to compile.
         passed: Positions of the graph's inputs that are arguments of the program, in the order of the arguments.
-        results: Origins of the `count` outputs of the graph, then those of hidden tensors: an output is a view of such
-            a tensor, but the graph does not return the tensor itself.
+        results: How a call gets each output of the graph, and after these `count` outputs each hidden tensor. A hidden
+            tensor is not returned by the graph, but outputs are views of it.
         count: Number of outputs of the graph.
         inputs: Nodes of all inputs of the graph, in order.
     """
@@ -163,14 +165,15 @@ class _Traced:
 
 @dataclass(frozen=True)
 class _Result:
-    """Origin of an output of a graph of `torch.compile`: what the caller returns for it.
+    """Origin of an output of a graph of `torch.compile`, or of a hidden tensor: how a call gets its value.
 
     Attributes:
-        kind: "tensor" or "number" for a result of the program, "input", "constant", or "view" of a tensor.
+        kind: "tensor" or "number" for the next result of the program, "input" for an input that is no tensor, such as a
+            size, "constant", or "view" of another tensor in `_Traced.results`.
         input_position: For "input", its index among the inputs of the graph.
         root_position: For "view", the index of the viewed tensor in `_Traced.results`, where a call finds its value.
         value: For "constant", its value; for "view", its node in the graph, which a call evaluates to rebuild the view.
-        layout: For "tensor", its memory layout.
+        layout: For "tensor", its memory layout in PyTorch, which a call reproduces.
         root: For "view", the node of the viewed tensor; the evaluation of `value` starts from it.
     """
 
@@ -200,9 +203,19 @@ class _Layout:
 def _read_graph(module: Any) -> _Traced:
     """Read a graph of AOTAutograd, and return the model to compile and how a call passes arguments and builds results.
 
-    A result that is a view of another result, or of a tensor that the graph does not return (`hidden`), is no result of
-    the program: it is rebuilt from that tensor.
+    Outputs that share memory must share it after a call too. Of these, the program returns only the tensor that they
+    are views of, and a call rebuilds the views from it. The tensor is `hidden` if the graph does not return it.
+
+    Example: for this graph, where x has the shape (n, 4),
+
+        def forward(n, x):
+            a = add(x, 1)
+            return view(a, [-1]), t(a), n, None
+
+    the program takes x and returns a, which is hidden. `passed` is (1,), `count` is 4, and the kinds of `results` are
+    view, view, input, constant, and tensor for a itself.
     """
+    # Inputs: first those of the graph, then the tensors that the module holds, which are constants of the program.
     try:
         graph, constants = fx.graph_of(module)
     except ProgramFault as fault:
@@ -211,6 +224,7 @@ def _read_graph(module: Any) -> _Traced:
     inputs = _graph_inputs(graph, names)
     passed = tuple(position for position, value in enumerate(inputs) if value.kind == "user_input")
     inputs += [GraphInput("tensor_constant", ValueName(name), name) for name in constants]
+    # Outputs, and how a call builds them.
     output_nodes = list(_outputs(module))  # nodes, or constants
     # Output node that shares memory with another output → the node whose tensor has the memory, perhaps itself.
     roots = shared_roots([node for node in output_nodes if is_node(node)])
@@ -223,7 +237,7 @@ def _read_graph(module: Any) -> _Traced:
         else _result(output, names, graph, node)
         for output, node in pairs
     )  # fmt: skip
-    # Inputs, constants and views among the outputs are no results of the program.
+    # The program. Views, constants and inputs that are no tensors are none of its results.
     computed_outputs = tuple(
         output for (output, _), result in zip(pairs, results, strict=True) if result.kind in ("tensor", "number")
     )
@@ -358,22 +372,25 @@ class _Runner:
     def _tensor(self, array: Any, layout: _Layout) -> Any:
         """Return a result as a tensor with the dtype and memory layout that PyTorch expects.
 
-        NumPy has the elements in row-major order. They are copied so that the axes lie in memory in the order
-        `layout.order`; along the axes `layout.repeated` one element stands for all, with the stride 0.
+        NumPy has the elements in row-major order. They are copied so that the strides of the axes decrease in the order
+        `layout.order`. Example: a result of the shape (2, 3), whose strides are (3, 1) elements, becomes a tensor with
+        the strides (1, 2) for the order (1, 0). Along the axes `layout.repeated` all elements are equal; one of them is
+        stored, and the stride is 0.
         """
         import numpy as np
 
         values = np.asarray(array)
         try:
             tensor = self.torch.from_numpy(values)
-        except TypeError:  # an element type of the package ml_dtypes
+        except TypeError:  # an element type of the package ml_dtypes: its bits as an unsigned integer of the same size
             tensor = self.torch.from_numpy(values.view(f"u{values.dtype.itemsize}"))
-        if tensor.dtype != layout.dtype:
+        if tensor.dtype != layout.dtype:  # the same bits as another type
             tensor = tensor.view(layout.dtype)
         if layout.order is None:
             return tensor
         sizes = tensor.shape
         for axis in layout.repeated:
             tensor = tensor.narrow(axis, 0, 1)
+        # Copy with the axes in the order of the strides, then return the axes to their places.
         inverse_order = sorted(range(tensor.ndim), key=layout.order.__getitem__)
         return tensor.permute(layout.order).contiguous().permute(inverse_order).expand(sizes)

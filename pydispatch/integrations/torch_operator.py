@@ -111,6 +111,10 @@ class TorchFunction:
     def _register(self, torch: Any, match: re.Match[str], is_derivative_final: bool) -> None:
         """Register the operator, unless an operator with the same schema was closed, which is then reused.
 
+        Operators are never unregistered. The kernel of an operator is a C function that calls the function of the
+        `Target` with the operator's number. A reused operator keeps its kernel and its number; a new `Target` with this
+        number makes it call the new function.
+
         Args:
             torch: The module torch.
             match: Match of the operator's name: group 1 is the library, group 2 the operator.
@@ -118,7 +122,7 @@ class TorchFunction:
         """
         function, name = self._function, self._name
         with _lock:
-            # Prepare: functions of PyTorch that the kernels of operators call.
+            # The kernels of operators call functions of PyTorch: look up their addresses, once in a process.
             library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / _LIBRARY))
             torch_load(lambda symbol: _address(library, symbol))
             # Check that the function can have this name.
@@ -134,8 +138,8 @@ class TorchFunction:
                     f"the operator {name} was registered in this process with another schema, {known.schema}; choose "
                     f"another name for {function.text()}"
                 )
-            # Each operator has a C function of its own as its kernel. One that is reused has it already: the address 0
-            # is not used.
+            # Each operator has a C function of its own as its kernel, and a number of its own for its target. A reused
+            # operator has both already: the address 0 is not used.
             address, target_number = torch_kernel(len(_operators)) if known is None else (0, known.target_number)
             self._target = Target(function, target_number)
             try:
@@ -186,7 +190,9 @@ class TorchFunction:
     def over_batch(self, dims: Sequence[int | None], args: Sequence[Any]) -> Any:
         """Return an operator that computes all elements of a batch in one call; None if there is none.
 
-        The operator has no derivative, so the result is None if an argument needs one.
+        The operator has no derivative, so the result is None if an argument needs one. Its batched arguments have the
+        elements of the batch along axis 0, whatever `dims` says. Example: for an operator "lib::f" of two arguments,
+        the `dims` (1, None) give the operator "lib::f_batch_10".
 
         Args:
             dims: For each argument its axis that counts the elements of the batch; None if all elements share the
@@ -198,6 +204,7 @@ class TorchFunction:
         if self._batches is None or is_differentiated:
             return None
         batched = [dim is not None for dim in dims]
+        # Operators for different sets of batched arguments need different names.
         suffix = "".join(str(int(is_batched)) for is_batched in batched)
         operator = self._batches.operator(
             batched,
@@ -271,7 +278,15 @@ def _define(torch: Any, library: Any, name: str, schema: str, kernel: int, has_s
 def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, ...]:
     """Return the gradient of each argument of a call, or None, from the gradients of its results.
 
-    `context.others` has the arguments, then the results of the call; None for those among `context.saved_tensors`.
+    Example: after y = f(x, 2.0), `context.saved_tensors` is (x, y), `context.others` is [None, 2.0, None], and
+    `gradients` is (dy,). A derivative with the operands (0, 3), indices into (x, 2.0, y, dy), is called as rule(x, dy).
+    With the positions (0,), its result is the gradient of argument 0, and the function returns (dx, None).
+
+    Args:
+        name: "library::operator" of the called function.
+        context: Context of the call in PyTorch's autograd, as `autograd._save_arguments` fills it. `others` has an
+            entry for each argument and then for each result: a number, or None for the next of `saved_tensors`.
+        gradients: Gradients of the results, in order.
     """
     function = _functions.get(name)
     if function is None or function.rule is None or function.gradient is None:

@@ -81,17 +81,27 @@ class TunedKernel(Kernel):
         return best
 
     def for_shapes(self, shapes: Mapping[str, Sequence[Any]], measures: bool) -> Kernel:
-        """Return the kernel with the fastest configuration on the CPU for arguments of these shapes, by name.
+        """Return the kernel with the fastest configuration on the CPU for arguments of these shapes.
 
-        The shape of a view may be omitted if its annotation has only numbers and names of sizes that other shapes
-        give. If the database does not have the fastest configuration, all are measured if `measures`, else the first
-        is returned. Raise InvalidArgumentError for a size that is not known.
+        Example: for a kernel of the views x: f32["n"] and y: f32["n"], the shapes {"x": (4096,)} say that n is 4096,
+        and so the shape of y. Measurements use arrays of ones; the arguments that are numbers are 1, in the key too.
+
+        Args:
+            shapes: Shape of each view by name. Views whose sizes are all numbers, or names that other shapes give, may
+                be omitted.
+            measures: Whether to measure all configurations if the database does not have the fastest. If not, the first
+                one is returned then.
+
+        Raises:
+            InvalidArgumentError: The shapes do not give a value for a size.
         """
         sizes: dict[str, int] = {}  # name of a dynamic size → its value
         views = [parameter for parameter in self.kernels[0].passed if parameter.is_view]
         for parameter in views:
             named = (parameter.type and parameter.type.shape) or ()
+            # Of (n, 4) with the shape (4096, 4), only n has a name. A view whose shape is omitted gives no sizes.
             sizes |= {s: n for s, n in zip(named, shapes.get(parameter.name, ()), strict=False) if isinstance(s, str)}
+        # All sizes that need a value: those of the annotations that are no numbers.
         unknown = {
             s for parameter in views for s in (parameter.type and parameter.type.shape) or () if not isinstance(s, int)
         }

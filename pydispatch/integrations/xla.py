@@ -100,8 +100,13 @@ class JaxFunction:
     def _differentiable(self, gradient: Gradient) -> Any:
         """Return the call as a function of JAX whose derivative `self._rule` computes.
 
-        gradient: indices of the values that this rule takes, among the arguments, results and gradients of the results,
-        and positions of the arguments whose gradients it returns.
+        For y = f(a, b), the rule of a derivative with the operands (0, 3) and the positions (0,) is called as
+        rule(a, dy). Its result is the gradient of a; b has none, so `backward` returns (da, None).
+
+        Args:
+            gradient: Its `operands` are the values that the rule takes, as indices into (a, b, y, dy): the arguments,
+                the results and the gradients of the results. Its `positions` are the arguments whose gradients the rule
+                returns.
         """
         call, rule = self._jax.custom_vjp(self._run), self._rule
         assert rule is not None
@@ -129,7 +134,12 @@ class JaxFunction:
         return self._jax.numpy.zeros_like(result) if gradient.dtype == self._jax.dtypes.float0 else gradient
 
     def _batchable(self, batches: KernelBatches) -> Any:
-        """Return the call as a function of JAX whose `vmap` is one call where the kernel allows it."""
+        """Return the call as a function of JAX with a rule for `jax.vmap`: one call for a batch if the kernel allows.
+
+        Example: f(x, w) takes x of the shape (8,) and w of the shape (3,). `jax.vmap(f, (0, None))` of an x of the
+        shape (32, 8) then calls another version of the kernel once, which takes x as (32, 8) and w as (3,). If
+        `batches` has no such version, f is called 32 times.
+        """
         run = self._jax.custom_batching.custom_vmap(self._bind_call)
 
         def over_batch(_: int, batched: Sequence[bool], *arrays: Any) -> tuple[Any, Any]:
@@ -138,6 +148,8 @@ class JaxFunction:
             The size of the batch, which JAX passes first, is not used. batched: for each argument, whether it has a
             leading dimension.
             """
+            # All versions have the same name in XLA programs. The C function that XLA calls for it finds the version by
+            # the number that `_bind_call` passes.
             operator = batches.operator(
                 batched, lambda function: JaxFunction(LoadedFunction(function), f"{self._name}.batch")
             )
@@ -153,6 +165,9 @@ class JaxFunction:
 
     def _bind_call(self, *arrays: Any) -> Any:
         """Bind the call of the function into the JAX computation that is being traced, and return its results.
+
+        The call becomes a custom call of XLA with the name `self._name`. Its attribute `function` is the number by
+        which the C function of the custom call finds the program's function.
 
         Under `jax.vmap` JAX calls it once for each element of a batch; a procedure, which has state, refuses that.
         """
@@ -199,12 +214,20 @@ class JaxFunction:
         return dtype
 
     def _shapes(self, argument_shapes: Sequence[tuple[Any, ...] | None]) -> list[tuple[Any, ...]]:
-        """Return the shapes of the results for those of the arguments; an argument that is a plain number has None.
+        """Return the shapes of the results for arguments of these shapes.
 
-        Raise InvalidArgumentError if a size is decided by the call only.
+        Example: for f(x: float32[n, 4], k: int32) -> float32[n * 4], the argument shapes [(3, 4), None] give [(12,)].
+
+        Args:
+            argument_shapes: Shape of each argument; None for a number, whose value is not known while JAX traces.
+
+        Raises:
+            InvalidArgumentError: The shapes do not fit each other or the function, or the size of a result depends on
+                the values of arguments, so that it is known only after the call.
         """
         function = self._function
         shapes = result_shapes(function, self._target, argument_shapes, _require)
+        # The sizes that `result_shapes` could not compute, as the interface of the function writes them.
         open_sizes = {
             str(size)
             for value, shape in zip(function.outputs, shapes, strict=True)

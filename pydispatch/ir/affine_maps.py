@@ -45,16 +45,20 @@ def is_identity(map: AffineMap) -> bool:
 def with_unit_loops(map: AffineMap, loop_sizes: Sequence[int]) -> AffineMap:
     """Return the indexing map of an operand with each result 0 replaced by its own loop, if that loop has size 1.
 
-    Such a loop is always 0, so the map reads the same elements, and `is_identity` also recognizes a map that has 0 for
-    axes of size 1. Each axis of the operand has one loop of its own: both are aligned at their ends, as NumPy
-    broadcasts. A map that indexes an axis by anything else than 0 or its own loop is returned unchanged.
+    For loops of the sizes (1, 8), (d0, d1) -> (0, d1) becomes (d0, d1) -> (d0, d1). d0 is always 0, so the map reads
+    the same elements, and callers can recognize it by `is_identity`.
+
+    The own loop of an axis of the operand is found as NumPy broadcasts: the last axis has the last loop, and so on
+    backwards. With two loops, the only axis of a vector has the loop d1. A map that indexes an axis by anything else
+    than 0 or its own loop is returned unchanged.
 
     Args:
         map: Loops → index of the operand at each of its axes.
-        loop_sizes: Number of iterations of each loop, outermost first.
+        loop_sizes: Number of iterations of each loop, outermost first. Any number but 1, such as 0, may stand for a
+            dynamic size.
     """
     first_loop = len(loop_sizes) - len(map.results)  # that of axis 0
-    if first_loop < 0:
+    if first_loop < 0:  # more axes than loops: not every axis has a loop of its own
         return map
     exprs, zero = [], AffineExpr.constant(0)
     for position, expr in enumerate(map.results, first_loop):

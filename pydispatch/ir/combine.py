@@ -91,15 +91,21 @@ class _Combined:
         return names
 
     def add(self, program: ModuleOp, public_names: dict[Operation, str]) -> None:
-        """Move the operations of a program into the combined one.
+        """Move the operations of a program into the combined one, which leaves the program empty.
 
-        Symbols whose names are taken are renamed; those that equal a symbol of the combined program are replaced by it.
+        Each symbol gets a name in the combined program, and all references in the program are changed to it:
+
+            @step, a public function             → its name in `public_names`, such as @decode_step
+            @w, equal to the combined @weights   → @weights; the operation is erased (see `_name_of_equal`)
+            @t, if the combined program has @t   → @t_1
+            any other                            → its own name
+
         `public_names`: public function → name, as `reserve` has returned them.
         """
         symbols = symbols_of(program)
         own_names = {name for name, _ in symbols}
-        # Names of the globals that an operation stores to: an initializer, if they are not mutable. They are no
-        # constants, so that equal initial values do not make them equal.
+        # Names of the globals that an operation stores to. One that is not mutable is stored to by an initializer, when
+        # the program is loaded. Its value is then not its initial value, so it must not be replaced by a constant.
         stored = {op.global_.root_reference.data for op in walk(program) if isinstance(op, GlobalStoreOp)}
         new_names: dict[str, str] = {}
         for name, op in symbols:
@@ -141,8 +147,13 @@ class _Combined:
     def _name_of_equal(self, name: str, op: Operation, is_stored: bool) -> str | None:
         """Return the name of the symbol of the combined program that can replace `op`; None if there is none.
 
-        A constant global can be replaced by any equal constant. A global that some program changes, which makes it one
-        of the states of all programs, can be replaced by the global of the same name and contents.
+        The combined program may have a replacement for these kinds of symbols:
+
+        - A constant global: a constant of the same type and initial value, whatever its name is.
+        - A state, a global that is mutable in some of the programs: the global of the same name, type and initial
+          value. It becomes mutable if one of the two is.
+        - An import: the import of the same name.
+        - An executable: the executable of the same name, if the contents are equal.
 
         Args:
             name: Name of `op` in its own program.
@@ -167,10 +178,12 @@ class _Combined:
         if isinstance(op, GlobalOp) and isinstance(known, GlobalOp):
             if _state_of(op) not in self._states_of_all_programs or _contents(known) != _contents(op):
                 return None
-            known.is_mutable = known.is_mutable or op.is_mutable  # not set in programs that only read
+            known.is_mutable = known.is_mutable or op.is_mutable  # a program that only reads need not state `mutable`
             return name
-        if not op.has_trait(SymbolTable):  # of other operations, only executables are stored once
+        # Of the other operations, only executables are stored once; they are those with symbols of their own.
+        if not op.has_trait(SymbolTable):
             return None
+        # The blocks around the two executables differ, but are passed as equal: only the executables are compared.
         assert known.parent is not None and op.parent is not None
         return name if known.is_structurally_equivalent(op, {known.parent: op.parent}) else None
 

@@ -63,20 +63,26 @@ class AssemblyFormat:
         return any(part.constr.variables() for group in groups for _, part in group)
 
     def parse(self, op_type: type[Operation], parser: Parser) -> Operation:
-        """Parse an operation of the class `op_type` after its name, and return it."""
+        """Parse an operation of the class `op_type` after its name, and return it.
+
+        For `%r = test.add %a, %b : i32` with the format "$lhs `,` $rhs attr-dict `:` type($result)", the directives set
+        the operands to the names %a and %b, and the type of the result to i32. The text omits the types of the
+        operands; they are inferred from a constraint of the definition, such as that all three types are one type T.
+        """
         assert issubclass(op_type, IRDLOperation)
-        # The lists of the state have one entry per operand or result of the definition, None if the text omits it.
+        # Parse the text. The lists of the state have one entry per operand or result of the definition; an entry of the
+        # types is None if the text omits them.
         state = ParsingState(op_type)
         start = parser.pos
         for read in self._readers:
             read(parser, state)
         for directive in self._with_required_clauses:
             directive.require(parser, state, start)  # raises an error if a clause is missing
+        # Infer omitted types: record the values of the variables of constraints, such as T = i32, in `state.context`.
         if self._has_variables and None in (*state.operand_types, *state.result_types):
             FormatProgram(self._directives).resolve_constraint_variables(state, self._definition)
         operands = self._resolve_operands(parser, state)
         results: list[Attribute] = []
-        # Types that the text omits are inferred.
         for (_, result), known in zip(self._definition.results, state.result_types, strict=True):
             results += result.constr.infer(state.context, length=None) if known is None else known
         return op_type.create(

@@ -75,12 +75,20 @@ def blob_of(text: str, blobs: Mapping[int, bytes], start: int, end: int) -> byte
 
 
 def parse_dense(parser: AttrParser, type: Any, blobs: Mapping[int, bytes]) -> DenseIntOrFPElementsAttr[Any] | None:
-    """Parse a `dense` literal at its `<`. Return None, with nothing consumed, for a literal that xDSL's parser handles.
+    """Parse a `dense` literal at its `<`. Return None, with nothing consumed, for a literal that the caller handles.
+
+    Two forms are parsed here, without a token for each element:
+
+        <"0x0000803F00000040"> : tensor<2xf32>      the bytes of the elements 1.0 and 2.0
+        <[[1, 2, ...], ...]> : tensor<...xi32>      a list of decimal numbers of at least 1024 characters
+
+    All others, such as `<0.0>`, short lists and complex numbers, return None. So do long lists that do not fit the
+    type, whose error the caller's parser raises.
 
     Args:
         parser: The parser.
         type: Type of the constant; None if the text has it after the literal, as `dense<...> : type`.
-        blobs: As for `blob_of`.
+        blobs: Bytes of literals whose digits were removed from the text, as for `blob_of`.
 
     Raises:
         ParseError: The data does not fit the type.
@@ -95,12 +103,12 @@ def parse_dense(parser: AttrParser, type: Any, blobs: Mapping[int, bytes]) -> De
     close = content.find(">", open)
     if close - open < _LEAST_NUMPY_CHARACTERS or _LIST.fullmatch(content, open + 1, close) is None:
         return None
-    parser._resume_from(close)  # without a token for each element
+    parser._resume_from(close)  # at the `>`, after the list: the type is needed to convert the elements
     type = _parse_type(parser, type)
     body = content[open + 1 : close]
     data = list_bytes(body, type) if _nesting_fits(body, type.get_shape()) else None
     if data is None:
-        parser._resume_from(open)
+        parser._resume_from(open)  # so that nothing is consumed
         return None
     return DenseIntOrFPElementsAttr(type, BytesAttr(data))
 
@@ -117,18 +125,18 @@ def _parse_type(parser: AttrParser, type: Any) -> Any:
 def _parse_blob(
     parser: AttrParser, content: str, open: int, start: int, type: Any, blobs: Mapping[int, bytes]
 ) -> DenseIntOrFPElementsAttr[Any]:
-    """Parse a literal that is a string of hexadecimal digits, `<"0x0A0B">`.
+    """Parse a literal that is a string of hexadecimal digits, `<"0x0000803F">`: the bytes of the elements.
 
     Args:
         parser: The parser.
         content: The whole text.
-        open: Offset of the `<`.
+        open: Offset of the `<`, where errors are reported.
         start: Offset of the first digit.
         type: Type of the constant; None if it follows the literal.
-        blobs: As for `blob_of`.
+        blobs: Bytes of literals whose digits were removed from the text, as for `blob_of`.
     """
     end = content.find('"', start)
-    if end < 0:
+    if end < 0:  # the error is reported at the opening quote
         parser.raise_error("this string is not closed", start - len('"0x'), start)
     parser._resume_from(end + 1)
     type = _parse_type(parser, type)

@@ -58,10 +58,13 @@ _LITERALS = (KeywordDirective, PunctuationDirective, WhitespaceDirective)
 class AttrDict(AttrDictDirective):
     """Directive for the attribute dictionary, in which older releases of the IREE compiler also write properties.
 
+    In `{nan_mode = IGNORE, pyd.name = "x"}` of an operation with the property `nan_mode`, the first entry sets the
+    property, and the second one is an attribute.
+
     Attributes:
         properties_in_dict: Names of the properties that have no other syntax and are printed here, as an ordered set.
         short_forms: Name of a property whose values are enumerations → their class. Such a value may also be written as
-            a keyword.
+            a keyword, such as IGNORE above.
     """
 
     properties_in_dict: dict[str, None]
@@ -72,8 +75,8 @@ class AttrDict(AttrDictDirective):
         if self.with_keyword and parser.parse_optional_keyword("attributes") is None:
             return
         for key, value in self._parse_entries(parser).items():
-            name = FORMER_ATTRIBUTES.get(key, key)
-            if name not in self.expected_properties:
+            name = FORMER_ATTRIBUTES.get(key, key)  # of an attribute that is now a property of another name
+            if name not in self.expected_properties:  # not a property of the operation
                 state.attributes[key] = value
             else:
                 state.properties[name] = value
@@ -135,22 +138,27 @@ class Keyword(KeywordDirective):
 class CheckedAttribute(AttributeVariable):
     """Directive for an attribute of one class; another attribute is a parse error at its location.
 
+    For a property of the class ArrayAttr, the text `[1, 2]` is parsed, and `"a"` raises the error "expected a list such
+    as [1, 2]".
+
     Attributes:
-        base: The class.
+        base: The class, a key of `_WANTED`.
     """
 
     base: type[Attribute]
 
     def parse_attr(self, parser: Parser) -> Attribute | None:
-        """Parse an attribute of the class that the property requires."""
+        """Parse an attribute of the class that the property requires; return None if it is optional and absent."""
         start = parser.pos
-        # If an optional string is absent, the next token may begin another attribute: only a string literal is parsed.
-        # If an attribute of another class is absent, the next token never begins an attribute.
+        # Where an optional string is absent, the next token may begin another attribute, so that only a string literal
+        # may be consumed. Where an optional attribute of another class is absent, formats have a token next that begins
+        # no attribute: it is enough that `parse_optional_attribute` returns None.
         if self.is_optional and self.base is StringAttr:
             text = parser.parse_optional_str_literal()
             return None if text is None else StringAttr(text)
         value = parser.parse_optional_attribute()
         if not isinstance(value, self.base) and not (value is None and self.is_optional):
+            # Nothing is consumed if the attribute is missing: the error then covers one character.
             parser.raise_error(f"expected {_WANTED[self.base]}", start, max(parser.pos, start + 1))
         return value
 
@@ -179,6 +187,12 @@ class NumberVariable(TypedAttributeVariable):
 class AnyOrder(FormatDirective):
     """Directive `oilist`: clauses in any order, each at most once. A clause is printed if one of its values is present.
 
+    For "oilist(`layout` `(` $layout `)` | `ordinal` `(` custom<Index>($ordinal) `)`)", the texts
+    `ordinal(1) layout(#l)` and `layout(#l) ordinal(1)` set the same two properties. Both are printed as the latter.
+
+    The format calls `parse`, and `require` after the whole operation has been parsed: a required property may also be
+    an entry of the attribute dictionary, which follows.
+
     Attributes:
         clauses: Directives of each clause; the first one of a clause starts with a keyword that no other clause has.
         attributes: Directive for `attributes {...}`, which older releases also write between the clauses.
@@ -192,7 +206,8 @@ class AnyOrder(FormatDirective):
         by_word = {_word(clause): clause for clause in self.clauses}
         seen: set[str] = set()
         while (word := parser._current_token.text) in by_word or word == "attributes":
-            if word == "attributes" and word not in by_word:  # Older releases write them between clauses too.
+            # `attributes {...}` of an older release, unless the format has a clause of its own with this keyword.
+            if word == "attributes" and word not in by_word:
                 self.attributes.parse(parser, state)
                 continue
             if word in seen:
@@ -200,7 +215,7 @@ class AnyOrder(FormatDirective):
             seen.add(word)
             for directive in by_word[word]:
                 directive.parse(parser, state)
-        for word in by_word.keys() - seen:
+        for word in by_word.keys() - seen:  # clauses that the text omits
             for directive in by_word[word]:
                 directive.set_empty(state)
 
@@ -303,18 +318,26 @@ class Grammar(FormatParser):
         return Punctuation(directive.punctuation) if isinstance(directive, PunctuationDirective) else directive
 
     def parse_optional_variable(self, inside_ref: bool, *, qualified: bool = False) -> FormatDirective | None:
-        """Parse a variable such as `$x`; return None if there is none.
+        """Parse a variable such as `$x` in an assembly format, and return its directive; None if there is none.
 
-        A variable for a property becomes an instance of a class of this module if xDSL's class parses another syntax or
-        raises errors that do not say what is expected. `qualified`: whether the variable is in `qualified($x)`.
+        xDSL chooses a class of directives by the constraint of the property or attribute x. It is replaced by a class
+        of this module if it parses another syntax, or raises errors that do not say what is expected:
+
+            an integer of a known type, such as `IntegerAttr[IndexType]`         NumberVariable
+            one attribute class with parameters, such as `PipelineLayoutAttr`    DialectAttribute
+            one of the builtin classes in `_WANTED`, such as `ArrayAttr`         CheckedAttribute
+
+        Args:
+            inside_ref: Whether the variable is in `ref($x)`.
+            qualified: Whether the variable is in `qualified($x)`.
         """
         variable = super().parse_optional_variable(inside_ref, qualified=qualified)
-        if isinstance(variable, TypedAttributeVariable):  # a property such as `IntegerAttr[IndexType]`
+        if isinstance(variable, TypedAttributeVariable):  # one class, whose type is known
             return _converted(variable, NumberVariable) if issubclass(variable.unique_base, IntegerAttr) else variable
-        if isinstance(variable, UniqueBaseAttributeVariable):  # a property such as `PipelineLayoutAttr`
+        if isinstance(variable, UniqueBaseAttributeVariable):  # one class of a dialect other than builtin
             has_parameters = issubclass(variable.unique_base, ParametrizedAttribute)
             return _converted(variable, DialectAttribute) if has_parameters else variable
-        if type(variable) is AttributeVariable:  # another property, perhaps of one builtin class such as `ArrayAttr`
+        if type(variable) is AttributeVariable:  # any other class or classes; subclasses have a syntax of their own
             known = self.op_def.properties if variable.is_property else self.op_def.attributes
             bases = known[variable.name].constr.get_bases() or set()
             if len(bases) == 1 and (base := next(iter(bases))) in _WANTED:

@@ -27,6 +27,13 @@ class PlainSignature(CustomDirective):
     """Directive for a signature `(T, ...) -> (T, %operand, %operand as T)`, where a result may be tied to an operand:
     it is stored in the operand's memory.
 
+    For the operands %a and %b, the text
+
+        (tensor<4xf32>, tensor<3xi32>) -> (tensor<8xf32>, %b, %a as tensor<2x2xf32>)
+
+    states three results: a new tensor; one in the memory of %b, with the type of %b; and one in the memory of %a, with
+    another type. `tied` is then [-1, 1, 0]. A single result is written without parentheses.
+
     Attributes:
         arguments: The operands, which an earlier directive has parsed.
         types: Types of the operands.
@@ -69,9 +76,14 @@ class PlainSignature(CustomDirective):
         argument_dims: Sequence[SSAValue],
         result_dims: Sequence[SSAValue],
     ) -> None:
-        """Print the signature with the sizes of the dynamic dimensions of all arguments and of all results.
+        """Print the signature.
 
-        Both lists are empty for a signature without sizes.
+        Args:
+            printer: The printer.
+            state: The printing state.
+            op: The operation.
+            argument_dims: Sizes of the dynamic dimensions of all arguments, in order; empty if the syntax has none.
+            result_dims: Those of all results.
         """
         tied = self.tied.get(op)
         assert tied is None or isinstance(tied, DenseArrayBase)
@@ -86,6 +98,9 @@ class PlainSignature(CustomDirective):
 class Signature(PlainSignature):
     """Directive for a signature with sizes of dynamic dimensions, `(T{%d}, ...) -> (T{%d}, %operand{%d}, %operand as
     T{%d})`.
+
+    In `(tensor<?x?xf32>{%m, %n}) -> %a as tensor<?xf32>{%k}`, `argument_dims` is (%m, %n) and `result_dims` is (%k).
+    For tied results see `PlainSignature`.
 
     Attributes:
         argument_dims: Operands for the sizes of the arguments, one per dynamic dimension, in order.
