@@ -214,6 +214,16 @@ CASES: dict[str, tuple] = {
             y = GridSample<mode="cubic", padding_mode="border">(x, g)
             z = GridSample<mode="cubic", padding_mode="border", align_corners=1>(x, g) }""", {},
         {"x": f32(1, 2, 5, 4), "g": 2 * f32(1, 3, 4, 2)}),
+    "loops_without_limit": (
+        16, """(float[n] x, bool t, bool f) => (float[n] a, float[ka, n] p, float[n] b, float[kb, n] q, float[n] c, int64[kc, 1] r) {
+            a, p = Loop (m, t, x) <body = g1 (int64 i1, bool k1, float[n] u1) => (bool g1, float[n] v1, float[n] w1) {
+                v1 = Add(u1, u1) s1 = ReduceSum<keepdims=0>(v1) g1 = Less(s1, limit) w1 = Mul(u1, half) }>
+            b, q = Loop ( , t, a) <body = g2 (int64 i2, bool k2, float[n] u2) => (bool g2, float[n] v2, float[n] w2) {
+                v2 = Mul(u2, half) s2 = ReduceSum<keepdims=0>(v2) g2 = Less(one, s2) w2 = Add(u2, half) }>
+            c, r = Loop (m, f, x) <body = g3 (int64 i3, bool k3, float[n] u3) => (bool g3, float[n] v3, int64[1] w3) {
+                v3 = Add(u3, u3) g3 = Identity(k3) w3 = Reshape(i3, length) }> }""",
+        {"m": np.array(2**63 - 1), "limit": np.float32(1000), "half": np.float32(0.5), "one": np.float32(1), "length": i64(1)},
+        {"x": np.array([1, 2], np.float32), "t": np.array(True), "f": np.array(False)}),
     "capped_attention": (
         23, """(float[1, 2, 3, 8] q, float[1, 2, 4, 8] k, bool[3, 4] m, float[3, 4] a) =>
             (float[1, 2, 3, 8] x, float[1, 2, 3, 4] s, float[1, 2, 3, 8] y, float[1, 2, 3, 4] t) {

@@ -15,6 +15,11 @@ from pydispatch.operations import control, elementwise, reductions, shapes, slic
 from pydispatch.operations.indexing import reverse
 
 _UNROLLED = 64  # maximum number of iterations that are unrolled; more of them make compile time grow
+_MOST_BUFFERED_ROWS = 1 << 24
+"""Maximum number of iterations for whose rows a loop with a computed condition allocates memory before it runs.
+
+If it is larger, more loops need memory that the machine does not have; if smaller, more loops copy rows to append one.
+"""
 _BOOL_CODE = code_of(BOOL)
 """ONNX's number of the element type bool."""
 
@@ -72,8 +77,6 @@ def _loop(
         and (unrolled := _unrolled(call, graph, runs, condition, list(carried), stack_count))
     ):
         return unrolled
-    if stack_count and runs is None:
-        raise call.fail("it stacks results of its iterations, whose number has no limit")
     return _conditional_loop(call, graph, runs, condition, list(carried), stack_count)
 
 
@@ -203,12 +206,13 @@ def _conditional_loop(
         runs: Maximum number of iterations; None for no maximum.
         condition: Condition of the first iteration; None for true.
         carried: Carried tensors before the first iteration.
-        stack_count: Number of results of an iteration that are stacked; `runs` is not None if there are any.
+        stack_count: Number of results of an iteration that are stacked.
     """
     b = call.b
     # The loop carries, in this order: the index of the iteration, whether it runs, the carried tensors, and a buffer
     # for each stacked result. Buffers have a row for each iteration that may run; at the end, they are cut to those
-    # that did.
+    # that did. If too many iterations may run, the buffers are empty before the loop, and each iteration appends a row.
+    appends = runs is None or (isinstance(runs, int) and runs > _MOST_BUFFERED_ROWS)
     first = condition if condition is not None else b.constant(elements=True, dtype=BOOL)
     first = shapes.reshape(b, first, [])
     start = [b.constant(0, I64), first, *carried]
@@ -225,13 +229,18 @@ def _conditional_loop(
         return [following, shapes.reshape(b, continues, []), *outputs[: len(carried)]], outputs[len(carried) :]
 
     row_types = control.rows_of(b, lambda: run(start)[1]) if stack_count else []
-    buffers = [control.rows_buffer(b, runs or 0, row_type) for row_type in row_types]
+    buffers = [control.rows_buffer(b, 0 if runs is None or appends else runs, row_type) for row_type in row_types]
 
     def body(tensors: list[Tensor]) -> list[Tensor]:
         """Run the graph once, and store its rows in the buffers."""
         new, added = run(tensors)
         iteration, stacked = tensors[0], tensors[len(start) :]
-        if stacked:
+        if appends:
+            stacked = [
+                slicing.concat(b, [t, shapes.expand_dims(b, row, axes=[0])], axis=0)
+                for t, row in zip(stacked, added, strict=True)
+            ]
+        elif stacked:
             # The compiler assumes that a symbolic size is at least 1, and the first row has the index 0. So the size is
             # the number of iterations with this one, and the index is one less.
             runs_so_far = b.size_of(b.scalar(elementwise.binary(b, "add", iteration, b.constant(1, I64))), hint="i")
@@ -247,7 +256,7 @@ def _conditional_loop(
         return elementwise.binary(b, "and", continues, elementwise.compare(b, "lt", iteration, limit))
 
     count, _, *ends = control.while_(b, [*start, *buffers], goes_on, body, shapes_vary=True)
-    if not stack_count:
+    if not stack_count or appends:
         return ends
     total = b.size_of(b.scalar(count), hint="runs")
     return [
