@@ -84,6 +84,23 @@ def test_commuted_operands() -> None:
         assert ("util.call" in matched(text, transform_spec=SPEC.replace(cases.BODY, body))) == hit
 
 
+@pytest.mark.parametrize(
+    ("operands", "hit"), [("%d, %x", True), ("%d, %y", True), ("%d, %d", False), ("%x, %d", False)]
+)
+def test_the_order_of_operands_that_a_later_operand_decides(operands: str, hit: bool) -> None:
+    """(a + b) - a is found as (x + y) - y: b is x then."""
+    head = "%c0 = arith.constant 0 : index\n%n = tensor.dim %a, %c0 : tensor<?xf32>\n%e = tensor.empty(%n) : tensor<?xf32>\n"
+    body = head + generic("d", "arith.addf", ["%a", "%b"]) + "\n" + generic("s", "arith.subf", ["%d", "%a"])
+    text = f"""func.func @f(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {{
+      %d = arith.addf %x, %y : tensor<?xf32>
+      %s = arith.subf {operands} : tensor<?xf32>
+      return %s : tensor<?xf32> }}"""
+    got = matched(text, transform_spec=SPEC.replace(cases.BODY, body))
+    assert ("util.call" in got) == hit
+    if hit:
+        assert f"@call_square_diff({'%x, %y' if operands == '%d, %x' else '%y, %x'})" in got
+
+
 @pytest.mark.parametrize(("then", "hit"), [("%p, %p", True), ("%p, %q", False)])
 def test_a_body_with_branches_that_read_its_arguments(then: str, hit: bool) -> None:
     """The branches of an `scf.if` in a body compare by what they compute of the arguments of the body."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.dialects.linalg.ops import GenericOp
@@ -129,10 +129,10 @@ class DagPattern:
             return Mismatch(depth=0, reason=reason, op=root)
         search = _Search(self, view)
         nodes = view.nodes(root)
-        for i, (mine, theirs) in enumerate(zip(self.nodes, nodes, strict=True)):
-            if not search.compare(mine, theirs, f"result {i}" if len(nodes) > 1 else ""):
-                assert search.best is not None
-                return search.best
+        names = [f"result {i}" if len(nodes) > 1 else "" for i in range(len(nodes))]
+        if not any(True for _ in search.compare_all(self.nodes, nodes, names, user=None)):  # the first way is taken
+            assert search.best is not None
+            return search.best
         if any(value in root.results for value in search.bound.values()):
             return Mismatch(depth=0, reason="an input of the pattern is its own result", op=root)
         return Match(root, search.inputs(), list(root.results), search.ops, search.computed())
@@ -141,8 +141,13 @@ class DagPattern:
 class _Search:
     """Comparison of the operations of a pattern with an operation of a program and its producers.
 
-    Names with `mine` are of the pattern, names with `theirs` of the program. A caller creates a search, calls `compare`
-    with the root of each, and then reads `inputs`, `ops` and `computed`, or `best`, why it failed.
+    Names with `mine` are of the pattern, names with `theirs` of the program. A caller creates a search, takes the first
+    item of `compare_all` for the results of both, and then reads `inputs`, `ops` and `computed`, or `best`, why it
+    failed.
+
+    The methods `compare...` are generators: they yield once for each way in which the pattern matches, with the inputs
+    bound accordingly. There are several ways if operands of commutative operations may be exchanged: `(a + b) - a`
+    matches `(x + y) - y` with a bound to y. A caller that cannot use a way continues the generator.
 
     Args:
         pattern: The pattern.
@@ -161,6 +166,7 @@ class _Search:
         self.ops: set[Operation] = set()  # operations of the program that matched
         self.depth = 0  # number of operations that matched under the current bindings; ranks mismatches
         self.steps = 0  # number of comparisons so far, which is limited
+        self.conflicts = 0  # number of comparisons so far that failed because an input is bound to another value
         self.best: Mismatch | None = None  # the deepest mismatch so far
 
     def inputs(self) -> list[SSAValue | None]:
@@ -197,8 +203,8 @@ class _Search:
 
     def compare(
         self, mine: SSAValue | Node, theirs: SSAValue | Node, where: str, user: Operation | None = None
-    ) -> bool:
-        """Return whether a node of the pattern matches one of the program, and bind the inputs of the pattern.
+    ) -> Iterator[None]:
+        """Yield for each way in which a node of the pattern matches one of the program, with the inputs bound.
 
         Args:
             mine: The node of the pattern, or a value of it.
@@ -210,27 +216,32 @@ class _Search:
         # An input of the pattern, which matches any value, or an operation of which only the name is compared.
         leaf = self.pattern.leaf(mine)
         if leaf is not None:
-            return self.bind(leaf, theirs, where, user)
+            if self.bind(leaf, theirs, where, user):
+                yield
+            return
         name = self.pattern.name_only(mine)
         theirs_node = self.view.node(theirs)
         op = theirs_node.op or user
         if name is not None:
-            if theirs_node.op is None or theirs_node.op.name != name:
-                return self.fail(f"expected {name}, got {theirs_node.description}", where, op)
-            return True
+            if theirs_node.op is not None and theirs_node.op.name == name:
+                yield
+            else:
+                self.fail(f"expected {name}, got {theirs_node.description}", where, op)
+            return
         mine_node = self.pattern.view.node(mine)
         # The pattern has a node with a map (`Node.reads`) that reads each element of its operand once and in order, and
         # the program has the operand itself: skip the map. An example is a broadcast along an axis of size 1.
         if theirs_node.reads is None and self._reads_all(mine_node, theirs_node):
             self.pairs.append((mine_node, theirs_node))
-            return self.compare(mine_node.children[0], theirs, where, user)
+            yield from self.compare(mine_node.children[0], theirs, where, user)
+            return
         # Two operations, with their operands. Those that several operations use may have matched before.
         if (mine_node, theirs_node) in self.agreed:
-            return True
-        if not self.are_alike(mine_node, theirs_node, where, op) or not self.compare_children(mine_node, theirs_node):
-            return False
-        self._record_match(mine_node, theirs_node)
-        return True
+            yield
+        elif self.are_alike(mine_node, theirs_node, where, op):
+            for _ in self.compare_children(mine_node, theirs_node):
+                self._record_match(mine_node, theirs_node)
+                yield
 
     def _record_match(self, mine: Node, theirs: Node) -> None:
         """Record that a node of the pattern and one of the program match."""
@@ -262,7 +273,7 @@ class _Search:
         is_root = not where
         if is_root and not isinstance(theirs.type, TensorType) and isinstance(mine.type, TensorType):
             return self.fail(f"expected {type_text(mine.type)}, got {theirs.type}", where, op)
-        self.depth += 1  # restored by `compare_children` if an order of operands fails
+        self.depth += 1  # restored by `_undo` if an order of operands fails
         self.steps += 1
         if self.steps > _STEPS:
             return self.fail("too many ways to order the operands of commutative operations", where, op)
@@ -289,26 +300,56 @@ class _Search:
             return False
         return reads_equal_elements(mine.reads, AffineMap.identity(len(sizes)), sizes)
 
-    def compare_children(self, mine: Node, theirs: Node) -> bool:
-        """Return whether the operands of two nodes match, in either order for a commutative operation.
+    def compare_children(self, mine: Node, theirs: Node) -> Iterator[None]:
+        """Yield for each way in which the operands of two nodes match, in both orders for a commutative operation.
 
         The bindings of an order that fails are undone.
         """
         if len(mine.children) != len(theirs.children):
             want, got = len(mine.children), len(theirs.children)
-            return self.fail(f"expected {want} operand(s), got {got}", mine.label, theirs.op)
+            self.fail(f"expected {want} operand(s), got {got}", mine.label, theirs.op)
+            return
         orders = [list(theirs.children)]
-        if mine.commutative:
+        if mine.commutative and theirs.children[0] is not theirs.children[1]:
             orders.append(orders[0][::-1])
+        names = [f"operand {i} of {mine.label}" for i in range(len(mine.children))]
         trail_length, pair_count, depth = len(self.trail), len(self.pairs), self.depth
         for order in orders:
-            if all(
-                self.compare(a, b, f"operand {i} of {mine.label}", theirs.op)
-                for i, (a, b) in enumerate(zip(mine.children, order, strict=True))
-            ):
-                return True
+            for _ in self.compare_all(mine.children, order, names, theirs.op):
+                conflicts = self.conflicts
+                yield
+                # The caller could not use this way. Another one binds other inputs, which helps only after a conflict.
+                if self.conflicts == conflicts:
+                    return
             self._undo(trail_length, pair_count, depth)
-        return False
+
+    def compare_all(
+        self, mine: Sequence[SSAValue | Node], theirs: Sequence[SSAValue | Node], names: Sequence[str],
+        user: Operation | None,
+    ) -> Iterator[None]:  # fmt: skip
+        """Yield for each way in which all nodes of the pattern match those of the program at the same positions.
+
+        Args:
+            mine: Nodes of the pattern.
+            theirs: Nodes of the program, as many.
+            names: Position of each in the pattern, for messages.
+            user: See `compare`.
+        """
+        count = len(names)
+        if count == 0:
+            yield
+            return
+        ways: list[Iterator[None]] = []  # the ways of the first nodes, each under the bindings of those before it
+        while True:
+            if len(ways) < count:
+                i = len(ways)
+                ways.append(self.compare(mine[i], theirs[i], names[i], user))
+            else:
+                yield
+            while ways and next(ways[-1], self) is self:  # there is no other way: `next` returns its default
+                ways.pop()
+            if not ways:
+                return
 
     def _undo(self, trail_length: int, pair_count: int, depth: int) -> None:
         """Undo the bindings and matches that were added since `trail` and `pairs` had these lengths."""
@@ -360,6 +401,7 @@ class _Search:
         elif source_of(before) is not source_of(theirs):
             other = f"%{before.name_hint}" if before.name_hint else "another value"
             this = f"%{theirs.name_hint}" if theirs.name_hint else "a different one"
+            self.conflicts += 1
             return self.fail(f"input {name} of the pattern is {other} elsewhere, here it is {this}", where, user)
         return True
 
