@@ -89,6 +89,38 @@ def test_fault(data: bytes, says: str) -> None:
         read(data)
 
 
+def sliding(op: str, attribute: str, numbers: list[int]) -> bytes:
+    """A model of one operator with windows, whose attribute has these numbers."""
+    operands = {
+        "AveragePool": [], "Conv": [value("w", 1, 1, 2, 2)], "ConvTranspose": [value("w", 1, 1, 2, 2)],
+        "DeformConv": [value("w", 1, 1, 2, 2), value("o", 1, 8, 3, 3)], "MaxUnpool": [value("i", 1, 1, 4, 4, dtype=7)],
+        "Col2Im": [],
+    }[op]  # fmt: skip
+    sizes = [tensor(name, [2], 7, (9, np.int64([n, n]).tobytes())) for name, n in (("image", 4), ("block", 2))]
+    names = [
+        "x",
+        *("wo"[: len(operands)] if op != "MaxUnpool" else "i"),
+        *(["image", "block"] if op == "Col2Im" else []),
+    ]
+    kernel = [message((1, "kernel_shape"), (8, 2), (8, 2), (20, 7))] if op in ("AveragePool", "MaxUnpool") else []
+    given = message((1, attribute), *((8, n) for n in numbers), (20, 7))
+    x = value("x", 1, 4, 9) if op == "Col2Im" else value("x", 1, 1, 4, 4)
+    return model(
+        [node(op, names, ["y"], given, *kernel, name="slide")], [x, *operands], [value("y", *"abcd")], sizes, 19
+    )
+
+
+@pytest.mark.parametrize("op", ["AveragePool", "Conv", "ConvTranspose", "DeformConv", "MaxUnpool", "Col2Im"])
+def test_numbers_of_windows_that_are_out_of_range(op: str) -> None:
+    cases = [("pads", [1, 1], 4, -(1 << 20)), ("pads", [0, 0, 0, 1 << 62], 4, -(1 << 20)), ("strides", [0, 1], 2, 1)]
+    cases.append(("output_padding", [1 << 62, 0], 2, -(1 << 20)) if op == "ConvTranspose" else ("strides", [1], 2, 1))
+    for attribute, numbers, count, least in cases:
+        says = f"slide: error: {op}: its attribute {attribute} is {numbers}; expected {count} numbers from {least} to "
+        with pytest.raises(pd.CompileError, match=re.escape(f"{says}{1 << 20}")):
+            read(sliding(op, attribute, numbers))
+    read(sliding(op, "pads", [0, 0, 0, 0]))
+
+
 def test_deep_nesting_ends() -> None:
     inner = b""
     for _ in range(2000):

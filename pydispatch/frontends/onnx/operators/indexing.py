@@ -8,6 +8,7 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from pydispatch.frontends.onnx.call import NodeCall
+from pydispatch.frontends.onnx.operators.products import paddings, positive
 from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import F32, I64
 from pydispatch.graph.sizes import Expr, Size, product
@@ -209,8 +210,8 @@ def _max_unpool(call: NodeCall, x: Tensor, indices: Tensor, shape: Tensor | None
     """
     kernel = call.integers("kernel_shape")
     rank = len(kernel)
-    strides, pads = call.integers("strides", [1] * rank), call.integers("pads", [0] * (2 * rank))
-    if rank != x.rank - 2 or len(strides) != rank or len(pads) != 2 * rank:
+    strides, pads = positive(call, "strides", rank), paddings(call, "pads", 2 * rank)
+    if rank != x.rank - 2:
         raise call.fail(f"a kernel_shape of {kernel} does not fit {x}")
     spatial = [(x.shape[2 + d] - 1) * strides[d] + kernel[d] - pads[d] - pads[rank + d] for d in range(rank)]
     inferred_shape = [*x.shape[:2], *spatial]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pydispatch.frontends.onnx.call import NodeCall
-from pydispatch.frontends.onnx.operators.products import spatial_rank, window_of
+from pydispatch.frontends.onnx.operators.products import paddings, positive, spatial_rank, window_of
 from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Expr, Shape, Size, product
@@ -136,12 +136,9 @@ def _col2im(call: NodeCall, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
     """
     sizes, kernel = call.sizes(image, "image_shape"), call.sizes(block, "block_shape")
     rank = len(kernel)
-    strides, dilations, pads = (
-        call.integers("strides", [1] * rank),
-        call.integers("dilations", [1] * rank),
-        call.integers("pads", [0] * 2 * rank),
-    )
-    if len(sizes) != rank or any(len(n) != rank for n in (strides, dilations)) or len(pads) != 2 * rank:
+    strides, dilations = positive(call, "strides", rank), positive(call, "dilations", rank)
+    pads = paddings(call, "pads", 2 * rank)
+    if len(sizes) != rank:
         raise call.fail(f"an image of {sizes} and blocks of {kernel} do not fit together")
     window = Window(tuple(strides), tuple(pads[:rank]), tuple(pads[rank:]), tuple(dilations))
     return image_of_columns(call.b, x, sizes, kernel, window)

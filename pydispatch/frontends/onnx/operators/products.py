@@ -99,9 +99,7 @@ def window_of(call: NodeCall, x: Tensor, kernel: Sequence[Size]) -> Window:
     if len(kernel) != rank:
         raise call.fail(f"its kernel has {len(kernel)} axes; expected {rank}")
     auto = call.text("auto_pad", "NOTSET", ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
-    pads = call.integers("pads", [0] * (2 * rank))
-    if len(pads) != 2 * rank or any(abs(n) > _MAX_WINDOW_PARAMETER for n in pads):
-        raise call.fail(f"its pads are {pads}; expected {2 * rank} of them")
+    pads = paddings(call, "pads", 2 * rank)
     low: list[Size] = list(pads[:rank])
     high: list[Size] = list(pads[rank:])
     if auto == "VALID":
@@ -129,7 +127,18 @@ def positive(call: NodeCall, name: str, rank: int) -> list[int]:
     """
     numbers = call.integers(name, [1] * rank)
     if len(numbers) != rank or any(not 1 <= n <= _MAX_WINDOW_PARAMETER for n in numbers):
-        raise call.fail(f"its {name} are {numbers}; expected {rank} numbers from 1")
+        raise call.fail(f"its attribute {name} is {numbers}; expected {rank} numbers from 1 to {_MAX_WINDOW_PARAMETER}")
+    return numbers
+
+
+def paddings(call: NodeCall, name: str, count: int) -> list[int]:
+    """Return the attribute `name`, which has `count` numbers of elements to add, or to crop where they are negative.
+
+    All are 0 if it is omitted. Their magnitudes are at most _MAX_WINDOW_PARAMETER.
+    """
+    numbers, most = call.integers(name, [0] * count), _MAX_WINDOW_PARAMETER
+    if len(numbers) != count or any(abs(n) > most for n in numbers):
+        raise call.fail(f"its attribute {name} is {numbers}; expected {count} numbers from {-most} to {most}")
     return numbers
 
 
@@ -200,14 +209,11 @@ def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = 
     rank = spatial_rank(call, x)
     kernel = kernel_of(call, w, x)
     strides, dilations = positive(call, "strides", rank), positive(call, "dilations", rank)
-    output_padding = call.integers("output_padding", [0] * rank)
-    pads = call.integers("pads", [0] * (2 * rank))
+    output_padding, pads = paddings(call, "output_padding", rank), paddings(call, "pads", 2 * rank)
     auto = call.text("auto_pad", "NOTSET", ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
     wanted = call.maybe_integers("output_shape")
-    if len(output_padding) != rank or len(pads) != 2 * rank or (wanted is not None and len(wanted) < rank):
-        raise call.fail(
-            f"its pads are {pads}, its output_padding {output_padding}; expected {2 * rank} and {rank} of them"
-        )
+    if wanted is not None and len(wanted) < rank:
+        raise call.fail(f"its output_shape is {wanted}; expected {rank} numbers or more")
 
     # The pads along each axis, from `output_shape`, else `auto_pad`, else `pads`.
     low: list[Size] = list(pads[:rank])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pydispatch.frontends.onnx.call import NodeCall
-from pydispatch.frontends.onnx.operators.products import groups_of, kernel_of, positive, with_bias
+from pydispatch.frontends.onnx.operators.products import groups_of, kernel_of, paddings, positive, with_bias
 from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import F32, F64, I64
 from pydispatch.graph.sizes import product
@@ -137,7 +137,7 @@ def _deform_conv(
     kernel = [int(k) for k in kernel_of(call, w, x)]  # type: ignore[arg-type]
     rank = len(kernel)
     strides, dilations = positive(call, "strides", rank), positive(call, "dilations", rank)
-    pads, groups = call.integers("pads", [0] * (2 * rank)), groups_of(call)
+    pads, groups = paddings(call, "pads", 2 * rank), groups_of(call)
     offset_groups = call.integer("offset_group", 1)
     # Only the pads before the axes matter: the number of windows is that of the offsets.
     samples = regions.moved_windows(b, x, offset, mask, kernel, strides, pads[:rank], dilations, offset_groups)
