@@ -12,9 +12,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_contract import FORMS, shapes_of, tensor
+from xdsl.dialects import func
 
 import pydispatch as pd
+from pydispatch.compiler.constants.grouped import grouped_factor
+from pydispatch.compiler.driver.pipeline import compile_to
+from pydispatch.compiler.kernel_ir.kernel import Target
+from pydispatch.compiler.kernels.matmul.cpu.arithmetic import arithmetic_of
+from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
+from pydispatch.compiler.kernels.matmul.cpu.tiles import level_of
+from pydispatch.compiler.target.cpu import machine_of
 from pydispatch.formats.program.program import disassemble
+from pydispatch.ir import parse
 
 Array = np.ndarray[Any, Any]
 LEVELS = [
@@ -285,3 +294,16 @@ def test_constants_of_a_requantization_spill_no_sums(tmp_path: Path) -> None:
     loops = re.split(r"^\.LBB\w+:", file.read_text(), flags=re.MULTILINE)
     (product_loop,) = [loop for loop in loops if loop.count("vpdpbusd") > 8]
     assert "(%rsp)" not in product_loop.split("\tj")[0]
+
+
+@pytest.mark.parametrize("cpus", [("cascadelake", "sapphirerapids"), ("sapphirerapids", "cascadelake")])
+def test_factors_are_packed_for_the_first_of_equal_levels(cpus: tuple[str, str]) -> None:
+    """Not for one that a set has first, which differs between processes."""
+    text = product("matmul", [(64, 128), (128, 256), (64, 256)], "us")
+    formed = parse(compile_to("dispatches", text, targets="x86_64", cpu=cpus[0]))
+    source = next(op for op in formed.walk() if isinstance(op, func.FuncOp) and "dispatch" in op.sym_name.data)
+    match = contraction_in(source)
+    assert match is not None
+    levels = [level_of(machine_of(Target("llvm-cpu", "embedded-elf-x86_64", cpu))) for cpu in cpus]
+    grouped = grouped_factor(source, match.contraction, levels)
+    assert grouped is not None and grouped.arithmetic == arithmetic_of(match.contraction, levels[0])

@@ -73,10 +73,10 @@ def grouped_factor(function: func.FuncOp, contraction: Contraction, levels: Sequ
         contraction: The contraction, an operation of the function.
         levels: ISA levels of all targets.
     """
-    arithmetics = {arithmetic_of(contraction, level) for level in levels}
+    arithmetics = [arithmetic_of(contraction, level) for level in levels]
     # Any of them: all must have the same packed form. With equal offsets, `unsigned_b` can differ between levels only
     # if all values of B are 0 to 127: such bytes widen to the same integers with and without sign.
-    arithmetic = next(iter(arithmetics))
+    arithmetic = arithmetics[0]
     packed_forms = {a and (a.compute, a.group, a.b_offset) for a in arithmetics}  # None: a level has no such kernel
     if len(packed_forms) != 1 or arithmetic is None or arithmetic.group == 1:  # 1: no groups
         return None
