@@ -13,7 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pydispatch as pd
+from pydispatch.compiler.constants.sink import in_order, replace
 from pydispatch.compiler.driver.pipeline import compile_to
+from pydispatch.compiler.fusion.dim_orders import transposed
+from pydispatch.ir import parse
 
 Array = np.ndarray[Any, Any]
 
@@ -400,3 +403,26 @@ def test_padded_images_are_transposed_without_divisions_of_elements() -> None:
     bodies = [loop.split("scf.reduce")[0] for loop in loops]
     assert any("memref.load" in body for body in bodies)
     assert not any("arith.divui" in body or "arith.remui" in body for body in bodies)
+
+
+UNITS = """
+func.func @f(%s: tensor<f32>, %u: tensor<1x1xf32>) -> (tensor<1x1xf32>, tensor<f32>) {
+  %expanded = tensor.expand_shape %s [] output_shape [1, 1] : tensor<f32> into tensor<1x1xf32>
+  %replaced = math.exp %u : tensor<1x1xf32>
+  %collapsed = tensor.collapse_shape %replaced [] : tensor<1x1xf32> into tensor<f32>
+  return %expanded, %collapsed : tensor<1x1xf32>, tensor<f32>
+}
+"""
+
+
+def test_transpositions_of_single_elements() -> None:
+    """Tensors of rank 0 have no dimensions to group."""
+    module = parse(UNITS)
+    ops = {op.name: op for op in module.walk()}
+    expand, last = ops["tensor.expand_shape"], ops["func.return"]
+    transposed_expansion = in_order(last, expand.results[0], [1, 0])
+    assert str(transposed_expansion.owner.properties["reassociation"]) == "[]"
+    exponential = ops["math.exp"]
+    replace(exponential, transposed(exponential.operands[0], [1, 0], exponential))
+    collapse = next(op for op in module.walk() if op.name == "tensor.collapse_shape")
+    assert str(collapse.properties["reassociation"]) == "[]"

@@ -263,14 +263,14 @@ def _collapsed(insertion_point: Operation, collapse: tensor.CollapseShapeOp, ord
     `insertion_point`.
     """
     source, shape, kept = shape_of(collapse.src), shape_of(collapse.result), _kept_source_dims(collapse)
-    if kept is None or min(source) < 0:
+    if kept is None or any(n < 0 for n in source):
         return None
     # The dropped dimensions, all of size 1, are moved to the front and collapsed with the first kept one: [[0, 1], [2],
     # [3]] are the groups of source dimensions in the example.
     units = [a for a in range(len(source)) if a not in kept]
     inner = in_order(insertion_point, collapse.src, [*units, *(kept[d] for d in order)])
     count = len(units)
-    groups = [[*range(count + 1)], *([count + axis] for axis in range(1, len(order)))]
+    groups = [[*range(count + 1)], *([count + axis] for axis in range(1, len(order)))] if order else []
     type_ = TensorType(collapse.result.type.element_type, [shape[d] for d in order])
     properties = {"reassociation": reassociation(groups)}
     new_collapse = tensor.CollapseShapeOp(operands=[inner], result_types=[type_], properties=properties)
@@ -287,7 +287,7 @@ def _expanded(insertion_point: Operation, expand: tensor.ExpandShapeOp, order: l
     `insertion_point`.
     """
     shape, source_shape = shape_of(expand.result), shape_of(expand.src)
-    if min(shape) < 0:
+    if any(n < 0 for n in shape):
         return None
     source_axis: dict[int, int] = {}  # axis of the result -> its axis of the source; without added axes
     for dim, group in enumerate(expand.reassociation.data):
@@ -299,11 +299,12 @@ def _expanded(insertion_point: Operation, expand: tensor.ExpandShapeOp, order: l
     permuted_source = in_order(insertion_point, expand.src, [source_axis[a] for a in order if a in source_axis])
     # Each source axis begins a group that ends before the next one; added axes at the front join the first group.
     # With source axes A and B and added axes 1, the order 1 A 1 B has the groups [1 A 1] [B].
+    # A source of rank 0 has no axes, and no groups.
     starts = [axis for axis, a in enumerate(order) if a in source_axis]
-    ends = [*starts[1:], len(order)]
-    starts[0] = 0
+    ends = [*starts[1:], len(order)] if starts else []
+    firsts = [0, *starts[1:]] if starts else []
     sizes = [shape[a] for a in order]
-    groups = reassociation([list(range(first, end)) for first, end in zip(starts, ends, strict=True)])
+    groups = reassociation([list(range(first, end)) for first, end in zip(firsts, ends, strict=True)])
     type_ = TensorType(expand.result.type.element_type, sizes)
     return insert_before(tensor.ExpandShapeOp(permuted_source, [], groups, sizes, type_), insertion_point)
 
