@@ -152,6 +152,20 @@ def test_parallel_and_views() -> None:
     np.testing.assert_array_equal(run(body).reshape(6, 4), expected)
 
 
+@pytest.mark.parametrize("size", ["0", "?"])
+def test_an_expanded_size_beside_0_is_0(size: str) -> None:
+    """The size is that of the source divided by 0."""
+    count = "%c0" if size == "?" else "0"
+    found = run(f"""
+      %none = memref.reinterpret_cast %in to offset: [0], sizes: [{count}], strides: [1] : memref<?xi64> to memref<{size}xi64>
+      %split = "memref.expand_shape"(%none) <{{reassociation = [[0 : i64, 1 : i64]],
+          static_output_shape = array<i64: -9223372036854775808, 0>}}> : (memref<{size}xi64>) -> memref<?x0xi64>
+      %rows = memref.dim %split, %c0 : memref<?x0xi64>
+      %rows64 = arith.index_cast %rows : index to i64
+      memref.store %rows64, %out[%c0] : memref<?xi64>""")
+    assert found[0] == 0
+
+
 def test_storage() -> None:
     """Workgroup memory, stack memory, constants, copies; each workgroup sees its own slices."""
     source = (

@@ -235,7 +235,9 @@ def _expand_shape(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _quotient(build: Build, size: Index, divisor: int) -> Index:
-    """Return a size divided by a positive integer."""
+    """Return a size divided by the product of other sizes; 0 if one of those is 0, as there are no elements."""
+    if divisor == 0:
+        return 0
     if isinstance(size, int):
         return size // divisor
     return size if divisor == 1 else build.binary(arith.DivUIOp, size, divisor)
