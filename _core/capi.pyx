@@ -16,12 +16,12 @@ from pydispatch._core.c_table cimport pyd_api_check_load, pyd_api_fill, pyd_api_
 from pydispatch._core.handles cimport (
     HeldMemory,
     array_over,
-    has_python,
     live_handles,
     python_device,
     wrap_device,
     wrap_program,
 )
+from pydispatch._core.interpreter cimport pyd_has_python
 from pydispatch._core.signals cimport is_signalled
 from pydispatch._core.status cimport status_of
 
@@ -73,7 +73,7 @@ ctypedef pyd_status_t (*operation_t)(Request* request) except? NULL
 
 cdef pyd_status_t perform(operation_t operation, Request* request) noexcept nogil:
     """Run an operation with the GIL and return its status. Return UNAVAILABLE if the interpreter is not running."""
-    if not has_python():
+    if not pyd_has_python():
         return pyd_status_make(
             PYD_CODE_UNAVAILABLE, "%s: the Python interpreter has ended or was never started", request.slot)
     return perform_with_gil(operation, request)
@@ -393,7 +393,7 @@ cdef int32_t watch_signals(void* context) noexcept nogil:
     The table has it as `is_signalled`, which C code stores as `is_wanted` of a pyd_api_interrupt_t: signals such as
     Ctrl-C then end a call. context: a uint64_t, 0 when the call begins, that receives the time of each check.
     """
-    return is_signalled(context) if has_python() else 0
+    return is_signalled(context) if pyd_has_python() else 0
 
 
 pyd_api_fill(&TABLE)

@@ -8,6 +8,7 @@ from libc.stdlib cimport calloc, free
 
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
+from pydispatch._core.interpreter cimport pyd_has_python
 from pydispatch._core.numpy_arrays cimport NPY_ARRAY_WRITEABLE, PyArrayObject, PyArray_Descr, PyArray_NewFromDescr
 from pydispatch._core.numpy_arrays cimport PyArray_SetBaseObject, PyArray_Type
 
@@ -189,11 +190,18 @@ cdef void end(Lent* lent) noexcept with gil:
 
 
 cdef void end_plain(void* managed) noexcept nogil:
-    end(<Lent*>(<DLManaged*>managed).context)
+    """Release the owner of a tensor's memory; the deleter of capsules before DLPack 1.0.
+
+    Consumers call it from any thread, also after Python has ended: static tensors of C++ libraries live until then.
+    """
+    if pyd_has_python():  # otherwise the owner leaks, as no Python object can be freed any more
+        end(<Lent*>(<DLManaged*>managed).context)
 
 
 cdef void end_versioned(void* managed) noexcept nogil:
-    end(<Lent*>(<DLVersioned*>managed).context)
+    """Release the owner of a tensor's memory, as end_plain() does; the deleter of capsules of DLPack 1.0."""
+    if pyd_has_python():  # otherwise the owner leaks
+        end(<Lent*>(<DLVersioned*>managed).context)
 
 
 cdef void destroy_unconsumed(object capsule) noexcept:

@@ -8,7 +8,6 @@ from pydispatch._core.capi cimport pyd_api_device_t, pyd_api_memory_t, pyd_api_p
 cdef class HeldMemory:
     cdef pyd_api_memory_t* memory
 
-cdef bint has_python() noexcept nogil
 # See capi.handles.
 cdef tuple live_handles()
 # A handle around a device object of Python, and around a program; `device`: the one it was loaded on, or NULL.

@@ -12,6 +12,7 @@ from pydispatch._core.arrays cimport element_type
 from pydispatch._core.c_procedure cimport pyd_state_t
 from pydispatch._core.c_status cimport PYD_CODE_INVALID_ARGUMENT, PYD_CODE_UNSUPPORTED, pyd_status_make, pyd_status_t
 from pydispatch._core.c_table cimport pyd_api_device_make, pyd_api_device_owner, pyd_api_owner_t, pyd_api_program_make
+from pydispatch._core.interpreter cimport pyd_has_python
 from pydispatch._core.lock cimport pyd_count
 from pydispatch._core.memory cimport Pool
 from pydispatch._core.program cimport Module
@@ -38,27 +39,6 @@ cdef extern from "api/memory.h" nogil:
     void pyd_api_retain(references_t* references)
     void pyd_api_memory_release(pyd_api_memory_t* memory)
     void pyd_api_device_release(pyd_api_device_t* device)
-
-# Returns whether this thread can run Python code: after the interpreter was initialized, and before its finalization,
-# except on the thread that finalizes it. Other threads would exit or hang when they wait for the GIL.
-cdef extern from *:
-    """
-    #if PY_VERSION_HEX >= 0x030D0000
-    #define PYD_IS_FINALIZING() Py_IsFinalizing()
-    #else
-    #define PYD_IS_FINALIZING() _Py_IsFinalizing()
-    #endif
-    static int pyd_has_python(void) {
-      return Py_IsInitialized() && (!PYD_IS_FINALIZING() || PyGILState_Check());
-    }
-    """
-    bint pyd_has_python() nogil
-
-
-cdef bint has_python() noexcept nogil:
-    """Return whether this thread may take the GIL and run Python code; for other modules."""
-    return pyd_has_python()
-
 
 cdef Py_ssize_t live_devices = 0   # number of handles whose owner, see below, is alive
 cdef Py_ssize_t live_programs = 0

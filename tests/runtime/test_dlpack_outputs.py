@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
 
 import ml_dtypes
@@ -97,6 +98,35 @@ def test_a_capsule_that_nobody_takes_lets_go(versioned: bool) -> None:
     assert sys.getrefcount(x) == references + 1
     del capsule
     assert sys.getrefcount(x) == references
+
+
+FREED_AT_EXIT = """
+import ctypes, sys
+import numpy as np
+from pydispatch._core.dlpack import make_capsule
+
+versioned = sys.argv[1] == "True"
+name, deleter_offset = (b"dltensor_versioned", 16) if versioned else (b"dltensor", 56)
+api = ctypes.pythonapi
+api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+api.PyCapsule_GetPointer.argtypes = api.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
+x = np.arange(8, dtype=np.float32)
+capsule = make_capsule(x, x.ctypes.data, x.shape, 2, 32, 1, 0, versioned)
+managed, used = api.PyCapsule_GetPointer(capsule, name), b"used_" + name
+api.PyCapsule_SetName(capsule, used)
+deleter = ctypes.c_void_p.from_address(managed + deleter_offset)
+at_exit = ctypes.CDLL(None).__cxa_atexit
+at_exit.argtypes = 3 * [ctypes.c_void_p]
+assert at_exit(deleter, managed, None) == 0
+"""
+"""Consumes a capsule as a static tensor of a C++ library does: its deleter runs when the process exits."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the C library has no __cxa_atexit")
+@pytest.mark.parametrize("versioned", [False, True])
+def test_a_tensor_that_is_freed_after_python_has_ended(versioned: bool) -> None:
+    done = subprocess.run([sys.executable, "-c", FREED_AT_EXIT, str(versioned)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_numpy_reads_our_capsules() -> None:
