@@ -95,10 +95,11 @@ def call(
     attributes: Mapping[str, model.AttributeProto],
     values: Values,
     convert: Callable[[], Sequence[Tensor | None]] | None,
-) -> list[Tensor]:
-    """Emit a call of a user kernel in place of a node and return the results.
+) -> list[Tensor | None]:
+    """Emit a call of a user kernel in place of a node and return the results; None for an output without a name.
 
-    The types of the results come from the first of these sources that exists:
+    The kernel has the operands and the results that the node names, in their order. The types of the results come from
+    the first of these sources that exists:
         1. The types that the user states with the kernel, such as `CustomOperation(kernel, results=["in0"])`.
         2. The types of the results of `convert`, which is not used otherwise.
         3. The types that the graph declares for the outputs of the node.
@@ -115,6 +116,7 @@ def call(
     """
     present = [x for x in operands if x is not None]
     names = [key for key in node.input if key]
+    outputs = [key for key in node.output if key]
 
     # The types of the results.
     results: Sequence[tuple[DType, Shape]] | None
@@ -122,30 +124,34 @@ def call(
     # (`other_names`). `names` is empty because ONNX has no names for the operands of a kernel.
     results = result_types(tracer.builder, tracer.options.kernels, name, present, names=(), other_names=names)
     assumed = False
-    if results is None and convert is not None:
-        results = _types_of(tracer, convert, len(node.output))
-    elif results is None:
-        stated = [_declared_result(tracer, output, operands, values) for output in node.output]
-        assumed = None in stated  # whether the graph declares no type for some result
+    if results is None:
+        converted = {} if convert is None else _types_of(tracer, convert, node.output)
+        stated = [converted.get(key) or _declared_result(tracer, key, operands, values) for key in outputs]
+        assumed = None in stated  # whether neither a conversion nor the graph states the type of some result
         if assumed and not (tracer.options.assumes_types and present):
-            raise _undeclared_result(tracer, name, node.output[stated.index(None)], present)
+            raise _undeclared_result(tracer, name, outputs[stated.index(None)], present)
         results = [(present[0].dtype, present[0].shape) if type_ is None else type_ for type_ in stated]
-    if len(results) != len(node.output):
-        raise tracer.builder.fail(f"'{name}' has {len(node.output)} results here, the user states {len(results)}")
+    if len(results) != len(outputs):
+        raise tracer.builder.fail(f"'{name}' has {len(outputs)} results here, the user states {len(results)}")
 
     # The call. A kernel may have parameters of the names of numeric attributes, and of the tensors in the model.
     numbers = {a.name: a.f if type_of(a) == "f" else a.i for a in attributes.values() if type_of(a) in ("f", "i")}
-    model_names = [*names, *node.output]
-    return custom_call(tracer.builder, name, present, results, numbers, other_names=model_names, is_assumed=assumed)
+    model_names = [*names, *outputs]
+    computed = custom_call(tracer.builder, name, present, results, numbers, other_names=model_names, is_assumed=assumed)
+    by_name = dict(zip(outputs, computed, strict=True))
+    return [by_name.get(key) for key in node.output]
 
 
 def _types_of(
-    tracer: CustomCallContext, convert: Callable[[], Sequence[Tensor | None]], count: int
-) -> list[tuple[DType, Shape]]:
-    """Return the types of the first `count` results of an operator, by emitting it into a block that is discarded."""
+    tracer: CustomCallContext, convert: Callable[[], Sequence[Tensor | None]], outputs: Sequence[str]
+) -> dict[str, tuple[DType, Shape]]:
+    """Return the types of the results of an operator, by emitting it into a block that is discarded.
+
+    `outputs` are the names of the results. A result that the conversion does not support has no type.
+    """
     with tracer.builder.inside(Block()):
-        tensors = list(convert())[:count]
-    return [(x.dtype, x.shape) for x in tensors if x is not None]
+        tensors = convert()
+    return {key: (x.dtype, x.shape) for key, x in zip(outputs, tensors, strict=False) if x is not None}
 
 
 def _declared_result(

@@ -20,6 +20,14 @@ void triple(const float *rows, float k, float *tripled, size_t rows_size0) {
 void rectified(const float *x, float *y, size_t total) {
   for (size_t i = 0; i < total; i++) y[i] = x[i] > 0 ? 100 * x[i] : 0;
 }
+void skip(const float *x, const float *more, const float *scale, float *y, float *sum, size_t total) {
+  for (size_t i = 0; i < total; i++) sum[i] = x[i] + more[i], y[i] = sum[i] * scale[0];
+}
+void skip_with_mean(const float *x, const float *more, const float *scale, float *y, float *mean, float *sum,
+                    size_t total) {
+  skip(x, more, scale, y, sum, total);
+  mean[0] = 1, mean[1] = 2;
+}
 """
 TRIPLE = pd.CFunction(SOURCE, "triple")
 RECTIFIED = pd.CFunction(SOURCE, "rectified", "in0", "out", "count")
@@ -134,6 +142,51 @@ def test_kernels_that_no_operator_has(path: Path) -> None:
         run(path, {"Conv": RECTIFIED, "own::Triple": own})
     with pytest.raises(pd.CompileError, match="A kernel is given for 'Triple', which is another name"):
         run(path, {"Triple": TRIPLE})
+
+
+def skipping(folder: Path, outputs: dict[str, tuple[int, ...]], types: list[str] | None = None) -> Any:
+    """Results of SkipSimplifiedLayerNormalization(x, x, g) by a kernel; `outputs` are the model's, with their shapes.
+
+    The conversion of the operator has y and sum, but no mean. The mean is computed if there is an output mean or z.
+    """
+    has_mean = bool({"mean", "z"} & set(outputs))
+    names = ["y", "mean" if has_mean else "", "", "sum"]
+    nodes = [wire.node("SkipSimplifiedLayerNormalization", ["x", "x", "g"], names, name="norm", domain="com.microsoft")]
+    nodes += [wire.node("Relu", ["mean"], ["z"])] if "z" in outputs else []
+    declared = [wire.value(name, *shape) for name, shape in outputs.items()]
+    opset = (8, wire.message((1, "com.microsoft"), (2, 1)))
+    data = wire.model(nodes, [wire.value("x", 2, 4), wire.value("g", 4)], declared, [], 17, opset)
+    (folder / "skip.onnx").write_bytes(data)
+    numbered = ["in0", "in1", "in2", *(["out0", "out1", "out2"] if has_mean else ["out0", "out1"]), "count"]
+    kernel = pd.CFunction(SOURCE, "skip_with_mean" if has_mean else "skip", *numbered)
+    own: Any = kernel if types is None else pd.CustomOperation(kernel, types)
+    made = pd.compile(folder / "skip.onnx", kernels={"com.microsoft::SkipSimplifiedLayerNormalization": own})
+    return pd.device("cpu").load(made).main(X, np.full(4, 3, np.float32))
+
+
+SUMS = {"y": (2, 4), "sum": (2, 4)}
+
+
+def test_results_that_the_node_leaves_out(tmp_path: Path) -> None:
+    """The kernel has the others. The type of the mean is stated by the graph or by the user."""
+    for types in (None, ["in0", "in0"]):
+        y, total = skipping(tmp_path, SUMS, types)
+        np.testing.assert_array_equal(total, 2 * X)
+        np.testing.assert_array_equal(y, 6 * X)
+    for output, types in (("mean", None), ("z", ["in0", "f32[2, 1]", "in0"])):
+        y, total, mean = skipping(tmp_path, SUMS | {output: (2, 1)}, types)
+        np.testing.assert_array_equal(total, 2 * X)
+        np.testing.assert_array_equal(y, 6 * X)
+        np.testing.assert_array_equal(mean, [[1], [2]])
+
+
+def test_results_whose_types_nothing_states(tmp_path: Path) -> None:
+    with pytest.raises(pd.CompileError, match="norm: error: the model does not state the type of 'mean', a result of"):
+        skipping(tmp_path, SUMS | {"z": (2, 1)})
+    with pytest.raises(
+        pd.CompileError, match=r"norm: error: 'com.microsoft::\w+' has 2 results here, the user states 4"
+    ):
+        skipping(tmp_path, SUMS, ["in0"] * 4)
 
 
 def test_types_on_the_command_line(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
