@@ -296,8 +296,10 @@ class LoopNest:
         if len(loops) == len(nest):
             out = trace.empty(dtype.element, shape)
         else:
-            is_tensor = isinstance(start, Tensor)
-            out = trace.value(start) if is_tensor else trace.splat(trace.scalar_constant(start, dtype), shape)
+            if isinstance(start, Tensor):
+                out = trace.value(start)
+            else:
+                out = trace.splat(trace.scalar_constant(start, dtype), shape)
             result = Scalars(block).binary(combine, Scalar(dtype, (running,)), result)
         inputs = [(trace.value(of), _renumbered(own_map, renumbered)) for of, own_map in needed]
         parallel = [loop in loops for loop in nest]
