@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 
 from pydispatch.errors import CompileError
@@ -15,16 +15,19 @@ DEPTH = 64
 def bound_node(
     node: model.NodeProto,
     bound: Mapping[str, model.AttributeProto],
+    omitted: Set[str],
     too_deep: Callable[[], CompileError],
     depth: int = 0,
 ) -> model.NodeProto:
-    """Return a copy of a function's node with references to attributes replaced by the attributes of the calling node.
+    """Return a copy of a function's node with the attributes and without the operands that the calling node omits.
 
-    A reference to an attribute without a value is omitted in the copy. Nodes in subgraphs are copied, too.
+    References to attributes are replaced by the attributes of the calling node; a reference to one without a value is
+    omitted in the copy, as are operands that the calling node omits. Nodes in subgraphs are copied, too.
 
     Args:
         node: Node of the function's body.
         bound: Attributes of the calling node, and defaults of those that it omits, by name.
+        omitted: Names of the function's inputs for which the calling node has no operand.
         too_deep: Makes the error for subgraphs that are nested deeper than DEPTH.
         depth: Number of subgraphs of the body that contain the node.
     """
@@ -37,13 +40,11 @@ def bound_node(
             if argument is not None:
                 attributes.append(replace(argument, name=attribute.name))
         elif attribute.g is not None:
-            nodes = [bound_node(inner, bound, too_deep, depth + 1) for inner in attribute.g.node]
-            attributes.append(replace(attribute, g=replace(attribute.g, node=nodes)))
+            graph = attribute.g
+            still_omitted = omitted - {value.name for value in (*graph.input, *graph.initializer)}
+            nodes = [bound_node(inner, bound, still_omitted, too_deep, depth + 1) for inner in graph.node]
+            attributes.append(replace(attribute, g=replace(graph, node=nodes)))
         else:
             attributes.append(attribute)
-    return replace(node, attribute=attributes)
-
-
-def without_operand(node: model.NodeProto, name: str) -> model.NodeProto:
-    """Return a copy of a node in which the operand `name` is omitted."""
-    return replace(node, input=["" if operand == name else operand for operand in node.input])
+    operands = ["" if name in omitted else name for name in node.input]
+    return replace(node, input=operands, attribute=attributes)

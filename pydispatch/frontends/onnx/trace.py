@@ -12,7 +12,7 @@ from pydispatch.errors import CompileError, CompileWarning
 from pydispatch.frontends.onnx import custom, declarations, model
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.custom import UserKernels, kernel_name
-from pydispatch.frontends.onnx.functions import DEPTH, bound_node, without_operand
+from pydispatch.frontends.onnx.functions import DEPTH, bound_node
 from pydispatch.frontends.onnx.scope import Values
 from pydispatch.frontends.onnx.tensors import Files, ModelFault, array_of
 from pydispatch.frontends.source import ReadOptions
@@ -266,14 +266,12 @@ class OnnxTracer:
             )
         self.builder.count_inlined(function.name)
         bound = {attribute.name: attribute for attribute in function.attribute_proto} | attributes
-        nodes = [bound_node(node, bound, self._too_deep) for node in function.node]
+        given = [(name, x) for name, x in zip(function.input, operands, strict=False) if x is not None]
+        omitted = set(function.input) - {name for name, _ in given}
+        nodes = [bound_node(node, bound, omitted, self._too_deep) for node in function.node]
         values = Values(None, nodes)
-        for name, operand in zip(function.input, operands, strict=False):
-            if operand is not None:
-                self._define(values, name, operand)
-        for name in function.input:
-            if name not in values.by_name:  # an operand that the call omits is omitted in the body too
-                nodes = [without_operand(node, name) for node in nodes]
+        for name, operand in given:
+            self._define(values, name, operand)
         self._nodes(nodes, values, self._opsets(function.opset_import))
         return [self._value(values, name, f"the output of function {function.name}") for name in function.output]
 

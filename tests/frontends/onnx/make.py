@@ -290,6 +290,14 @@ main (float[n, 3] x) => (float[n, 3] y) { a = mine.scaled<factor=2.5>(x) y = min
 scaled <factor: float = 0.5>(u) => (v) { f = Constant<value_float: float = @factor>() w = Mul(u, f) v = Tanh(w) }
 """
 
+OMITTED = """<ir_version: 9, opset_import: ["": 18, "mine": 1]>
+main (float[4] x, bool c, float lo, float hi) => (float[4] y, float[4] z, float[4] w) {
+    y = mine.limited(x, c, lo, hi) z = mine.limited(x, c, lo) w = mine.limited(x, c, , hi) }
+<opset_import: ["": 18], domain: "mine">
+limited (u, c, l, h) => (v) {
+    v = If(c) <then_branch = t () => (float[4] a) { a = Clip(u, l, h) }, else_branch = e () => (float[4] b) { n = Neg(u) b = Clip(n, l, h) }> }
+"""
+
 
 def main() -> None:
     """Write the cases that the command names beside those that there are; without a name write all of them."""
@@ -303,6 +311,9 @@ def main() -> None:
         model.graph.initializer.extend(numpy_helper.from_array(np.asarray(v), k) for k, v in weights.items())
         keep(found, name, model, inputs)
     keep(found, "function", parser.parse_model(FUNCTION), {"x": f32(2, 3)})
+    bounds = {"lo": np.array(-2, np.float32), "hi": np.array(2, np.float32)}
+    keep(found, "function_without_operands", parser.parse_model(OMITTED),
+         {"x": np.array([-3, -1, 1, 4], np.float32), "c": np.array(True), **bounds})  # fmt: skip
     if names := sys.argv[1:]:
         with np.load(HERE / "cases.npz") as file:
             found = {**file, **{key: array for key, array in found.items() if key.partition("/")[0] in names}}

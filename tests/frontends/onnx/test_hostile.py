@@ -150,6 +150,22 @@ def test_a_function_that_calls_itself() -> None:
         read(data)
 
 
+def test_a_function_without_an_operand_that_a_branch_needs() -> None:
+    """The call has no k: f(u, c) = If(c, Clip(u, k), u + k)."""
+    bodies = {"then": node("Clip", ["u", "k"], ["z"]), "else": node("Add", ["u", "k"], ["z"], name="sum")}
+    branches = [
+        message((1, f"{name}_branch"), (6, message((1, body), (12, value("z", 2)))), (20, 5))
+        for name, body in bodies.items()
+    ]
+    opsets = [(9, message((1, "mine"), (2, 1))), (9, message((1, ""), (2, 17)))]
+    chosen = node("If", ["c"], ["v"], *branches)
+    function = message((1, "f"), *((4, n) for n in "uck"), (5, "v"), (7, chosen), (10, "mine"), *opsets)
+    own = (8, message((1, "mine"), (2, 1)))
+    call = node("f", ["x", "c"], ["y"], domain="mine")
+    with pytest.raises(pd.CompileError, match="sum: error: Add: 1 operands are given, 2 are expected"):
+        read(model([call], [X, value("c", dtype=9)], [Y], [], 17, (25, function), own))
+
+
 def doubling(depth: int) -> bytes:
     """A model of functions, each of which calls the one before twice."""
     own = message((1, "mine"), (2, 1))
