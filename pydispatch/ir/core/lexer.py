@@ -119,14 +119,20 @@ class FastLexer(MLIRLexer):
     """Lexer that matches one regular expression; xDSL's lexer handles the end of the text, escapes and errors."""
 
     def lex(self) -> Any:
-        """Return the next token; xDSL's lexer handles what the regular expression does not match."""
+        """Return the next token, and set `pos` to the offset after it.
+
+        `_TOKEN` matches white space and comments too, and then the token in the group that is named like its kind: for
+        ` %a, %b` the group PERCENT_IDENT is "%a", and `pos` is 3. xDSL's lexer handles what `_TOKEN` does not match.
+        """
         input = self.input
         match = _TOKEN.match(input.content, self.pos)
         if match is None:
             self._check_string()
             token = super().lex()
+            # A string with escapes and bytes beyond ASCII. The parser decodes it by the span of the token, which must
+            # be a StringLiteral; the span of a FastToken is one for the kind STRING_LIT only.
             if token.kind is MLIRTokenKind.BYTES_LIT:
-                return token  # of a string with escapes: its span, a StringLiteral, decodes them for the parser
+                return token
             return FastToken(token.kind, token.text, token.span.start, token.span.end, input)
         name = match.lastgroup
         assert name is not None
@@ -257,23 +263,30 @@ class FastParser(Parser):
         return _Delimited(self, start, end)
 
     def parse_optional_type(self) -> Any:
-        """Parse a type. The text of a builtin type that was parsed before is looked up."""
+        """Parse a type; return None, with nothing consumed, if there is none.
+
+        A builtin type, such as `tensor<4xf32>`, is parsed once. Where its text occurs again, the type is looked up in
+        `_known_types`, and its tokens are skipped. Other types, such as `!alias` and `(i32) -> i32`, are parsed each
+        time.
+        """
         state = self._parser_state
         token: Any = state.current_token
         if token.kind is not MLIRTokenKind.BARE_IDENT:
             return super().parse_optional_type()
+        # Find the text of the type: its name, with the parameters in `<...>` if these follow it directly.
         content = state.lexer.input.content
         end = token.end
         if content.startswith("<", end):
             body = _TYPE_BODY.match(content, end)
-            if body is None:
+            if body is None:  # parameters whose text may denote another type elsewhere, such as aliases
                 return super().parse_optional_type()
             end = body.end()
         text = content[token.start : end]
         known = self._known_types.get(text)
         if known is None:
             known = super().parse_optional_type()
-            is_whole = not content[end : self.pos].strip()  # parameters follow the blank of `tensor <4xf32>`
+            # Of `tensor <4xf32>`, `text` is only "tensor", which does not denote the type.
+            is_whole = not content[end : self.pos].strip()
             if known is not None and is_whole:
                 self._known_types[text] = known
         else:

@@ -113,10 +113,12 @@ class Source:
         return "".join([*parts, self.text[start:end]])
 
     def locate(self, start: int, end: int | None = None) -> Location:
-        """Return the location of `text[start:end]`; a range over several lines is cut at the end of its first line.
+        """Return the location of `text[start:end]` with its line, column, length and the text of the line.
 
-        Without `end` the range is one character. In generated text, the result is the first location that the text
-        states after `start`, if there is one.
+        A range over several lines is cut at the end of its first line. Without `end` the range is one character.
+
+        In generated text, the result is instead the first location that the text states after `start`, if there is
+        one: `loc("kernel.py":3:8 to :22)` gives line 3 of kernel.py, which the user knows.
         """
         if self.is_generated and (stated := stated_location(self.text, start)) is not None:
             return stated
@@ -125,8 +127,9 @@ class Source:
         stop = self.text.find("\n", start)
         stop = stop if stop >= 0 else len(self.text)
         line_start = self.text.rfind("\n", 0, start) + 1
-        # A line that is too long, as with the digits removed from it: show at most 100 characters from `start` on, up
-        # to the next removed digits, and no text if the column is not below LONGEST_LINE.
+        # A line that is too long with its removed digits is shown in part: at most 100 characters from `start` on, and
+        # no character after the next removed digits, since it would have another column. If `start` itself is in column
+        # LONGEST_LINE or further, no text is shown.
         if stop - line_start + self._missing_digits(line_start, stop) > LONGEST_LINE:
             stop = min(stop, start + 100, *(at for at in self.blobs if at > start))
             line_start = line_start if column < LONGEST_LINE else stop
@@ -136,7 +139,7 @@ class Source:
 
 
 class SourceLoc(BuiltinAttribute):
-    """Location attribute that refers to a range of a text; line and column are computed when needed.
+    """Location attribute of an operation that `ProgramParser` has parsed; line and column are computed when needed.
 
     Attributes:
         source: The text.
@@ -164,15 +167,18 @@ class SourceLoc(BuiltinAttribute):
         setter(self, "origin_start", origin_start)
 
     def resolve(self) -> Location | None:
-        """Return the location for messages: in the user's file, never in text that a frontend wrote.
+        """Return the location for messages, which is always in a file that the user has.
 
-        In the user's own text, return the location of the operation. If `loc("name"(...))` follows the operation, the
-        name is the layer of the model that messages show. In generated text, which the user does not have, return the
-        location in the `loc(...)` after the operation; None if there is none.
+        In the user's own text it is that of the operation's name. A `loc("name"(...))` after the operation adds the
+        layer of the model, "name", which messages show too.
+
+        Text that a frontend generated is unknown to the user. Its operations state their location in the user's
+        source, as `loc("kernel.py":3:8 to :22)`, which is returned; None for an operation without one.
         """
         states_origin = self.origin_start >= 0
         if self.source.is_generated:
-            return self.source.locate(self.origin_start - len("loc")) if states_origin else None  # of `loc(...)` itself
+            # From the offset of `loc` on, the first stated location is that of this `loc(...)`.
+            return self.source.locate(self.origin_start - len("loc")) if states_origin else None
         location = self.source.locate(self.start, self.end)
         return replace(location, layer=self.source.layer_at(self.origin_start)) if states_origin else location
 
@@ -183,7 +189,10 @@ class SourceLoc(BuiltinAttribute):
 
 
 class CodeLoc(BuiltinAttribute):
-    """Location attribute of an instruction of a Python function, or of a line; its column is computed when needed.
+    """Location attribute of an operation that is recorded while a Python program (`pydispatch.programs`) is traced.
+
+    It denotes the instruction of the user's function that recorded the operation, or a whole line. The column is
+    computed by `resolve`, since only messages need it.
 
     Attributes:
         code: Code of the function.
@@ -205,7 +214,7 @@ class CodeLoc(BuiltinAttribute):
         object.__setattr__(self, "line", line)
 
     def resolve(self) -> Location:
-        """Return the location of the expression; the whole line where Python does not know columns."""
+        """Return the location of the expression; the whole line if `instruction` is -1, and before Python 3.11."""
         return code_location(self.code, self.instruction, self.line)
 
     def print_builtin(self, printer: Printer) -> None:

@@ -154,7 +154,17 @@ class _Reader:
         return ElidedText(text, self._blobs) if self._blobs else text
 
     def _advance(self, *, is_end: bool) -> bool:
-        """Read text up to the digits of the next long literal, or, if they have begun, decode digits up to their end.
+        """Do the next step of removing long literals from `_text`.
+
+        Outside of a long literal, a step searches for `"0x`. If a long literal begins there, the text up to its digits
+        moves to `_before`, and `_blob` begins; otherwise the step only skips the `"0x`. Inside of a long literal, a
+        step decodes digits of `_text` into `_blob`, and ends the literal after the last digit.
+
+        For `dense<"0x` with 5000 digits and `">`, the first step moves `dense<"0x` to `_before`, the second decodes
+        2500 bytes, and the third finds no further literal in `">`.
+
+        Args:
+            is_end: Whether `_text` has the last bytes of the text.
 
         Returns:
             Whether to call again. False: more bytes of the text are needed first, or its end is reached.
@@ -165,15 +175,17 @@ class _Reader:
         if quote < 0:  # a literal may begin with the last bytes so far
             self._searched = max(self._searched, len(self._text) - len(_OPEN) + 1)
             return False
-        # A literal is a blob in `dense<"0x..."` or a resource, whose first digits state its alignment. It is long, and
-        # its digits are decoded, if at least LEAST_DIGITS digits follow.
+        # A literal is a blob in `dense<"0x..."` or a resource `key: "0x..."`, whose first ALIGNMENT_DIGITS digits state
+        # its alignment and remain in the text. It is long if at least LEAST_DIGITS digits follow.
+        # digits: offset of the first digit; start: offset of the first digit that would be removed.
         digits = start = quote + len(_OPEN)
         before = _BEFORE.search(self._text, max(0, quote - _LONGEST_BEFORE), quote)
-        if before is not None and (before[1] is None or self._is_resource(quote)):
+        if before is not None and (before[1] is None or self._is_resource(quote)):  # before[1]: the colon after a key
             start += ALIGNMENT_DIGITS if before[1] else 0
-            if len(self._text) < start + LEAST_DIGITS and not is_end:
+            if len(self._text) < start + LEAST_DIGITS and not is_end:  # too few bytes yet to count the digits
                 self._searched = quote
                 return False
+            # The literal is long if all these characters are digits, those of the alignment included.
             if 2 * len(_unhex(self._text[digits : start + LEAST_DIGITS])) == start + LEAST_DIGITS - digits:
                 self._take(start)
                 self._blob = io.BytesIO()

@@ -75,33 +75,41 @@ _CAUSES = {
 
 
 def explain_refusal(name: str, error: Exception) -> tuple[str, str | None]:
-    """Translate an exception raised while an operation was built or verified into a message and a note, or None.
+    """Translate an exception that xDSL raised when it built or verified an operation into words for users.
 
-    `name` is the full name of the operation, such as "linalg.map". The message contains it.
+    For "a.b" and a VerifyException "1 should be of base attribute symbol_ref" the message is "'a.b': a symbol such as
+    @name is wanted where it has 1". An error that no branch translates becomes the message as it is.
+
+    Args:
+        name: Full name of the operation, such as "linalg.map".
+        error: The exception.
+
+    Returns:
+        The message, which contains the name; and a note with the remedy, or None.
     """
     text, note = _error_line(error), None
-    if match := _ELEMENTS.match(text):
+    if match := _ELEMENTS.match(text):  # attribute f32 expected from variable 'T', but got i32
         text = f"{match[1]} is wanted where it has {match[2]}"
         note = "operands and results that belong together have equal types: convert one of them first"
-    elif match := _COUNT.match(text):
+    elif match := _COUNT.match(text):  # Expected 2 operand, but got 1
         text = f"{match[1]} operands are wanted, it has {match[2]}"
-        if name == "linalg.map":
+        if name == "linalg.map":  # its short form names the operation of the body: linalg.map { arith.addf } ins(...)
             text = f"the operation of its body takes {match[1]} elements, ins(...) has {match[2]}"
             note = "give as many tensors in ins(...) as the operation in braces has operands"
-    elif match := _WANTED.fullmatch(text):
+    elif match := _WANTED.fullmatch(text):  # Expected attribute i1 but got i32
         text = f"{match[1]} is wanted where it has {match[2]}"
-    elif match := _UNEXPECTED.fullmatch(text):
+    elif match := _UNEXPECTED.fullmatch(text):  # Unexpected attribute i32
         text = f"{match[1]} is not allowed here"
         if name == "arith.constant":
             text = f"a constant is a number, got {match[1]}"
             note = "for example 1 : index, 2.5 : f32, dense<0> : tensor<4xi32>"
-    elif match := _BASE.fullmatch(text):
+    elif match := _BASE.fullmatch(text):  # 1 should be of base attribute symbol_ref
         text = f"{_BASES.get(match[2], 'an attribute or type of kind ' + match[2])} is wanted where it has {match[1]}"
-    elif text.startswith("number of dynamic sizes must equal"):
+    elif text.startswith("number of dynamic sizes must equal"):  # raised for tensor.splat
         note = f"give one size in brackets for each ? of the result, as in {name} %value[%size]"
-    elif text.startswith("'block' property of Region class"):
+    elif text.startswith("'block' property of Region class"):  # a region of the operation has no or several blocks
         text, note = "its region has one block", "leave out labels and branches inside of it; scf.if and scf.for choose"
-    elif text.startswith("not enough values to unpack"):
+    elif text.startswith("not enough values to unpack"):  # Python's ValueError, in xDSL's code for the operands
         text = "a value is missing in it"
     return text if name in text else f"'{name}': {text}", note
 

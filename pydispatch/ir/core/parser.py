@@ -54,9 +54,18 @@ class ProgramParser(FastParser):
     """Parser of one program text, by `parse_program`. The other methods override those of xDSL's parser."""
 
     def __init__(self, ctx: Context, text: str, filename: str) -> None:
-        """Create a parser of a text from which the digits of long hexadecimal literals are removed; it has their bytes.
+        """Create a parser at the first token of a program.
 
-        Raise CompileError if the first token is malformed.
+        It reads the text without the digits of long hexadecimal literals: of `dense<"0x...">` with 5000 digits it
+        reads `dense<"0x">`, and their 2500 bytes are stored by the offset of the last quote (see `ElidedText`).
+
+        Args:
+            ctx: Dialects that the program may use.
+            text: The program; the digits of an `ElidedText` are already removed.
+            filename: Name of the program in messages.
+
+        Raises:
+            CompileError: The first token is malformed.
         """
         self.source = Source(elide_literals(text), filename)
         text, self._blobs = self.source.text, self.source.blobs
@@ -65,13 +74,15 @@ class ProgramParser(FastParser):
             AttrParser.__init__(self, ParserState(FastLexer(Input(text, filename))), ctx)
         except ParseError as e:
             self._raise(e)
+        # Caches of FastParser, by the text of a type or map.
         self._known_types = {}
         self._known_maps = {}
+        # Fields that Parser.__init__ would set: values and blocks by name, and uses that precede their definition.
         self.ssa_values = {}
         self.blocks = {}
         self.forward_block_references = defaultdict(list)
         self.forward_ssa_references = {}
-        # Attribute alias → offset of its value, once one is used before its definition.
+        # Alias → offset of the value in its definition. None until an alias is used before its definition.
         self._alias_positions: dict[str, int] | None = None
         self._open_aliases: list[str] = []  # names of the aliases being parsed, outermost first
         self._resources = Resources(text, self._blobs)
@@ -83,7 +94,14 @@ class ProgramParser(FastParser):
         return self.parse_operation() if self._parser_state.current_token.kind in _OPERATION_STARTS else None
 
     def parse_operation(self) -> Operation:
-        """Parse an operation with its result names and location."""
+        """Parse an operation with its result names and location: `%0 = arith.addi %a, %b : i32 loc("sum")`.
+
+        The syntax after the name is the generic one if the name is in quotes, `"arith.addi"(%a, %b) : ...`, else that
+        of the class or of its refinement, which replaces the syntax of some operations of xDSL.
+
+        Returns:
+            The operation, located at its name. Its results are registered under their names.
+        """
         start = self.pos
         result_names = self._parse_op_result_list()
         name_token: Any = self._current_token
@@ -102,12 +120,13 @@ class ProgramParser(FastParser):
                 op = refined.parse(op_type, self)
             else:
                 op = op_type.parse(self)
-        except (ParseError, CompileError, RecursionError):
+        except (ParseError, CompileError, RecursionError):  # errors of the text, which have a location
             raise
         except Exception as e:  # for example an AssertionError of xDSL for types that it does not expect
             message, note = explain_refusal(name, e)
             raise CompileError(message, self.source.locate(name_token.start, name_token.end), note) from e
         stack.pop()
+        # Offset of the parenthesis in `loc(...)`, from which `SourceLoc` takes the layer of a model; -1 without `loc`.
         origin_start = self._current_token.span.end if self._current_token.text == "loc" else -1
         self.parse_optional_location()
         op.location = SourceLoc(self.source, name_token.start, name_token.end, origin_start)
@@ -186,14 +205,25 @@ class ProgramParser(FastParser):
         return _UNKNOWN_LOC if named is None else NamedLoc(named[1])  # type: ignore[return-value]
 
     def _skip_balanced(self, pos: int, close: str) -> int:  # noqa: RET503
-        """Return the offset after the bracket `close` for the open one before `pos`, ignoring strings and comments."""
+        """Return the offset after the closing bracket that matches the open one before `pos`.
+
+        Brackets in strings and comments do not count. For `loc("a)"(#b)) {` and the offset after the first `(`, the
+        result is the offset after the last `)`.
+
+        Args:
+            pos: Offset after the open bracket.
+            close: The closing bracket of this kind, such as ")".
+
+        Raises:
+            ParseError: The text ends before the bracket, or a closing bracket of another kind comes first.
+        """
         content = self.lexer.input.content
         assert isinstance(content, str)
         start = pos
         nesting = [close]  # closing brackets of the open brackets, outermost first
         while (match := _PUNCTUATION.search(content, pos)) is not None:
             token, pos = match.group(), match.end()
-            if token == '"':
+            if token == '"':  # skip the string; a backslash escapes the character after it
                 while pos < len(content) and content[pos] != '"':
                     pos += 2 if content[pos] == "\\" else 1
                 pos += 1
@@ -202,7 +232,7 @@ class ProgramParser(FastParser):
                 pos = len(content) if end < 0 else end
             elif token in _CLOSER:
                 nesting.append(_CLOSER[token])
-            elif token not in ("->", ">="):  # whose `>` is no bracket
+            elif token not in ("->", ">="):  # a closing bracket; the `>` of these two is none
                 if token != nesting.pop():
                     self.raise_error(f"'{token}' does not match any open bracket here", pos - 1, pos)
                 if not nesting:
@@ -239,7 +269,15 @@ class ProgramParser(FastParser):
         return super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)  # type: ignore[call-overload]
 
     def _parse_later_alias(self, alias: str) -> Attribute:
-        """Parse the definition of an alias that is used before its definition, and return the attribute."""
+        """Parse the definition of an alias that is used before its definition, and return the attribute or type.
+
+        In `module attributes {a = #x} {}` with `#x = 4 : i32` below it, the current token is the `}` after `#x`. The
+        parser continues at the offset of `4`, parses the value, and returns to the `}`.
+
+        Raises:
+            CompileError: The text does not define the alias.
+            ParseError: The value contains the alias itself, as in `#a = [#b]` and `#b = [#a]`.
+        """
         resume_at = self._current_token.span.start
         start = str(self.lexer.input.content).rfind(alias, 0, resume_at)  # the use, the token before the current one
         if self._alias_positions is None:
@@ -276,18 +314,25 @@ class ProgramParser(FastParser):
     def _parse_dialect_type_or_attribute_body(
         self, attr_name: str, is_type: bool, is_opaque: bool, starting_opaque_pos: int | None
     ) -> Any:
-        """Parse the attribute or type `dialect.name`; an unknown one becomes an attribute that has its text, in which
-        the removed digits of long literals are restored.
+        """Parse an attribute or type of a dialect; an unknown one becomes an attribute that stores its text.
 
-        `starting_opaque_pos` is the offset after the name in the form `#dialect<name ...>` (`is_opaque`), else None.
+        MLIR has two forms: the pretty one, `#dialect.name<...>`, and the opaque one, `#dialect<name ...>`. The stored
+        text of `#foo.bar<[1, 2]>` is `[1, 2]`. It has all digits of long literals, since it is printed as it is.
+
+        Args:
+            attr_name: `dialect.name`; may be a former name.
+            is_type: Whether it is a type, `!dialect.name`, else an attribute.
+            is_opaque: Whether the text has the opaque form.
+            starting_opaque_pos: Offset after the name in the opaque form; None in the pretty form.
         """
         attr_name = FORMER_NAMES.get(attr_name, attr_name)
         if "." in attr_name:
             known = self.ctx.get_optional_type(attr_name) if is_type else self.ctx.get_optional_attr(attr_name)
-            if known is None:
+            if known is None:  # the base class parses registered names only
                 register = self.ctx._loaded_types if is_type else self.ctx._loaded_attrs
                 register[attr_name] = unregistered(attr_name, is_type)  # type: ignore[assignment]
         attribute = super()._parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
+        # In the pretty form `_parse_dialect_symbol_body` has restored the digits.
         if starting_opaque_pos is None or not isinstance(attribute, UnregisteredAttr):
             return attribute
         end = starting_opaque_pos + len(attribute.value.data)
@@ -326,7 +371,13 @@ class ProgramParser(FastParser):
     # --- resources ---
 
     def _parse_builtin_dense_resource_attr(self) -> Any:
-        """Parse `dense_resource<key>` and return the blob of this name as a dense constant."""
+        """Parse `dense_resource<key> : type` after its keyword, and return the resource as a dense constant.
+
+        A resource is a constant whose bytes are in the block `{-# dialect_resources: ... #-}` at the end of the text.
+
+        Raises:
+            CompileError: The block has no resource of this name.
+        """
         start = self.pos
         self.parse_punctuation("<", " in dense_resource")
         key = self.parse_identifier_or_str_literal(" for the name of a resource")
@@ -338,7 +389,7 @@ class ProgramParser(FastParser):
         data = self._resources.get(key)
         if data is None:
             note = "print the program without eliding resources, so that it ends with {-# dialect_resources ... #-}"
-            if key == ELIDED:
+            if key == ELIDED:  # the name that printers write in place of the elements of a long constant
                 note = "write the program with all its constants: pydispatch compile --compile-to=PHASE -o FILE"
             location = self.source.locate(start, start + len(key) + 2)
             raise CompileError(f"the data of resource '{key}' is not in this text", location, note)

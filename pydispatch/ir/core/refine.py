@@ -115,16 +115,24 @@ def refine(
 ) -> None:
     """Override the syntax and the verification of an operation of xDSL.
 
+    Modules of dialects call it when they are imported. For example, xDSL's `arith.extsi` takes integers only, and
+
+        refine(arith.ExtSIOp, operands=container_of(IntegerType), results=container_of(IntegerType))
+
+    makes it accept vectors and tensors of integers too. The class itself is not changed.
+
     Args:
-        op: class of the operation.
-        assembly_format: assembly format of the operation; `directives` are its custom directives.
+        op: Class of the operation.
+        assembly_format: Assembly format of the operation; None keeps the syntax, unless `syntax` is given.
         syntax: `parse(cls, parser)` and `print(op, printer)`, as an alternative to an assembly format.
-        operands: constraint of the types of all operands, or name of an operand → constraint; xDSL's own without one.
-        results: constraint of the types of all results; None for xDSL's own.
-        properties: properties that xDSL's definition lacks.
-        attributes: attributes that xDSL's definition lacks.
-        directives: custom directives of `assembly_format`.
-        check: verification in addition to types and properties; it replaces xDSL's own verification.
+        operands: Constraint of the types of all operands, or name of an operand → constraint of its type. Operands
+            without a constraint keep xDSL's.
+        results: Constraint of the types of all results; None keeps xDSL's.
+        properties: Properties that xDSL's definition lacks.
+        attributes: Attributes that xDSL's definition lacks.
+        directives: Custom directives of `assembly_format`.
+        check: Further verification. With it, or with new constraints or properties, `verify_` of the xDSL class is
+            not called; the constraints and the traits are verified.
     """
     known = op.get_irdl_definition()
     wider = operands if isinstance(operands, Mapping) else dict.fromkeys((n for n, _ in known.operands), operands)
@@ -146,6 +154,7 @@ def refine(
         format = AssemblyFormat(assembly_format, definition)
         parse, print = format.parse, format.print
 
+    # xDSL's verifier accepts attributes that its definition lacks, but no such properties.
     needs_verifier = check is not None or operands is not None or results is not None or properties
     _REFINED[op] = Refinement(parse, print, _Verification(definition, check) if needs_verifier else None)
 

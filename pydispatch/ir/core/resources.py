@@ -18,12 +18,20 @@ _ENTRY = re.compile(r'([A-Za-z_][\w$.\-]*|"(?:[^"\\]|\\.)*")\s*:\s*"0x([0-9A-Fa-
 
 
 class Resources:
-    """Resource blobs of one text, located on first use."""
+    """Resources of one text: constants whose bytes are in a block at its end, located on first use.
+
+    A resource begins with 4 bytes that state its alignment. In the block
+
+        {-# dialect_resources: { builtin: { w: "0x040000000000803F00000040" } } #-}
+
+    the resource `w` has the 8 bytes 0000803F00000040, two f32. The parser creates an instance for its text, and calls
+    `get` and then `constant` for each `dense_resource<w> : tensor<2xf32>`.
+    """
 
     def __init__(self, text: str, blobs: Mapping[int, bytes]) -> None:
-        """Store the text and the bytes of its literals; the block is searched on first use."""
+        """Store the text, and the bytes of the digits that were removed from it."""
         self._text = text
-        self._blobs = blobs  # bytes of the literals that lack digits in the text, as of `ElidedText`
+        self._blobs = blobs  # offset of the quote that ends a literal → bytes of its removed digits, as in `ElidedText`
         # Key of a resource → offset of the first digit of its blob and after the last one; None before first use.
         self._spans: dict[str, tuple[int, int]] | None = None
 

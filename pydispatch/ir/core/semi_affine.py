@@ -17,19 +17,22 @@ KINDS = {
 
 
 class SemiAffineParser(AffineParser):
-    """Parser of affine maps and sets that also accepts products with symbols and divisions by symbols."""
+    """Parser of affine maps and sets that also accepts semi-affine expressions: products with and divisions by symbols.
+
+    It accepts `(d0)[s0] -> (d0 * s0, d0 floordiv s0)`, where xDSL's parser requires a constant in place of s0.
+    """
 
     def _create_binop_expr(self, lhs: AffineExpr, rhs: AffineExpr, binop: Any) -> AffineExpr:
-        """Return the expression `lhs binop rhs`, which may be semi-affine.
+        """Return the expression `lhs binop rhs`, which may be semi-affine; `binop` is the operator's token.
 
-        One factor of a product and the divisor of a division must consist of constants and symbols; else a parse error
-        is raised. `binop` is the operator's token.
+        One factor of a product and the divisor of a division must consist of constants and symbols: `d0 * s0` and
+        `d0 mod (s0 * 2)` are accepted, `d0 * d1` is a parse error.
         """
         kind = KINDS.get(binop.text)  # None for + and -
         is_affine = isinstance(rhs, AffineConstantExpr)
         if kind is AffineBinaryOpKind.Mul:
             is_affine = is_affine or isinstance(lhs, AffineConstantExpr)
-        if kind is None or is_affine:
+        if kind is None or is_affine:  # no semi-affine operator
             return super()._create_binop_expr(lhs, rhs, binop)
         # As in MLIR, the symbolic factor of a product is its right operand.
         if kind is AffineBinaryOpKind.Mul and has_dimension(rhs) and not has_dimension(lhs):

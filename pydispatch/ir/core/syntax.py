@@ -121,7 +121,9 @@ def parse_shaped_signature(
 ) -> ShapedSignature:
     """Parse `(T{%d}, ...) -> (T{%d}, %operand{%d}, %operand as T{%d})`: types with their dynamic sizes in braces.
 
-    A result that is written as an operand is tied to it: the result reuses the operand's memory.
+    A result that is written as an operand is tied to it: the result reuses the operand's memory. After the operands
+    %a and %s, `(tensor<?xf32>{%n}, i32) -> (%a{%n}, i64)` gives the argument types [tensor<?xf32>, i32] with the sizes
+    [%n], the result types [tensor<?xf32>, i64] with the sizes [%n], and `tied` [0, -1].
 
     Args:
         parser: The parser.

@@ -17,11 +17,15 @@ from pydispatch.ir.core.walk import walk
 
 
 def verify(module: Operation) -> None:
-    """Verify every operation, outer before inner; raise CompileError for the first invalid one."""
+    """Verify every operation of a module, outer before inner; raise CompileError for the first invalid one.
+
+    For each operation, check that its operands are defined before it, its blocks end with terminators, the sizes of
+    shapes fit into an index, the symbols in it have distinct names, and it satisfies the verifier of its class.
+    """
     order: dict[Operation, int] = {}  # operation -> index in preorder
     for op in walk(module):
         order[op] = len(order)
-    seen: Seen = set()
+    seen: Seen = set()  # combinations of types and properties that are valid, which are checked once
     dominance = Dominance()
     for op in order:
         _check_defined(op, order, dominance)

@@ -11,13 +11,19 @@ from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 def walk(root: Operation | Region | Block) -> Iterator[Operation]:
     """Yield an operation and all nested operations, or all operations in a region or block, in preorder.
 
-    As in `Operation.walk()`, the visitor may change the regions of the operation that it gets, and erase the operation,
-    but not its successor: regions are read after the operation was yielded, the successor before. One generator with a
-    stack handles all levels. A generator for each region would cost half of the time of a walk, because most operations
-    with regions have few inner operations.
+    For `a { b { c } d }` it yields a, b, c and d.
+
+    The caller may change the regions of the operation that it has got last, and may erase this operation. It must not
+    erase the next operation in the block. The reason: the next operation is read before an operation is yielded, the
+    regions after it. `Operation.walk()` has the same rules.
+
+    One generator with a stack handles all levels. A generator for each region would cost half of the time of a walk,
+    because most operations with regions have few inner operations.
     """
-    pending: list[Operation | Region | Block] = []  # stack: the last element is visited next
-    op: Operation | None = None
+    # Stack of what remains to be visited: regions, blocks with those after them, and operations with those after them
+    # in their block. The last element is visited next.
+    pending: list[Operation | Region | Block] = []
+    op: Operation | None = None  # the next operation of the current block
     if isinstance(root, Operation):
         yield root
         pending += reversed(root.regions)
@@ -29,7 +35,7 @@ def walk(root: Operation | Region | Block) -> Iterator[Operation]:
         while op is not None:
             after = op._next_op
             yield op
-            if op.regions:
+            if op.regions:  # visit these first, then the rest of the block
                 if after is not None:
                     pending.append(after)
                 pending += reversed(op.regions)

@@ -220,11 +220,16 @@ _COMPARED = (
 
 
 def _refine_all() -> None:
-    """Replace the syntax of xDSL's arith operations by MLIR's, and extend the types of their operands."""
+    """Replace the syntax of xDSL's arith operations by MLIR's, and extend the types of their operands.
+
+    For example, `arith.extsi %a : vector<4xi8> to vector<4xi32>` is accepted, where xDSL's operation takes scalars
+    only. Each call of `refine` states the assembly format, the constraints on types and a check of one operation.
+    """
     for exact in (arith.DivSIOp, arith.DivUIOp, arith.ShRSIOp, arith.ShRUIOp):
         # `exact` promises that the division or shift loses no bits; it is accepted and has no effect.
         refine(exact, assembly_format=f"$lhs `,` $rhs (`exact` $isExact^)? attr-dict `:` type($result) {_SAME}",
                properties={"isExact": OptPropertyDef(BaseAttr(UnitAttr))})  # fmt: skip
+    # Casts: constraint of the operand's type, constraint of the result's type, and check of both types.
     for cast, operands, results, check in (
         (arith.IndexCastOp, _INTEGER_OR_INDEX, _INTEGER_OR_INDEX, _verify_index_cast),
         (arith.ExtSIOp, _INTEGER, _INTEGER, _verify_wider),
@@ -237,6 +242,7 @@ def _refine_all() -> None:
         (arith.BitcastOp, AnyAttr(), AnyAttr(), _verify_bitcast),
     ):
         refine(cast, assembly_format=f"$input {_TO}", operands=operands, results=results, check=check)
+    # Casts of floats, comparisons and the select have further clauses in their syntax.
     flags = {"fastmath": OptAttributeDef(BaseAttr(arith.FastMathFlagsAttr))}
     refine(arith.ExtFOp, assembly_format=f"$input {_FASTMATH} {_TO}", attributes=flags, operands=_FLOAT,
            results=_FLOAT, check=_verify_wider)  # fmt: skip

@@ -108,9 +108,14 @@ class _BasisOp(IRDLOperation):
 
 @op_definition
 class DelinearizeIndexOp(_BasisOp):
-    """Operation that splits `linear_index` into one result per size of the basis, outermost first.
+    """Operation that splits a linear index into the indices of a multi-dimensional shape, the basis.
 
-    The basis may omit its outermost size, which then does not limit the first index.
+    `%a, %b = affine.delinearize_index %i into (4, 8) : index, index` gives 1 and 5 for 13 = 1 * 8 + 5. The outermost
+    size does not affect the results, and the basis may omit it: `into (8)` has the same two results.
+
+    Attributes:
+        linear_index: The index that is split.
+        multi_index: One index per dimension, outermost first.
     """
 
     name = "affine.delinearize_index"
@@ -131,10 +136,15 @@ class DelinearizeIndexOp(_BasisOp):
 
 @op_definition
 class LinearizeIndexOp(_BasisOp):
-    """Operation that combines the indices `multi_index`, outermost first, into a linear index by a basis.
+    """Operation that combines the indices of a multi-dimensional shape, the basis, into a linear index.
 
-    The basis may omit its outermost size, which has no effect on the result. `disjoint` promises that indices are at
-    least 0 and less than their sizes.
+    `affine.linearize_index [%a, %b] by (4, 8) : index` is %a * 8 + %b. The outermost size has no effect on the result,
+    and the basis may omit it: `by (8)`.
+
+    Attributes:
+        multi_index: One index per dimension, outermost first.
+        disjoint: Promise that each index is at least 0 and less than the size of its dimension.
+        linear_index: The combined index.
     """
 
     name = "affine.linearize_index"

@@ -100,7 +100,12 @@ class _Bounds:
 
 
 def _parse(cls: type[affine.ParallelOp], parser: Parser) -> affine.ParallelOp:
-    """Parse `(%i, %j) = (0, max(%a, %b)) to (%n, symbol(%m) * 2) step (4, 1) reduce ("addf") -> (f32) {...}`."""
+    """Parse `(%i, %j) = (0, max(%a, %b)) to (%n, symbol(%m) * 2) step (4, 1) reduce ("addf") -> (f32) {...}`.
+
+    Here %i counts from 0 to %n in steps of 4, and %j from the larger of %a and %b to 2 * %m; ends are exclusive. The
+    operation stores the lower bounds as the map (d0, d1) -> (0, d0, d1) with the groups [1, 2], which are the numbers
+    of results for each loop. Its operands are %a, %b, %n and %m.
+    """
     start = parser.pos
     names = parser.parse_comma_separated_list(
         parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False), " in loop variables"
@@ -160,7 +165,11 @@ def _parse_reduction(parser: Parser) -> StringAttr:
 
 
 def _print(op: affine.ParallelOp, printer: Printer) -> None:
-    """Print an affine.parallel in the syntax that _parse() parses."""
+    """Print an affine.parallel in the syntax that _parse() parses.
+
+    Of several expressions, the largest is the lower bound, and the smallest is the upper bound: a group is printed as
+    `max(...)` among the lower bounds, and as `min(...)` among the upper ones.
+    """
     block = op.body.blocks.first
     assert block is not None
     lower_count = op.lowerBoundsMap.data.num_dims + op.lowerBoundsMap.data.num_symbols  # operands of the lower bounds
@@ -180,17 +189,20 @@ def _print(op: affine.ParallelOp, printer: Printer) -> None:
         printer.print_list(op.res, lambda r: printer.print_attribute(r.type))
         printer.print_string(")")
     printer.print_string(" ")
+    # Without results the terminator yields nothing, and _parse_body() adds it.
     printer.print_region(op.body, print_entry_block_args=False, print_block_terminators=bool(op.res))
     syntax.print_attributes(printer, op.attributes, keyword=False)
 
 
 def _print_bounds(printer: Printer, map: AffineMap, groups: Any, operands: Sequence[SSAValue], extremum: str) -> None:
-    """Print the lower or the upper bounds of all loops.
+    """Print the lower or the upper bounds of all loops, in parentheses.
+
+    For the map (d0) -> (d0, 10, 5), the groups [2, 1], the operand %n and "min", print `(min(%n, 10), 5)`.
 
     Args:
         printer: The printer.
         map: Map whose results are the expressions of all bounds, in the order of the loops.
-        groups: Dense integers: the number of expressions of each loop's bound.
+        groups: Dense constant with the number of expressions of each loop's bound.
         operands: Dimensions, then symbols of the map.
         extremum: "min" or "max", which precedes a group of several expressions in parentheses.
     """

@@ -33,15 +33,22 @@ WORDS: dict[str, tuple[str, Callable[[Parser], Attribute]]] = {
 
 
 def parse_stablehlo_form(kind: type[Any], parser: Parser, *words: str) -> Any:
-    """Parse an assertion in StableHLO's form, `%a, %b, word = value : T`.
+    """Parse an assertion in StableHLO's form, `%a, %b, word = value : T`, after its name.
 
-    A typed constant takes the place of `%b` if the class has a property `value`. If it has neither `value` nor an
-    operand `rhs`, `%a` is the only operand.
+    The definition of the class decides what follows `%a`: the operand `rhs`, a typed constant for the property `value`,
+    or neither, as in these three lines:
+
+        check.expect_almost_eq %a, %b, tolerance = 0.1 : tensor<4xf32>
+        check.expect_eq_const %a, dense<0> : tensor<4xi32>
+        check.expect_serialized_eq %a, probe_id = "p", iter = 1 : tensor<4xf32>
 
     Args:
         kind: Class of the assertion.
-        parser: Parser, after the assertion's name.
-        words: Options that the assertion may have: keys of `WORDS`.
+        parser: The parser.
+        words: Names of the options `word = value` that the assertion may have: keys of `WORDS`.
+
+    Returns:
+        The assertion, an instance of `kind`.
     """
     operands = [parser.parse_unresolved_operand()]
     properties: dict[str, Attribute] = {}
@@ -64,7 +71,7 @@ def parse_stablehlo_form(kind: type[Any], parser: Parser, *words: str) -> Any:
     # `check.expect_close` may have two types, `: tensor<3xf32>, tensor<3xf32>`, which are equal.
     if kind.name == "check.expect_close" and parser.parse_optional_punctuation(",") is not None:
         parser.parse_type()
-    # The option may also be an entry of the attribute dictionary.
+    # The tolerance may also be in the dictionary: `check.expect_almost_eq %a, %b {tolerance = 0.1 : f32} : T`.
     if isinstance(tolerance := attributes.pop("tolerance", None), FloatAttr) and "tolerance" in words:
         properties["atol"] = FloatAttr(tolerance.value.data, f32)
     values = [parser.resolve_operand(operand, type) for operand in operands]

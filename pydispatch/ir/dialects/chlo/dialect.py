@@ -51,7 +51,12 @@ class Precision(attributes.KeywordAttr):
 
 
 class RaggedDotNumbers(NamedTuple):
-    """Dimension numbers of a ragged dot, a matrix product by groups: the operand `group_sizes` has their sizes.
+    """Dimension numbers of a ragged dot: a matrix product in which one dimension of lhs is divided into groups.
+
+    This dimension is the ragged one. The operand `group_sizes` has the number of consecutive indices in each group. For
+    lhs [5, k], rhs [2, k, n] and `group_sizes` [2, 3], rows 0 and 1 of lhs are multiplied by rhs[0], and rows 2, 3 and
+    4 by rhs[1]: the contracting dimensions are (1,) and (1,), the ragged one is (0,), and that of the groups is (0,).
+    If a contracting dimension is ragged, each group has its own result.
 
     Attributes:
         lhs_batching_dimensions: Batch dimensions of lhs.

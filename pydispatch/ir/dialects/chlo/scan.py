@@ -54,7 +54,12 @@ class ScanOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ScanOp:
-        """Parse `(%inputs) inits (%inits) dimension=n attributes {...} {body} : (types) -> types`."""
+        """Parse `(%inputs) inits (%inits) dimension=n attributes {...} {body} : (types) -> types`.
+
+        The operand types are those of the inputs, then of the inits. The result types are those of the outputs, then of
+        the final carried values, one for each init. `(%x) inits (%c) dimension=0 {...} : (tensor<4x3xi32>,
+        tensor<3xi32>) -> (tensor<4x3xi1>, tensor<3xi32>)` has one output and one carried value.
+        """
         inputs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
         parser.parse_keyword("inits")
         inits = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
@@ -70,7 +75,7 @@ class ScanOp(IRDLOperation):
         start = parser.pos
         parser.parse_punctuation(":")
         types = FUNCTIONAL.parse(parser, len(inputs) + len(inits))
-        output_count = len(types.results) - len(inits)
+        output_count = len(types.results) - len(inits)  # the results after the outputs are the carried values
         if output_count < 0:
             message = f"{len(inits)} value(s) are carried, but there are {len(types.results)} result type(s)"
             parser.raise_error(message, start, parser.pos)

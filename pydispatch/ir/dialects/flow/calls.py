@@ -33,11 +33,15 @@ class FuncOp(functions.FuncLikeOp):
 
 @op_definition
 class CallOp(ShapedCall, IRDLOperation):
-    """Call of a host command. `ShapedCall` describes sizes and tied results.
+    """Call of a host command: a function without a body in the program, which the host runs between dispatches.
+
+    `%b = flow.call @scale(%a, %s) : (tensor<?xf32>{%n}, f32) -> %a{%n}` calls a command that overwrites %a: the result
+    is tied to it. `ShapedCall` describes sizes and tied results.
 
     Attributes:
-        callee: Symbol of the declaration.
-        declared: Function type of the declaration; None until it has been looked up.
+        callee: Symbol of the declaration, a `flow.func`.
+        declared: Function type of the declaration; None until `pydispatch.compiler.flatten.commands` has looked it up.
+            Passes that create calls set it.
     """
 
     name = "flow.call"

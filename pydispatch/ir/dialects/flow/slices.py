@@ -46,17 +46,24 @@ class ElementResult(ElementOf):
 
 @directive
 class TiedTo(CustomDirective):
-    """Directive for `%target as`, which states that the result is tied to the target; older releases omit it."""
+    """Directive for the text `%target as` between the arrow and the result type of an operation.
+
+    In `flow.tensor.update %u, %t[%i] : tensor<2xf32> -> %t as tensor<4xf32>` it states that the result is tied to %t:
+    the result reuses the memory of %t. Older releases omit the text; the result is tied also without it.
+
+    Attributes:
+        target: The operand to which the result is tied; its name has been parsed before.
+    """
 
     target: OperandVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse an optional `%target as` before the result type; the result is always tied to the target."""
+        """Parse an optional `%target as`; raise a parse error if it names another operand. No state is set."""
         tied = parser.parse_optional_unresolved_operand()
         if tied is None:
             return
         parser.parse_keyword("as")
-        names = state.operands[self.target.index]
+        names = state.operands[self.target.index]  # the name of the target, as the only element
         assert names is not None
         if tied.operand_name != names[0].operand_name:
             parser.raise_error(f"the result is tied to %{tied.operand_name}, expected %{names[0].operand_name}",

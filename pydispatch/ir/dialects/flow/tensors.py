@@ -135,7 +135,10 @@ class TensorSplatOp(IRDLOperation):
 
 
 class _ConstantOp(IRDLOperation):
-    """Base of constants: `value`, or `value -> T` with a result type T in which some static sizes are dynamic."""
+    """Base of constants: `value`, or `value -> T` with a result type T that hides some sizes of the value.
+
+    The result of `flow.tensor.dynamic_constant dense<[1, 2]> : tensor<2xi32> -> tensor<?xi32>` has a dynamic size.
+    """
 
     value = prop_def(Attribute)
     result = result_def()

@@ -58,14 +58,15 @@ class ExecutableConditionOp(IRDLOperation):
 
 @directive
 class KeyedRegion(CustomDirective):
-    """Directive for a host region with named results.
+    """Directive for a region that runs on the host and has named results, that of `hal.executable.constant.block`.
 
-    Its syntax is `(%device: !hal.device) -> (i32, i64) as ("a", "b") attributes {...} {...}`.
+    Its syntax is `(%device: !hal.device) -> (i32, i64) as ("a", "b") attributes {...} {...}`. The argument is optional.
+    A single result may be without parentheses: `() -> i32 as "c" {...}`.
 
     Attributes:
         keys: Names of the results, in order.
         function_type: Types of the arguments and results.
-        attributes: Other attributes of the operation.
+        attributes: The attribute dictionary of the operation.
         body: The region.
     """
 
@@ -81,7 +82,7 @@ class KeyedRegion(CustomDirective):
         parser.parse_punctuation("->", " after the arguments of a constant block")
         types = syntax.parse_types(parser)
         parser.parse_keyword("as")
-        if parser._current_token.text == "(":
+        if parser._current_token.text == "(":  # else a single name
             names = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_str_literal)
         else:
             names = [parser.parse_str_literal()]
@@ -140,9 +141,20 @@ class Default(CustomDirective):
 
 @op_definition
 class ExecutableConstantBlockOp(IRDLOperation):
-    """Host region that computes values at load time; result i is the executable constant named `keys[i]`.
+    """Region of a variant that the host runs when the program is loaded; it computes executable constants.
 
-    `function_type` is the region's type: its input is the device, or it has none; its results are these constants.
+    An executable constant is a number that the kernels of the variant read by its name, with
+    `hal.executable.constant.load "a" : i32`. This block computes the constants "a" and "b":
+
+        hal.executable.constant.block(%device: !hal.device) -> (i32, i64) as ("a", "b") {
+          ...
+          hal.return %x, %y : i32, i64
+        }
+
+    Attributes:
+        keys: Name of each constant.
+        function_type: Type of the region: its argument is the device, or it has none; its results are the constants.
+        body: The region.
     """
 
     name = "hal.executable.constant.block"
@@ -171,9 +183,18 @@ class ExecutableConstantLoadOp(IRDLOperation):
 
 @op_definition
 class DeviceQueryOp(IRDLOperation):
-    """Device query for `category :: key`.
+    """Query of a property of the device, which is named by a category and a key.
 
-    Result `ok` states whether the device knows the key; `value` is its value, or else `default_value`.
+    `%ok, %value = hal.device.query<%device : !hal.device> key("hal.cpu" :: "avx2") : i1, i1 = false` queries whether
+    the CPU has AVX2.
+
+    Attributes:
+        device: The device that is queried.
+        category: Group of keys, such as "hal.cpu".
+        key: Name of the property in the category.
+        default_value: Constant for `value` if the device does not know the key; 0 if the text omits it.
+        ok: Whether the device knows the key.
+        value: Value of the property, or else the default.
     """
 
     name = "hal.device.query"

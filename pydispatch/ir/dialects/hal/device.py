@@ -81,8 +81,10 @@ class DeviceTargetAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
-        """Parse `<"id", {configuration}, [targets]>`. The configuration and the targets may be omitted; the targets may
-        be in the configuration.
+        """Parse `<"id", {configuration}, [targets]>`; the configuration and the targets may be omitted.
+
+        In the form of older releases, `<"local", {a = 1, executable_targets = [#t]}>`, the targets are an entry of the
+        dictionary. They are removed from it: the configuration is {a = 1}.
         """
         configuration: dict[str, Attribute] = {}
         targets: Attribute = ArrayAttr([])
