@@ -165,6 +165,82 @@ def test_inline_data_and_extern() -> None:
     assert bytes(artifact.read(only(artifact).member)) == SM_75.read_bytes()
 
 
+FACTOR = """.version 7.0
+.target sm_75
+.address_size 64
+.visible .const .align 4 .u32 factor = 1;
+.visible .const .align 4 .u32 offset = 0;
+.visible .func (.param .b32 result) scaled(.param .b32 x)
+{
+  .reg .f32 %f<5>;
+  .reg .b32 %r<3>;
+  ld.param.f32 %f1, [x];
+  ld.const.u32 %r1, [factor];
+  ld.const.u32 %r2, [offset];
+  cvt.rn.f32.u32 %f2, %r1;
+  cvt.rn.f32.u32 %f3, %r2;
+  fma.rn.f32 %f4, %f1, %f2, %f3;
+  st.param.f32 [result], %f4;
+  ret;
+}
+"""
+SCALED = """.version 7.0
+.target sm_75
+.address_size 64
+.extern .func (.param .b32 result) scaled(.param .b32 x);
+.visible .entry scaling(.param .u64 in, .param .u64 out, .param .u32 n)
+{
+  .reg .f32 %f<3>;
+  .reg .b64 %d<6>;
+  .reg .b32 %r<2>;
+  ld.param.u64 %d1, [in];
+  ld.param.u64 %d2, [out];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %d3, %r1, 4;
+  add.u64 %d4, %d1, %d3;
+  add.u64 %d5, %d2, %d3;
+  ld.global.f32 %f1, [%d4];
+  {
+    .param .b32 x;
+    .param .b32 result;
+    st.param.f32 [x], %f1;
+    call.uni (result), scaled, (x);
+    ld.param.f32 %f2, [result];
+  }
+  st.global.f32 [%d5], %f2;
+  ret;
+}
+"""
+SCALING = export("scaling", 0, layout(1, "in", "out"))
+
+
+def with_data(text: str, contents: list[str]) -> str:
+    """The program with unnamed objects that have these contents in place of its files."""
+    listed = ", ".join(
+        f'#hal.executable.object<{{data = dense<"0x{content.encode().hex().upper()}"> : vector<{len(content)}xi8>}}>'
+        for content in contents
+    )
+    return re.sub(r"= \[#hal.executable.object<.*\]\n", lambda _: f"= [{listed}]\n", text)
+
+
+@pytest.mark.parametrize("contents", [[SCALED, FACTOR], [FACTOR, SCALED]])
+def test_unnamed_objects_are_several(contents: list[str]) -> None:
+    """A kernel in one calls a function in the other, also where that has a name of its own."""
+    variant = only(build(with_data(source({target("sm_75"): ["x"]}, SCALING, ""), contents)))
+    assert not variant.imports
+    assert variant.extra["ptx"]["entries"] == [[0, "scaling"]]
+
+
+def test_executable_constants_are_variables_of_linked_objects(tmp_path: Path) -> None:
+    (tmp_path / "kernel.ptx").write_text(SCALED)
+    (tmp_path / "factor.ptx").write_text(FACTOR)
+    text = source({target("sm_75"): ["kernel.ptx", "factor.ptx"]}, SCALING, "", CONSTANTS.format("factor"))
+    variant = only(build(text, object_search_path=tmp_path))
+    assert variant.extra["ptx"]["constants"] == ["offset", "factor"]
+    said = refused(text.replace('factor")', 'faktor")'), object_search_path=tmp_path)
+    assert "'faktor' is no variable" in said and "variables: factor, offset" in said
+
+
 def test_declared_executables_keep_what_their_exports_say() -> None:
     variant = only(build(source({}, TWO.replace(size(64), "", 1), MIXED)))
     assert variant.extra["dynamic"] is True

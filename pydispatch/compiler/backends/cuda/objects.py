@@ -113,14 +113,13 @@ def open_objects(files: Sequence[ObjectFile], arch: str) -> list[CudaModule]:
     Raises CompileError as open_object does.
     """
     opened = [open_object(with_kind(file), arch) for file in files]
-    libraries = {
-        opened_module.name: library for opened_module in opened if (library := _library(opened_module)) is not None
-    }
+    libraries = [_library(module) for module in opened]
     modules = []
-    for module in opened:
+    for module, own_library in zip(opened, libraries, strict=True):
         if module.kernels:
-            modules.append(_linked_and_checked(module, [lib for name, lib in libraries.items() if name != module.name]))
-        elif module.name not in libraries:
+            others = [library for library in libraries if library is not None and library is not own_library]
+            modules.append(_linked_and_checked(module, others))
+        elif own_library is None:
             location = None if module.file is None else module.file.location
             raise CompileError(f"object '{module.name}' has no kernel", location, 'write extern "C" __global__')
     return modules
@@ -153,7 +152,7 @@ def _linked_and_checked(module: CudaModule, libraries: Sequence[PtxLibrary]) -> 
     """Link the functions of libraries that a module calls into it, check it by ptxas if available, and return it.
 
     Functions that no library defines stay `.extern`; the module has their names in `unresolved`. A cubin, and a module
-    that is not one of the user's files, are returned unchanged. `kernels` and `ptx` describe the module before linking.
+    that is not one of the user's files, are returned unchanged. `kernels` still have the lines of the user's file.
 
     Args:
         module: A module with kernels.
@@ -170,12 +169,12 @@ def _linked_and_checked(module: CudaModule, libraries: Sequence[PtxLibrary]) -> 
         try:
             # unique: a symbol that two libraries define is an error.
             linked = link.link(module.ptx, libraries, optional=(), where=module.name, unique=True)
+            after = of_ptx(linked.data.encode(), module.name, file)  # a newer library raises the target
         except (ArtifactError, InvalidArgumentError) as error:
             raise CompileError(str(error), file.location) from None
-        needs = tuple(interface.requirements(linked.target))  # a library for a newer architecture raises the target
-        module = replace(
-            module, data=linked.data.encode(), target=linked.target, requires=needs, unresolved=linked.unresolved
-        )
+        lines = {kernel.name: kernel.where for kernel in module.kernels}
+        kernels = tuple(replace(kernel, where=lines[kernel.name]) for kernel in after.kernels)
+        module = replace(after, kernels=kernels, unresolved=linked.unresolved)
     problem = tools.assemble_problem(module.data, module.name, module.target, is_open=bool(module.unresolved))
     if problem:
         raise CompileError(f"object '{module.name}' is not valid PTX:\n{problem}", file.location, _remedy(file))
