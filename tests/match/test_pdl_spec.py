@@ -211,6 +211,115 @@ pdl.pattern @unsigned : benefit(1) {
     assert "arith.uitofp %a : tensor<4xi32> to tensor<4xf32>" in text and "arith.sitofp" not in text
 
 
+RESULTS = """
+pdl.pattern @difference : benefit(1) {
+  %a = pdl.operand
+  %b = pdl.operand
+  %type = pdl.type
+  %product = pdl.operation "arith.mulsi_extended" (%a, %b : !pdl.value, !pdl.value)
+  %halves = pdl.results of %product
+  %root = pdl.operation "arith.subi" (%halves : !pdl.range<value>) -> (%type : !pdl.type)
+  pdl.rewrite %root {
+    %new = pdl.operation "arith.xori" (%halves : !pdl.range<value>)
+    pdl.replace %root with %new
+  }
+}"""
+
+
+@pytest.mark.parametrize(("operands", "hit"), [("%low, %high", True), ("%high, %low", False), ("%low, %low", False)])
+def test_results_of_an_operation_are_all_of_them_in_order(operands: str, hit: bool) -> None:
+    program = f"""func.func @f(%a: i32, %b: i32) -> i32 {{
+      %low, %high = arith.mulsi_extended %a, %b : i32
+      %d = arith.subi {operands} : i32
+      return %d : i32 }}"""
+    assert ("arith.xori %low, %high" in matched(program, RESULTS)) == hit
+
+
+@pytest.mark.parametrize(("number", "hit"), [(0, True), (1, False)])
+def test_a_result_of_the_root_is_one_before_the_rewrite_too(number: int, hit: bool) -> None:
+    of_root = f"%out = pdl.result {number} of %matmul"
+    moved = SPEC.replace("    %out = pdl.result 0 of %matmul\n", "").replace(
+        "  pdl.rewrite", f"  {of_root}\n  pdl.rewrite"
+    )
+    assert ("flow.dispatch" in matched(MLP, moved)) == hit
+
+
+CAST = """
+pdl.pattern @cast : benefit(1) {
+  %x = pdl.operand
+  %cast = pdl.operation "tensor.cast" (%x : !pdl.value)
+  %y = pdl.result 0 of %cast
+  %type = pdl.type
+  %root = pdl.operation "math.absf" (%y : !pdl.value) -> (%type : !pdl.type)
+  pdl.rewrite %root {
+    %new = pdl.operation "math.sqrt" (%y : !pdl.value)
+    pdl.replace %root with %new
+  }
+}"""
+
+
+@pytest.mark.parametrize("has_cast", [True, False])
+def test_casts_of_a_pattern_are_ignored(has_cast: bool) -> None:
+    """Unless the rewrite names the cast: a program without it does not match then."""
+    program = """func.func @f(%x: tensor<4xf32>) -> tensor<?xf32> {
+      %c = tensor.cast %x : tensor<4xf32> to tensor<?xf32>
+      %y = math.absf %c : tensor<?xf32>
+      return %y : tensor<?xf32> }"""
+    if not has_cast:
+        program = "func.func @f(%c: tensor<?xf32>) -> tensor<?xf32> {\n%y =" + program.split("%y =")[1]
+    assert "math.sqrt %c" in matched(program, CAST)
+    named = CAST.replace("    %new =", "    %z = pdl.result 0 of %cast\n    %new =").replace('sqrt" (%y', 'sqrt" (%z')
+    assert ("math.sqrt %c" in matched(program, named)) == has_cast
+
+
+@pytest.mark.parametrize(("operands", "hit"), [("%d, %x", True), ("%d, %y", True), ("%d, %d", False)])
+def test_the_order_of_operands_that_a_later_operand_decides(operands: str, hit: bool) -> None:
+    spec = """
+pdl.pattern @minuend : benefit(1) {
+  %a = pdl.operand
+  %b = pdl.operand
+  %type = pdl.type
+  %sum_op = pdl.operation "arith.addf" (%a, %b : !pdl.value, !pdl.value) -> (%type : !pdl.type)
+  %sum = pdl.result 0 of %sum_op
+  %root = pdl.operation "arith.subf" (%sum, %a : !pdl.value, !pdl.value) -> (%type : !pdl.type)
+  pdl.rewrite %root {
+    %new = pdl.operation "math.absf" (%b : !pdl.value)
+    pdl.replace %root with %new
+  }
+}"""
+    program = f"""func.func @f(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {{
+      %d = arith.addf %x, %y : tensor<4xf32>
+      %s = arith.subf {operands} : tensor<4xf32>
+      return %s : tensor<4xf32> }}"""
+    text = matched(program, spec)
+    assert ("math.absf" in text) == hit
+    assert not hit or f"math.absf {'%y' if operands == '%d, %x' else '%x'}" in text
+
+
+def test_types_that_the_definition_of_an_operation_states() -> None:
+    """A select has the type of what it chooses from, a comparison of tensors an i1 for each element."""
+    spec = """
+pdl.pattern @largest : benefit(1) {
+  %a = pdl.operand
+  %b = pdl.operand
+  %root = pdl.operation "arith.maximumf" (%a, %b : !pdl.value, !pdl.value)
+  pdl.rewrite %root {
+    %ogt = pdl.attribute = 2 : i64
+    %c_op = pdl.operation "arith.cmpf" (%a, %b : !pdl.value, !pdl.value) {"predicate" = %ogt}
+    %c = pdl.result 0 of %c_op
+    %s_op = pdl.operation "arith.select" (%c, %a, %b : !pdl.value, !pdl.value, !pdl.value)
+    %s = pdl.result 0 of %s_op
+    %new = pdl.operation "math.absf" (%s : !pdl.value)
+    pdl.replace %root with %new
+  }
+}"""
+    for type in ("f32", "tensor<4xf32>"):
+        program = f"""func.func @f(%a: {type}, %b: {type}) -> {type} {{
+          %m = arith.maximumf %a, %b : {type}
+          return %m : {type} }}"""
+        assert "arith.select" in matched(program, spec)
+
+
 FOREVER = """
 pdl.pattern @again : benefit(1) {
   %a = pdl.operand
@@ -239,6 +348,8 @@ WRONG = {
     "unknown rewrite": (SPEC.replace("rewriteAsFlowDispatch", "rewriteAsDispatch"), "no native rewrite 'rewriteAsDispatch'", "rewriteAsFlowDispatch"),
     "unknown operation": (DIVISIONS.replace('"arith.divf" (%p', '"arith.divg" (%p'), "operation 'arith.divg' is not known", None),
     "other type": (DIVISIONS.replace('%q = pdl.operation "arith.divf" (%p, %b : !pdl.value, !pdl.value) -> (%type', '%f = pdl.type : f32\n    %q = pdl.operation "arith.divf" (%p, %b : !pdl.value, !pdl.value) -> (%f'), "the pattern makes a bad 'arith.divf'", None),
+    "type not stated": (DIVISIONS.replace('%p_op = pdl', '%i_op = pdl.operation "arith.uitofp" (%a : !pdl.value)\n    %i = pdl.result 0 of %i_op\n    %p_op = pdl'), "the result types of 'arith.uitofp' are not given", "after it"),
+    "missing result": (DIVISIONS.replace("%p = pdl.result 0", "%p = pdl.result 1"), "'arith.mulf' has 1 result(s), asked for number 1", None),
     "still used": (DIVISIONS.replace("pdl.replace %root with %q", "pdl.erase %root"), "'arith.mulf' is erased, but its result is still used", "replace it"),
     "sizes": (SPEC.replace("%dims = pdl.range %m, %n : !pdl.value, !pdl.value", "%dims = pdl.range %m : !pdl.value"), "have 2 sizes, 2 of them dynamic, but 1 are given", "every dimension"),
     "replaced operand": (SPEC.replace("%outs = pdl.range %out", "%outs = pdl.range %mi"), "cannot replace a result of type i32", "tensors that operations of the match give"),

@@ -9,6 +9,7 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
+from pydispatch.compiler.match.graph.backtracking import ways_of_all
 from pydispatch.compiler.match.graph.broadcasts import reads_equal_elements
 from pydispatch.compiler.match.graph.expressions import ValueNumber
 from pydispatch.compiler.match.graph.facts import cast_problem
@@ -335,21 +336,7 @@ class _Search:
             names: Position of each in the pattern, for messages.
             user: See `compare`.
         """
-        count = len(names)
-        if count == 0:
-            yield
-            return
-        ways: list[Iterator[None]] = []  # the ways of the first nodes, each under the bindings of those before it
-        while True:
-            if len(ways) < count:
-                i = len(ways)
-                ways.append(self.compare(mine[i], theirs[i], names[i], user))
-            else:
-                yield
-            while ways and next(ways[-1], self) is self:  # there is no other way: `next` returns its default
-                ways.pop()
-            if not ways:
-                return
+        return ways_of_all(len(names), lambda i: self.compare(mine[i], theirs[i], names[i], user))
 
     def _undo(self, trail_length: int, pair_count: int, depth: int) -> None:
         """Undo the bindings and matches that were added since `trail` and `pairs` had these lengths."""

@@ -23,7 +23,7 @@ from pydispatch.compiler.match.graph.nodes import Node, read_through
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.walk import walk
 
-_CASTS = ("tensor.cast",)
+CASTS = ("tensor.cast",)
 """Operations that change only which sizes a type states; matching skips them."""
 # Operations whose other operands are only sizes.
 _SPLATS = ("tensor.splat", "flow.tensor.splat")
@@ -68,7 +68,7 @@ class GraphView:
         If it is a cast or only adds or drops unit axes, the nodes of its users are removed, too: they skip it.
         """
         self._nodes.pop(op, None)
-        if op.name in _CASTS or map_of_unit_axes(op) is not None:
+        if op.name in CASTS or map_of_unit_axes(op) is not None:
             for use in op.results[0].uses:
                 self.forget(use.operation)
 
@@ -80,7 +80,7 @@ type has. All operands of an operation that is not listed are compared."""
 
 def source_of(value: SSAValue) -> SSAValue:
     """Return the value before the casts that define `value`, if any. They only make sizes static or dynamic."""
-    while isinstance(value, OpResult) and value.op.name in _CASTS:
+    while isinstance(value, OpResult) and value.op.name in CASTS:
         value = value.op.operands[0]
     return value
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from xdsl.dialects import pdl
@@ -10,15 +10,19 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.match.graph import expressions
+from pydispatch.compiler.match.graph.backtracking import ways_of_all
 from pydispatch.compiler.match.graph.expressions import ValueNumber, intern_key
 from pydispatch.compiler.match.graph.facts import cast_problem
 from pydispatch.compiler.match.graph.matches import Mismatch
 from pydispatch.compiler.match.graph.same import is_spelling_of
-from pydispatch.compiler.match.graph.view import source_of
+from pydispatch.compiler.match.graph.view import CASTS, source_of
 from pydispatch.compiler.match.pdl.native import CONSTRAINTS
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.op_info import info_of
+
+_STEPS = 10_000
+"""Maximum number of compared operations: n nested commutative operations have 2**n orders of operands."""
 
 Bound = dict[SSAValue, Any]
 """A value of the pattern -> the operation, value, type or attribute of the program that it matched. A range of the
@@ -108,16 +112,18 @@ class PdlPattern:
             path.append(intern_key(("name", canonical_name(op.opName.data))))
             if any(isinstance(v.owner, pdl.OperandsOp | pdl.ResultsOp) for v in op.operand_values):
                 break
-            owners = [v.owner for v in reversed(op.operand_values)]  # the first operand is popped first
-            pending += [o.parent_.owner if isinstance(o, pdl.ResultOp) else None for o in owners]  # type: ignore[misc]
+            pending += [_producer(v) for v in reversed(op.operand_values)]  # the first operand is popped first
         return path
 
     def match(self, op: Operation) -> Bound | Mismatch:
         """Match the pattern with its root at `op`. Return the bound values, or the reason for the mismatch."""
         search = _Search()
-        if not search.match_operation(self.root, op, where=""):
+        if not any(True for _ in search.match_operation(self.root, op, where="")):  # the first way is taken
             assert search.best is not None
             return search.best
+        problem = self._bind_results(search.bound) or self._missing_cast(search.bound)
+        if problem is not None:
+            return Mismatch(search.depth, problem, op)
         for constraint in self.constraints:
             arguments = [search.known(v) for v in constraint.args]
             problem = CONSTRAINTS[constraint.constraint_name.data](arguments)
@@ -125,12 +131,40 @@ class PdlPattern:
                 return Mismatch(search.depth, f"{constraint.constraint_name.data}: {problem}", op)
         return search.bound
 
+    def _bind_results(self, bound: Bound) -> str | None:
+        """Bind the results of matched operations that no operand of the pattern is, such as those of the root, which
+        constraints and the rewrite may read. Return None, or the reason why an operation lacks one.
+        """
+        for op in self.op.body.block.ops:
+            if isinstance(op, pdl.ResultOp | pdl.ResultsOp) and op.val not in bound and op.parent_ in bound:
+                parent = bound[op.parent_]
+                results = results_of(op, parent)
+                if results is None:
+                    assert op.index is not None
+                    return f"expected result {op.index.value.data} of {parent.name}, it has {len(parent.results)}"
+                bound[op.val] = results
+        return None
+
+    def _missing_cast(self, bound: Bound) -> str | None:
+        """Return None, or the reason why the match cannot be used: a constraint or the rewrite needs a cast of the
+        pattern as an operation, and the program has none there.
+        """
+        block = self.op.body.block
+        for op in block.ops:
+            if isinstance(op, pdl.OperationOp) and op.op not in bound:
+                users = [use.operation for use in op.op.uses]
+                if any(not isinstance(u, pdl.ResultOp | pdl.ResultsOp) or u.parent is not block for u in users):
+                    return f"the pattern needs its {_name(op)} as an operation, the program has none"
+        return None
+
 
 class _Search:
     """Attempt to match a PDL pattern at an operation of the program.
 
     The methods `match_...` compare a part of the pattern (`mine`) with a part of the program (`got`, `op`). They record
-    a mismatch in `best`. `PdlPattern.match` creates an attempt, and calls `match_operation` for the root.
+    a mismatch in `best`. Those that compare operations or operands are generators, which yield once for each way to
+    match, with the values bound accordingly. `PdlPattern.match` creates an attempt, and calls `match_operation` for the
+    root.
 
     Attributes:
         bound: Value of the pattern → what it has matched in the program so far.
@@ -144,6 +178,7 @@ class _Search:
         self.bound: Bound = {}
         self.depth = 0
         self.best: Mismatch | None = None
+        self.steps = 0  # number of operations compared so far, which is limited
 
     def fail(self, reason: str, where: str, op: Operation | None) -> bool:
         """Record a mismatch if it is deeper than the best one so far, and return False.
@@ -165,16 +200,40 @@ class _Search:
             return self.bound[value]
         return constant_of(value)
 
-    def match_operation(self, mine: pdl.OperationOp, op: Operation, where: str) -> bool:
-        """Return whether an operation of the pattern matches `op`, and bind it.
+    def match_operation(self, mine: pdl.OperationOp, op: Operation, where: str) -> Iterator[None]:
+        """Yield for each way in which an operation of the pattern matches `op`, with the operation bound.
 
         Both orders of commutative operands are tried.
 
         where: see `fail`.
         """
         if mine.op in self.bound:
-            is_same = self.bound[mine.op] is op
-            return is_same or self.fail(f"another {op.name} than elsewhere in the pattern", where, op)
+            if self.bound[mine.op] is op:
+                yield
+            else:
+                self.fail(f"another {op.name} than elsewhere in the pattern", where, op)
+            return
+        if self._is_alike(mine, op, where):
+            operands = list(op.operands)
+            orders = [operands]
+            if len(operands) == 2 and info_of(op).commutative and source_of(operands[0]) is not source_of(operands[1]):
+                orders.append(operands[::-1])
+            saved, depth = dict(self.bound), self.depth  # restored if this order of the operands does not match
+            for order in orders:
+                for _ in self.match_operands(mine.operand_values, order, op):
+                    self.bound[mine.op] = op
+                    yield
+                self.bound, self.depth = dict(saved), depth
+
+    def _is_alike(self, mine: pdl.OperationOp, op: Operation, where: str) -> bool:
+        """Return whether an operation of the pattern matches `op` in all but the operands, and bind its attributes and
+        types.
+
+        where: see `fail`.
+        """
+        self.steps += 1
+        if self.steps > _STEPS:
+            return self.fail("too many ways to order the operands of commutative operations", where, op)
         name = mine.opName.data if mine.opName is not None else None
         if name is not None and op.name != name and not is_spelling_of(op, name):
             return self.fail(f"expected {name}, got {op.name}", where, op)
@@ -185,17 +244,7 @@ class _Search:
         if not self.match_types(mine.type_values, [r.type for r in op.results], f"result of {op.name}", op):
             return False
         self.depth += 1
-        operands = list(op.operands)
-        orders = [operands]
-        if len(operands) == 2 and info_of(op).commutative:
-            orders.append(operands[::-1])
-        for order in orders:
-            saved, depth = dict(self.bound), self.depth  # restored if this order of the operands does not match
-            if self.match_operands(mine.operand_values, order, op):
-                self.bound[mine.op] = op
-                return True
-            self.bound, self.depth = saved, depth
-        return False
+        return True
 
     def match_attribute(self, name: str, mine: SSAValue, op: Operation, where: str) -> bool:
         """Return whether the attribute `name` of `op` matches the pattern, and bind it.
@@ -255,41 +304,47 @@ class _Search:
         before = self.bound.setdefault(mine, got)
         return before == got or self.fail(f"expected {before} as elsewhere, got {got}", where, op)
 
-    def match_operands(self, mine: Sequence[SSAValue], got: list[SSAValue], op: Operation) -> bool:
-        """Return whether the operands in the pattern match the operands `got` of `op`, and bind them."""
+    def match_operands(self, mine: Sequence[SSAValue], got: list[SSAValue], op: Operation) -> Iterator[None]:
+        """Yield for each way in which the operands in the pattern match the operands `got` of `op`, with them bound."""
         if len(mine) == 1 and isinstance(mine[0].type, pdl.RangeType):
-            return self.match_range(mine[0], got, op)
-        if len(mine) != len(got):
-            return self.fail(f"expected {len(mine)} operand(s), got {len(got)}", op.name, op)
-        return all(
-            self.match_operand(m, g, f"operand {i} of {op.name}", op)
-            for i, (m, g) in enumerate(zip(mine, got, strict=True))
-        )
+            yield from self.match_range(mine[0], got, op)
+        elif len(mine) != len(got):
+            self.fail(f"expected {len(mine)} operand(s), got {len(got)}", op.name, op)
+        else:
+            yield from ways_of_all(
+                len(mine), lambda i: self.match_operand(mine[i], got[i], f"operand {i} of {op.name}", op)
+            )
 
-    def match_range(self, mine: SSAValue, got: list[SSAValue], op: Operation) -> bool:
-        """Return whether a range of values in the pattern matches `got`, all operands of `op`, and bind it.
+    def match_range(self, mine: SSAValue, got: list[SSAValue], op: Operation) -> Iterator[None]:
+        """Yield for each way in which a range of values in the pattern matches `got`, all operands of `op`, with the
+        range bound.
 
-        The range is `pdl.operands`, which any values match, or the results of one operation of the pattern.
+        The range is `pdl.operands`, which any values match, or the results of one operation of the pattern, in order.
         """
-        owner = mine.owner
+        owner, where = mine.owner, f"operands of {op.name}"
         if isinstance(owner, pdl.ResultsOp):
-            producers = {v.owner for v in map(source_of, got)}
-            if len(producers) != 1 or not isinstance(next(iter(producers)), Operation):
-                return self.fail("expected all operands to be results of one operation", op.name, op)
-            producer = next(iter(producers))
-            assert isinstance(producer, Operation) and isinstance(owner.parent_.owner, pdl.OperationOp)
-            return self.match_operation(owner.parent_.owner, producer, f"operands of {op.name}")
-        if (
+            sources = [source_of(v) for v in got]
+            producer = sources[0].owner if sources else None
+            expected = results_of(owner, producer) if isinstance(producer, Operation) else None
+            if not isinstance(producer, Operation) or sources != expected:
+                self.fail("expected the results of one operation, all of them in order", where, op)
+                return
+            assert isinstance(owner.parent_.owner, pdl.OperationOp)
+            ways = self.match_operation(owner.parent_.owner, producer, where)
+        elif (
             isinstance(owner, pdl.OperandsOp)
             and owner.value_type is not None
-            and not self.match_types([owner.value_type], [v.type for v in got], f"operands of {op.name}", op)
+            and not self.match_types([owner.value_type], [v.type for v in got], where, op)
         ):
-            return False
-        self.bound[mine] = got
-        return True
+            return
+        else:
+            ways = iter([None])  # any values match
+        for _ in ways:
+            self.bound[mine] = got
+            yield
 
-    def match_operand(self, mine: SSAValue, got: SSAValue, where: str, user: Operation) -> bool:
-        """Return whether a value of the pattern matches an operand, and bind it.
+    def match_operand(self, mine: SSAValue, got: SSAValue, where: str, user: Operation) -> Iterator[None]:
+        """Yield for each way in which a value of the pattern matches an operand, with the value bound.
 
         Args:
             mine: A `pdl.operand`, which any value of its type matches, or a result of an operation of the pattern.
@@ -301,25 +356,76 @@ class _Search:
         if isinstance(owner, pdl.OperandOp):
             before = self.bound.get(mine)
             if before is not None and source_of(before) is not source_of(got):
-                return self.fail("another value than elsewhere in the pattern", where, user)
-            if owner.value_type is not None and not self.match_type(owner.value_type, got.type, where, user):
-                return False
-            self.bound.setdefault(mine, got)
-            return True
+                self.fail("another value than elsewhere in the pattern", where, user)
+            elif owner.value_type is None or self.match_type(owner.value_type, got.type, where, user):
+                self.bound.setdefault(mine, got)
+                yield
+            return
         if not isinstance(owner, pdl.ResultOp | pdl.ResultsOp):
-            return self.fail("a range of values among others is not supported", where, user)
-        source = source_of(got)
+            self.fail("a range of values among others is not supported", where, user)
+            return
         parent = owner.parent_.owner
         assert isinstance(parent, pdl.OperationOp)
+        ways = (
+            self._match_cast(parent, got, where, user)
+            if _is_cast(parent)
+            else self._match_result(owner, got, where, user)
+        )
+        for _ in ways:
+            self.bound[mine] = got
+            yield
+
+    def _match_result(
+        self, mine: pdl.ResultOp | pdl.ResultsOp, got: SSAValue, where: str, user: Operation
+    ) -> Iterator[None]:
+        """Yield for each way in which a result of an operation of the pattern matches an operand. Casts are skipped.
+
+        The parameters are those of `match_operand`.
+        """
+        source, parent = source_of(got), mine.parent_.owner
+        assert isinstance(parent, pdl.OperationOp)
+        index = mine.index.value.data if mine.index is not None else 0  # `pdl.results` without one: the only result
         if not isinstance(source, OpResult):
-            return self.fail(f"expected {_name(parent)}, got an argument", where, user)
-        index = owner.index.value.data if owner.index is not None else 0  # `pdl.results` without one: the only result
-        if source.index != index:
-            return self.fail(f"expected result {index} of {_name(parent)}, got result {source.index}", where, user)
-        if not self.match_operation(parent, source.op, where):
-            return False
-        self.bound[mine] = got
-        return True
+            self.fail(f"expected {_name(parent)}, got an argument", where, user)
+        elif source.index != index:
+            self.fail(f"expected result {index} of {_name(parent)}, got result {source.index}", where, user)
+        else:
+            yield from self.match_operation(parent, source.op, where)
+
+    def _match_cast(self, mine: pdl.OperationOp, got: SSAValue, where: str, user: Operation) -> Iterator[None]:
+        """Yield for each way in which a cast of the pattern matches an operand: a cast, or else the value that the
+        pattern casts.
+
+        The parameters are those of `match_operand`.
+        """
+        if isinstance(got, OpResult) and got.op.name in CASTS:
+            yield from self.match_operation(mine, got.op, where)
+        elif self.match_types(mine.type_values, [got.type], where, user):
+            yield from self.match_operand(mine.operand_values[0], got, where, user)
+
+
+def results_of(mine: pdl.ResultOp | pdl.ResultsOp, op: Operation) -> Any:
+    """Return the result of `op` that a `pdl.result` selects; None if `op` has no such result.
+
+    A `pdl.results` without an index selects the list of all results. With one it selects that result, in a list if it
+    is used as a range.
+    """
+    if mine.index is None:
+        return list(op.results)
+    index = mine.index.value.data
+    if index >= len(op.results):
+        return None
+    return [op.results[index]] if isinstance(mine.val.type, pdl.RangeType) else op.results[index]
+
+
+def _producer(value: SSAValue) -> pdl.OperationOp | None:
+    """Return the operation of the pattern that a value is the result of, behind casts; None for other values."""
+    owner = value.owner
+    if not isinstance(owner, pdl.ResultOp):
+        return None
+    producer = owner.parent_.owner
+    assert isinstance(producer, pdl.OperationOp)
+    return _producer(producer.operand_values[0]) if _is_cast(producer) else producer
 
 
 def constant_of(value: SSAValue) -> Any:
@@ -342,6 +448,11 @@ def _equal(wanted: Attribute, got: Attribute) -> bool:
         return True
     key = expressions.constant_key(wanted)
     return key is not None and key == expressions.constant_key(got)
+
+
+def _is_cast(op: pdl.OperationOp) -> bool:
+    """Return whether an operation of a pattern is a cast between static and dynamic sizes, which programs may lack."""
+    return op.opName is not None and op.opName.data in CASTS and len(op.operand_values) == 1
 
 
 def _name(op: pdl.OperationOp) -> str:

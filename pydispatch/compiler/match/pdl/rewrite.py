@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from xdsl.dialects import pdl
-from xdsl.dialects.builtin import DenseArrayBase, IndexType, ModuleOp, i1, i32
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, i1, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, OpDef
+from xdsl.irdl.constraints import VerificationContext
+from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.compiler.match.pdl.match import Bound, PdlPattern, constant_of
+from pydispatch.compiler.match.pdl.match import Bound, PdlPattern, constant_of, results_of
 from pydispatch.compiler.match.pdl.native import REWRITES
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
@@ -111,7 +114,7 @@ def _operation(self: Rewriting, op: pdl.OperationOp) -> None:
     if kind is None:
         raise CompileError(f"operation '{name}' is not known", location_of(op))
     operands = self.values(op.operand_values)
-    types = self.values(op.type_values) if op.type_values else _inferred(self, op, name, operands)
+    types = self.values(op.type_values) if op.type_values else _inferred(self, op, kind, operands)
     attributes: dict[str, Attribute] = {
         n.data: self.get(v) for n, v in zip(op.attributeValueNames, op.attribute_values, strict=True)
     }
@@ -150,17 +153,16 @@ def _take_properties(
     return properties
 
 
-def _inferred(self: Rewriting, op: pdl.OperationOp, name: str, operands: list[SSAValue]) -> list[Attribute]:
+def _inferred(self: Rewriting, op: pdl.OperationOp, kind: type[Operation], operands: list[SSAValue]) -> list[Attribute]:
     """Infer the result types of an operation to create whose types the pattern does not state.
 
-    Raises CompileError if they cannot be inferred. name, operands: of the operation.
+    Raises CompileError if they cannot be inferred. kind: class of the operation.
     """
+    name = kind.name
     uses = [u.operation for u in op.op.uses]
     replace = next((u for u in uses if isinstance(u, pdl.ReplaceOp)), None)
     if replace is not None:  # its results are to replace those of a matched operation
         return [r.type for r in self.get(replace.op_value).results]
-    if name in ("tensor.dim", "tensor.rank"):
-        return [IndexType()]
     if name == "arith.constant":
         names = [n.data for n in op.attributeValueNames]
         value = self.get(op.attribute_values[names.index("value")]) if "value" in names else None
@@ -168,38 +170,50 @@ def _inferred(self: Rewriting, op: pdl.OperationOp, name: str, operands: list[SS
         if isinstance(type, Attribute):
             return [type]
     if name in ("arith.cmpi", "arith.cmpf") and operands:
-        return [i1]
-    # Other operations of arith and math have the type of their first operand, except conversions: bitcast, index_cast,
-    # extf, trunci, fptosi. sitofp and uitofp end with `p`, and are not recognized here.
-    is_conversion = name.endswith(("f", "i", "ui")) and any(s in name for s in ("ext", "trunc", "to"))
-    if name.startswith(("arith.", "math.")) and operands and "cast" not in name and not is_conversion:
-        return [operands[0].type]
+        compared = operands[0].type
+        return [TensorType(i1, compared.get_shape()) if isinstance(compared, TensorType) else i1]
+    inferred = _types_of_results(kind, operands)
+    if inferred is not None:
+        return inferred
     if not uses:
         return []
     raise CompileError(f"the result types of '{name}' are not given", location_of(op),
                        "write -> (%type : !pdl.type) after it")  # fmt: skip
 
 
-def _result(self: Rewriting, op: pdl.ResultOp) -> None:
-    """Execute `pdl.result`: bind one result of an operation, by its index."""
-    parent = self.get(op.parent_)
-    index = op.index.value.data
-    if index >= len(parent.results):
-        raise CompileError(f"'{parent.name}' has {len(parent.results)} result(s), asked for number {index}",
-                           location_of(op))  # fmt: skip
-    self.bindings[op.val] = parent.results[index]
+def _types_of_results(kind: type[Operation], operands: list[SSAValue]) -> list[Attribute] | None:
+    """Return the result types of an operation that its definition derives from those of its operands; None for others.
 
-
-def _results(self: Rewriting, op: pdl.ResultsOp) -> None:
-    """Execute `pdl.results`: bind all results of an operation as a list, or the one that an index states, as a list if
-    it is used as a range.
+    The definition of `arith.select` states one type for the result and for operands 1 and 2, that of `tensor.dim` the
+    type index. That of `arith.sitofp` does not state which type the result has.
     """
+    if not issubclass(kind, IRDLOperation):
+        return None
+    definition, variables = kind.get_irdl_definition(), VerificationContext()
+    if len(definition.operands) != len(operands):
+        return None
+    for (_, operand), value in zip(definition.operands, operands, strict=True):
+        with suppress(
+            VerifyException
+        ):  # it may be a tensor where only scalars are stated, as the condition of a select
+            operand.constr.verify((value.type,), variables)
+    constraints = [result.constr for _, result in definition.results]
+    if not all(c.can_infer(variables.attr_variables, length_known=False) for c in constraints):
+        return None
+    return [type for c in constraints for type in c.infer(variables, length=None)]
+
+
+def _result(self: Rewriting, op: pdl.ResultOp | pdl.ResultsOp) -> None:
+    """Execute `pdl.result` or `pdl.results`: bind one result of an operation, by its index, or all as a list."""
     parent = self.get(op.parent_)
-    if op.index is None:
-        self.bindings[op.val] = list(parent.results)
-    else:
-        one = parent.results[op.index.value.data]
-        self.bindings[op.val] = [one] if isinstance(op.val.type, pdl.RangeType) else one
+    results = results_of(op, parent)
+    if results is None:
+        assert op.index is not None
+        raise CompileError(
+            f"'{parent.name}' has {len(parent.results)} result(s), asked for number {op.index.value.data}",
+            location_of(op),
+        )
+    self.bindings[op.val] = results
 
 
 def _range(self: Rewriting, op: pdl.RangeOp) -> None:
@@ -261,7 +275,7 @@ def _require_bound(self: Rewriting, op: Any) -> None:
 
 
 _HANDLERS: dict[str, Callable[[Rewriting, Any], None]] = {
-    "pdl.operation": _operation, "pdl.result": _result, "pdl.results": _results, "pdl.range": _range,
+    "pdl.operation": _operation, "pdl.result": _result, "pdl.results": _result, "pdl.range": _range,
     "pdl.replace": _replace, "pdl.erase": _erase, "pdl.apply_native_rewrite": _apply, "pdl.type": _require_bound,
     "pdl.types": _require_bound, "pdl.attribute": _require_bound,
 }  # fmt: skip
