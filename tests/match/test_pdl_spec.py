@@ -320,6 +320,44 @@ pdl.pattern @largest : benefit(1) {
         assert "arith.select" in matched(program, spec)
 
 
+@pytest.mark.parametrize(
+    ("name", "inputs", "body", "hit"),
+    [
+        ("sub", "%x, %y", "%r = arith.subf %a, %b : f32", True),
+        ("sub", "%x, %y", "%r = arith.subf %b, %a : f32", False),
+        ("add", "%x, %y", "%r = arith.addf %b, %a : f32", True),
+        ("exp", "%x", "%r = math.exp %a : f32", True),
+        ("exp", "%x", "%s = math.exp %a : f32\n%r = math.exp %s : f32", False),
+    ],
+)
+def test_a_generic_is_a_named_operation_if_it_computes_the_same_of_the_same(
+    name: str, inputs: str, body: str, hit: bool
+) -> None:
+    count, type = inputs.count("%"), "tensor<4xf32>"
+    types, maps = ", ".join([type] * count), ", ".join(["affine_map<(d0) -> (d0)>"] * (count + 1))
+    arguments = ", ".join(f"%{n}: f32" for n in "ab"[:count])
+    program = f"""func.func @f(%x: {type}, %y: {type}) -> {type} {{
+      %e = tensor.empty() : {type}
+      %z = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel"]}} ins({inputs} : {types}) outs(%e : {type}) {{
+        ^bb0({arguments}, %old: f32):
+          {body}
+          linalg.yield %r : f32
+      }} -> {type}
+      return %z : {type} }}"""
+    spec = f"""
+pdl.pattern @named : benefit(1) {{
+  %operands = pdl.operands
+  %type = pdl.type
+  %root = pdl.operation "linalg.{name}" (%operands : !pdl.range<value>) -> (%type : !pdl.type)
+  pdl.rewrite %root {{
+    %zero = pdl.attribute = dense<0.0> : {type}
+    %new = pdl.operation "arith.constant" {{"value" = %zero}} -> (%type : !pdl.type)
+    pdl.replace %root with %new
+  }}
+}}"""
+    assert ("linalg.generic" not in matched(program, spec)) == hit
+
+
 FOREVER = """
 pdl.pattern @again : benefit(1) {
   %a = pdl.operand

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.dialects.linalg.ops import GenericOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
+from pydispatch.compiler.match.graph.nodes import Node
 from pydispatch.compiler.match.graph.view import GraphView
 
 
@@ -21,11 +22,21 @@ def is_spelling_of(op: Operation, name: str) -> bool:
         return False
     try:
         mine, theirs = GraphView().nodes(named), GraphView().nodes(op)
-        return [n.key for n in mine] == [n.key for n in theirs]
+        return len(mine) == len(theirs) and all(map(_are_equal, mine, theirs))
     except Exception:  # The named operation does not accept such operands.
         return False
     finally:
         named.erase()
+
+
+def _are_equal(mine: SSAValue | Node, theirs: SSAValue | Node) -> bool:
+    """Return whether two nodes compute the same of the same values of the program."""
+    if not isinstance(mine, Node) or not isinstance(theirs, Node):
+        return mine is theirs
+    if mine.key != theirs.key or mine.reads != theirs.reads or len(mine.children) != len(theirs.children):
+        return False
+    orders = [theirs.children, theirs.children[::-1]] if mine.commutative else [theirs.children]
+    return any(all(map(_are_equal, mine.children, order)) for order in orders)
 
 
 def _named(op: GenericOp, name: str) -> Operation | None:
