@@ -98,17 +98,27 @@ class UkernelResults(Results):
 
 @op_definition
 class UkernelGenericOp(IRDLOperation):
-    """Call of a microkernel by name, with inputs, outputs, then scalars.
+    """Call of a microkernel, an external function, by name. The operands are inputs, outputs, then scalars.
+
+    A tensor is passed as base pointer, offset, and the strides that `strided_dims` lists. For example
+
+        %r = iree_codegen.ukernel.generic "f" ins(%a : tensor<8xf32>) outs(%b : tensor<2x4xf32>) (%n : index)
+          strided_dims([[], [0]]) -> tensor<2x4xf32>
+
+    calls f(a_base, a_offset, b_base, b_offset, b_stride0, n), which writes %r into the memory of %b.
 
     Attributes:
         u_kernel_fn_name: Name of the C function.
         inputs: Operands that are read.
-        outputs: Operands that are written; tensors are tied to the results.
+        outputs: Operands that are written.
         other_operands: Further operands, such as sizes and flags.
-        fn_def_attrs: Attributes of the function's declaration.
+        fn_def_attrs: Attributes of the function's declaration, such as `{hal.import.bitcode = true}`.
         strided_dims: List i has the dimensions whose strides are passed for shaped operand i, counted over inputs, then
-            outputs. If the attribute is absent, all strides are passed.
-        num_strided_outer_dims: Older form of `strided_dims`: the number of outer dimensions, for all operands.
+            outputs, without scalars. If the attribute is absent, all strides are passed.
+        num_strided_outer_dims: Older form of `strided_dims`, `strided_outer_dims(1)`: the number of leading dimensions
+            whose strides are passed, for all operands.
+        results_: Tensors: the outputs that are tensors, overwritten, in their order. Scalars: what the function
+            returns.
     """
 
     name = "iree_codegen.ukernel.generic"

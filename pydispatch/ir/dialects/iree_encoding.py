@@ -51,7 +51,11 @@ class MaybeSized(CustomDirective):
 
 
 class EncodingOp(IRDLOperation):
-    """Base of changes of a tensor's encoding; the elements stay the same.
+    """Base of conversions of a tensor to another encoding; shape and elements stay the same.
+
+    An encoding is an attribute of the tensor type that states the layout of the elements in memory, such as #e in
+
+        %1 = iree_encoding.set_encoding %0 encoding_dims{%m, %n} : tensor<?x4xf32> -> tensor<?x4xf32, #e>
 
     Attributes:
         encoding_dims: Dynamic sizes of the operation for which the encoding is chosen, such as M of a matrix product.

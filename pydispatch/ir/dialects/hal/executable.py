@@ -85,7 +85,10 @@ class Clauses(CustomDirective):
         return {name: getattr(self, name) for name in self.parameters}
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse clauses `word(value)` or `word = value`, in any order and each at most once."""
+        """Parse clauses in any order and each at most once: `word(value)`, or `, word = value` of older releases.
+
+        Other text after the clauses is left to the next directive.
+        """
         clauses = self._clauses()
         seen = set()
         while True:
@@ -93,7 +96,7 @@ class Clauses(CustomDirective):
             start = parser.pos
             word = parser.parse_optional_keyword_in(tuple(clauses))
             if word is None:
-                if has_comma:
+                if has_comma:  # a comma announces a clause
                     parser.raise_error(f"expected {' or '.join(clauses)}")
                 break
             if word in seen:
@@ -157,8 +160,14 @@ class ExecutableSourceOp(IRDLOperation):
 class ExecutableVariantOp(IRDLOperation):
     """Form of an executable for one target.
 
-    Its body has the exports, an optional condition, constants, and a module with the kernels, which is absent if the
-    object files `objects` define all exports. `sources` are ignored.
+    The body has the exports, an optional condition under which a device may use the variant, blocks that compute
+    executable constants at load time, and a module with the kernels, which is absent if object files define all
+    exports. It may also have contracts: functions, generated with a kernel, that check the sizes of a dispatch.
+
+    Attributes:
+        target: Code generator, binary format and options.
+        objects: Object files or sources that are linked with the module.
+        sources: Dictionary that is parsed and printed, but ignored.
     """
 
     name = "hal.executable.variant"
@@ -179,7 +188,7 @@ class ExecutableVariantOp(IRDLOperation):
         """Check which operations the variant contains, and that no two exports have one ordinal."""
         check_children(self, self.body, (
             "hal.executable.condition", "hal.executable.constant.block", "hal.executable.export", "builtin.module",
-            "hal.executable.variant_end", "func.func",  # a contract: function that checks sizes of a dispatch
+            "hal.executable.variant_end", "func.func",  # func.func: a contract
         ))  # fmt: skip
         ordinals: set[int] = set()
         for export in self.body.ops:

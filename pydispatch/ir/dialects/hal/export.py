@@ -104,7 +104,11 @@ class Sizes(PropertyList):
 
 @directive
 class LabelledCount(CustomDirective):
-    """Directive for a count region whose entry block has a label, as older releases write it; it is never printed."""
+    """Directive for a count region whose entry block has a label, as older releases write it; it is never printed.
+
+    `{ ^bb0(%device: !hal.device, %w: index): ... }` is equal to `count(%device: !hal.device, %w: index) -> (index,
+    index, index) { ... }`.
+    """
 
     OPENS: ClassVar[str] = "{"  # the token by which `oilist` recognizes this clause
 
@@ -127,10 +131,15 @@ class LabelledCount(CustomDirective):
 
 @op_definition
 class ExecutableExportOp(IRDLOperation):
-    """Entry point of an executable.
+    """Entry point of an executable: a kernel that dispatches can launch.
 
-    `count` maps (device, workload...) to the grid. `condition` returns whether the export may run; otherwise the export
-    `condition_fallback` runs. An omitted region is empty.
+    Example: a dispatch with the workload %n launches n workgroups of 64 invocations.
+
+        hal.executable.export public @f ordinal(0) layout(#layout)
+            count(%device: !hal.device, %n: index) -> (index, index, index) {
+          %c1 = arith.constant 1 : index
+          hal.return %n, %c1, %c1 : index, index, index
+        } <workgroup_size = [64 : index, 1 : index, 1 : index]>
 
     Attributes:
         ordinal: Index of the export in the executable; if absent, its position among the exports.
@@ -138,6 +147,11 @@ class ExecutableExportOp(IRDLOperation):
         workgroup_size: Invocations of a workgroup along x, y and z.
         subgroup_size: Invocations of a subgroup.
         workgroup_local_memory: Bytes of memory that a workgroup shares.
+        condition: Host region that maps the device to an i1: whether the export may run on it. Empty if omitted.
+        condition_fallback: Export of the same executable that runs instead if the condition is false. Without a
+            fallback, the condition has no effect.
+        count: Host region that maps the device and the workload, the numbers in brackets of a dispatch, to the numbers
+            of workgroups along x, y and z. Empty if omitted.
     """
 
     name = "hal.executable.export"
@@ -161,7 +175,10 @@ class ExecutableExportOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
-        """Check the regions of count and condition, the workgroup size and the tiles; a fallback needs a condition."""
+        """Check the regions of count and condition, the workgroup size and the attribute `pyd.tiles`.
+
+        A fallback without a condition is refused.
+        """
         check_count(self.count, has_device_argument=True)
         if self.condition.blocks:
             check_region(self.condition, [i1], "condition", has_device_argument=True)

@@ -45,9 +45,13 @@ def attribute_of(type_: str, terms: Sequence[Sequence[int]]) -> ArrayAttr[Attrib
 def flops_of(export: Operation) -> Stated | None:
     """Return the number of operations of a dispatch that the attribute of an export states; None without one.
 
-    `64.0 : f32`, the number of one workgroup, gives ["f32", [64, WORKGROUPS]]: 64 times the workgroup count. A list
-    that the compiler states, such as `["f32", [2, 0, 2]]`, gives an equal list; see `Stated`. Raise VerifyException for
-    a malformed attribute.
+    The result is a type and a sum of products, as `Stated` describes:
+
+        64.0 : f32            ["f32", [64, WORKGROUPS]]   64 operations of f32 per workgroup
+        64 : i64              ["", [64, WORKGROUPS]]      64 operations of an unknown type per workgroup
+        ["f32", [2, 0, 2]]    ["f32", [2, 0, 2]]          2 * (constant in words 0 and 1) * (constant in words 2 and 3)
+
+    Raise VerifyException for a malformed attribute.
     """
     stated = export.attributes.get(FLOPS)
     if stated is None:
@@ -55,7 +59,6 @@ def flops_of(export: Operation) -> Stated | None:
     if isinstance(stated, IntegerAttr | FloatAttr):
         count = int(stated.value.data)
         if count == stated.value.data and 0 <= count < 1 << 53:  # larger integers are not exact as f64
-            # An integer states no type: "". The operations of a workgroup are multiplied by the workgroup count.
             return [str(stated.type) if isinstance(stated, FloatAttr) else "", [count, WORKGROUPS]]
     elif isinstance(stated, ArrayAttr) and stated.data and isinstance(stated.data[0], StringAttr):
         terms = [_integers(term) for term in stated.data[1:]]

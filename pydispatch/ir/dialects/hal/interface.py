@@ -87,14 +87,20 @@ class BindingFlags(CustomDirective):
 
 @op_definition
 class InterfaceBindingSubspanOp(IRDLOperation):
-    """Memory of a binding in a kernel, such as a memref.
+    """View of the memory of a binding in a kernel, from a byte offset to the end; usually a memref.
+
+    This is the memory of binding 0 from byte 64, as a matrix of %n rows:
+
+        %m = hal.interface.binding.subspan layout(#layout) binding(0) alignment(64) offset(%c64) : memref<?x4xf32>{%n}
+
+    Older releases write `set(0) binding(0) type(storage_buffer)` without a layout.
 
     Attributes:
         layout: Pipeline layout that has the binding; None in the syntax of older releases.
         binding: Ordinal of the binding in the layout.
-        type: "storage_buffer" or "uniform_buffer"; None if the layout states it.
-        alignment: Alignment in bytes; a power of two.
-        flags: Flags such as ReadOnly.
+        type: Kind of memory, "storage_buffer" or "uniform_buffer"; None if the layout states it.
+        alignment: Number of bytes, a power of two, that divides the address of the binding.
+        flags: Words of `BINDING_FLAGS` without None: ReadOnly states that the kernel does not write the binding.
         byte_offset: Start of the result in the binding, in bytes; 0 if absent.
         dynamic_dims: Sizes of the result's dynamic dimensions.
     """
@@ -171,10 +177,15 @@ class BareOrdinal(Index):
 
 @op_definition
 class InterfaceConstantLoadOp(IRDLOperation):
-    """Load of a push constant in a kernel.
+    """Load of a push constant, a scalar that a dispatch passes to a kernel in one or two 32-bit words.
+
+    Both of these load the i32 in word 3; older releases and pydispatch write the second:
+
+        %n = hal.interface.constant.load layout(#layout) ordinal(3) alignment(4) : i32
+        %n = hal.interface.constant.load[3] : i32
 
     Attributes:
-        layout: Pipeline layout that has the constant; None in the syntax `[0]` of older releases.
+        layout: Pipeline layout that has the constant; None in the second form.
         ordinal: Index of the constant's first 32-bit word.
         alignment: Number that divides the value.
         values: Values that the constant may have.
@@ -187,7 +198,7 @@ class InterfaceConstantLoadOp(IRDLOperation):
     values = opt_prop_def(ArrayAttr)
     result = result_def()
     traits = traits_def(Pure())
-    custom_directives = (BareOrdinal, Ordinal)
+    custom_directives = (BareOrdinal, Ordinal)  # two forms of the property `ordinal`: `[3]`, or `ordinal(3)`
     assembly_format = (
         "custom<BareOrdinal>($ordinal, ref($layout)) oilist(`layout` `(` $layout `)` | `ordinal` `(` "
         "custom<Ordinal>(ref($ordinal), ref($layout)) `)` | `alignment` `(` custom<Index>($alignment) `)` | "

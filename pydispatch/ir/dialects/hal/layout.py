@@ -95,14 +95,18 @@ class PipelineBindingAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class PipelineLayoutAttr(ParametrizedAttribute):
-    """Pipeline layout, `#hal.pipeline.layout<constants = N, bindings = [...], flags = Indirect>`.
+    """Pipeline layout: the constants and bindings that a dispatch passes to a kernel.
 
-    The form with `push_constants` and `sets` of releases up to 2024 is parsed as well, if its only set is set 0.
+    Two forms of a layout with one constant and one binding. The first is printed. The second is that of IREE releases
+    up to 2024, and is parsed if its only set is set 0:
+
+        #hal.pipeline.layout<constants = 1, bindings = [#hal.pipeline.binding<storage_buffer, ReadOnly>]>
+        #hal.pipeline.layout<push_constants = 1, sets = [<0, bindings = [<0, storage_buffer, ReadOnly>]>]>
 
     Attributes:
-        constants: Number of 32-bit push constants; 0 also if it is not stated.
-        bindings: Bindings by ordinal.
-        flags: Flags out of `LAYOUT_FLAGS`, without None.
+        constants: Number of 32-bit push constants; 0 if the text omits it.
+        bindings: The bindings; the index of a binding is its ordinal.
+        flags: Words of `LAYOUT_FLAGS` without None.
     """
 
     name = "hal.pipeline.layout"

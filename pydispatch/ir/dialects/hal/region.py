@@ -26,7 +26,10 @@ def check_children(op: Operation, region: Region, allowed: Sequence[str]) -> Non
 
 
 def check_region(region: Region, results: Sequence[Attribute], what: str, *, has_device_argument: bool) -> None:
-    """Check the signature of a host region; raise VerifyException otherwise.
+    """Check the arguments and results of a host region; raise VerifyException otherwise.
+
+    A host region is code that the host runs, such as the workgroup count of an export: it maps an optional device and
+    numbers of type index to `results`, the operands of its `hal.return`.
 
     Args:
         region: The region; empty if the text omits it, which is valid.
@@ -60,7 +63,7 @@ def check_count(region: Region, *, has_device_argument: bool) -> None:
 
 @directive
 class HostRegion(CustomDirective):
-    """Directive for a host region `(%device: !hal.device, %w: index) -> (T...) {...}`.
+    """Directive for a host region, code that the host runs: `(%device: !hal.device, %w: index) -> (T...) {...}`.
 
     A subclass sets `RESULTS` to the result types T, which the region itself does not store.
     """

@@ -43,11 +43,14 @@ from pydispatch.ir.dialects.hal.tiles import check_tiles
 
 @directive
 class Encoded(CustomDirective):
-    """Directive for a type `T{%d}`, or `E as T{%d}` where the caller has the tensor T with the type E."""
+    """Directive for a type with its dynamic sizes, `T{%d}`, or `E as T{%d}` if the caller's array has another type E.
 
-    type: TypeDirective
-    encoding: AttributeVariable
-    dims: VariadicOperandVariable
+    For example, `tensor<?x4xf32> as tensor<?xf32>{%n}` is a tensor of %n numbers that the caller has as a matrix.
+    """
+
+    type: TypeDirective  # T
+    encoding: AttributeVariable  # E
+    dims: VariadicOperandVariable  # one size per dynamic dimension of T
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse `T{%dims}`, or `E as T{%dims}`; E is the property `encoding`."""
@@ -69,15 +72,22 @@ class Encoded(CustomDirective):
 
 @op_definition
 class TensorImportOp(IRDLOperation):
-    """Import of a tensor from the caller's buffer or buffer view.
+    """Conversion of an argument of the program, the caller's buffer or buffer view, to a tensor.
+
+    Example: the argument "x" as a matrix of %n rows, which may be read when %fence is signaled:
+
+        %0 = hal.tensor.import wait(%fence) => %view "x" : !hal.buffer_view -> tensor<?x4xf32>{%n}
 
     Attributes:
+        source: The buffer or buffer view.
         target_dims: Sizes of the tensor's dynamic dimensions.
-        wait_fence: Fence that is signaled when the contents are ready; absent if they are.
-        target_encoding: Type that the tensor has for the caller, if it differs from that of the result.
+        wait_fence: Fence that is signaled when the contents are ready; absent if they are ready at once.
+        target_encoding: Type that the tensor has for the caller, if it differs from that of the result: E in
+            `E as T{%n}`, see `Encoded`.
         label: Name of the argument.
         affinity: Device of the tensor.
         consume: Present if the program may overwrite the memory.
+        target: The tensor.
     """
 
     name = "hal.tensor.import"
@@ -99,13 +109,18 @@ class TensorImportOp(IRDLOperation):
 
 @op_definition
 class TensorExportOp(IRDLOperation):
-    """Export of a tensor to the caller, as a buffer or buffer view.
+    """Conversion of a tensor to a result of the program, a buffer or buffer view that the caller receives.
+
+    Example: `%view = hal.tensor.export %0 "y" : tensor<?x4xf32>{%n} -> !hal.buffer_view`.
 
     Attributes:
+        source: The tensor.
         source_dims: Sizes of the tensor's dynamic dimensions.
-        source_encoding: Type that the tensor has for the caller, if it differs from that of `source`.
+        source_encoding: Type that the tensor has for the caller, if it differs from that of `source`: E in
+            `E as T{%n}`, see `Encoded`.
         label: Name of the result.
         affinity: Device of the tensor.
+        target: The buffer or buffer view.
     """
 
     name = "hal.tensor.export"
@@ -124,11 +139,15 @@ class TensorExportOp(IRDLOperation):
 
 @op_definition
 class TensorAliasOp(IRDLOperation):
-    """Store of a tensor into `storage`, memory of the caller; the result is the tensor in that memory.
+    """Store of a tensor into memory of the caller; the result is the tensor in that memory.
+
+    Example: `%1 = hal.tensor.alias wait(%fence) => %0 : tensor<?xf32>{%n} to %view : !hal.buffer_view`.
 
     Attributes:
+        source: The tensor.
         source_dims: Sizes of the tensor's dynamic dimensions.
-        wait_fence: Fence that is signaled when the memory may be written; absent if it may be at once.
+        storage: Buffer or buffer view that receives the elements.
+        wait_fence: Fence that is signaled when the memory may be written; absent if it may be written at once.
         affinity: Device of the tensor.
     """
 
@@ -230,7 +249,15 @@ class ExternObjects(CustomDirective):
 
 @op_definition
 class DispatchExternOp(DispatchLikeOp):
-    """Dispatch of an export whose object files the operation lists.
+    """Dispatch of a kernel that is defined in object files, which the operation lists for each target.
+
+    Example: the grid is computed from %d, and the kernel gets the constant %n and two bindings, %a and the result:
+
+        %0 = hal.dispatch.extern "f"[%d](%n, %a) : (i32, tensor<?xf32>{%d}) -> tensor<?xf32>{%d}
+          count(%device: !hal.device, %w: index) -> (index, index, index) {
+            hal.return %w, %w, %w : index, index, index
+          }
+          layout(#layout) objects({#target ordinal(0) = [#hal.executable.object<{path = "f.o"}>]})
 
     Target i of `targets` has the export ordinal `target_ordinals[i]` and the objects `target_objects[i]`. The attribute
     `pyd.tiles` may state the bytes of each binding that one workgroup accesses. The region `count` and the properties
@@ -248,7 +275,7 @@ class DispatchExternOp(DispatchLikeOp):
     workgroup_local_memory = opt_prop_def(IntegerAttr)
     count = region_def()
     custom_directives = (ExternObjects, Ignored, PropertyList)  # PropertyList: `<workgroup_size = [...], ...>`
-    irdl_options = (ParsePropInAttrDict(),)  # type: ignore[assignment]
+    irdl_options = (ParsePropInAttrDict(),)  # type: ignore[assignment]  # added to the options of the base class
     assembly_format = (
         f"$export_name {CALL} `:` {SIGNATURE} oilist(`count` custom<Count>($count) | `layout` `(` $layout `)` | "
         "`bindings` `(` custom<Ignored>() `)` | "
@@ -259,12 +286,14 @@ class DispatchExternOp(DispatchLikeOp):
     def verify_(self) -> None:
         """Check the count region, the workgroup size, the tiles and the number of bindings.
 
-        Each tensor operand has a binding, and each result that is not tied to an operand.
+        Each tensor operand has a binding, and each result that is not tied to an operand. A tied result overwrites the
+        memory of its operand, and so has the operand's binding.
         """
         super().verify_()
         check_count(self.count, has_device_argument=True)
         check_sizes(self.workgroup_size)
         check_tiles(self, bindings=len(self.layout.bindings.data))
+        # Other operands are scalars, which are passed as push constants.
         buffers = sum(1 for a in self.arguments if hasattr(a.type, "get_shape"))
         fresh = sum(1 for i in range(len(self.results_)) if self.tied_argument(i) is None)
         if buffers + fresh != len(self.layout.bindings):

@@ -42,11 +42,16 @@ from pydispatch.ir.dialects.linalg.structure import check_sizes
 class Loops(NamedTuple):
     """Loops of an attention by their role, as dimensions of the iteration space: 2 is d2 of the indexing maps.
 
+    Example: a batch of 2 attentions has queries [2, 7, 4], keys [2, 5, 4], values [2, 5, 6] and an output [2, 7, 6].
+    With (d0, d1, d2, d3, d4) -> (d0, d1, d2) for the query, (d0, d3, d2) for the key, (d0, d3, d4) for the value and
+    (d0, d1, d4) for the output, the roles are rows (0, 1), columns (3,), features (2,) and values (4,).
+
     Attributes:
-        rows: Loops of the output except those of `values`; they include the batch.
-        columns: Loops of key and value but not of the output; the softmax reduces over them.
-        features: Loops of query and key only.
-        values: Loops of value and output only.
+        rows: Loops of the output that the query or the key has, the batch included. Each row has a softmax.
+        columns: Loops of key and value but not of the output, one iteration per key. The softmax and the sum of the
+            weighted values reduce over them.
+        features: Loops of query and key only. The product of a query and a key is the sum over them.
+        values: The other loops of the output, which index the numbers of one value.
     """
 
     rows: tuple[int, ...]
@@ -56,17 +61,23 @@ class Loops(NamedTuple):
 
     @property
     def scores(self) -> tuple[int, ...]:
-        """Return the loops that index the scores, the product of query and key."""
+        """Return the loops that index the scores, the products of queries and keys.
+
+        In the example they are (0, 1, 3), for scores [2, 7, 5].
+        """
         return self.rows + self.columns
 
 
 @directive
 class Properties(CustomDirective):
-    """Directive for properties in angle brackets, `<name = value, ...>`, as newer programs write them."""
+    """Directive for properties in angle brackets, `<indexing_maps = [...], ...>`, as newer programs write them.
+
+    This form is only parsed; older programs and pydispatch write properties into the attribute dictionary.
+    """
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse optional properties, `<name = value, ...>`."""
-        if not parser.lexer.input.content.startswith("<", parser.pos):
+        """Parse `<name = value, ...>` if it is next; parse nothing otherwise."""
+        if not parser.lexer.input.content.startswith("<", parser.pos):  # `pos` is the offset of the next token
             return
         known = state.op_type.get_irdl_definition().properties
 
@@ -127,10 +138,10 @@ class Attention(OnTensorsOp):
         return maps
 
     def loops(self) -> Loops:
-        """Return the loops by their role, as `Loops` defines rows, columns, features and values.
+        """Return the loops by their role: rows, columns, features and values, with an example at `Loops`.
 
-        A loop has its role by the operands whose maps use it. Raise VerifyException if the maps are not those of an
-        attention.
+        The operands whose maps use a loop determine its role. Raise VerifyException if a loop has no role, if there are
+        no columns, or if the key lacks a column.
         """
         maps = self.maps()
         query, key, value, output = (_dims(maps[n]) for n in (0, 1, 2, len(self.inputs)))  # outputs follow the inputs
@@ -139,12 +150,12 @@ class Attention(OnTensorsOp):
         rows = [d for d in sorted({*query, *key}) if d in output]
         values = [d for d in output if d not in rows]
         for d in columns:
-            if d not in key:
+            if d not in key:  # values that have no score of their own
                 raise VerifyException(f"iteration d{d} is one of the value and not of the output: the key has it too")
         if not columns:
             raise VerifyException("the value has no iteration that the output lacks: there is nothing to attend to")
         for d in range(maps[0].num_dims):
-            if d not in (*rows, *columns, *features, *values):
+            if d not in (*rows, *columns, *features, *values):  # such as a loop that only the query has
                 raise VerifyException(f"iteration d{d} is neither one of the output, nor shared by query and key, nor "
                                       "by key and value")  # fmt: skip
         return Loops(tuple(rows), tuple(sorted(columns)), tuple(features), tuple(values))
@@ -164,10 +175,15 @@ class Attention(OnTensorsOp):
             self._verify_body(set(self.loops().scores))
 
     def _verify_maps(self, names: list[str]) -> None:
-        """Check that each indexing map selects distinct loops, and that the operands agree about the loops' sizes.
+        """Check the indexing maps; raise VerifyException otherwise.
 
-        The mask may only have the loops of the scores; running maxima and sums must have those of the rows. `names`
-        are the names of the operands in messages.
+        - Each map is a list of distinct loops, such as (d0, d3, d2), without expressions such as d0 + d1.
+        - Operands agree about the sizes of the loops.
+        - The mask has only loops of the scores: rows and columns.
+        - The running maxima and sums of an `online_attention` have exactly the loops of the rows.
+
+        Args:
+            names: Name of each operand in messages.
         """
         maps = self.maps()
         for map in maps:
@@ -175,9 +191,10 @@ class Attention(OnTensorsOp):
                 raise VerifyException(f"each map of an attention selects different iterations, got {map}")
         check_sizes([v.type for v in self.operands], maps, maps[0].num_dims if maps else 0, names)
         loops = self.loops()
+        # The mask is the last input.
         if self.mask is not None and not set(loops.scores).issuperset(_dims(of_mask := maps[len(self.inputs) - 1])):
             raise VerifyException(f"the map of the mask has iterations that scores do not have: {of_mask}")
-        maps_of_statistics = maps[len(self.inputs) + 1 :]  # of maxima and sums, which follow the output
+        maps_of_statistics = maps[len(self.inputs) + 1 :]  # maxima and sums, which follow the first output
         for map in maps_of_statistics:
             if set(_dims(map)) != set(loops.rows):
                 raise VerifyException(f"maxima and sums have the iterations of the rows, got {map}")
@@ -225,15 +242,21 @@ class AttentionOp(Attention):
 
 @op_definition
 class OnlineAttentionOp(Attention):
-    """Attention over some of the keys and values, which updates running results, as in flash attention.
+    """One step of flash attention: attention over some of the keys and values, which updates running results.
 
-    Outputs are the accumulated products with values, not yet divided by the sums; the running maxima of the scores; and
-    the running sums of exponentials. The maxima are multiplied by log2(e) unless `decomposition_config = {use_exp2 =
-    false}`. The results are the updated outputs.
+    The output operands are the results of the steps before, and the results are their new values. With s[j] for the
+    scores of one row (one query), over the keys j of all steps so far, they are for each row
+
+        maximum = max over j of s[j]
+        sum     = sum over j of exp(s[j] - maximum)
+        output  = sum over j of exp(s[j] - maximum) * value[j], which the program divides by `sum` after the last step
+
+    By default, exponentials are computed as powers of two, exp(x) = 2 ** (log2(e) * x), and the operands and results
+    have log2(e) * `maximum`. With `decomposition_config = {use_exp2 = false}` they have `maximum` itself.
     """
 
     name = "iree_linalg_ext.online_attention"
-    OUTPUTS: ClassVar[tuple[str, ...]] = ("output", "maximum", "sum")
+    OUTPUTS: ClassVar[tuple[str, ...]] = ("output", "maximum", "sum")  # in the order of the operands
 
     @property
     def is_base_two(self) -> bool:

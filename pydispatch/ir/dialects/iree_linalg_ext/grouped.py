@@ -24,8 +24,13 @@ from pydispatch.ir.dialects.iree_linalg_ext.base import (
 class GroupMatmulOp(OnTensorsOp):
     """Product of each row with the matrix of its group, added to the output.
 
-    Row i of the tensor of rows has the number r = `first` + i. Its group is g if ends[g - 1] <= r < ends[g], and 0 if
-    r < ends[0]. A row with r >= ends[groups - 1] is in no group and leaves its row of the output [m, n] unchanged.
+    A group is a range of consecutive rows, all multiplied by one matrix. Row i of the tensor of rows has the number
+    r = `first` + i, since the tensor may be a slice of the rows that `ends` counts. Its group is g if
+    ends[g - 1] <= r < ends[g], and 0 if r < ends[0]. A row with r >= ends[groups - 1] is in no group and leaves its row
+    of the output [m, n] unchanged.
+
+    Example: with the ends [2, 5] and `first` = 0, of six rows the first two are multiplied by matrix 0, the next three
+    by matrix 1, and the last one is in no group.
 
     Attributes:
         inputs: The rows [m, k]; the matrices [groups, k, n]; the ends [groups], for each group the number of the row
@@ -38,8 +43,8 @@ class GroupMatmulOp(OnTensorsOp):
     def verify_operands(self) -> None:
         """Check the types of the rows [m, k], matrices [groups, k, n], ends [groups], `first`, and the output [m, n].
 
-        `ends` has integers: for each group the number of the row after its last. `first` is the number of the first row
-        and must be an integer or an index.
+        `ends` has integers or index for elements. `first` is an integer or index. Rows and matrices have one element
+        type; that of the output may differ, as it is the type of the sums.
         """
         check_count("input", len(self.inputs), 4)
         check_count("output", len(self.outputs), 1)

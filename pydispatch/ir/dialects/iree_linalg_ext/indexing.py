@@ -26,7 +26,13 @@ from pydispatch.ir.dialects.iree_linalg_ext.base import (
 
 
 class Windows(NamedTuple):
-    """Mapping between the dimensions of a tensor and of the slices that a gather or scatter accesses.
+    """Mapping between the dimensions of a tensor and of its slices, in a gather or scatter.
+
+    A slice is the region of the tensor that one index selects. `windows_of` creates an instance. For a tensor of
+    10x20x30 whose dimension 0 is indexed by a tensor of 4x1:
+
+        slices of 4x20x30     batch 1, include_indexed_dims False: an index selects one of the 10 matrices of 20x30
+        slices of 4x2x20x30   batch 1, include_indexed_dims True: an index selects the first of two such matrices
 
     Attributes:
         batch: Number of leading dimensions, of the tensor of slices and of the indices, that enumerate the slices.
@@ -38,9 +44,9 @@ class Windows(NamedTuple):
     include_indexed_dims: bool
 
     def retained(self, *, slice_rank: int, rank: int, indexed: list[int]) -> list[int]:
-        """Return, for each dimension of a slice, the dimension of the tensor that it is a part of.
+        """Return, for each dimension of a slice, the dimension of the tensor along which it runs.
 
-        A slice has the last dimensions of the tensor if `include_indexed_dims`, else those that are not indexed.
+        In the examples of the class, slices of 20x30 give [1, 2], and slices of 2x20x30 give [0, 1, 2].
 
         Args:
             slice_rank: Number of dimensions of a slice.
@@ -56,8 +62,8 @@ def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: li
     """Return how slices of a scatter or gather map to the tensor; raise VerifyException if the shapes do not match.
 
     Slices either lack the indexed dimensions, where an index selects a position, or have some of them, where an index
-    is the begin of a window. With a tensor of 10x20x30, indices of 4x1 and `indexed` [0], slices of 4x20x30 are at
-    positions, and slices of 4x2x20x30 are windows of two rows.
+    is the start of a window. With a tensor of 10x20x30, indices of 4x1 and `indexed` [0], slices of 4x20x30 are at
+    positions, and slices of 4x2x20x30 are windows of two matrices of 20x30.
 
     Args:
         whole: The tensor that slices are read from or written to.
@@ -79,7 +85,8 @@ def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: li
         slice_rank = len(shape_of(slices)) - batch
         if slice_rank == rank - depth:
             fitting.insert(0, Windows(batch, include_indexed_dims=False))
-        # Slices have the last dimensions: those that they lack must be indexed.
+        # Windows have the last dimensions of `whole`. Those that they lack must be indexed: there, an index selects a
+        # position. With `indexed` [0, 1], slices of 4x2x30 are windows of 2x30 in dimensions 1 and 2.
         elif rank - depth < slice_rank <= rank and all(d in indexed for d in range(rank - slice_rank)):
             fitting.append(Windows(batch, include_indexed_dims=True))
     if not fitting:
@@ -117,12 +124,16 @@ def _check_mask(mask: SSAValue, slices: SSAValue, windows: Windows) -> None:
 
 
 class ScatterLike(BodyOp):
-    """Scatter: the output with slices combined into it at given indices; elements out of bounds are skipped.
+    """Scatter: the output operand, with slices combined into it at given indices; elements out of bounds are skipped.
+
+    With `dimension_map = [0]`, slices of 3x20, indices of 3x1 and an output of 10x20, each slice s is one row:
+    output[indices[s, 0], j] = body(slices[s, j], output[indices[s, 0], j]) for each column j.
 
     Attributes:
-        inputs: The slices, their indices, and optionally a mask with an i1 per slice; slices with 0 are skipped.
-        dimension_map: Dimension of the output that each component of an index is for.
-        unique_indices: Whether slices do not overlap; otherwise they are combined in order.
+        inputs: The slices, the indices at which they start in the output, and optionally a mask with an i1 per slice;
+            a slice whose i1 is 0 is skipped.
+        dimension_map: For each component of an index, the dimension of the output that it addresses.
+        unique_indices: Whether slices do not overlap; otherwise they are combined in the order of the tensor of slices.
         body: Takes an element of a slice and the current element of the output, and yields the new element.
     """
 
@@ -131,7 +142,7 @@ class ScatterLike(BodyOp):
 
     @property
     def indexed(self) -> list[int]:
-        """Return the dimension of the output that each component of an index is for."""
+        """Return, for each component of an index, the dimension of the output that it addresses."""
         return [int(d) for d in self.dimension_map.get_values()]
 
     @property
@@ -140,14 +151,17 @@ class ScatterLike(BodyOp):
         return bool(self.unique_indices.value.data)
 
     def windows(self) -> Windows:
-        """Return the windows that the slices cover in the output."""
+        """Return how the dimensions of the slices map to those of the output."""
         return windows_of(self.outputs[0], self.inputs[1], self.inputs[0], self.indexed)
 
     def verify_operands(self) -> None:
-        """Check the numbers of operands, windows, the optional mask, and a body that combines two elements."""
+        """Check the numbers of operands, the shapes of slices, indices and mask, and the types of the body.
+
+        The body takes two elements of the output's type, and yields one.
+        """
         check_count("input", len(self.inputs), 2, 3)
         check_count("output", len(self.outputs), 1)
-        windows = self.windows()
+        windows = self.windows()  # raises VerifyException for shapes that do not match
         if len(self.inputs) == 3:
             _check_mask(self.inputs[2], self.inputs[0], windows)
         element = element_type(self.outputs[0].type)
@@ -169,10 +183,13 @@ class ScatterOp(ScatterLike):
 class GatherOp(DestinationOp):
     """Gather of slices of a tensor at positions from a tensor of indices; indices out of bounds are clamped.
 
+    With `dimension_map = [0]`, a tensor of 10x20 and indices of 3x1, the result is of 3x20:
+    result[s, j] = tensor[indices[s, 0], j] for each slice s and column j.
+
     Attributes:
-        inputs: The tensor, the indices, and optionally a mask with an i1 per slice. A slice with 0 keeps the value of
-            the output operand.
-        dimension_map: Dimension of the tensor that each component of an index is for.
+        inputs: The tensor, the indices, and optionally a mask with an i1 per slice. A slice whose i1 is 0 has the
+            elements of the output operand.
+        dimension_map: For each component of an index, the dimension of the tensor that it addresses.
         body: Takes an element of the tensor and the element of the output operand, and yields the result's. Programs of
             older IREE releases have no body: the result's element is the tensor's.
     """
@@ -184,22 +201,21 @@ class GatherOp(DestinationOp):
 
     @property
     def indexed(self) -> list[int]:
-        """Return the dimension of the tensor that each component of an index is for."""
+        """Return, for each component of an index, the dimension of the tensor that it addresses."""
         return [int(d) for d in self.dimension_map.get_values()]
 
     def windows(self) -> Windows:
-        """Return the windows that the slices cover in the tensor."""
+        """Return how the dimensions of the slices, which are those of the output, map to those of the tensor."""
         return windows_of(self.inputs[0], self.inputs[1], self.outputs[0], self.indexed)
 
     def verify_operands(self) -> None:
-        """Check the numbers of operands, windows, optional mask, and an optional body that combines two elements.
+        """Check the numbers of operands, the shapes of indices, output and mask, and the types of the body.
 
-        The inputs are the source, the indices and an optional mask. A window is the slice of the source that one index
-        selects.
+        An optional body takes two elements of the output's type, which is the tensor's, and yields one.
         """
         check_count("input", len(self.inputs), 2, 3)
         check_count("output", len(self.outputs), 1)
-        windows = self.windows()
+        windows = self.windows()  # raises VerifyException for shapes that do not match
         if len(self.inputs) == 3:
             _check_mask(self.inputs[2], self.outputs[0], windows)
         if self.body is not None:
@@ -210,20 +226,28 @@ class GatherOp(DestinationOp):
 class MapOp(IRDLOperation):
     """Base of operations that copy elements of `input` to `output`; the body computes their indices in one of the two.
 
-    A store computes the output index from the input index, a load the input index from the output index.
-    The result `res` is the new value of an output tensor; it is absent if the output is a memref.
+    A store computes the output index from the input index, a load the input index from the output index. This store
+    writes the element [i, j] of %a to [j, i] of %b, so that %0 is the transpose of %a:
+
+        %0 = iree_linalg_ext.map_store %a into %b {
+        ^bb0(%i: index, %j: index):
+          iree_linalg_ext.yield %j, %i, %true : index, index, i1
+        } : tensor<4x8xf32> into tensor<8x4xf32> -> tensor<8x4xf32>
+
+    The third yielded value states whether the element is stored. A load yields the padding instead, which the output
+    gets if the input index is out of bounds.
     """
 
     input = operand_def()
     output = operand_def()
     body = region_def("single_block")
-    res = opt_result_def(TensorType)
+    res = opt_result_def(TensorType)  # the new value of an output tensor; absent if the output is a memref
     assembly_format = (
         "$input `into` $output attr-dict-with-keyword $body `:` type($input) `into` type($output) (`->` type($res)^)?"
     )
 
     def verify_(self) -> None:
-        """Check that a tensor output is the result's type, that elements agree, and the body."""
+        """Check that the result has the type of a tensor output, that the element types are equal, and the body."""
         if isinstance(self.output.type, TensorType) and (self.res is None or self.res.type != self.output.type):
             actual = "none" if self.res is None else str(self.res.type)
             raise VerifyException(f"the result is {actual}, expected {self.output.type} as the output")

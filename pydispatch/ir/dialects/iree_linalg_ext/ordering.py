@@ -74,16 +74,19 @@ class Topk(AlongOp):
     Inputs are the values, and optionally an index for each value; if absent, the index of a value is its position along
     `dimension`. The outputs, selected values and their indices, only determine the types; they have size k along
     `dimension`. The body returns whether its first argument precedes its second; equal values keep their order.
+
+    Example: with the comparator "greater" and k = 2, the values [5, 9, 7] give [9, 7] and the indices [1, 2].
     """
 
     assembly_format = f"attr-dict `dimension` `(` $dimension `)` {SIDES} $body {RESULTS}"
     OUTPUT_COUNTS: ClassVar[tuple[int, ...]] = (2,)
-    """Permitted numbers of outputs."""
+    """Permitted numbers of outputs: 2 for values and indices, 1 for values alone."""
 
     def verify_operands(self) -> None:
         """Check the types of the outputs, of the optional indices, and of the comparator.
 
-        The outputs have the shape of the values, except that k, their size along `dimension`, may be smaller.
+        The outputs have the shape of the values, except that k, their size along `dimension`, may be smaller: [2, 3]
+        for values [2, 10], dimension 1 and k = 3.
         """
         check_count("input", len(self.inputs), 1, 2)
         check_count("output", len(self.outputs), *self.OUTPUT_COUNTS)
@@ -100,7 +103,7 @@ class Topk(AlongOp):
         expected = [count if d == self.along else n for d, n in enumerate(shape_of(values))]
         for index, output in enumerate(self.outputs):
             check_shape(f"output {index}", output, expected)
-        for output in self.outputs[1:]:
+        for output in self.outputs[1:]:  # the indices, if the operation returns them
             check_integers("output 1", output)
         element = element_type(values.type)
         if element_type(best.type) != element:
@@ -132,10 +135,16 @@ class TopkV2Op(Topk):
 class ArgCompareOp(AlongOp):
     """Selection of the best element along `dimension` by a comparator, and its index.
 
+    Example: with the comparator "greater", the values [3, 9, 7] and the initial value -inf give 9 and the index 1, or
+    11 with an `index_base` of 10.
+
     Attributes:
-        inputs: The values, and optionally an index for each value; if absent, it is the position along `dimension`.
-        outputs: Initial best value and its index, in the shape of the values without `dimension`.
-        index_base: Number that is added to positions; 0 if absent.
+        inputs: The values, and optionally an index for each value; if absent, it is the position along `dimension`,
+            plus `index_base`.
+        outputs: Initial best value and its index, in the shape of the values without `dimension`. They are the result
+            where no value is better.
+        index_base: Number that is added to positions, such as the position of these values in a larger tensor; 0 if
+            absent.
         body: Takes an element and the best so far, and returns whether the element is better.
     """
 
@@ -151,8 +160,8 @@ class ArgCompareOp(AlongOp):
     def verify_operands(self) -> None:
         """Check the types of the outputs, of the optional indices, and of the comparator.
 
-        The outputs have the shape of the values without `dimension`: [4, 3] for values [4, 8, 3] and dimension 1. Given
-        indices exclude `index_base`, which is added to positions.
+        The outputs have the shape of the values without `dimension`: [4, 3] for values [4, 8, 3] and dimension 1.
+        `index_base` is refused together with a tensor of indices, since it is added to positions.
         """
         check_count("input", len(self.inputs), 1, 2)
         check_count("output", len(self.outputs), 2)
@@ -176,11 +185,20 @@ class ArgCompareOp(AlongOp):
 class Scan(AlongOp):
     """Prefix scan along `dimension` with a body as the operator.
 
-    The input has the values. Output 0 has their shape and only determines the type of the results r. Output 1 has this
-    shape without `dimension`. It is the initial value, which an inclusive scan ignores; the operation replaces it by
-    the last r, if the dimension is not empty.
-    If `inclusive` is true, r[0] = value[0] and r[i] = body(r[i-1], value[i]).
-    Otherwise r[0] is the initial value and r[i] = body(r[i-1], value[i-1]).
+    With r for the results, v for the values and an initial value, along `dimension`
+
+        inclusive scan:   r[0] = v[0],            r[i] = body(r[i-1], v[i])
+        exclusive scan:   r[0] = initial value,   r[i] = body(r[i-1], v[i-1])
+
+    Example: for the body a + b, the values [1, 2, 3] and the initial value 10, an inclusive scan gives [1, 3, 6], and
+    an exclusive one [10, 11, 13].
+
+    Attributes:
+        inputs: The values.
+        outputs: Output 0 only determines the type of the results, whose shape is that of the values. Output 1, in this
+            shape without `dimension`, has the initial values, which an inclusive scan ignores.
+        res: The results r, then the last r along `dimension`; where the dimension is empty, the initial value.
+        inclusive: Whether the scan is inclusive.
     """
 
     inclusive = prop_def(IntegerAttr)

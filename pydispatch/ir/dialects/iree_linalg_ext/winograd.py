@@ -162,17 +162,23 @@ class Image(Winograd):
 
 @op_definition
 class InputTransformOp(Image):
-    """Winograd input transform: transpose(B) * x * B of each tile x of the image.
+    """Winograd input transform: transpose(B) * x * B of each tile x of the images, with a constant matrix B.
 
-    Tiles overlap by k - 1 elements, for the kernel size k, and are padded with zeros beyond the end of the image.
+    A tile has m + k - 1 rows and columns of pixels, those on which m x m output pixels of the convolution depend, for
+    the output tile size m and the kernel size k. Neighboring tiles overlap by k - 1 pixels. Pixels beyond the end of an
+    image are zeros.
+
+    Example: with m = 6 and k = 3, the images 1x10x10x4 (nhwc) become 8x8x1x2x2x4 (abnhwc). The convolution has
+    10 - 3 + 1 = 8 output pixels along each dimension, which 2 tiles of 6 cover; a tile has 6 + 3 - 1 = 8 pixels.
     """
 
     name = "iree_linalg_ext.winograd.input_transform"
 
     def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
-        """Check that an image, at least as large as the kernel, becomes tiles."""
+        """Check that the images are at least as large as the kernel, and that the result has their tiles."""
         sizes = _sizes_by_letter(source, self.layout)
-        for letter in "hw":  # rows and columns: pixels of the image, tiles of the transformed tensor
+        # Replace the numbers of pixels along h and w by the numbers of tiles.
+        for letter in "hw":
             if 0 <= sizes[letter] < self.kernel:  # DYNAMIC is negative
                 raise VerifyException(f"{source.type} is smaller than the kernel of {self.kernel}x{self.kernel}")
             size = sizes[letter]
@@ -201,7 +207,11 @@ class OutputTransformOp(Image):
 
 @op_definition
 class FilterTransformOp(Winograd):
-    """Winograd filter transform: G * x * transpose(G) of each kernel x."""
+    """Winograd filter transform: G * x * transpose(G) of each kernel x, with a constant matrix G.
+
+    A kernel is the k x k weights of one channel c and one filter f. For m = 6 and k = 3, G is 8x3, and the kernels
+    3x3x4x5 (hwcf) of 4 channels and 5 filters become 8x8x4x5 (abcf), as (m + k - 1) x (m + k - 1) = 8x8.
+    """
 
     name = "iree_linalg_ext.winograd.filter_transform"
     kernel_dimensions = prop_def(DenseArrayBase)
@@ -210,7 +220,8 @@ class FilterTransformOp(Winograd):
     LAYOUTS: ClassVar[dict[tuple[int, ...], str]] = {(0, 1): "hwcf", (2, 3): "fchw"}  # kernel_dimensions → layout
 
     def tile_letters(self) -> str:
-        return "cf"  # channels and filters: a kernel is one tile, so nothing counts tiles
+        """Return "cf", channels and filters, for both layouts: a kernel is one tile, so no dimension counts tiles."""
+        return "cf"
 
     def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
         """Check that the source has k x k kernels, and that the result has one transformed tile for each of them."""

@@ -316,7 +316,10 @@ def operand_names(inputs: int, outputs: int) -> list[str]:
 
 
 class StructuredOp(IRDLOperation):
-    """Base of named structured operations. The region of the generic form is ignored, because the name implies it.
+    """Base of named structured operations, whose name implies the body. A subclass defines `structure`.
+
+    Example: `%2 = linalg.matmul ins(%0, %1 : tensor<4x8xf32>, tensor<8x16xf32>) outs(%c : tensor<4x16xf32>) ->
+    tensor<4x16xf32>`.
 
     Attributes:
         inputs: Scalars or shaped values.
@@ -328,7 +331,8 @@ class StructuredOp(IRDLOperation):
             operation says unsigned.
         strides, dilations: Strides and dilations of the sliding windows of convolutions and poolings; 1 if absent.
         kind, fun: Scalar function of `linalg.elementwise`, and of `linalg.elemwise_unary` and `elemwise_binary`.
-        hidden: The region of the generic form, which is neither parsed nor printed.
+        hidden: Region with the body, which MLIR's generic form `"linalg.matmul"(...) ({...})` states. It is ignored,
+            and the assembly format neither parses nor prints it.
     """
 
     inputs = var_operand_def()
@@ -354,7 +358,7 @@ class StructuredOp(IRDLOperation):
         raise NotImplementedError
 
     def verify_(self) -> None:
-        """Check the types of the results, and that all operands agree about the sizes of loops."""
+        """Check the types of the results, and that the sizes of all operands agree with the indexing maps."""
         check_results(self.outputs, [r.type for r in self.res])
         structure = self.structure()
         types = [v.type for v in self.operands]

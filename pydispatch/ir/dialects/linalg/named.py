@@ -33,7 +33,11 @@ from pydispatch.ir.dialects.linalg.table import Meaning
 
 
 class NamedOp(StructuredOp):
-    """Base of contractions, convolutions and poolings, which `table.meaning` defines by subscripts as in an einsum."""
+    """Base of contractions, convolutions and poolings, which `table.meaning` defines by subscripts as in an einsum.
+
+    `linalg.matmul` has the subscripts `m k, k n -> m n`: parallel loops m and n, a reduction over k, and the maps
+    (m, n, k) -> (m, k), (m, n, k) -> (k, n) and (m, n, k) -> (m, n).
+    """
 
     @property
     def meaning(self) -> Meaning:
@@ -41,7 +45,7 @@ class NamedOp(StructuredOp):
         return table.meaning(self.name.partition(".")[2])
 
     def structure(self) -> Structure:
-        """Return the loops and maps: those stated in `indexing_maps`, else of the operation's definition."""
+        """Return the loops and maps: those stated in `indexing_maps`, else those of the operation's definition."""
         meaning = self.meaning
         check_counts(self, len(meaning.inputs))
         if self.indexing_maps is not None:
@@ -55,8 +59,12 @@ class NamedOp(StructuredOp):
 
 
 class ElementwiseOp(StructuredOp):
-    """Base of elementwise operations. Operands have the shape of the output, or are scalars, unless `indexing_maps` is
-    present."""
+    """Base of elementwise operations such as `linalg.add`, which apply one scalar function to each element.
+
+    Inputs have the shape of the output, or are scalars, unless `indexing_maps` is present. The sum of a matrix and a
+    scalar has two parallel loops, and the maps (d0, d1) -> (d0, d1), (d0, d1) -> () and, for the output,
+    (d0, d1) -> (d0, d1).
+    """
 
     def function(self) -> str:
         """Return the name of the scalar function: a key of `table.ELEMENTWISE_KINDS`, or `copy`."""
@@ -72,7 +80,7 @@ class ElementwiseOp(StructuredOp):
         check_counts(self, input_counts[function])
         if self.indexing_maps is not None:
             return structure_of_maps(maps_of(self.indexing_maps))
-        is_scalar = [*(not isinstance(i.type, ShapedType) for i in self.inputs), False]  # of each operand
+        is_scalar = [*(not isinstance(i.type, ShapedType) for i in self.inputs), False]  # the output is no scalar
         structure = elementwise_structure(len(shape_of(self.outputs[0].type)), len(self.operands))
         pairs = zip(structure.maps, is_scalar, strict=True)
         return structure._replace(maps=tuple(_scalar_map(m.num_dims) if scalar else m for m, scalar in pairs))

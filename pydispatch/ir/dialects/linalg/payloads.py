@@ -34,11 +34,17 @@ def payload_body(
 ) -> Region:  # fmt: skip
     """Return a body of one operation, whose result it yields.
 
+    For example, the payload `{ arith.subf }`, two arguments of type tensor<4xf32> and the order [1, 0] give
+
+        ^bb0(%0: f32, %1: f32):
+          %2 = arith.subf %1, %0 : f32
+          linalg.yield %2 : f32
+
     Args:
         payload: (class, attributes) of the operation, as `parse_payload` returns them. Attributes that are properties
             of the operation are removed from the dictionary.
         arguments: Types of the tensors or scalars of which the body takes one element each.
-        order: Operands of the operation, as indices of the block arguments.
+        order: For each operand of the operation, the index of the block argument.
         result: Type of the tensor whose element is the operation's result.
     """
     kind, attributes = payload

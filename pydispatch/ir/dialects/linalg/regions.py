@@ -368,7 +368,11 @@ refine(
 
 @op_definition
 class IndexOp(IRDLOperation):
-    """Index of loop `dim` of the structured operation whose body contains this operation, also inside other loops."""
+    """Index of loop `dim` of the innermost structured operation whose body contains this operation.
+
+    Loop 1 is d1 of the indexing maps: with `(d0, d1) -> (d0, d1)`, `linalg.index 1 : index` is the column of the
+    element. Operations with regions, such as `scf.for`, may be between the body and this operation.
+    """
 
     name = "linalg.index"
     dim = prop_def(IntegerAttr.constr(i64))
@@ -383,6 +387,7 @@ class IndexOp(IRDLOperation):
     def verify_(self) -> None:
         """Check that the `linalg.generic` around the operation, if it is in one, has a loop with the number `dim`."""
         generic = self.parent_op()
+        # Skip operations of other dialects, such as an scf.for in the body.
         while generic is not None and not generic.name.startswith("linalg."):
             generic = generic.parent_op()
         if isinstance(generic, ops.GenericOp) and not 0 <= self.dim.value.data < len(generic.iterator_types):
