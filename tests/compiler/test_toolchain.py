@@ -2,17 +2,23 @@
 
 import io
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
 
 from pydispatch.compiler.backends.cpu import units
+from pydispatch.compiler.backends.cuda import link
+from pydispatch.compiler.backends.cuda import tools as cuda_tools
+from pydispatch.compiler.backends.vulkan import tools as vulkan_tools
 from pydispatch.compiler.driver.plugin import build_system
+from pydispatch.compiler.kernel_ir.kernel import ObjectFile
 from pydispatch.compiler.toolchain import cache as toolchain_cache
 from pydispatch.compiler.toolchain import clang, foreign, linker, llvm, programs
 from pydispatch.compiler.toolchain import tools as toolchain
 from pydispatch.compiler.toolchain.tools import Toolchain, ToolchainError, UndefinedSymbolsError
+from pydispatch.errors import CompileError, Location
 
 SOURCE = (
     b'__attribute__((visibility("default"))) float f(const float* a, int n)'
@@ -265,3 +271,28 @@ def test_units_are_compiled_again_when_their_compiler_changes(tmp_path, monkeypa
     changed.write_bytes(Path(module.__file__).read_bytes() + b"#")
     monkeypatch.setattr(module, "__file__", str(changed))
     assert units._tools.__wrapped__() != before
+
+
+LOCATION = Location("program.mlir", 3, 7)
+SLOW = {
+    "compiling k.cu": lambda: cuda_tools.compile_cu(ObjectFile("k.cu", b"", LOCATION), "sm_80"),
+    "checking k.ptx": lambda: cuda_tools.assemble_problem(b".version 7.0", "k.ptx", "sm_80"),
+    "linking k.cubin": lambda: link.link_machine_code(
+        "", [(ObjectFile("k.cubin", b"", LOCATION), "CUBIN")], arch="sm_80"
+    ),
+    "compiling k.glsl": lambda: vulkan_tools.compile_glsl(ObjectFile("k.glsl", b"", LOCATION)),
+}
+
+
+@pytest.mark.parametrize("task", SLOW)
+def test_programs_that_take_too_long(task, cache, monkeypatch):
+    def run(command, **options):
+        raise subprocess.TimeoutExpired(command, options["timeout"])
+
+    monkeypatch.setattr(cuda_tools, "tool", lambda name: f"/opt/cuda/bin/{name}")
+    monkeypatch.setattr(cuda_tools, "version", lambda path: "release 12.0")
+    monkeypatch.setattr(vulkan_tools.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(programs.subprocess, "run", run)
+    with pytest.raises(CompileError, match=rf"{task} took longer than \d+ seconds: \S+ was ended") as caught:
+        SLOW[task]()
+    assert caught.value.location == (None if task.startswith("checking") else LOCATION)

@@ -15,10 +15,11 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydispatch import logs
 from pydispatch.compiler.toolchain import cache
-from pydispatch.errors import Error
+from pydispatch.errors import CompileError, Error, Location
 from pydispatch.formats.storage.cache import first_writable
 
 MIN_CLANG = 17
@@ -53,6 +54,31 @@ class ToolchainError(Error):
         self.command = tuple(command)
         self.stderr = stderr
         super().__init__(f"{message}\n{stderr.rstrip()}" if stderr.strip() else message)
+
+
+def run_within(
+    seconds: float, task: str, location: Location | None, command: Sequence[str], **options: Any
+) -> subprocess.CompletedProcess[Any]:
+    """Run a program of others with a time limit, and return its output and status.
+
+    Args:
+        seconds: The time limit.
+        task: What the program does, for the message, such as "compiling k.cu".
+        location: Location of the object that it works on.
+        command: The program and its arguments.
+        **options: Further arguments of `subprocess.run`, such as `cwd`.
+
+    Raises:
+        CompileError: The program takes longer; it is ended.
+    """
+    try:
+        return subprocess.run(command, capture_output=True, timeout=seconds, check=False, **options)
+    except subprocess.TimeoutExpired:
+        raise CompileError(
+            f"{task} took longer than {seconds:g} seconds: {Path(command[0]).name} was ended",
+            location,
+            "divide the object, or compile it elsewhere and give the result",
+        ) from None
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile
 from pydispatch.compiler.toolchain import cache
+from pydispatch.compiler.toolchain.programs import run_within
 from pydispatch.errors import CompileError
 
 SECONDS = 300
@@ -55,7 +56,7 @@ def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: 
         arch: Architecture of the cubin, such as "sm_80".
 
     Raises:
-        CompileError: The linker reports an error, such as an undefined symbol, or cannot be loaded.
+        CompileError: The linker reports an error, such as an undefined symbol, takes too long, or cannot be loaded.
     """
     files = [("kernels.ptx", "PTX", ptx.encode() + b"\0"), *((file.name, kind, file.data) for file, kind in inputs)]
     options = [f"-arch={arch}", *(["-lto"] if any(kind == "LTOIR" for _, kind in inputs) else [])]
@@ -65,8 +66,8 @@ def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: 
     # The input of _PROGRAM: a line of JSON with the size of each file, then their contents.
     header = {"options": options, "inputs": [(name, kind, len(data)) for name, kind, data in files]}
     stdin = json.dumps(header).encode() + b"\n" + b"".join(data for _, _, data in files)
-    command = [sys.executable, "-c", _PROGRAM]
-    process = subprocess.run(command, input=stdin, capture_output=True, timeout=SECONDS, check=False)
+    task = f"linking {', '.join(file.name for file, _ in inputs)}"
+    process = run_within(SECONDS, task, inputs[0][0].location, [sys.executable, "-c", _PROGRAM], input=stdin)
     if process.returncode == 0:
         cache.store(key, process.stdout)
         return process.stdout

@@ -17,7 +17,8 @@ from typing import Any
 
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile
 from pydispatch.compiler.toolchain import cache
-from pydispatch.errors import CompileError
+from pydispatch.compiler.toolchain.programs import run_within
+from pydispatch.errors import CompileError, Location
 
 SECONDS = 300
 """Time limit of a tool."""
@@ -127,7 +128,7 @@ def _nvcc(nvcc: str, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
         source = Path(folder, re.sub(r"[^\w.-]", "_", Path(file.name).name))
         source.write_bytes(file.data)
         command = [nvcc, *flags, "-MD", "-MF", "deps", "-o", "out.ptx", "-x", "cu", source.name]
-        done = _run(command, folder)
+        done = _run(f"compiling {file.name}", file.location, command, folder)
         output = Path(folder, "out.ptx")
         if done.returncode or not output.is_file():
             said = (done.stdout + done.stderr).replace(source.name, file.name).strip()
@@ -232,7 +233,8 @@ def assemble_problem(text: bytes, name: str, target: str, *, is_open: bool = Fal
     with tempfile.TemporaryDirectory(prefix="pydispatch-ptxas-") as folder:
         Path(folder, "module.ptx").write_bytes(text.rstrip(b"\0"))
         mode = ["-c"] if is_open else []
-        done = _run([ptxas, f"-arch={arch}", *mode, "module.ptx", "-o", "out.cubin"], folder)
+        command = [ptxas, f"-arch={arch}", *mode, "module.ptx", "-o", "out.cubin"]
+        done = _run(f"checking {name}", None, command, folder)
     if done.returncode == 0:
         cache.store(key, b"ok")
         return ""
@@ -243,9 +245,8 @@ def assemble_problem(text: bytes, name: str, target: str, *, is_open: bool = Fal
     return re.sub(r"(?m)^ptxas ", "", "\n".join(lines[:8])) or f"ptxas ended with code {done.returncode}"
 
 
-def _run(command: Sequence[str], folder: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in a folder, and return its output and status."""
-    return subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=SECONDS,
-        cwd=folder, check=False,
-    )  # fmt: skip
+def _run(task: str, location: Location | None, command: Sequence[str], folder: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a folder, and return its output and status. For the arguments and errors see `run_within`."""
+    return run_within(
+        SECONDS, task, location, command, stdin=subprocess.DEVNULL, text=True, errors="replace", cwd=folder
+    )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
 from pydispatch import files
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile
+from pydispatch.compiler.toolchain.programs import run_within
 from pydispatch.errors import CompileError
 
 ENVIRONMENT = "vulkan1.1"  # target: SPIR-V 1.3, which every supported device accepts
@@ -67,7 +67,7 @@ def _compiled(file: ObjectFile, command: list[str]) -> bytes:
         source.write_bytes(_with_includes(file.data))
         command = [*command, str(depends), *(f"-D{entry}" for entry in file.defines)]
         command += [*(f"-I{entry}" for entry in file.include_path), "-o", str(output), str(source)]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS)
+        done = run_within(SECONDS, f"compiling {file.name}", file.location, command, text=True, errors="replace")
         if done.returncode or not output.is_file():
             said = (done.stdout + done.stderr).replace(str(source), file.name).strip()
             raise CompileError(f"{file.name} does not compile:\n{said}", file.location)
