@@ -133,8 +133,8 @@ def _widening(is_bf16: bool, flushes_subnormals: bool) -> Callable[[Any], Any]:
 
     def widen(bits: Any) -> Any:
         """Widen numbers, which are passed as their bits, to f32."""
-        number = from_bf16(bits) if is_bf16 else np.asarray(bits).astype(np.uint16).view(np.float16)
-        return (flush(number) if flushes_subnormals else number).astype(np.float32)
+        stored = from_bf16(bits) if is_bf16 else np.asarray(bits).astype(np.uint16).view(np.float16)
+        return (flush(stored) if flushes_subnormals else stored).astype(np.float32)
 
     return widen
 
