@@ -299,7 +299,7 @@ static pyd_status_t call(const pyd_torch_interface_t* torch, uint32_t slot, uint
   pyd_status_t status = PYD_STATUS_OK;
   if (argument_count == fn->argument_count && result_count == fn->result_count) {
     status = call_target(&c);
-  } else {
+  } else {  // the signature is that of another operator: as above, nothing says which stack slots hold tensors
     status = pyd_status_make(
         PYD_CODE_INVALID_ARGUMENT, "@%s has %u arguments and %u results, its operator %llu and %llu", fn->name,
         fn->argument_count, fn->result_count, (unsigned long long)argument_count, (unsigned long long)result_count);
