@@ -59,7 +59,6 @@ cdef class ArtifactFile:
                 raise InvalidArgumentError(f"a path cannot hold a NUL character, got {source!r}")
             self.name = source if type(source) is str else os.fsdecode(path)
             check(pyd_file_map(path, &self.map))
-            self.size = self.map.span.size
             self._open(self.map.span)
         else:
             self.name = "<bytes>"
@@ -72,19 +71,19 @@ cdef class ArtifactFile:
         """
         cdef Py_buffer view
         cdef uintptr_t address
-        cdef size_t at = 0
+        cdef size_t at = 0, size = 0
         parts = data if isinstance(data, list) else [data]
         for part in parts:
             self._look(part, &view)
-            self.size += view.len
+            size += view.len
             PyBuffer_Release(&view)
-        self.copy = malloc(<size_t>self.size + ALIGNMENT)
+        self.copy = malloc(size + ALIGNMENT)
         if self.copy == NULL:
-            raise OutOfMemoryError(f"no memory for an artifact of {self.size} bytes")
+            raise OutOfMemoryError(f"no memory for an artifact of {size} bytes")
         address = (<uintptr_t>self.copy + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
         for part in parts:
             self._look(part, &view)
-            if <size_t>view.len > self.size - at:  # another thread may resize a buffer between the two loops
+            if <size_t>view.len > size - at:  # another thread may resize a buffer between the two loops
                 PyBuffer_Release(&view)
                 raise InvalidArgumentError("the bytes of a .pdx file grew while they were read")
             memcpy(<void*>(address + at), view.buf, <size_t>view.len)
@@ -106,7 +105,7 @@ cdef class ArtifactFile:
     cdef int _open(self, pyd_span_t file) except -1:
         """Read and check the directory in the bytes of the file, and prefix errors with the file's name."""
         cdef pyd_status_t status
-        self.content = file
+        self.content, self.size = file, file.size
         with nogil:
             status = pyd_artifact_open(file, &self.artifact)
         try:
@@ -182,7 +181,7 @@ cdef class ArtifactFile:
         if self.size != other.size:
             return False
         with nogil:
-            order = memcmp(self.content.data, other.content.data, self.content.size)
+            order = memcmp(self.content.data, other.content.data, self.size)
         return order == 0
 
     def __contains__(self, str name):

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydispatch._core.artifact import ArtifactFile, crc32
 
-from pydispatch.errors import ArtifactError, SystemError_
+from pydispatch.errors import ArtifactError, InvalidArgumentError, SystemError_
 from pydispatch.formats.artifact.pack import ArchiveEntry, layout
 
 MEMBERS = {"manifest.json": b"{}\n", "program.bin": b"PDXP" * 5, "executables/e/v.elf": b"\x7fELF" + bytes(range(70))}
@@ -97,6 +97,17 @@ def test_bytes_are_copied() -> None:
     file = ArtifactFile(source)
     source[:] = bytes(len(source))
     file.verify()
+
+
+def test_equal_files(tmp_path: Path) -> None:
+    (tmp_path / "a.pdx").write_bytes(GOOD)
+    file = ArtifactFile(GOOD)
+    assert file.is_equal(ArtifactFile(tmp_path / "a.pdx")) and file.is_equal(ArtifactFile([GOOD[:9], GOOD[9:]]))
+    assert not file.is_equal(ArtifactFile(patched((GOOD.index(b"PDXP"), "B", 0))))
+    unread = ArtifactFile.__new__(ArtifactFile)  # which has seen the bytes of its first part, but has no content
+    with pytest.raises(InvalidArgumentError, match="got memoryview"):
+        unread.__init__([GOOD, memoryview(GOOD)[::2]])  # type: ignore[misc]
+    assert not file.is_equal(unread) and not unread.is_equal(file) and unread.size == 0
 
 
 def test_lookup() -> None:
