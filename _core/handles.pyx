@@ -179,4 +179,5 @@ cdef object array_over(pyd_api_memory_t* memory, HeldMemory held):
         return np.empty(shape, kind.dtype)
     # With negative strides the first element is not at the lowest address.
     view = PyMemoryView_FromMemory(<char*>seen.lowest, <Py_ssize_t>seen.extent, PyBUF_READ)
-    return np.ascontiguousarray(np.ndarray(shape, kind.dtype, view, seen.first - seen.lowest, strides))
+    elements = np.ndarray(shape, kind.dtype, view, seen.first - seen.lowest, strides)
+    return np.ascontiguousarray(elements).reshape(shape)  # ascontiguousarray() gives an array of rank 0 the rank 1

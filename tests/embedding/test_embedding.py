@@ -203,3 +203,65 @@ def test_functions_for_imports(probe: ModuleType, tmp_path: Path) -> None:
     assert bad_name[1] == 0
     for code, text in (no_name, no_function, no_device, no_handle):
         assert code == INVALID_ARGUMENT and text.endswith("is NULL")
+
+
+SCALED = """
+util.global private @w = #flow.parameter.named<"m"::"w"> : tensor<f32>
+func.func @f(%x: tensor<f32>) -> tensor<f32> {
+  %w = util.global.load @w : tensor<f32>
+  %y = arith.mulf %x, %w : tensor<f32>
+  return %y : tensor<f32>
+}
+"""
+# scaled(path, rank, w): f(2) with a parameter w of rank 0, or of rank 1 with one element -> the result, or the error
+OF_RANK = """
+#include <Python.h>
+#include "pydispatch/api.h"
+static const pyd_api_t* pd;
+static PyObject* scaled(PyObject* self, PyObject* args) {
+  const int64_t one = 1;
+  const char* path;
+  unsigned rank;
+  float w, x = 2, out = 0;
+  (void)self;
+  if (!PyArg_ParseTuple(args, "sIf", &path, &rank, &w)) return NULL;
+  pyd_api_device_t* device = NULL;
+  pyd_api_memory_t* memory = NULL;
+  pyd_api_program_t* program = NULL;
+  const pyd_api_function_t* function = NULL;
+  pyd_api_call_t* call = NULL;
+  const pyd_api_memory_info_t info = {
+      .struct_size = sizeof(info), .data = &w, .dtype = PYD_API_F32, .rank = rank, .dims = &one};
+  pyd_status_t status = pd->device_open("local-sync", &device);
+  if (pyd_ok(status)) status = pd->memory_import(device, &info, &memory);
+  const pyd_api_parameter_t parameter = {"m", "w", memory};
+  const pyd_api_load_t options = {
+      .struct_size = sizeof(options), .path = path, .parameters = &parameter, .parameter_count = 1};
+  if (pyd_ok(status)) status = pd->program_load(device, &options, &program);
+  if (pyd_ok(status)) status = pd->program_find(program, "f", &function);
+  if (pyd_ok(status)) status = pd->call_prepare(function, NULL, 0, NULL, 0, &call);
+  if (pyd_ok(status)) status = pd->call_bind_argument(call, 0, &x, sizeof(x));
+  if (pyd_ok(status)) status = pd->call_bind_result(call, 0, &out, sizeof(out));
+  if (pyd_ok(status)) status = pd->call_run(call);
+  pd->call_release(call), pd->program_release(program), pd->memory_release(memory), pd->device_release(device);
+  PyObject* told = pyd_ok(status) ? PyFloat_FromDouble(out) : PyUnicode_FromString(pd->status_text(status));
+  pd->status_free(status);
+  return told;
+}
+static PyMethodDef methods[] = {{"scaled", scaled, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "of_rank", .m_size = -1, .m_methods = methods};
+PyMODINIT_FUNC PyInit_of_rank(void) {
+  pd = pyd_api_import();
+  return pd ? PyModule_Create(&definition) : NULL;
+}
+"""
+
+
+def test_a_parameter_of_rank_0(tmp_path: Path) -> None:
+    path, source = tmp_path / "scaled.pdx", tmp_path / "of_rank.c"
+    pd.compile(SCALED).save(path)
+    source.write_text(OF_RANK)
+    module = import_file(build(source, tmp_path))
+    assert module.scaled(str(path), 0, 1.5) == 3
+    assert "parameter 'w' of scope 'm'" in (told := module.scaled(str(path), 1, 1.5))
+    assert "expected f32, got 1xf32" in told
