@@ -42,6 +42,16 @@ cdef extern from "numpy/ndarraytypes.h":
         char* data
         PyObject* base
 
+# Stores a pointer unless one is stored, and returns whether it did; for any thread, with or without the GIL.
+cdef extern from *:
+    """
+    static inline int pyd_store_first(char** address, char* value) {
+      char* none = NULL;
+      return __atomic_compare_exchange_n(address, &none, value, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    }
+    """
+    bint pyd_store_first(char** address, char* value) noexcept nogil
+
 cdef struct NativeCall:
     pyd_host_command_t command  # first: `fail` is given its address
     char* text                  # text of the failure, allocated by strdup; NULL for none
@@ -271,6 +281,9 @@ cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) 
         if kind.packed:
             if operand.access & PYD_HOST_WRITE:
                 packed = bytes(packed_of(kind, given[i + 1]))
+                if len(packed) != operand.bytes:  # the array has its own memory, which ndarray.resize() may change
+                    raise InvalidArgumentError(
+                        f"it has resized operand {i} to {len(packed)} bytes, which has {operand.bytes} in the program")
                 memcpy(operand.data, <const char*>packed, len(packed))
         elif Py_REFCNT(given[i + 1]) > 2:  # more references than the list and this expression have
             detach(given)
@@ -382,10 +395,17 @@ cdef class Native:
 
 
 cdef void keep_text(const pyd_host_command_t* command, const char* text) noexcept nogil:
-    """Store the text of a failure, unless one is stored: the first one counts. The `fail` of a Native."""
+    """Store the text of a failure, unless one is stored: the first one counts. The `fail` of a Native.
+
+    Called from any thread of the command. text: NULL stands for "it failed", as in commands on the CPU.
+    """
     cdef NativeCall* own = <NativeCall*>command
-    if own.text == NULL:
-        own.text = strdup(text)
+    cdef char* copy
+    if text == NULL:
+        text = "it failed"
+    copy = strdup(text)
+    if not pyd_store_first(&own.text, copy):
+        free(copy)
 
 
 cdef int32_t run_here(

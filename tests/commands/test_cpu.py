@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 import fork_server
 import numpy as np
 import pytest
+from pydispatch._core.host_command import Native
 
 import pydispatch as pd
 
@@ -526,3 +528,52 @@ def test_the_pool_is_free_while_submitted_commands_sleep(is_batch: bool) -> None
     may_end.set()
     for call in calls:
         np.testing.assert_array_equal(call.result(60), items if is_batch else items[0])
+
+
+def test_a_packed_operand_that_is_resized(device: Any) -> None:
+    """The array of a packed operand has memory of its own, which is packed into the operand's after the call."""
+    text = """
+flow.func private @command(%x: tensor<6xi4>) -> %x
+func.func @f(%x: tensor<6xi4>) -> tensor<6xi4> {
+  %b = arith.addi %x, %x : tensor<6xi4>
+  %y = flow.call @command(%b) : (tensor<6xi4>) -> %b
+  return %y : tensor<6xi4>
+}
+"""
+    sizes = [6, 8, 4, 1 << 20]
+
+    def command(context: Any, x: Any) -> None:
+        x.resize(sizes.pop(0), refcheck=False)
+        x[...] = 3
+
+    program = loaded(device, pd.compile(text), command=command)
+    (_, i4, _), *_ = program.f.arguments
+    x = np.zeros(6, i4.dtype)
+    assert program.f(x).astype(int).tolist() == [3] * 6
+    for nbytes in (4, 2, 1 << 19):
+        with pytest.raises(pd.CommandError, match=f"it has resized operand 0 to {nbytes} bytes, which has 3 in the"):
+            program.f(x)
+
+
+class NativeHostCommand(ctypes.Structure):
+    """The members of pyd_host_command_t up to `fail`."""
+
+    _fields_ = [("struct_size", ctypes.c_size_t), ("operand_size", ctypes.c_size_t), ("name", ctypes.c_char_p),
+                ("device", ctypes.c_uint32), ("operand_count", ctypes.c_uint32), ("operands", ctypes.c_void_p),
+                ("fail", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p))]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("texts", "shown"), [([None], "it failed"), ([None, b"b"], "it failed"), ([b"a", None], "a"), ([], "returned 5")]
+)
+def test_texts_of_failures_on_devices(texts: list[bytes | None], shown: str) -> None:
+    """As on the CPU: the first text counts, and NULL says that it failed."""
+
+    @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+    def command(params: int, context: Any, reserved: Any) -> int:
+        for text in texts:
+            NativeHostCommand.from_address(params).fail(params, text)
+        return 5
+
+    with pytest.raises(pd.CommandError, match=f"{shown}$"):
+        Native("cuda", "command").call(ctypes.cast(command, ctypes.c_void_p).value, 0)
