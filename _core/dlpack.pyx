@@ -232,14 +232,20 @@ def make_capsule(object owner, uintptr_t address, tuple shape, int code, int bit
     tensor = &lent.versioned.tensor if versioned else &lent.plain.tensor
     tensor.data, tensor.device_type, tensor.device_id = <void*>address, device_type, device_id
     tensor.ndim, tensor.code, tensor.bits, tensor.lanes = <int32_t>len(shape), code, bits, 1
-    for i in range(tensor.ndim):
-        lent.shape[i] = shape[i]
     tensor.shape = lent.shape
-    Py_INCREF(owner)
-    lent.owner = <PyObject*>owner
     # Both structures are filled: their deleters find `lent` through `context`.
     lent.plain.context, lent.plain.deleter = lent, end_plain
     lent.versioned.major, lent.versioned.context, lent.versioned.deleter = 1, lent, end_versioned
-    if versioned:
-        return PyCapsule_New(&lent.versioned, "dltensor_versioned", destroy_unconsumed)
-    return PyCapsule_New(&lent.plain, "dltensor", destroy_unconsumed)
+    try:
+        for i in range(tensor.ndim):
+            lent.shape[i] = shape[i]
+        if versioned:
+            capsule = PyCapsule_New(&lent.versioned, "dltensor_versioned", destroy_unconsumed)
+        else:
+            capsule = PyCapsule_New(&lent.plain, "dltensor", destroy_unconsumed)
+    except BaseException:
+        free(lent)
+        raise
+    Py_INCREF(owner)
+    lent.owner = <PyObject*>owner
+    return capsule

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import subprocess
 import sys
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -127,6 +129,17 @@ assert at_exit(deleter, managed, None) == 0
 def test_a_tensor_that_is_freed_after_python_has_ended(versioned: bool) -> None:
     done = subprocess.run([sys.executable, "-c", FREED_AT_EXIT, str(versioned)], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_capsule_that_cannot_be_made_takes_no_memory() -> None:
+    def resident_pages() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1])
+
+    before = resident_pages()
+    for _ in range(100_000):
+        with contextlib.suppress(TypeError):
+            make_capsule(A, A.ctypes.data, ("8",), 2, 32, 1, 0)
+    assert (resident_pages() - before) * 4096 < 10 << 20
 
 
 def test_numpy_reads_our_capsules() -> None:
