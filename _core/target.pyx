@@ -191,10 +191,12 @@ cdef class Target:
         finally:
             free(dims)
         made = []
-        for i in range(function.result_count):
-            if function.results[i].kind == PYD_API_SCALAR:
-                made.append(None)
-            else:
-                made.append(tuple([pd.call_result_dims(call, i)[axis] for axis in range(function.results[i].rank)]))
-        pyd_target_give_back(self.target, call)
+        try:
+            for i in range(function.result_count):
+                if function.results[i].kind == PYD_API_SCALAR:
+                    made.append(None)
+                else:
+                    made.append(tuple([pd.call_result_dims(call, i)[axis] for axis in range(function.results[i].rank)]))
+        finally:
+            pyd_target_give_back(self.target, call)
         return made

@@ -34,7 +34,7 @@ def profile(Function function not None, args, runs, cold):
     cdef Binding binding
     cdef Plan plan
     cdef Slot slot
-    cdef pyd_command_time_t* times
+    cdef pyd_command_time_t* times = NULL
     cdef uint32_t i, count
     check_runs(function.name, runs)
     check_cold(function.name, cold)
@@ -42,13 +42,13 @@ def profile(Function function not None, args, runs, cold):
     binding = Binding(function, args, None)
     plan = binding.plan
     count = pyd_plan_command_count(plan.plan)
-    times = <pyd_command_time_t*>calloc(count + 1, sizeof(pyd_command_time_t))
-    if times == NULL:
-        raise MemoryError()
     plan.take(&slot)
     # Of each run: begin and end of each command; seconds of the timed call; seconds of the ordinary call.
     spans, wholes, calls = [], [], []
     try:
+        times = <pyd_command_time_t*>calloc(count + 1, sizeof(pyd_command_time_t))
+        if times == NULL:
+            raise MemoryError()
         for _run in range(runs + 1):
             slot.times = times
             wholes.append(seconds_of_call(binding, &slot, cold))
