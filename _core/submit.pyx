@@ -256,7 +256,7 @@ cdef class BatchTask(Task):
     cdef object failure(self):
         """Return the error that the future of the batch raises, with all items' outcomes as its attribute `outcomes`.
 
-        Return None, after storing the outcomes as the value, if errors are results and no call was cancelled.
+        Return None, after storing the outcomes as the value, if errors are results and nothing was cancelled.
         """
         cdef uint32_t i
         cdef pyd_batch_item_t* item
@@ -275,8 +275,8 @@ cdef class BatchTask(Task):
                 first = first or outcome
             outcomes.append(outcome)
         outcomes = self.with_refused(outcomes)
-        if first is None and not self.is_returned:  # no call failed, but the task, such as for lack of memory
-            return Task.failure(self)
+        if first is None and pyd_task_is_cancelled(self.task):  # too late, when all calls had run
+            first = CancelledError()
         if first is None:
             self.value = outcomes
         else:

@@ -152,15 +152,22 @@ cdef class Task:
         return 0
 
     cdef int wait_until_done(self, object timeout) except -1:
-        """Wait for the end of the call. Raise TimeoutError after `timeout` seconds, None for no limit."""
+        """Wait for the end of the call. Raise TimeoutError after `timeout` seconds, None for no limit.
+
+        Raise InvalidArgumentError for NaN.
+        """
         cdef uint64_t nanoseconds = PYD_WAIT_FOREVER
+        cdef double seconds
         cdef const pyd_interrupt_t* interrupt
         cdef pyd_wait_t outcome
         cdef Caller caller
         if pyd_task_is_done(self.task):
             return 0
         if timeout is not None:
-            nanoseconds = <uint64_t>(min(max(float(timeout), 0.0), 1e9) * 1e9)  # 1e9 s at most, to fit 64 bits
+            seconds = float(timeout)
+            if seconds != seconds:
+                raise InvalidArgumentError("timeout: expected a number of seconds, or None for no limit; got NaN")
+            nanoseconds = <uint64_t>(min(max(seconds, 0.0), 1e9) * 1e9)  # 1e9 s at most, to fit 64 bits
         enter(self.module.sched.callers, &caller)
         interrupt = interrupt_of(caller.thread)
         with nogil:

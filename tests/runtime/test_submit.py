@@ -242,6 +242,9 @@ def test_waiting(gate: Gate) -> None:
         future.result(timeout=0.001)
     with pytest.raises(cf.TimeoutError):
         future.exception(timeout=0)
+    for wait in (future.result, future.exception):
+        with pytest.raises(pd.InvalidArgumentError, match="timeout: expected a number of seconds, or None"):
+            wait(timeout=float("nan"))
     assert cf.wait([future], timeout=0.001).not_done == {future}
     gate.open.set()
     assert cf.wait([future], timeout=60).done == {future}
@@ -298,6 +301,17 @@ def test_a_cancelled_batch(gate: Gate) -> None:
     with pytest.raises(cf.CancelledError):
         future.result(60)
     assert future.cancelled() and len(gate.ran) < 1000
+
+
+@pytest.mark.parametrize("on_error", ["raise", "return"])
+def test_a_batch_that_is_cancelled_after_its_last_call(gate: Gate, on_error: str) -> None:
+    future = gate.program.ask.submit_many([1], on_error=on_error)
+    assert gate.entered.wait(60)
+    assert future.cancel()
+    gate.open.set()
+    with pytest.raises(cf.CancelledError) as caught:
+        future.result(60)
+    assert future.cancelled() and [value.tolist() for value in caught.value.outcomes] == [[1]]  # type: ignore[attr-defined]
 
 
 def test_order_of_state(gate: Gate) -> None:
