@@ -149,7 +149,8 @@ cdef class Scheduler:
         status = pyd_process_atfork_add(<void*>self, fork_prepare, fork_parent, fork_child)
         if status != NULL:
             self.sched = NULL
-            pyd_sched_destroy(sched)
+            with nogil:  # joins the threads, at whose end the functions of an embedder may need the GIL
+                pyd_sched_destroy(sched)
         check(status)
         schedulers.add(self)
 
