@@ -177,6 +177,7 @@ cdef class Plugin:
         options.params, options.param_count = NULL, 0
         with nogil:
             check(pyd_plugin_load_static(<pyd_plugin_query_fn_t>address, &options, &self.plugin))
+            fflush(NULL)  # its load function may have printed
         return self
 
     def __dealloc__(self):

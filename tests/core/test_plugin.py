@@ -325,6 +325,35 @@ def test_a_static_plugin(sample: Callable[..., Path]) -> None:
     assert (loaded.kind, loaded.label) == ("static", "linked in") and multiply(loaded) == [2, 4, 6, 8]
 
 
+PRINTING = """
+#include <stdio.h>
+#include "pydispatch/plugin.h"
+static int f(void* params, void* context, void* reserved) { return 0; }
+PYD_PLUGIN("printing", "prints as it is loaded", PYD_PLUGIN_FN("f", f))
+PYD_PLUGIN_EXPORT const pyd_plugin_header_t* const* query(uint32_t version, void* reserved) {
+  printf("loaded\\n");
+  return iree_hal_executable_plugin_query(version, reserved);
+}
+"""
+
+
+def test_a_static_plugin_prints_in_order_with_python(tmp_path: Path) -> None:
+    (tmp_path / "printing.c").write_text(PRINTING)
+    include = [ROOT / "csrc" / "include"]
+    library = tmp_path / "printing.so"
+    library.write_bytes(plugin_build.build_system([tmp_path / "printing.c"], include_dirs=include))
+    code = f"""
+import ctypes, os
+from pydispatch._core import plugin
+query = ctypes.cast(ctypes.CDLL({str(library)!r}).query, ctypes.c_void_p).value
+loaded = plugin.Plugin.from_query(query)
+os.write(1, b"after\\n")
+"""
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}  # C stdio obeys it too
+    done = subprocess.run([sys.executable, "-c", code], env=buffered, capture_output=True, text=True, check=True)
+    assert done.stdout == "loaded\nafter\n"
+
+
 def test_fork_while_others_register() -> None:
     code = """
 import os, threading
