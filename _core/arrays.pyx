@@ -51,8 +51,8 @@ cdef tuple names_of_type(uint32_t numerical, uint32_t bits):
 
     numerical: class of the type, such as IEEE_FLOAT. bits: width of an element.
     """
-    if numerical == BOOLEAN:
-        return "i1", np.dtype(np.bool_)
+    if numerical == BOOLEAN:  # a byte in memory, like NumPy's
+        return ("i1", np.dtype(np.bool_)) if bits == 8 else None
     if (numerical, bits) in EXTENDED:
         row = EXTENDED[numerical, bits]
         return row.mlir, ml_dtype(row.name, "uint16" if bits == 16 else "uint8")
@@ -63,8 +63,6 @@ cdef tuple names_of_type(uint32_t numerical, uint32_t bits):
         if bits in {"i": (8, 16, 32, 64), "u": (8, 16, 32, 64), "f": (16, 32, 64), "c": (64, 128)}[kind]:
             spelling = f"complex<f{bits // 2}>" if kind == "c" else f"{prefix}{bits}"
             return spelling, np.dtype(f"{kind}{bits // 8}")
-        if bits == 1 and kind in "iu":  # MLIR's i1 is a bool
-            return "i1", np.dtype(np.bool_)
     return None
 
 

@@ -8,7 +8,9 @@ from pydispatch._core.arrays import pack_elements, type_of, unpack_elements
 
 import pydispatch as pd
 from pydispatch.cli.values import Reader, format_array
+from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.formats.program.opcodes import Numerical, buffer_bytes, dtype_name, dtype_word
+from pydispatch.formats.program.program import FunctionArgument, Program
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 rng = np.random.default_rng(0)
@@ -46,6 +48,18 @@ def test_packing_refuses() -> None:
         unpack_elements(kind, b"\0", (3,))
     with pytest.raises(ValueError, match="expected a contiguous array of i4, got int8"):
         pack_elements(kind, np.zeros(2, np.int8))
+
+
+@pytest.mark.parametrize("word", [0x10000001, 0x11000001, 0x12000001, 0x13000001, 0x13000004, 0x13000010, 0x13000020])
+def test_types_of_another_size_in_buffers_are_refused(word: int) -> None:
+    """The C core gives each element of these types other bytes than an array of NumPy has."""
+    with pytest.raises(ValueError, match=f"element type 0x{word:08x} has no NumPy counterpart"):
+        type_of(word)
+    program = Program()
+    f = program.add_function("f")
+    f.add_argument(FunctionArgument(word, (-1,), "x"))
+    with pytest.raises(pd.ArtifactError, match=f"@f: argument 0: element type 0x{word:08x} has no NumPy counterpart"):
+        pd.device("cpu").load(Artifact.build([("f", "()")], program.encode())).f  # noqa: B018
 
 
 @pytest.fixture(scope="module")
