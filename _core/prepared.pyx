@@ -52,6 +52,12 @@ cdef class Prepared:
         self.taken = True
         self.binding = binding
 
+    cdef Binding bound(self):
+        """Return the binding. Raise Error if __init__ did not run."""
+        if self.binding is None:
+            raise Error("this Prepared was never made; use Function.prepare")
+        return self.binding
+
     def __dealloc__(self):
         if self.taken:
             self.binding.plan.give(&self.slot)
@@ -61,12 +67,12 @@ cdef class Prepared:
         raise NotImplementedError
 
     def __repr__(self):
-        return f"<prepared call of @{self.binding.function.name}>"
+        return f"<prepared call of @{self.bound().function.name}>"
 
     @property
     def commands(self):
         """Return a description of each command of a run."""
-        return self.binding.plan.describe()
+        return self.bound().plan.describe()
 
 
 cdef object copied(object value):
@@ -82,11 +88,9 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
     args: the positional arguments, then the values of the keywords in `names`, a tuple or NULL.
     """
     cdef Prepared self = <Prepared>callable
-    cdef Binding binding = self.binding
+    cdef Binding binding = self.bound()
     cdef pyd_scope_t scope
     cdef Py_ssize_t count = PyVectorcall_NARGS(nargsf)
-    if binding is None:
-        raise Error("this Prepared was never made; use Function.prepare")
     if binding.function.module.closed:
         raise Error(f"@{binding.function.name}: its program was closed")
     given = ()

@@ -39,19 +39,27 @@ cdef class PreparedProcedure:
         self.inputs = <pyd_input_t*>calloc(procedure.arg_count + 1, sizeof(pyd_input_t))
         if self.inputs == NULL:
             raise MemoryError()
-        self.procedure, self.out, self.workers = procedure, out, worker_limit(procedure.name, workers)
+        self.out, self.workers = out, worker_limit(procedure.name, workers)
         procedure.check_out(out)  # for its errors: each run checks `out` again
         self.held = procedure.gather(args, self.inputs, NULL, False)
+        self.procedure = procedure
 
     def __dealloc__(self):
         free(self.inputs)
 
+    cdef Procedure bound(self):
+        """Return the procedure. Raise Error if __init__ did not run, or has failed."""
+        if self.procedure is None:
+            raise Error("this PreparedProcedure was never made; use Procedure.prepare")
+        return self.procedure
+
     def __call__(self, *args, **named):
         cdef pyd_input_t* fresh
-        name = self.procedure.name
+        cdef Procedure procedure = self.bound()
+        name = procedure.name
         if named:
-            args = self.procedure.arranged(args, named)
-        if self.procedure.module.closed:
+            args = procedure.arranged(args, named)
+        if procedure.module.closed:
             raise Error(f"@{name}: its program was closed")
         if not pyd_claim(&self.busy):
             raise Error(
@@ -59,19 +67,19 @@ cdef class PreparedProcedure:
                 "prepare one per thread")
         try:
             if args:
-                fresh = <pyd_input_t*>calloc(self.procedure.arg_count + 1, sizeof(pyd_input_t))
+                fresh = <pyd_input_t*>calloc(procedure.arg_count + 1, sizeof(pyd_input_t))
                 if fresh == NULL:
                     raise MemoryError()
                 try:
                     # Into other memory, so that the arguments before stay bound if one is refused.
-                    held = self.procedure.gather(args, fresh, NULL, False)
-                    memcpy(self.inputs, fresh, self.procedure.arg_count * sizeof(pyd_input_t))
+                    held = procedure.gather(args, fresh, NULL, False)
+                    memcpy(self.inputs, fresh, procedure.arg_count * sizeof(pyd_input_t))
                     self.held = held
                 finally:
                     free(fresh)
-            return self.procedure.invoke(self.inputs, NULL, self.out, self.workers)
+            return procedure.invoke(self.inputs, NULL, self.out, self.workers)
         finally:
             pyd_disclaim(&self.busy)
 
     def __repr__(self):
-        return f"<prepared call of @{self.procedure.name}>"
+        return f"<prepared call of @{self.bound().name}>"

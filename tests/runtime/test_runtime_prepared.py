@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydispatch._core.prepared import Prepared
+from pydispatch._core.prepared_procedure import PreparedProcedure
 
 import pydispatch as pd
 from pydispatch.runtime.program.program import Program
@@ -181,3 +183,25 @@ def test_fresh_results(name: str) -> None:
         two.prepare(a, 7, fresh=True, out=first)
     with pytest.raises(pd.InvalidArgumentError, match="fresh: expected True or False, got 2"):
         two.prepare(a, 7, fresh=2)
+
+
+STATEFUL = """
+util.global private mutable @last = dense<0.0> : tensor<8xf32>
+func.func @f(%x: tensor<8xf32>) {
+  util.global.store %x, @last : tensor<8xf32>
+  return
+}
+"""
+
+
+def test_objects_that_were_never_made() -> None:
+    prepared, of_procedure = Prepared.__new__(Prepared), PreparedProcedure.__new__(PreparedProcedure)
+    for use in (prepared, lambda: repr(prepared), lambda: prepared.commands):
+        with pytest.raises(pd.Error, match="this Prepared was never made; use"):
+            use()
+    procedure = pd.device("local-sync").load(pd.compile(STATEFUL)).f
+    with pytest.raises(pd.InvalidArgumentError, match="argument 0"):
+        of_procedure.__init__(procedure, (A.astype(np.int8),), None, None)  # type: ignore[misc]
+    for use in (of_procedure, lambda: repr(of_procedure)):
+        with pytest.raises(pd.Error, match="this PreparedProcedure was never made; use"):
+            use()
