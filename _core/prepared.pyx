@@ -30,6 +30,7 @@ cdef class Prepared:
     cdef Binding binding
     cdef Slot slot         # call object of the plan and its scratch memory
     cdef bint taken        # whether `slot` was taken from the plan
+    cdef object packed     # the arguments, if elements are packed for kernels: each run binds them again; else None
     cdef bint fresh        # return copies of the results
     cdef int busy          # claimed by the thread that runs the call
     cdef uint32_t workers  # maximum number of threads of a run; 0: no limit of its own
@@ -50,6 +51,7 @@ cdef class Prepared:
         binding = Binding(function, args, out, copies=False)
         (<Binding>binding).plan.take(&self.slot)
         self.taken = True
+        self.packed = args if (<Binding>binding).packed else None
         self.binding = binding
 
     cdef Binding bound(self):
@@ -107,6 +109,10 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
         if given:  # otherwise the arguments of the call before stay bound
             binding.function.check_count(len(given))
             binding.rebind(given)
+            if self.packed is not None:
+                self.packed = given
+        elif self.packed is not None:
+            binding.rebind(self.packed)
         if self.workers:
             limit(&scope, self.workers)
         try:

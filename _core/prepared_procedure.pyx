@@ -23,6 +23,7 @@ cdef class PreparedProcedure:
     cdef Procedure procedure
     cdef pyd_input_t* inputs  # the bound arguments, as C reads them
     cdef list held            # objects that own their memory
+    cdef object packed        # the arguments, if elements are packed for kernels: each run binds them again; else None
     cdef object out           # None, or what receives the results
     cdef int busy             # claimed by the thread that runs the call
     cdef uint32_t workers     # maximum number of threads of a run; 0: no limit of its own
@@ -30,9 +31,8 @@ cdef class PreparedProcedure:
     def __init__(self, Procedure procedure not None, args, out, workers):
         """Check and bind the arguments. Each run reads the memory of arrays again.
 
-        Only arrays with elements of less than 8 bits are copied, to pack the elements. args: all arguments, in order;
-        arrays must be contiguous. out: None, an array for the only result, or a tuple with an array or None per result.
-        workers: maximum number of threads of a run, None for no limit of its own.
+        args: all arguments, in order; arrays must be contiguous. out: None, an array for the only result, or a tuple
+        with an array or None per result. workers: maximum number of threads of a run, None for no limit of its own.
         """
         if self.inputs != NULL:
             raise Error("a PreparedProcedure is made once")
@@ -42,6 +42,8 @@ cdef class PreparedProcedure:
         self.out, self.workers = out, worker_limit(procedure.name, workers)
         procedure.check_out(out)  # for its errors: each run checks `out` again
         self.held = procedure.gather(args, self.inputs, NULL, False)
+        packs = [kind.packed and dims is not None for kind, dims in zip(procedure.arg_types, procedure.arg_dims)]
+        self.packed = args if any(packs) else None
         self.procedure = procedure
 
     def __dealloc__(self):
@@ -66,6 +68,8 @@ cdef class PreparedProcedure:
                 f"@{name}: this prepared call is running already (in another thread, or in a hook of an argument); "
                 "prepare one per thread")
         try:
+            if not args and self.packed is not None:
+                args = self.packed
             if args:
                 fresh = <pyd_input_t*>calloc(procedure.arg_count + 1, sizeof(pyd_input_t))
                 if fresh == NULL:
@@ -75,6 +79,8 @@ cdef class PreparedProcedure:
                     held = procedure.gather(args, fresh, NULL, False)
                     memcpy(self.inputs, fresh, procedure.arg_count * sizeof(pyd_input_t))
                     self.held = held
+                    if self.packed is not None:
+                        self.packed = args
                 finally:
                     free(fresh)
             return procedure.invoke(self.inputs, NULL, self.out, self.workers)

@@ -93,6 +93,50 @@ def test_programs(double: pd.Program, name: str, rows: int) -> None:
     np.testing.assert_array_equal(call(np.zeros_like(x)).astype(np.float32), 0 * wanted)
 
 
+AGAIN = """
+func.func @straight(%a: tensor<?x5xi4>, %b: tensor<?x5xf4E2M1FN>) -> tensor<?x5xi4> {
+  %r = arith.addi %a, %a : tensor<?x5xi4>
+  return %r : tensor<?x5xi4>
+}
+util.global private mutable @runs = 0 : i32
+func.func @stateful(%a: tensor<?x5xi4>, %b: tensor<?x5xf4E2M1FN>) -> (tensor<?x5xi4>, i32) {
+  %old = util.global.load @runs : i32
+  %one = arith.constant 1 : i32
+  %new = arith.addi %old, %one : i32
+  util.global.store %new, @runs : i32
+  %r = arith.addi %a, %a : tensor<?x5xi4>
+  return %r, %new : tensor<?x5xi4>, i32
+}
+"""
+
+
+@pytest.mark.parametrize(("device", "target"), [("cpu", "cpu"), ("ptx-interpreter", "cuda")])
+def test_prepared_calls_read_packed_arguments_again(device: str, target: str) -> None:
+    program = pd.device(device).load(pd.compile(AGAIN, targets=target))
+    f4 = np.zeros((3, 5), dtype_of("f4E2M1FN"))
+    for function, calls in (program.straight, "prepared"), (program.stateful, "prepared"), (program.straight, "out"):
+        x, out = np.full((3, 5), 1, dtype_of("i4")), np.zeros((3, 5), dtype_of("i4"))
+        call = function.prepare(x, f4, out=out) if calls == "out" else function.prepare(x, f4)
+        for value in (1, 3, -2):
+            x[...] = value
+            result = call()
+            tensor = result[0] if isinstance(result, tuple) else result
+            np.testing.assert_array_equal(np.asarray(tensor).astype(int), np.full((3, 5), 2 * value))
+        with pytest.raises(pd.InvalidArgumentError, match="argument 0"):
+            call(x.astype(np.int8), f4)
+        result = call()  # what was bound stays bound
+        tensor = result[0] if isinstance(result, tuple) else result
+        np.testing.assert_array_equal(np.asarray(tensor).astype(int), np.full((3, 5), -4))
+
+
+def test_rebound_packed_arguments_are_read_again(double: pd.Program) -> None:
+    x, y = np.full((1, 5), 1, dtype_of("i4")), np.full((1, 5), 2, dtype_of("i4"))
+    call = double["i4"].prepare(x)
+    np.testing.assert_array_equal(call(y).astype(int), np.full((1, 5), 4))
+    y[...] = 3
+    np.testing.assert_array_equal(call().astype(int), np.full((1, 5), 6))
+
+
 def test_in_place(double: pd.Program) -> None:
     x = np.array([[1, -2, 3, -4, 0]], dtype_of("i4"))
     assert double["i4"](x, out=x) is x

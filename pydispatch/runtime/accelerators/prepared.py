@@ -94,6 +94,9 @@ class Prepared:
         self._record: Record = self._plan.device
         self._out = out
         self._is_bound = True  # whether `_run` has the memory of `_inputs`
+        # The arguments, if elements are packed for kernels: each run binds them again.
+        packs = any(kind.packed and sizes is not None for _name, kind, sizes in function._core.function.arguments)
+        self._packed_args = args if packs else None
         # A lock: it has the key "token" while a thread runs the call. `dict.setdefault` is atomic.
         self._lock: dict[str, object] = {}
         if out is not None:
@@ -127,6 +130,8 @@ class Prepared:
         """Run the call, on new arguments if `args` has any, and return its value."""
         if args:
             self._rebind(args)
+        elif self._packed_args is not None:
+            self._rebind(self._packed_args)
         if self._run is None:  # with outputs of the caller, each run is an ordinary call
             inputs, scalars = self._inputs
             return self._function._run_into(self._plan, self._record, inputs, scalars, self._out)
@@ -143,6 +148,8 @@ class Prepared:
                 f"@{self._function.name}: prepared for arguments of other shapes (or another value of a scalar that "
                 "decides a size); prepare another call for them"
             )
+        if self._packed_args is not None:
+            self._packed_args = args
         self._is_bound = False  # the next run binds them; if that raises, the run after it binds them again
         self._inputs = inputs
 
