@@ -167,6 +167,32 @@ def test_reshapes_read_what_earlier_steps_put_there() -> None:
     assert "arith.subf" not in got
 
 
+@pytest.mark.parametrize(("inputs", "yielded", "hit"), [
+    ("%x, %y", "%a, %b", True), ("%x, %y", "%b, %a", False), ("%x, %y", "%a, %a", False), ("%x, %y", "%a, %r", False),
+])  # fmt: skip
+def test_a_passthrough_yields_all_inputs_in_order(inputs: str, yielded: str, hit: bool) -> None:
+    t, map = "tensor<4xf32>", "affine_map<(d0) -> (d0)>"
+    program = f"""func.func @f(%x: {t}, %y: {t}) -> ({t}, {t}) {{
+      %e = tensor.empty() : {t}
+      %c:2 = linalg.generic {{indexing_maps = [{map}, {map}, {map}, {map}], iterator_types = ["parallel"]}}
+          ins({inputs} : {t}, {t}) outs(%e, %e : {t}, {t}) {{
+        ^bb0(%a: f32, %b: f32, %o: f32, %p: f32):
+          %r = math.absf %b : f32
+          linalg.yield {yielded} : f32, f32
+      }} -> ({t}, {t})
+      return %c#0, %c#1 : {t}, {t} }}"""
+    match = """transform.named_sequence @match(%root: !transform.any_op {transform.readonly}) -> (!transform.any_op) {
+      %m = transform.match.structured %root : (!transform.any_op) -> (!transform.any_op) {
+      ^bb1(%op: !transform.any_op):
+        transform.match.structured.body %op {passthrough} : !transform.any_op
+        transform.match.structured.yield %op : !transform.any_op
+      }
+      transform.yield %m : !transform.any_op }"""
+    mark = 'transform.named_sequence @mark(%op: !transform.any_op) { transform.annotate %op "seen" : !transform.any_op transform.yield }'
+    got = matched(program, transform_spec=spec(match, mark, main("@match -> @mark", ops="func.func")))
+    assert ("seen" in got) == hit
+
+
 def test_two_patterns_and_the_first_wins() -> None:
     """Two matcher → action pairs: each operation is given to the first that agrees."""
     other = ACT.replace("@act", "@act2").replace("@call_square_diff", "@second")

@@ -163,7 +163,7 @@ def _result(run: Interpreter, op: Any, env: Env) -> None:
 def _body(run: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.structured.body`: reject the operation if a check fails that the attributes of `op` select.
 
-    - `passthrough`: each yielded value is an element of an input.
+    - `passthrough`: the yielded values are the elements of the inputs, of all of them in order.
     - `elementwise`: all loops are parallel.
     - `reduction_position = n`: result n is combined with the previous value of its output.
     - `contraction = ["arith.mulf", "arith.addf"]`: the body yields a sum of a product, of these operations.
@@ -173,11 +173,10 @@ def _body(run: Interpreter, op: Any, env: Env) -> None:
     if block is None or block.last_op is None:
         reject("the operation has no body", root)
     last = block.last_op
-    arguments = list(block.args)
     if "passthrough" in op.attributes:
-        taken = [v for v in last.operands if v in arguments[: len(structure.inputs)]]
-        if len(taken) != len(last.operands):
-            reject("body: expected that inputs are yielded as they are", root)
+        is_passthrough = list(last.operands) == list(block.args[: len(structure.inputs)])
+        if not is_passthrough:
+            reject("body: expected that all inputs are yielded as they are, in order", root)
     if "elementwise" in op.attributes:
         bad = next((i for i in structure.iterators if i != "parallel"), None)
         if bad is not None:

@@ -147,8 +147,8 @@ class MatchStructuredResultOp(PositionOp):
 class MatchStructuredBodyOp(TransformOp):
     """Matcher for the computation in the body of a structured operation.
 
-    Attributes select the checks: `passthrough` (the body yields inputs unchanged), `elementwise` (all loops are
-    parallel), `reduction_position = n` (result n is combined with the previous value of its output) and
+    Attributes select the checks: `passthrough` (the body yields all inputs unchanged, in order), `elementwise` (all
+    loops are parallel), `reduction_position = n` (result n is combined with the previous value of its output) and
     `contraction = ["arith.mulf", "arith.addf"]` (the body yields a sum of a product, of these operations).
     """
 
