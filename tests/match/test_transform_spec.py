@@ -193,6 +193,21 @@ def test_a_passthrough_yields_all_inputs_in_order(inputs: str, yielded: str, hit
     assert ("seen" in got) == hit
 
 
+def test_an_action_may_replace_the_root_that_it_is_restricted_to() -> None:
+    steps = """%muls = transform.structured.match ops{["arith.mulf"]} in %module : (!transform.any_op) -> !transform.any_op
+      %left = transform.foreach_match restrict_root in %muls @match -> @act_and_clean : (!transform.any_op) -> (!transform.any_op)
+      %count = transform.num_associations %left : (!transform.any_op) -> !transform.any_param
+      transform.annotate %module "left" = %count : !transform.any_op, !transform.any_param"""
+    clean = ACT.replace("@act(", "@act_and_clean(").replace(
+        "  transform.yield\n", "  transform.apply_dce to %module : !transform.any_op\n  transform.yield\n"
+    )
+    entry = f"transform.named_sequence @__transform_main(%module: !transform.any_op) {{\n{steps}\ntransform.yield }}"
+    got = matched(cases.ON_TENSORS, transform_spec=spec(EXECUTABLE, MATCH, clean, entry))
+    assert "util.call @call_square_diff" in got and "arith.mulf" not in got and "left = 0" in got
+    other = cases.ON_TENSORS.replace("arith.mulf %d, %d", "arith.mulf %d, %p")
+    assert "left = 1" in matched(other, transform_spec=spec(EXECUTABLE, MATCH, clean, entry))
+
+
 def test_two_patterns_and_the_first_wins() -> None:
     """Two matcher → action pairs: each operation is given to the first that agrees."""
     other = ACT.replace("@act", "@act2").replace("@call_square_diff", "@second")

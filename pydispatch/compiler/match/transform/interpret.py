@@ -144,10 +144,14 @@ class Interpreter:
             if not isinstance(item, Operation):
                 self.fail(op, f"'{op.name}' needs a handle of operations, this one holds "
                           f"{'values' if isinstance(item, SSAValue) else 'numbers'}")  # fmt: skip
-            if item is not self.program and item.parent is None:
+            if self.is_erased(item):
                 self.fail(op, f"'{op.name}' uses a handle of an operation that is gone",
                           "an earlier step erased or replaced it: use the handle before that step")  # fmt: skip
         return held
+
+    def is_erased(self, op: Operation) -> bool:
+        """Return whether an operation of the program is no longer in it."""
+        return op is not self.program and op.parent is None
 
     def one(self, op: Operation, env: Env, index: int = 0) -> Operation:
         """Return the only operation that operand `index` of `op` denotes. Raises CompileError for another number."""

@@ -6,7 +6,7 @@ script → list of operations, values or parameters that it denotes. It adds the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
@@ -71,8 +71,10 @@ def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
     """Execute `foreach_match`: for each operation, run the first matcher that accepts it and then its action.
 
     The operations are those inside of the operations that operand 0 denotes, or with `restrict_root` these alone.
-    Result 0 is operand 0 again; result i + 1 gathers, over all matches, what the actions yield at position i.
+    Result 0 is operand 0 again, without the operations that actions have erased; result i + 1 gathers, over all
+    matches, what the actions yield at position i.
     """
+    roots, is_restricted = run.ops(op, env), op.restrict_root is not None
     matchers = [run.sequence(op, m) for m in op.matchers.data]
     actions = [run.sequence(op, a) for a in op.actions.data]
     for matcher, action in zip(matchers, actions, strict=True):
@@ -81,15 +83,10 @@ def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
     index = MatcherIndex(run, matchers)
     extras = [env[v] for v in op.operands[1:]]  # further handles, which matchers take and may yield to their actions
     gathered: list[list[Any]] = [[] for _ in op.results[1:]]
-    for root in run.ops(op, env):
-        visited = (
-            [root]
-            if op.restrict_root is not None
-            else [candidate for candidate in _post_order(root) if candidate is not root]
-        )
-        for candidate in visited:
-            if candidate.parent is None and candidate is not run.program:
-                continue  # an action for an earlier operation erased it
+    for root in roots:
+        for candidate in [root] if is_restricted else [inner for inner in _post_order(root) if inner is not root]:
+            if run.is_erased(candidate):  # by an action for an earlier operation
+                continue
             for ordinal in index.candidates(candidate):
                 yielded = _run_matcher(run, matchers[ordinal], candidate, extras)
                 if yielded is None:
@@ -101,8 +98,9 @@ def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
                 for handle, values in zip(gathered, results, strict=False):
                     handle += values
                 break
-    report_near_misses(run, matchers, run.ops(op, env), index)
-    env[op.results[0]] = env[op.operands[0]]
+    env[op.results[0]] = roots = [root for root in roots if not run.is_erased(root)]
+    visited = roots if is_restricted else (inner for root in roots for inner in walk(root) if inner is not root)
+    _report_near_misses(run, matchers, visited, index)
     env.update(zip(op.results[1:], gathered, strict=True))
 
 
@@ -141,21 +139,22 @@ def _run_action(run: Interpreter, action: Any, handles: list[list[Any]]) -> list
                  "what may say no belongs into the matcher")  # fmt: skip
 
 
-def report_near_misses(run: Interpreter, matchers: list[Any], roots: list[Operation], index: MatcherIndex) -> None:
+def _report_near_misses(
+    run: Interpreter, matchers: list[Any], visited: Iterable[Operation], index: MatcherIndex
+) -> None:
     """Report near misses of matchers without matches: try them on all operations that meet the index's
     requirement for their root.
 
-    A matcher that fails records its reason in `run.report`.
+    A matcher that fails records its reason in `run.report`. visited: the operations on which matchers run.
     """
     unmatched = set(run.report.unmatched)
     chosen = [(i, m) for i, m in enumerate(matchers) if f"@{m.sym_name.data}" in unmatched][:MOST_EXPLAINED]
-    for root in roots:
-        for candidate in walk(root) if chosen else ():
-            for ordinal, matcher in chosen:
-                if candidate is not root and index.may_match_at(candidate, ordinal):
-                    # The further parameters of a matcher get handles without operations, at which it may fail.
-                    no_handles: list[list[Any]] = [[] for _ in matcher.body.block.args[1:]]
-                    _run_matcher(run, matcher, candidate, extras=no_handles)
+    for candidate in visited if chosen else ():
+        for ordinal, matcher in chosen:
+            if index.may_match_at(candidate, ordinal):
+                # The further parameters of a matcher get handles without operations, at which it may fail.
+                no_handles: list[list[Any]] = [[] for _ in matcher.body.block.args[1:]]
+                _run_matcher(run, matcher, candidate, extras=no_handles)
 
 
 MOST_EXPLAINED = 8
