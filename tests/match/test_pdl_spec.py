@@ -358,6 +358,41 @@ pdl.pattern @named : benefit(1) {{
     assert ("linalg.generic" not in matched(program, spec)) == hit
 
 
+def test_calls_with_other_bindings_have_executables_of_their_own() -> None:
+    """A tensor and a scalar of f32 have equal element types, but a scalar is no binding."""
+
+    def pattern(name: str, first: str, benefit: int) -> str:
+        return f"""
+pdl.pattern @p{benefit} : benefit({benefit}) {{
+  %first_type = pdl.type : {first}
+  %first = pdl.operand : %first_type
+  %second = pdl.operand
+  %root = pdl.operation "{name}" (%first, %second : !pdl.value, !pdl.value)
+  pdl.rewrite %root {{
+    %out = pdl.result 0 of %root
+    %ins = pdl.range %first, %second : !pdl.value, !pdl.value
+    %outs = pdl.range %out : !pdl.value
+    %none = pdl.range : !pdl.range<value>
+    %name = pdl.attribute = "scale"
+    pdl.apply_native_rewrite "rewriteAsFlowDispatch"(%root, %name, %ins, %outs, %none, %none
+      : !pdl.operation, !pdl.attribute, !pdl.range<value>, !pdl.range<value>, !pdl.range<value>, !pdl.range<value>)
+  }}
+}}"""
+
+    t = "tensor<4xf32>"
+    program = f"""func.func @f(%x: {t}, %y: {t}, %k: f32) -> ({t}, {t}, {t}) {{
+      %a = arith.divf %x, %y : {t}
+      %b = linalg.fill ins(%k : f32) outs(%x : {t}) -> {t}
+      %c = arith.divf %y, %x : {t}
+      return %a, %b, %c : {t}, {t}, {t} }}"""
+    text = matched(program, pattern("arith.divf", t, 1) + pattern("linalg.fill", "f32", 2))
+    assert text.count("stream.executable private") == 2
+    of_tensors, of_scalar = "@scale_f32_f32_f32_executable::", "@scale_f32_f32_f32_executable_1::"
+    if f"%c = flow.dispatch {of_tensors}" not in text:
+        of_tensors, of_scalar = of_scalar, of_tensors
+    assert text.count(f"flow.dispatch {of_tensors}") == 2 and text.count(f"flow.dispatch {of_scalar}") == 1
+
+
 FOREVER = """
 pdl.pattern @again : benefit(1) {
   %a = pdl.operand

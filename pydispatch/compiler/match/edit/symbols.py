@@ -31,6 +31,12 @@ def clone(op: Operation) -> Operation:
     return copy
 
 
+def are_equal(symbol: Operation, other: Operation) -> bool:
+    """Return whether symbols of two modules are the same operation with the same body, whatever the names of values."""
+    assert symbol.parent is not None and other.parent is not None
+    return symbol.is_structurally_equivalent(other, {symbol.parent: other.parent})
+
+
 Imported = dict[tuple[ModuleOp, str], Operation]
 """Module of the program, and symbol of the spec without the "@" -> the copy of the symbol in the module."""
 
@@ -86,15 +92,9 @@ def import_symbol(
         own = table_of(program).get(other)
         if own is None:
             import_symbol(other, source, program, imported, at, if_undefined)
-        elif own is not imported.get((program, other)) and not if_undefined and not _are_equal(own, source[other]):
+        elif own is not imported.get((program, other)) and not if_undefined and not are_equal(own, source[other]):
             raise _taken(other, at, f", which '@{name}' of the spec does not mean")
     return copy
-
-
-def _are_equal(own: Operation, other: Operation) -> bool:
-    """Return whether a symbol of a module and one of the spec are the same, whatever the names of their values."""
-    assert own.parent is not None and other.parent is not None
-    return own.is_structurally_equivalent(other, {own.parent: other.parent})
 
 
 def _taken(name: str, at: Operation, reason: str = "") -> CompileError:
@@ -114,4 +114,4 @@ def _insert_first(program: ModuleOp, op: Operation) -> None:
         program.body.block.insert_op_before(op, first)
 
 
-__all__ = ["clone", "import_symbol", "references", "set_location", "symbol_of", "table_of"]
+__all__ = ["are_equal", "clone", "import_symbol", "references", "set_location", "symbol_of", "table_of"]

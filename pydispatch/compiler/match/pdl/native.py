@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.tensor import DimOp
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
-from pydispatch.compiler.match.edit.symbols import clone, table_of
+from pydispatch.compiler.match.edit.symbols import are_equal, clone, table_of
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.core.syntax import DYNAMIC
@@ -156,9 +156,9 @@ def _executable(
     """Return the name of the executable that calls the function; create the executable if the program does not have
     it.
 
-    The name states the element types in the order of the arguments, so that calls with equal types share one
-    executable. For a tensor<4xf32> as input, one as result and an i32 as other operand of the function `scale`, it is
-    `scale_f32_f32_i32_executable`.
+    The name states the element types in the order of the arguments. For a tensor<4xf32> as input, one as result and an
+    i32 as other operand of the function `scale`, it is `scale_f32_f32_i32_executable`. Calls with the same bindings
+    share an executable; one with others, such as a scalar f32 instead of a tensor, has a number at the end of its name.
 
     Args:
         function: Name of the external function.
@@ -168,23 +168,27 @@ def _executable(
         program: Program, which gets the executable.
         anchor: Operation of the program whose source location the operations of the executable get, for messages.
     """
-    types = [t.element_type if isinstance(t, TensorType) else t for t in (*inputs, *results, *others)]
-    name = f"{function}_{'_'.join(map(str, types))}_executable"
-    if name in table_of(program):
-        return name
     from pydispatch import ir
 
-    executable = ir.parse(
-        _executable_text(name, function, inputs, results, others), f"<{function}>"
-    ).body.block.first_op
-    assert executable is not None
-    copy = clone(executable)  # the parsed operation belongs to a module of its own
-    for inner in walk(copy):
-        set_location(inner, anchor)
-    first = program.body.block.first_op
-    assert first is not None
-    program.body.block.insert_op_before(copy, first)
-    return name
+    types = [t.element_type if isinstance(t, TensorType) else t for t in (*inputs, *results, *others)]
+    base = f"{function}_{'_'.join(map(str, types))}_executable"
+    known = table_of(program)
+    name, suffix = base, 1
+    while True:
+        text = _executable_text(name, function, inputs, results, others)
+        executable = ir.parse(text, f"<{function}>").body.block.first_op
+        assert executable is not None
+        if name not in known:
+            copy = clone(executable)  # the parsed operation belongs to a module of its own
+            for inner in walk(copy):
+                set_location(inner, anchor)
+            first = program.body.block.first_op
+            assert first is not None
+            program.body.block.insert_op_before(copy, first)
+            return name
+        if are_equal(known[name], executable):
+            return name
+        name, suffix = f"{base}_{suffix}", suffix + 1
 
 
 class _Call(NamedTuple):
