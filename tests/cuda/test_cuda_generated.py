@@ -465,3 +465,43 @@ def test_helpers_are_inlined_and_may_not_recurse() -> None:
     )
     with pytest.raises(CompileError, match="function 'helper' calls itself"):
         cuda_kernels.emit(again, bindings=1)
+
+
+NEEDS = """
+func.func @kernel() attributes {{pyd.invocations = 32 : i64}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %in = hal.interface.binding.subspan binding(0) : memref<1x4xf32>
+  %row = memref.alloc() : memref<1x4xf32, 3>
+  %a = memref.alloc() : memref<16x16x{element}, 3>
+  %b = memref.alloc() : memref<16x16x{element}, 3>
+  %c = memref.alloc() : memref<8xf32, 5>
+  scf.parallel (%lane) = (%c0) to (%c32) step (%c1) {{
+    {operation}
+    %sum = memref.load %c[%c0] : memref<8xf32, 5>
+    memref.store %sum, %in[%c0, %c1] : memref<1x4xf32>
+    scf.reduce
+  }}
+  func.return
+}}"""
+TENSOR = (
+    "pyd.mma %lane, %a, %b, %c tensor : "
+    "memref<16x16x{element}, 3>, memref<16x16x{element}, 3>, memref<8xf32, 5>"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("operation", "element", "least", "what"), [
+    (TENSOR, "f16", 75, "pyd.mma tensor of f16"),
+    (TENSOR, "bf16", 80, "pyd.mma tensor of bf16"),
+    ("pyd.copy_async %in, %row : memref<1x4xf32>, memref<1x4xf32, 3>", "f16", 80, "pyd.copy_async"),
+    ("pyd.commit_copies pending = 0 : i64", "f16", 80, "pyd.commit_copies"),
+])  # fmt: skip
+def test_operations_that_older_architectures_lack(operation: str, element: str, least: int, what: str) -> None:
+    text = NEEDS.format(element=element, operation=operation.format(element=element))
+    for arch in (70, 75, 80, 90):
+        if arch >= least:
+            assert re.search(r"mma\.sync|cp\.async", cuda_kernels.emit(text, arch=f"sm_{arch}", bindings=1).ptx)
+            continue
+        with pytest.raises(CompileError, match=f"{what} needs sm_{least} or newer, and the target is sm_{arch}"):
+            cuda_kernels.emit(text, arch=f"sm_{arch}", bindings=1)

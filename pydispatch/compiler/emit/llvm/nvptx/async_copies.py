@@ -8,12 +8,15 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.llvm.nvptx.generation import require_generation
 from pydispatch.compiler.emit.llvm.types import memory_type_of
-from pydispatch.compiler.kernel_ir.readers import attribute
+from pydispatch.compiler.kernel_ir.readers import attribute, op_name
 from pydispatch.compiler.kernel_ir.types import bit_width
 
 _GLOBAL, _SHARED = 1, 3
 """Address spaces of LLVM."""
+_FIRST_GENERATION = 80
+"""Number of the first architecture that has cp.async."""
 _BYTES_PAST_L1 = 16
 """Bytes of a copy that bypasses the L1 cache (.cg); PTX allows that for 16 only, 4 or 8 pass through it (.ca)."""
 
@@ -50,7 +53,11 @@ def _commit(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _call(emitter: FunctionEmitter, name: str, *arguments: tuple[str, str]) -> None:
-    """Emit a call of an intrinsic of cp.async, which has no result. arguments: (LLVM type, operand) of each."""
+    """Emit a call of an intrinsic of cp.async, which has no result. arguments: (LLVM type, operand) of each.
+
+    Raises CompileError for a target without cp.async.
+    """
+    require_generation(emitter, _FIRST_GENERATION, op_name(emitter.op))
     symbol = f"llvm.nvvm.cp.async.{name}"
     types = ", ".join(type_ for type_, _ in arguments)
     emitter.module.declare(symbol, f"declare void @{symbol}({types})")

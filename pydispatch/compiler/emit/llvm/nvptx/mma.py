@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import BFloat16Type, StringAttr
 from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.llvm.nvptx.generation import generation_of, require_generation
 from pydispatch.compiler.emit.llvm.types import memory_type_of, scalar
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.readers import attribute
@@ -24,6 +25,11 @@ _SIDE, _LANE_SUMS = 16, 4
 
 WIDE = 16
 """Bytes of the widest load."""
+
+_FIRST_GENERATION = {"f16": 75, "bf16": 80}
+"""Element type -> number of the first architecture whose tensor cores `ldmatrix` and `mma.sync` support for it."""
+_SHORT_GENERATION = 75
+"""Number of the architecture whose tensor cores take 8 steps of K; newer ones take 16."""
 
 
 def _mma(emitter: FunctionEmitter, op: Operation) -> None:
@@ -189,6 +195,7 @@ def _tensor(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, acc
     """
     (rows, depth), columns = lhs.sizes, rhs.sizes[1]
     assert isinstance(rows, int) and isinstance(depth, int) and isinstance(columns, int)
+    require_generation(emitter, _FIRST_GENERATION[str(lhs.element)], f"pyd.mma tensor of {lhs.element}")
     sum_addresses, sums = _load_sums(emitter, accumulator)
     left, right = _lane_address(emitter, lhs, lane), _lane_address(emitter, rhs, lane)
     for step in range(0, depth, _SIDE):
@@ -273,7 +280,7 @@ def _product(
         lhs, rhs: Registers (i32) with a lane's elements of A and B: four and two, or two and one for 8 products.
         sums: The lane's four sums, f32, before.
     """
-    if "sm_75" in emitter.platform.features and len(rhs) == 2:
+    if generation_of(emitter) == _SHORT_GENERATION and len(rhs) == 2:
         # The first two words of A, and the first of B, hold steps 0 to 7 of K; the remaining words hold steps 8 to 15.
         first_sums = _product(emitter, element, lhs[:2], rhs[:1], sums)
         return _product(emitter, element, lhs[2:], rhs[1:], first_sums)
