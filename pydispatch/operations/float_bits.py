@@ -47,7 +47,6 @@ def weak_order(x: Element) -> Element:
     return _total_order(x.unary("is_nan").where(math.nan, x))
 
 
-@of_scalars
 def next_after(x: Element, y: Element) -> Element:
     """Return the next representable float after x in the direction of y; y if they are equal, NaN if one is NaN."""
     bits, y_bits = _bits_of(x), _bits_of(y)

@@ -69,7 +69,6 @@ def shift(name: str, lhs: Element, rhs: Element) -> Element:
     return shifted if name == "shift_right_arithmetic" else is_inside.where(shifted, 0)
 
 
-@of_scalars
 def multiply_high(lhs: Element, rhs: Element) -> Element:
     """Return the upper half of the double-width product of two integers."""
     bits = lhs.dtype.bits

@@ -13,12 +13,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from pydispatch.graph.builder import Builder
-from pydispatch.graph.dtypes import DTYPES, F32, F64, U32, U64, DType
+from pydispatch.graph.dtypes import DTYPES, F32, F64, I64, U32, U64, DType
 from pydispatch.graph.sizes import Expr, Size, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations import shapes, special
+from pydispatch.operations import float_bits, shapes, special
 from pydispatch.operations.formulas import Element, Formula, formula, formulas
+from pydispatch.operations.integers import multiply_high
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
 from pydispatch.operations.shapes import reshape
@@ -233,6 +234,37 @@ def uniform(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
         return ((mantissa | (0x3FF0000000000000 if inner == F64 else 0x3F800000)).bitcast(inner) - 1.0).to(dtype)
 
     return formula(builder, uniform_of, x)
+
+
+def between(builder: Builder, unit: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Map the results of `uniform` (f32 or f64) to floats in [low, high), of the type of these two tensors.
+
+    They are computed in the type of `unit` and rounded. A number that is rounded to `high` becomes the next lower
+    float, or `low` if the type has less than 16 bits.
+    """
+    dtype, inner = low.dtype, unit.dtype
+
+    def scaled(u: Element, first: Element, last: Element) -> Element:
+        """Return first + u * (last - first), but not `last`, for one number of [0, 1)."""
+        number = (u * (last.to(inner) - first.to(inner)) + first.to(inner)).to(dtype)
+        below = float_bits.next_after(last, first) if dtype.bits >= 16 else first
+        return number.is_equal(last).where(below, number)
+
+    return formula(builder, scaled, unit, low, high)
+
+
+def integers(builder: Builder, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Map random bits to integers or bools in [low, high), of the type of these two tensors.
+
+    x: random bits, u64 for types of 64 bits, else u32. `high` is larger than `low`.
+    """
+
+    def scaled(value: Element, first: Element, last: Element) -> Element:
+        """Return `first` plus the upper half of the product of the bits and last - first."""
+        count = (last.to(I64) - first.to(I64)).to(x.dtype)  # as an unsigned integer, also if the difference overflows
+        return (first.to(I64) + multiply_high(value, count).to(I64)).to(low.dtype)
+
+    return formula(builder, scaled, x, low, high)
 
 
 def quantile(builder: Builder, unit: Tensor) -> Tensor:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import pydispatch as pd
 from pydispatch.graph.builder import Builder, Input
-from pydispatch.graph.dtypes import F32, F64, U32, U64, DType
+from pydispatch.graph.dtypes import BF16, F16, F32, F64, I32, I64, U8, U32, U64, DType
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import random
 
@@ -94,6 +95,56 @@ def test_stablehlo_types() -> None:
     assert np.unique(program.main(np.array(0, np.int32), np.array(5, np.int32))).tolist() == [0, 1, 2, 3, 4]
     with pytest.raises(pd.CompileError, match="4:8: error: normal random numbers of i32 are not defined"):
         pd.compile(text.replace("DISTRIBUTION", "NORMAL"))
+    with pytest.raises(pd.CompileError, match="4:8: error: uniform random numbers of c64 are not defined"):
+        pd.compile(RNG.replace("f32", "complex<f32>").replace("DISTRIBUTION", "UNIFORM"))
+
+
+@pytest.mark.parametrize(("name", "dtype", "low", "high"), [
+    ("bf16", ml_dtypes.bfloat16, 1, 2), ("bf16", ml_dtypes.bfloat16, -1, 0), ("f16", np.float16, 3, 4),
+    ("f32", np.float32, 1, 1 + 2**-21), ("f64", np.float64, 1, 1 + 2**-50), ("f8E4M3FN", ml_dtypes.float8_e4m3fn, 0, 1),
+    ("i1", np.bool_, 0, 1), ("i4", ml_dtypes.int4, -8, 7), ("i8", np.int8, -128, 127), ("ui8", np.uint8, 250, 255),
+    ("i32", np.int32, -(2**31), 2**31 - 1), ("ui32", np.uint32, 0, 2**32 - 1), ("i64", np.int64, -(2**63), 2**63 - 1),
+    ("i64", np.int64, -(2**63), 5 - 2**63), ("ui64", np.uint64, 0, 2**64 - 1),
+])  # fmt: skip
+def test_stablehlo_bounds(name: str, dtype: type[Any], low: int, high: int) -> None:
+    """No number is the upper bound, also where it would be rounded to it, and all parts of the range have numbers."""
+    program = pd.device("cpu").load(pd.compile(RNG.replace("f32", name).replace("DISTRIBUTION", "UNIFORM")))
+    bounds = [np.array(n, dtype) for n in (low, high)]
+    exact = int if np.dtype(dtype).kind in "iu" else float
+    drawn = [exact(y) for _ in range(3) for y in np.asarray(program.main(*bounds))]
+    assert low <= min(drawn) and max(drawn) < high
+    if dtype is not np.bool_:  # from false up to true there is only false
+        assert {int(4 * (y - low) // (high - low)) for y in drawn} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"), [(F32, 100, 101), (F16, 0, 1), (BF16, 3, 4), (BF16, -2, -1), (F16, 2, 2)]
+)
+def test_floats_near_the_upper_bound(dtype: DType, low: float, high: float) -> None:
+    b = Builder("test.onnx")
+    (unit,) = b.begin([Input("unit", F32, (3,))])
+    b.finish("main", {"y": random.between(b, unit, b.constant(low, dtype), b.constant(high, dtype))})
+    found = pd.device("cpu").load(pd.compile(b.module)).main(np.array([0, 0.5, 1 - 2**-23], np.float32))
+    least, middle, greatest = np.asarray(found).astype(np.float64)
+    assert least == low and middle == (low + high) / 2
+    if low == high:
+        assert greatest == high
+    else:
+        below = {F32: np.float32, F16: np.float16, BF16: ml_dtypes.bfloat16}[dtype]
+        assert greatest == np.nextafter(below(high), below(low))
+
+
+@pytest.mark.parametrize(("bits", "dtype"), [(U32, I32), (U32, U8), (U64, I64)])
+def test_integers_near_the_bounds(bits: DType, dtype: DType) -> None:
+    b = Builder("test.onnx")
+    (x,) = b.begin([Input("x", bits, (3,))])
+    limits = np.iinfo(dtype.name.replace("u", "uint") if dtype == U8 else dtype.name.replace("i", "int"))
+    low, high = (b.constant(int(n), dtype) for n in (limits.min, limits.max))
+    b.finish("main", {"y": random.integers(b, x, low, high)})
+    ends = np.array([0, 1 << bits.bits - 1, (1 << bits.bits) - 1], f"u{bits.bits // 8}")
+    found = np.asarray(pd.device("cpu").load(pd.compile(b.module)).main(ends))
+    count = int(limits.max) - int(limits.min)
+    assert found.tolist() == [int(limits.min) + count * int(n) // (1 << bits.bits) for n in ends]
 
 
 @pytest.mark.parametrize(("bits", "dtype"), [(U32, F32), (U64, F64)])

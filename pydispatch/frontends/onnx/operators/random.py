@@ -31,9 +31,11 @@ def _unit(call: NodeCall, shape: Sequence[Size]) -> Tensor:
 
 
 def _uniform(call: NodeCall, shape: Sequence[Size], to: DType) -> Tensor:
-    """Return random numbers of the type `to`, uniform from the attribute `low` up to `high`."""
-    low, high = call.real("low", 0.0), call.real("high", 1.0)
-    return cast_to(call, formula(call.b, lambda v: v * (high - low) + low, _unit(call, shape)), to)
+    """Return random floats of the type `to`, uniform from the attribute `low` up to `high`, which is excluded."""
+    if not to.is_float:
+        raise call.fail(f"uniform random numbers of {to} are not defined")
+    low, high = (call.b.constant(call.real(name, usual), to) for name, usual in (("low", 0.0), ("high", 1.0)))
+    return random.between(call.b, _unit(call, shape), low, high)
 
 
 def _normal(call: NodeCall, shape: Sequence[Size], to: DType) -> Tensor:

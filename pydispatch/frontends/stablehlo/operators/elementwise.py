@@ -56,8 +56,8 @@ CHLO_SPECIAL: dict[str, Callable[..., Scalar]] = {
     "lgamma": gamma.lgamma, "square": special.square, "conj": lambda s, x: s.conj(x),
     "is_pos_inf": lambda s, x: s.compare("eq", x, s.const(float("inf"), x.dtype)),
     "is_neg_inf": lambda s, x: s.compare("eq", x, s.const(float("-inf"), x.dtype)),
-    "mulhi": integers.multiply_high, "next_after": float_bits.next_after, "polygamma": gamma.polygamma,
-    "zeta": gamma.zeta,
+    "mulhi": of_scalars(integers.multiply_high), "next_after": of_scalars(float_bits.next_after),
+    "polygamma": gamma.polygamma, "zeta": gamma.zeta,
 }  # fmt: skip
 """CHLO operations that are computed by formulas."""
 

@@ -47,12 +47,13 @@ def _rng(tracer: StablehloTracer, op: Operation, low: Tensor, high: Tensor, size
     distribution: Any = op.properties["rng_distribution"]
     key, counter = random.key_of_call(tracer.b), tracer.b.constant(np.uint64(0), U64)
     state = stack(tracer.b, [key, counter], axis=0)  # the key differs in each call, so the counter may begin at 0
-    wide = F64 if dtype == F64 else F32
-    _new_state, drawn = random.bits(tracer.b, "threefry", state, static, U64 if wide == F64 else U32)
-    unit = random.uniform(tracer.b, drawn, wide)
+    if dtype.is_complex or (distribution.data == "NORMAL" and not dtype.is_float):
+        raise tracer.b.fail(f"{distribution.data.lower()} random numbers of {dtype} are not defined")
+    _new_state, drawn = random.bits(tracer.b, "threefry", state, static, U64 if dtype.bits == 64 else U32)
+    if not dtype.is_float:
+        return random.integers(tracer.b, drawn, low, high)
+    unit = random.uniform(tracer.b, drawn, F64 if dtype == F64 else F32)
     if distribution.data == "NORMAL":
-        if not dtype.is_float:
-            raise tracer.b.fail(f"normal random numbers of {dtype} are not defined")
 
         def normal(s: Any, z: Any, mean: Any, deviation: Any) -> Any:
             """Return z, a number of the standard normal distribution, times the standard deviation plus the mean."""
@@ -60,12 +61,7 @@ def _rng(tracer: StablehloTracer, op: Operation, low: Tensor, high: Tensor, size
 
         return ew.apply(tracer.b, normal, random.quantile(tracer.b, unit), low, high)
 
-    def between(s: Any, u: Any, first: Any, last: Any) -> Any:
-        """Return first + u * (last - first) for a number u in [0, 1), computed in the type `wide`."""
-        width = s.convert(s.binary("sub", last, first), wide)
-        return s.binary("add", s.convert(s.binary("mul", u, width), dtype), first)
-
-    return ew.apply(tracer.b, between, unit, low, high)
+    return random.between(tracer.b, unit, low, high)
 
 
 ROWS: dict[str, Convert] = {"stablehlo.rng": _rng, "stablehlo.rng_bit_generator": _bits}

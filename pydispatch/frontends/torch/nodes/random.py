@@ -59,9 +59,8 @@ def _normal_for(builder: Builder, like: Tensor) -> Tensor:
 
 
 def uniform_samples(builder: Builder, shape: Sizes, dtype: DType, low: float, high: float) -> Tensor:
-    """Return uniformly distributed numbers in [low, high), computed in f32 and converted to `dtype`."""
-    samples = formula(builder, lambda u: u * (high - low) + low, _unit(builder, shape))
-    return ew.convert(builder, samples, dtype)
+    """Return uniformly distributed floats in [low, high), computed in f32."""
+    return random.between(builder, _unit(builder, shape), builder.constant(low, dtype), builder.constant(high, dtype))
 
 
 @converts("aten.randn")

@@ -53,7 +53,7 @@ def zeta(builder: Builder, self: Operand, other: Operand) -> Tensor:
 @converts("aten.nextafter", "prims.nextafter")
 def nextafter(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
     """Return the float that follows `self` in the direction of `other`."""
-    return ew.apply(builder, float_bits.next_after, *promoted(builder, self, other))
+    return formula(builder, float_bits.next_after, *promoted(builder, self, other))
 
 
 @converts("aten.angle")
