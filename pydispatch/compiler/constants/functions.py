@@ -81,8 +81,8 @@ class DerivedFunctions:
 def constant_of(name: str, result: int, value: OpResult, type_: TensorType[Attribute]) -> tensors.TensorConstantOp:
     """Insert a constant of type `type_` before the operation that defines `value`, and return it.
 
-    Its elements are the result with index `result` of the function `name`, computed when the program is loaded. The
-    caller replaces `value` by the constant.
+    Its elements are the result with index `result` of the function `name`, which the runtime calls once, before the
+    first call that needs the constant. The caller replaces `value` by the constant.
     """
     constant = tensors.TensorConstantOp(result_types=[type_], properties={"value": DerivedAttr.of(name, result, type_)})
     set_location(constant, value.op)

@@ -11,7 +11,14 @@ from xdsl.printer import Printer
 
 
 class Quantization(NamedTuple):
-    """Scales, zero points and storage type of a quantized type.
+    """Scales, zero points and storage type of a quantized type: the data of `UniformType`.
+
+    A stored integer q represents (q - zero point) * scale. Examples of the fields that say which elements share a scale
+    and a zero point:
+
+        i8:f32, 0.5                                      axes (), blocks (), shape ()
+        i8:f32:1, {0.1, 0.2, 0.3}                        axes (1,), blocks (), shape (3,)
+        i8:f32:{0:1, 1:2}, {{0.1, 0.2}, {0.3, 0.4}}      axes (0, 1), blocks (1, 2), shape (2, 2)
 
     Attributes:
         bits: Width of the stored integers.
@@ -68,14 +75,19 @@ class UniformType(Data[Quantization], TypeAttribute):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Quantization:
-        """Parse `<storage:expressed, scales>`, `<storage:expressed:axis, {scales}>`, or blocks along several axes."""
+        """Parse `<storage:expressed, scale>`, or scales per index along an axis, or per block along several axes.
+
+        Examples: `<i8:f32, 0.5:-3>`, with the zero point -3; `<i8:f32:1, {0.1, 0.2}>`, with a scale for each index
+        along axis 1; `<i8:f32:{0:1, 1:2}, {{0.1, 0.2}, {0.3, 0.4}}>`, with a scale for each block of 1 index along
+        axis 0 and 2 indices along axis 1.
+        """
         with parser.in_angle_brackets():
             storage = _parse_storage(parser)
             parser.parse_punctuation(":")
             expressed = parser.parse_type()
             axes: list[int] = []
             blocks: list[int] = []
-            if parser.parse_optional_punctuation(":") is not None:
+            if parser.parse_optional_punctuation(":") is not None:  # several scales: an axis, or blocks
                 if parser._current_token.text == "{":
                     parser.parse_comma_separated_list(
                         parser.Delimiter.BRACES, lambda: _parse_block(parser, axes, blocks), " in blocks"

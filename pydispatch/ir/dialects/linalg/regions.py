@@ -191,17 +191,23 @@ class MapForm(CustomDirective):
     results: ResultTypes
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse operands, options and the body: a region, or the name of one operation in braces before the
-        operands."""
+        """Parse operands, options and the body: a region, or the name of one operation in braces before the operands.
+
+        Both texts have the same meaning, and the second gets the region of the first:
+
+            ins(%x : tensor<4xf32>) outs(%y : tensor<4xf32>) (%a: f32) { %0 = math.exp %a : f32 linalg.yield %0 : f32 }
+            { math.exp } ins(%x : tensor<4xf32>) outs(%y : tensor<4xf32>)
+        """
         payload = parse_payload(parser)
         start = parser.pos
         self.sides.parse(parser, state)
         inputs = list(parsed_types(self.sides.input_types, state))
         outputs = list(parsed_types(self.sides.output_types, state))
         self.parse_options(parser, state, outputs, start)
+        # Braces before the arguments of a region, or after the operands of the abbreviation, are attributes.
         if payload is not None or parser._current_token.text == "{":
             self.attributes.parse(parser, state)
-        if payload is not None and outputs:
+        if payload is not None and outputs:  # the abbreviation; its result has the element type of the first output
             argument_types, operand_order = self.short_body_arguments(inputs, outputs)
             body = payload_body(payload, argument_types, operand_order, outputs[0])
         elif parser._current_token.text != "(":

@@ -214,7 +214,12 @@ class PackingOp(IRDLOperation):
         return numbers(self.outer_dims_perm) or list(range(rank))
 
     def check_packing(self, unpacked: SSAValue, packed: SSAValue) -> None:
-        """Check that the shape of `packed` is that of `unpacked` divided into tiles."""
+        """Check that the shape of `packed` is that of `unpacked` divided into tiles.
+
+        An unpacked 8x10 with inner_dims_pos = [1, 0] and inner_tiles = [4, 2] has tiles of 4 columns and 2 rows: 4 of
+        them along dimension 0, and 3 along dimension 1, of which the last is incomplete. The packed shape is 4x3x4x2,
+        or 3x4x4x2 with outer_dims_perm = [1, 0].
+        """
         check_results([self.dest], [r.type for r in self.res])
         shape, target = shape_of(unpacked.type), shape_of(packed.type)
         positions, tiles = numbers(self.inner_dims_pos), numbers(self.static_inner_tiles)
@@ -232,7 +237,7 @@ class PackingOp(IRDLOperation):
         # The packed shape: the numbers of tiles, in the order of the outer dimensions, and then the sizes of a tile.
         tile_counts = list(shape)  # a dimension that is not tiled has tiles of one element
         for d, t in zip(positions, tiles, strict=True):
-            tile_counts[d] = DYNAMIC if DYNAMIC in (shape[d], t) else -(-shape[d] // t)
+            tile_counts[d] = DYNAMIC if DYNAMIC in (shape[d], t) else -(-shape[d] // t)  # rounded up
         expected = [*(tile_counts[d] for d in outer), *tiles]
         if len(expected) != len(target) or any(
             a != b and DYNAMIC not in (a, b) for a, b in zip(expected, target, strict=True)

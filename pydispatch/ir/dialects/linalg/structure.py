@@ -32,14 +32,31 @@ class Structure(NamedTuple):
 
 
 def structure_of_named(definition: Meaning, strides: Sequence[int], dilations: Sequence[int]) -> Structure:
-    """Return the structure of a named operation; `strides` and `dilations` are those of its sliding windows, in the
-    order of the dimensions `a+b` of its first input."""
+    """Return the loops and maps of a named operation, such as `linalg.conv_1d_nwc_wcf`.
+
+    With the stride 2 and the dilation 3, the inputs and the output of this convolution have the maps
+
+        (d0, d1, d2, d3, d4) -> (d0, d1 * 2 + d3 * 3, d4)    of n, ow+kw, c
+        (d0, d1, d2, d3, d4) -> (d3, d4, d2)                 of kw, c, f
+        (d0, d1, d2, d3, d4) -> (d0, d1, d2)                 of n, ow, f
+
+    where d0 to d4 are the loops n, ow, f, kw, c, and the first three are parallel.
+
+    Args:
+        definition: Definition of the operation.
+        strides: Strides of its sliding windows, in the order of the dimensions `a+b` of its first input.
+        dilations: Dilations of the windows, in the same order.
+    """
     dims = definition.dims
 
     def map_of(subscript: Sequence[str]) -> AffineMap:
-        """Return the map of one operand; each `a+b` is a * stride + b * dilation, with the next stride and dilation."""
+        """Return the map of one operand, with an expression for each word: `a` is the loop a, and `a+b` is
+        a * stride + b * dilation.
+
+        The n-th `a+b` of an operand has the n-th stride and dilation.
+        """
         results: list[AffineExpr] = []
-        window = 0
+        window = 0  # number of words `a+b` before this one
         for word in subscript:
             first, _, second = word.partition("+")
             expression: AffineExpr = AffineExpr.dimension(dims.index(first))
@@ -119,8 +136,16 @@ def _check_windows(
 ) -> None:
     """Check that index expressions other than plain dimensions stay within the static sizes of the operands.
 
-    `sizes` has the static sizes of loops; loops that are absent have dynamic sizes. An index is evaluated in the first
-    and in the last iteration of all loops, which are its extremes if the factors of the loops have one sign.
+    Loops d0 and d1 of 4 and 3 iterations reach d0 * 2 + d1 = 8: an operand with this index needs a size of 9 or more.
+
+    An index is evaluated in the first and in the last iteration of all loops. These are its extremes if the factors of
+    the loops have one sign. An index such as d0 - d1 may exceed the size in other iterations, which is not detected.
+
+    Args:
+        types: Type of each operand.
+        maps: Indexing map of each operand.
+        sizes: Static sizes of the loops; loops that are absent have dynamic sizes, and indices that use them pass.
+        names: Name of each operand for messages.
     """
     if any(size == 0 for size in sizes.values()):
         return  # no iteration accesses an element

@@ -83,6 +83,12 @@ class Meaning(NamedTuple):
         body: Kind of the body: `mac` (multiply-accumulate), `mac_q` (the same with two zero points as last inputs), or
             `pool_sum`, `pool_max` and `pool_min`.
         unsigned: Whether integers are unsigned: operands are zero-extended to the type of the output.
+
+    Example: `conv_1d_nwc_wcf` is
+
+        Meaning(inputs=(("n", "ow+kw", "c"), ("kw", "c", "f")), output=("n", "ow", "f"), body="mac")
+
+    with the loops (`dims`) n, ow, f, kw, c, of which kw and c are reductions.
     """
 
     inputs: tuple[tuple[str, ...], ...]
@@ -116,14 +122,21 @@ def _convolution(name: str) -> Meaning:
     g, channel c, filter f, multiplier m. Without letters it has spatial dimensions only. Spatial loops have two
     letters: `oh` is the loop over the height of the output, and `kh` that over the height of the kernel. The suffix
     `_q` adds two scalar inputs, the zero points.
+
+    Examples of inputs and output, as an einsum:
+
+        conv_2d_nhwc_hwcf               n oh+kh ow+kw c, kh kw c f -> n oh ow f
+        conv_1d                         ow+kw, kw -> ow
+        depthwise_conv_2d_nhwc_hwcm_q   n oh+kh ow+kw c, kh kw c m, , -> n oh ow c m
     """
     match = _CONVOLUTION_NAME.fullmatch(name)
     assert match is not None
     is_depthwise, has_zero_points = match["depthwise"] is not None, match["zero_points"] is not None
-    spatial = "dhw"[3 - int(match["rank"]) :]  # one-dimensional: w, two: hw, three: dhw
+    spatial = "dhw"[3 - int(match["rank"]) :]  # w for one dimension, hw for two, dhw for three
     layout, kernel = match["image"] or spatial, match["kernel"] or spatial
     image = tuple(f"o{c}+k{c}" if c in spatial else c for c in layout)
     weights = tuple(f"k{c}" if c in spatial else c for c in kernel)
+    # The output has the layout of the input. Channels are summed into filters, unless each channel is convolved alone.
     output_layout = layout if is_depthwise else layout.replace("c", "f")
     output = [f"o{c}" if c in spatial else c for c in output_layout]
     if "m" in kernel:  # m results per channel

@@ -48,7 +48,10 @@ class Memfence(CustomDirective):
 
 @directive
 class Dimension(CustomDirective):
-    """Directive for a dimension `x`, `y` or `z`, with an upper bound that is discarded."""
+    """Directive for a dimension `x`, `y` or `z`, as in `gpu.block_dim z upper_bound 64`.
+
+    The upper bound, which states a range of the result to optimizations, is parsed and discarded.
+    """
 
     value: AttributeVariable
 

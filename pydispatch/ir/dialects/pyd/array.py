@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @irdl_attr_definition
 class HostArray(Data[Any]):
-    """NumPy array of this process, compared by identity."""
+    """NumPy array of this process, compared by identity: the parameter `host_array` of `NumPyArrayAttr`.
+
+    Equal arrays are not compared element by element: two attributes are equal only if they hold the same array object.
+    """
 
     name = "pyd.host_array"
 

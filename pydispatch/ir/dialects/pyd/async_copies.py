@@ -14,9 +14,10 @@ from pydispatch.ir.core.assembly import op_definition
 class CopyAsyncOp(IRDLOperation):
     """Copy of contiguous elements by one invocation, `pyd.copy_async %source, %target : memref<1xNx…>, memref<1xNx…>`.
 
-    Both are static views of N elements, which are 4, 8 or 16 bytes and aligned to their size. The target is in
-    workgroup memory. The copy belongs to the next group that the invocation commits. The invocation may read the target
-    once it has waited for the group, others after a barrier that follows.
+    Both are static views of N elements, together 4, 8 or 16 bytes, that are aligned to this size: memref<1x4xf32> is
+    one copy of 16 bytes. The target is in workgroup memory. The copy belongs to the group that the next
+    `pyd.commit_copies` of the invocation ends. The invocation may read the target after a `pyd.commit_copies` that has
+    waited for this group, other invocations after a barrier that follows.
     """
 
     name = "pyd.copy_async"
@@ -25,7 +26,7 @@ class CopyAsyncOp(IRDLOperation):
     assembly_format = "$source `,` $target attr-dict `:` type($source) `,` type($target)"
 
     def verify_(self) -> None:
-        """Check that both are rows of equal static length and of one element type, of 4, 8 or 16 bytes."""
+        """Check that both are rows of equal static length and of one element type, each of 4, 8 or 16 bytes in all."""
         source, target = self.source.type, self.target.type
         assert isinstance(source, MemRefType) and isinstance(target, MemRefType)
         shape = tuple(source.get_shape())

@@ -76,7 +76,9 @@ class ContractOp(IRDLOperation):
     def verify_(self) -> None:
         """Check ranks, sizes and element types: A [M, K...], B [K..., N] and C [M, N].
 
-        In the grouped form, A and B have one more dimension, the innermost: the steps of K in a group.
+        K may be several dimensions. In the grouped form, A and B have one more dimension, the innermost: the steps of K
+        in a group. For example, A is memref<4x16x4xi8>, B is memref<16x32x4xi8> and C is memref<4x32xi32>, with 64
+        steps of K in groups of 4.
         """
         a, b, c = (v.type for v in self.operands)
         assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)
@@ -88,7 +90,7 @@ class ContractOp(IRDLOperation):
                                   f"{ranks}")  # fmt: skip
         if min(c.get_shape()) < 0:
             raise VerifyException(f"the block of pyd.contract must be static, got {c}")
-        if self.has_packed_weights:
+        if self.has_packed_weights:  # B is unsigned weights, which are in groups and unpacked in registers
             self._verify_weights((a, b, c))
             return
         self._verify_sizes((a, b, c))
@@ -108,7 +110,9 @@ class ContractOp(IRDLOperation):
     def _verify_elements(self, types: Sequence[MemRefType[Attribute]]) -> None:
         """Raise VerifyException unless a target may multiply the elements of `types`, of A, B and C.
 
-        A product without groups has equal types for A and B, or widens contiguous rows of f16 or bf16 in B to f32.
+        In the grouped form, the element types and the size of a group are an entry of `GROUPED`: four steps of i8
+        into i32, for example. A product without groups has equal types for A and B, or widens contiguous rows of f16 or bf16
+        in B to f32. B with unsigned weights is not checked here, but by `_verify_weights`.
         """
         a, b, _ = types
         elements = tuple(t.element_type for t in types)
@@ -117,6 +121,7 @@ class ContractOp(IRDLOperation):
             if group != group_of_b or (*elements, group) not in GROUPED:
                 raise VerifyException("pyd.contract groups two steps of K of i16, or four or eight of i8 into i32, or "
                                       f"two of bf16 into f32; got {a}, {b}")  # fmt: skip
+        # A is f32, B is f16 or bf16, and the stride of the last dimension of B, its columns, is 1.
         widens = elements[0] == f32 and elements[1] in (f16, bf16) and (b.get_strides() or [0])[-1] == 1
         if not (self.grouped or widens or elements[1] == elements[0]):
             raise VerifyException(f"pyd.contract widens rows of f16 and bf16 to f32; got {a}, {b}")

@@ -13,7 +13,11 @@ from xdsl.printer import Printer
 
 @irdl_attr_definition
 class DerivedAttr(ParametrizedAttribute):
-    """Constant that a function of the program computes once.
+    """Constant that a function of the program computes once, before the first call that needs it.
+
+    It is the value of a constant: `flow.tensor.constant #pyd.derived<"derived_0", 0> : tensor<4x16xf32>` is the first
+    result of the function `derived_0`. The passes in `compiler/constants` move computations that depend on constants
+    alone into such functions: the packing of weights, for example.
 
     Attributes:
         function: Name of a private function of the module, without arguments, that returns tensors.

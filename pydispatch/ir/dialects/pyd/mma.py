@@ -32,13 +32,17 @@ FORMS = ("fma", "tensor")
 class LaneLayout:
     """Distribution of the elements of a matrix block C over the lanes, the invocations that compute it together.
 
-    All lanes hold the same number of elements, each in a slot. Slot s of lane l, both counted from 0, holds
-    C[rows[s] + (l / across) * row_step, columns[s] + (l mod across) * column_step].
+    All lanes hold the same number of elements, each in a slot: slot s is element s of the lane's private memory. The
+    lanes are arranged in rows of `across`: lane l is in row l / across and column l mod across. Slot s of lane l, both
+    counted from 0, holds C[rows[s] + (l / across) * row_step, columns[s] + (l mod across) * column_step].
+
+    Example: for a C of 16x32 elements, across = 8, row_step = column_step = 4, rows = (0, 0, 0, 0, 1, ...) and
+    columns = (0, 1, 2, 3, 0, ...) give each lane 4x4 elements. Lane 9 holds C[4..7, 4..7], and C[5, 6] in slot 6.
 
     Attributes:
         across: Number of lanes beside each other, along a row of C.
-        row_step: Rows from one row of lanes to the next.
-        column_step: Columns from a lane to its right neighbour.
+        row_step: Distance in rows of C from one row of lanes to the next.
+        column_step: Distance in columns of C from a lane to its right neighbour.
         rows: Row in C of each slot of lane 0.
         columns: Column in C of each slot of lane 0.
     """
@@ -51,15 +55,22 @@ class LaneLayout:
 
 
 def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
-    """Return the distribution of a block of height x width over 32 lanes.
+    """Return the distribution of the elements of a block of C, of height x width, over 32 lanes.
 
-    Form "fma": 4 rows of 8 lanes, each lane with `run` x `run` adjacent elements (see `adjacent_elements_of`), so that
-    the lanes together read whole cache lines of A and B. They cover 4 * run rows and 8 * run columns, and this repeats
-    over the block, whose height and width are multiples of these. Form "tensor": the layout of the accumulators of 16x8
-    matrix instructions; `run` is ignored.
+    Form "fma": 4 rows of 8 lanes, each lane with `run` x `run` adjacent elements. In a step of K, a lane can then read
+    `run` neighbours of A, or of B, with one load. The lanes cover 4 * run rows and 8 * run columns, and this pattern
+    repeats over the block. With `run` 4, lane 9 of a block of 32x32 has C[4..7, 4..7] and C[20..23, 4..7].
+
+    Form "tensor": the layout of the accumulators of 16x8 matrix instructions. Lane 5 has C[1, 2], C[1, 3], C[9, 2] and
+    C[9, 3] of the first 16x8 elements.
+
+    Args:
+        form: One of `FORMS`.
+        height: Rows of the block; a multiple of 4 * run for "fma", of 16 for "tensor".
+        width: Columns of the block; a multiple of 8 * run for "fma", of 8 for "tensor".
+        run: Number of adjacent rows and columns of a lane, see `adjacent_elements_of`; "tensor" ignores it.
     """
-    # (row, column) of each slot of lane 0. Lane l has the elements that are l / across times `row_step` rows further
-    # down, and l mod across times `column_step` columns further right.
+    # The lists contain (row, column) of each slot of lane 0; `LaneLayout` adds the distance to the other lanes.
     if form == "tensor":
         # Lane 0 has four elements of each 16x8 matrix: two adjacent ones in row 0, and two in row 8.
         slots = [
@@ -122,8 +133,10 @@ class MmaOp(IRDLOperation):
     def verify_(self) -> None:
         """Check element types and sizes for the form of the instruction, `fma` or `tensor`.
 
-        M, N and K of A [M, K] and B [K, N] must be multiples of its block. C has M * N / 32 elements: the sums that
-        one of the 32 invocations holds."""
+        M, N and K of A [M, K] and B [K, N] must be multiples of the sizes that `_block` returns for the form. The
+        memref of C has M * N / 32 elements, its slots: the sums that one of the 32 invocations holds. With `fma` and
+        f32, A of 16x8 and B of 8x32 have a C of 16 elements.
+        """
         a, b, c = (v.type for v in (self.a, self.b, self.c))
         assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)
         ranks = [type.get_num_dims() for type in (a, b, c)]
@@ -145,15 +158,19 @@ class MmaOp(IRDLOperation):
         """Return the sizes of which M, N and K must be multiples; raise VerifyException for element types that the form
         does not multiply.
 
+        They are (16, 16, 16) for `tensor`, and for `fma` (16, 32, 1) with f32 and (8, 16, 1) with f64.
+
         Args:
             factor: Element type of A and B.
             total: Element type of C.
         """
         if self.form.data == "tensor":
+            # An instruction multiplies 16x16 elements of A by 16x8 of B; B is loaded in blocks of 16x16.
             block = 16, 16, 16
             fits = isinstance(factor, Float16Type | BFloat16Type) and isinstance(total, Float32Type)
         else:
-            # The 32 lanes form a grid of 4 x 8 over C, and each computes blocks of run x run adjacent elements.
+            # The 32 lanes form a grid of 4 x 8 over C, and each computes blocks of run x run adjacent elements. The
+            # loop over K multiplies one step at a time, so that any K is possible.
             run = adjacent_elements_of(_bits(total))
             block = 4 * run, 8 * run, 1
             fits = factor == total

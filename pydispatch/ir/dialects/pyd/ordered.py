@@ -9,10 +9,11 @@ from xdsl.irdl import IRDLOperation, var_result_def
 
 
 class OrderedOp(IRDLOperation):
-    """Base of operations whose rows, along one dimension of the results, are independent of each other. The elements of
-    a row depend on each other, so that one loop computes the row.
+    """Base of operations whose rows, along one dimension of the results, are independent of each other.
 
-    All results `res` have one shape.
+    A row is all elements along the dimension `along`, with the same indices in the others. The elements of a row depend
+    on each other, so that one loop computes the row. Examples: the running sums of `pyd.recurrence`, and the sorted
+    elements of `pyd.top_k`. All results `res` have one shape.
     """
 
     res = var_result_def(TensorType)

@@ -22,6 +22,18 @@ class RecurrenceOp(OrderedOp):
     order, with values that are carried from one to the next; the rows, one for each index in the other dimensions, are
     independent.
 
+    Example, the running sums of each column of %x : tensor<?x4xf32>, where %0[r, c] = %x[0, c] + ... + %x[r, c]:
+
+        %0 = pyd.recurrence (%n) dimension(0) first {
+        ^bb0(%column: index):
+          linalg.yield %zero : f32
+        } next {
+        ^bb0(%row: index, %column: index, %sum: f32):
+          %value = tensor.extract %x[%row, %column] : tensor<?x4xf32>
+          %next = arith.addf %sum, %value : f32
+          linalg.yield %next, %next : f32, f32
+        } : tensor<?x4xf32>
+
     Attributes:
         sizes: The dynamic sizes of the results, in the order of the dimensions.
         dimension: Index of the dimension, from 0.
@@ -49,6 +61,9 @@ class RecurrenceOp(OrderedOp):
     def verify_(self) -> None:
         """Check that results have one shape with the dimension, the number of dynamic sizes, and the types of both
         regions.
+
+        For one result of type tensor<?x4xf32> and a carried i32, `first` takes (index) and yields (i32), and `next`
+        takes (index, index, i32) and yields (i32, f32).
         """
         if not self.res:
             raise VerifyException("a recurrence has one result at least")
@@ -61,6 +76,7 @@ class RecurrenceOp(OrderedOp):
             raise VerifyException(f"dimension {self.along} is not one of the {len(shape)} of {self.res[0].type}")
         if len(self.sizes) != syntax.dynamic_dims(self.res[0].type):
             raise VerifyException(f"{self.res[0].type} needs as many sizes, got {len(self.sizes)}")
+        # `first` yields the carried values. The index of a row, which it takes, lacks the dimension `along`.
         carried = _yielded(self.first)
         elements = [r.type.get_element_type() for r in self.res]
         index: list[Attribute] = [IndexType()]

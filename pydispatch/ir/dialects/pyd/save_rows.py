@@ -16,15 +16,16 @@ class SaveRowsOp(IRDLOperation):
     """Identity on a tensor, the value of a global, that passes copies of some of its rows to the runtime.
 
     Syntax: `%new = pyd.save_rows %old rows %positions are %saved : tensor<8x16xf32>, tensor<2xi64>,
-    tensor<2x16xf32> -> tensor<8x16xf32>`.
+    tensor<2x16xf32> -> tensor<8x16xf32>`. With the positions [6, 1], `saved` has the rows 6 and 1 of `old`.
 
     Updates of the result may then overwrite these rows in the global's memory: if the call fails, the runtime restores
-    them from the copies.
+    them from the copies. The pass `save_updated_rows` creates the operation.
 
     Attributes:
         source: The tensor.
-        positions: Index of each row, if the leading dimensions of the tensor are collapsed to one that counts rows of
-            the size of a saved row. A negative index has no row, and its copy is ignored.
+        positions: Index of each row, in row-major order of the leading dimensions of the tensor: rows of 16 elements of
+            a tensor<4x5x16xf32> are counted from 0 to 19, and row (2, 3) has index 13. A negative index has no row, and
+            its copy is ignored.
         saved: The copies, [dimensions of the positions..., dimensions of a row...].
     """
 

@@ -51,7 +51,8 @@ class SubgroupShuffleOp(IRDLOperation):
 
     `values` is a row of workgroup memory, in which each invocation has stored its value at its index in the workgroup.
     `own` is this index of the executing invocation: where the target has a shuffle instruction, it passes values[own]
-    to it. `source` is the index of the other invocation, which is in the same subgroup.
+    to it. `source` is the index in the workgroup of the other invocation, which is in the same subgroup: %y is
+    values[source]. Invocation 40 reads the value of lane 3 of its subgroup, invocations 32 to 63, with the source 35.
     """
 
     name = "pyd.subgroup_shuffle"

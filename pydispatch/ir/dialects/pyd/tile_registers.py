@@ -19,8 +19,16 @@ class ConfigureTilesOp(IRDLOperation):
     """Configuration of the matrix registers (AMX tiles), `pyd.configure_tiles rows, columns, steps`.
 
     It applies until the next `pyd.release_tiles` in the same IR block. In between, a `pyd.contract` uses these
-    registers if C is a matrix of rows x columns, and A and B have groups of four bytes. An instruction multiplies
-    `steps` groups along K. At most 32 rows, 32 columns and 16 steps are possible.
+    registers if C is a matrix of rows x columns, and A and B have groups of four bytes: 4 elements of i8 or 2 of bf16
+    at adjacent indices of K. An instruction multiplies `steps` groups along K: with 16, 64 indices of K for i8.
+
+    A register has 16 rows of 64 bytes: 16x16 sums of 32 bits, or 16 groups of each of 16 rows of A. Up to 2x2 registers
+    hold C. Hence at most 32 rows, 32 columns and 16 steps are possible.
+
+    Attributes:
+        rows: Rows of C.
+        columns: Columns of C.
+        steps: Groups along K that one instruction multiplies.
     """
 
     name = "pyd.configure_tiles"

@@ -44,9 +44,14 @@ class TopKOp(OrderedOp):
         return self.shape[1]
 
     def verify_(self) -> None:
-        """Check the shapes and types of operands and results, and the comparator."""
+        """Check the shapes and types of operands and results, and the comparator.
+
+        Operands of types tensor<?x9xf32> and tensor<?x9xi8> have, for k = 4, the results tensor<?x4xf32>,
+        tensor<?x4xi8> and the positions, tensor<?x4xi64>. Their comparator takes (f32, f32, i8, i8) and yields i1.
+        """
         if len(self.res) != len(self.inputs) + 1 or not self.inputs:
             raise VerifyException(f"{len(self.inputs)} operands need one result more, got {len(self.res)}")
+        # Shapes, and then element types, of the operands followed by the results.
         types = [value.type for value in (*self.inputs, *self.res)]
         shapes = [tuple(type_.get_shape()) for type_ in types if isinstance(type_, TensorType)]
         elements = [type_.get_element_type() for type_ in types if isinstance(type_, TensorType)]
@@ -62,6 +67,7 @@ class TopKOp(OrderedOp):
             raise VerifyException(f"the first result is {self.res[0].type}, the operand {types[0]}")
         if not isinstance(elements[-1], IndexType | IntegerType):
             raise VerifyException(f"positions are integers, got {self.res[-1].type}")
+        # The comparator takes two elements, a and b, of each operand.
         self._verify_comparator([element for element in elements[: len(self.inputs)] for _ in range(2)])
 
     def _verify_comparator(self, arguments: list[Attribute]) -> None:

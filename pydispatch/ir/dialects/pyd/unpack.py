@@ -15,14 +15,16 @@ WORD_BYTES = 4
 
 @op_definition
 class UnpackOp(IRDLOperation):
-    """Conversion of unsigned weights in kernel IR for CPUs, in the order in which `pyd.contract` reads them as B.
+    """Conversion of packed unsigned weights to f32 or to bytes, in kernel IR for CPUs.
 
     Syntax: `pyd.unpack %weights, %to scaled %terms : memref<GxNx8xi4>, memref<(G*8)xNxf32>, memref<TxNxf32>`.
 
-    - Weights are those of `pyd.contract`, a matrix of K rows and N columns. A group has adjacent indices of K for each
-      column: 8 indices of i4, or 4 of i8. There are G groups.
-    - To f32, the first dimension of `to` is K: to[k, n] = (weight[k, n] - terms[0, n]) * terms[1, n], plus
-      terms[2, n] if there are three terms.
+    - The weights are a matrix of K rows and N columns, packed as the operand B of `pyd.contract`. A group is the 4
+      bytes of one column at adjacent indices of K: 8 indices of i4, or 4 of i8. There are G groups along K. A group of
+      i4 has indices 0 to 3 in the low halves of its bytes, and 4 to 7 in the high halves: the bytes 0x40, 0x51, 0x62
+      and 0x73 are the weights 0, 1, ..., 7.
+    - To f32, with terms, the first dimension of `to` is K: to[k, n] = (weight[k, n] - terms[0, n]) * terms[1, n], plus
+      terms[2, n] if there are three terms. The terms of a column are its zero point, its scale and an offset.
     - To i8, without terms, `to` is in groups of 4 indices of K: memref<GxNx8xi4> becomes memref<(G*2)xNx4xi8>.
 
     All sizes but the number of groups are static. Columns are contiguous.
@@ -37,10 +39,11 @@ class UnpackOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
-        """Check ranks, sizes and element types of the weights [G, N, group] and of the target.
+        """Check ranks, sizes and element types of the weights [groups, columns, indices of K in a group], the target
+        and the terms.
 
-        Without terms, the target has bytes in groups of 4 indices of K. With terms, the subtrahend and factor of each
-        column and an optional addend, it is a matrix of f32.
+        Weights of type memref<3x24x8xi4> have the target memref<24x24xf32> with terms of memref<2x24xf32> or
+        memref<3x24xf32>, and memref<6x24x4xi8> without terms.
         """
         weights, target = self.weights.type, self.target.type
         assert isinstance(weights, MemRefType) and isinstance(target, MemRefType)
@@ -50,6 +53,7 @@ class UnpackOp(IRDLOperation):
             raise VerifyException(f"pyd.unpack takes groups of 8 weights of i4, or of 4 of i8; got {weights}")
         groups, columns, steps = shape
         if self.terms is None:
+            # Number of groups of 4 bytes in the target; dynamic, which is negative, if that of the weights is.
             words = groups * steps // WORD_BYTES if groups >= 0 else groups
             if bits != 4 or target.element_type != i8 or target_shape != (words, columns, WORD_BYTES):
                 raise VerifyException(f"pyd.unpack without terms makes bytes of i4 in groups of 4; got {target}")

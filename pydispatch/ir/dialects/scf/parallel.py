@@ -37,7 +37,19 @@ def _parse_index_arguments(parser: Parser) -> list[Parser.Argument]:
 
 def _parse_parallel(cls: type[scf.ParallelOp], parser: Parser) -> scf.ParallelOp:
     """Parse `(%i, %j) = (lower) to (upper) step (step) init (initial values) -> T {...}`, where T are the types of the
-    reduced values; `init` and T are omitted without reductions."""
+    reduced values; `init` and T are omitted without reductions.
+
+    Example, the sum of an array:
+
+        %sum = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%zero) -> f32 {
+          %x = memref.load %array[%i] : memref<?xf32>
+          scf.reduce(%x : f32) {
+          ^bb0(%a: f32, %b: f32):
+            %s = arith.addf %a, %b : f32
+            scf.reduce.return %s : f32
+          }
+        }
+    """
     arguments = _parse_index_arguments(parser)
     parser.parse_punctuation("=")
     lower = syntax.parse_index_operands(parser, "(", ")")
@@ -63,7 +75,10 @@ def _parse_parallel(cls: type[scf.ParallelOp], parser: Parser) -> scf.ParallelOp
 
 
 def _print_parallel(op: scf.ParallelOp, printer: Printer) -> None:
-    """Print an scf.parallel in the syntax that _parse_parallel() parses."""
+    """Print an scf.parallel in the syntax that _parse_parallel() parses, without the name of the operation.
+
+    Two results are printed as ` (%i) = (%a) to (%b) step (%c) init (%x, %y) -> (f32, i32) {...}`, one as `-> f32`.
+    """
     printer.print_string(" ")
     syntax.print_operands(printer, op.body.block.args)
     for keyword, values in ((" = ", op.lowerBound), (" to ", op.upperBound), (" step ", op.step)):
@@ -84,8 +99,11 @@ def _print_parallel(op: scf.ParallelOp, printer: Printer) -> None:
 
 
 def _parse_reduce(cls: type[scf.ReduceOp], parser: Parser) -> scf.ReduceOp:
-    """Parse `(%a, %b : T, U) {...}, {...}`: the reduced values, and for each a region that combines two; all are
-    optional."""
+    """Parse `(%a, %b : T, U) {...}, {...}`: the reduced values, and for each a region that combines two values.
+
+    The operation ends the body of an `scf.parallel`; without reductions it is `scf.reduce`, without operands and
+    regions. A region takes two values of its type, and ends with `scf.reduce.return`.
+    """
     names = []
     types: list[Attribute] = []
     start = parser.pos
@@ -100,6 +118,7 @@ def _parse_reduce(cls: type[scf.ReduceOp], parser: Parser) -> scf.ReduceOp:
         parser.parse_punctuation(")")
     operands = parser.resolve_operands(names, types, start)
     regions: list[Region] = []
+    # A `{` after the region of the last value opens the attribute dictionary.
     while parser._current_token.text == "{" and len(regions) < len(names):
         regions.append(parser.parse_region())
         parser.parse_optional_punctuation(",")
@@ -244,8 +263,9 @@ class ForallOp(IRDLOperation):
     def verify_(self) -> None:
         """Check the loops, the arguments of the body and the results.
 
-        Each loop has two bounds and a step, which are integers or values. The body's arguments for the outputs, and the
-        results, have the types of the outputs.
+        Each loop has two bounds and a step, which are integers or values: the upper bounds (8, %n) are
+        `static_upper = [8, DYNAMIC]` and `dynamic_upper = [%n]`. The body's arguments for the outputs, and the results,
+        have the types of the outputs.
         """
         rank = len(self.static_upper)
         if len(self.static_lower) != rank or len(self.static_step) != rank:
@@ -254,6 +274,7 @@ class ForallOp(IRDLOperation):
             static, value_count = getattr(self, f"static_{which}"), len(getattr(self, f"dynamic_{which}"))
             if not all(isinstance(bound, IntegerAttr) for bound in static):
                 raise VerifyException(f"static_{which} of scf.forall is a list of integers")
+            # Each DYNAMIC among the integers stands for one of the values.
             marker_count = sum(bound.value.data == syntax.DYNAMIC for bound in static)
             if marker_count != value_count:
                 raise VerifyException(

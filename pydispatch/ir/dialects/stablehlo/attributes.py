@@ -29,7 +29,10 @@ def integers(attribute: Attribute | None) -> tuple[int, ...]:
 
 
 class KeywordAttr(Data[str], SpacedOpaqueSyntaxAttribute):
-    """Attribute that is one of the keywords in `WORDS`."""
+    """Base of attributes that are one of the keywords in `WORDS`, such as `#stablehlo<precision HIGH>`.
+
+    The data is the keyword, `"HIGH"`.
+    """
 
     WORDS: ClassVar[tuple[str, ...]] = ()
 
@@ -39,7 +42,7 @@ class KeywordAttr(Data[str], SpacedOpaqueSyntaxAttribute):
         start = parser.pos
         word = parser.parse_optional_identifier()
         if word not in cls.WORDS:
-            what = cls.name.partition(".")[2].replace("_", " ")
+            what = cls.name.partition(".")[2].replace("_", " ")  # "stablehlo.fft_type": "fft type"
             end = start + len(word or " ")  # the error marks the word, or the first character if there is none
             parser.raise_error(f"expected a {what}: one of {', '.join(cls.WORDS)}", start, end)
         return word
@@ -114,14 +117,22 @@ class Transpose(KeywordAttr):
 class GatherNumbers(NamedTuple):
     """Dimension numbers of a gather, which copies a slice of the operand for each start index.
 
+    Example, the selection of rows, result[i, j] = operand[indices[i, 0], j]: for an operand of 5x4, start indices of
+    2x1, slice sizes [1, 4] and a result of 2x4,
+
+        offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1
+
+    Dimension 1 of the result runs over a slice. Dimension 0 of the slice, of size 1, is dropped. The only component of
+    an index is a row, dimension 0 of the operand, and dimension 1 of the start indices holds it.
+
     Attributes:
         offset_dims: Dimensions of the result that are dimensions of the slices.
         collapsed_slice_dims: Dimensions of the slices, of size 1, that the result does not have.
         operand_batching_dims: Dimensions of the operand that are batches.
         start_indices_batching_dims: For each batch dimension of the operand, the one of the start indices.
         start_index_map: Dimension of the operand that each component of a start index is for.
-        index_vector_dim: Dimension of the start indices that holds the components of an index; their rank if an index
-            has one component without a dimension of its own.
+        index_vector_dim: Dimension of the start indices that holds the components of an index. It is the rank of the
+            start indices if an index has one component without a dimension of its own: 1 for start indices of size 2.
     """
 
     offset_dims: tuple[int, ...] = ()
@@ -133,7 +144,15 @@ class GatherNumbers(NamedTuple):
 
 
 class ScatterNumbers(NamedTuple):
-    """Dimension numbers of a scatter, which writes a slice into the operand for each index.
+    """Dimension numbers of a scatter, which combines a slice of the updates with a slice of the operand for each index.
+
+    Example, updates of rows, where updates[i, j] goes to operand[indices[i, 0], j]: for an operand of 5x4, indices of
+    2x1 and updates of 2x4,
+
+        update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1
+
+    Dimension 1 of the updates runs over a slice. The updates lack dimension 0 of the slice, of size 1. The only
+    component of an index is a row, dimension 0 of the operand, and dimension 1 of the indices holds it.
 
     Attributes:
         update_window_dims: Dimensions of the updates that are dimensions of the slices.
@@ -141,8 +160,8 @@ class ScatterNumbers(NamedTuple):
         input_batching_dims: Dimensions of the operand that are batches.
         scatter_indices_batching_dims: For each batch dimension of the operand, the one of the indices.
         scatter_dims_to_operand_dims: Dimension of the operand that each component of an index is for.
-        index_vector_dim: Dimension of the indices that holds the components of an index; their rank if an index has one
-            component without a dimension of its own.
+        index_vector_dim: Dimension of the indices that holds the components of an index. It is the rank of the indices
+            if an index has one component without a dimension of its own: 1 for indices of size 2.
     """
 
     update_window_dims: tuple[int, ...] = ()
@@ -168,6 +187,10 @@ class DotNumbers(NamedTuple):
 
 class DotAlgorithmValue(NamedTuple):
     """Algorithm of a dot product: types and number of its internal operations.
+
+    The algorithm bf16_6x of the StableHLO specification splits each element into 3 values of bf16, and adds up 6
+    products of these values in f32: the precision types are bf16, accumulation_type is f32, the component counts are 3,
+    and num_primitive_operations is 6. Without such a split, these three numbers are 1.
 
     Attributes:
         lhs_precision_type, rhs_precision_type: Types that elements of the operands are rounded to.
@@ -245,6 +268,10 @@ class Conv(Data[ConvNumbers]):
     """Attribute with the dimension numbers of a convolution.
 
     Syntax: `<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>`, or `<raw input_batch_dimension = 0, ...>`.
+
+    The short form lists the dimensions of image, kernel and result in order: b is the batch, f the feature, i and o the
+    input and the output feature of the kernel, and 0 and 1 the spatial dimensions. The example has an image NHWC, and a
+    kernel HWIO.
     """
 
     name = "stablehlo.conv"

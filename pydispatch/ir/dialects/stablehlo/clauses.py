@@ -32,6 +32,13 @@ NUMBER = IntegerAttr
 class Clause:
     """Clause `word = value` of an operation's syntax, which stores the property `name`.
 
+    `IntegersClause("sizes", "slice_sizes")` is the clause of `stablehlo.dynamic_slice` whose text
+    `sizes = [1, 4]` stores the property `slice_sizes = array<i64: 1, 4>`.
+
+    An instance belongs to the class of an operation: it is an entry of `RegularOp.CLAUSES`. `RegularOp` calls `opens`
+    and then `parse` to read the text, and `is_present` and then `print` to write it. A subclass for a kind of value
+    defines `parse_value` and `print_value`; one that stores several properties overrides `parse` and `print` instead.
+
     Attributes:
         constraint: Constraint of the property.
         word: The keyword before `=`.
@@ -53,7 +60,7 @@ class Clause:
         return {self.name: self.constraint}
 
     def is_present(self, op: Operation) -> bool:
-        """Return whether the clause is printed."""
+        """Return whether the clause is printed: whether `op` has the property."""
         return self.name in op.properties
 
     def opens(self, parser: Parser) -> bool:

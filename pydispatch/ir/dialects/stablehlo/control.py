@@ -169,7 +169,7 @@ class TupleSignature(TypeSignature):
     """Type syntax `tuple<T, U>`, which is the result type and implies the operand types T and U."""
 
     def parse(self, parser: Parser, operand_count: int) -> Types:
-        """Parse a signature, or the tuple type alone: the result, whose element types are those of the operands.
+        """Parse `tuple<T, U>`, the type of the result, or a full signature `(T, U) -> tuple<T, U>`.
 
         `operand_count` is not used, because the tuple type states the number of operands as well.
         """

@@ -44,7 +44,7 @@ class SelectSignature(TypeSignature):
     """Type syntax `P, T` of a select: the type of the predicate, then that of both choices and of the result."""
 
     def parse(self, parser: Parser, operand_count: int) -> Types:
-        """Parse `predicate, type`, or a signature."""
+        """Parse `predicate, type`, or a full signature `(P, T, T) -> T`. The number of operands is always 3."""
         if opens_signature(parser):
             return super().parse(parser, operand_count)
         predicate = parser.parse_type()
@@ -66,11 +66,15 @@ class ComplexSignature(TypeSignature):
     part are of type `tensor<4xf32>`."""
 
     def parse(self, parser: Parser, operand_count: int) -> Types:
-        """Parse the type of the complex result, or a signature."""
+        """Parse the type of the complex result, or a full signature `(T, T) -> U`. The number of operands is always 2.
+
+        `tensor<4xcomplex<f32>>` states two operands of type tensor<4xf32>.
+        """
         if opens_signature(parser):
             return super().parse(parser, operand_count)
         start = parser.pos
         type = parser.parse_type()
+        # Type of the parts of a complex element: f32 for tensor<4xcomplex<f32>>; None for elements without parts.
         element = getattr(getattr(type, "element_type", None), "element_type", None)
         if element is None:
             parser.raise_error(f"expected a tensor of complex numbers, got {type}", start, parser.pos)

@@ -57,14 +57,21 @@ class DimensionPairs(Clause):
     """Clause with paired dimensions of a dot_general, `contracting_dims = [1] x [0]`.
 
     Here dimension 1 of the left operand is contracted with dimension 0 of the right one. `batching_dims` and
-    `contracting_dims` store their lists in one property; `lhs` and `rhs` are the names of the clause's lists in it, see
-    `DotNumbers`.
+    `contracting_dims` store their lists in one property, `dot_dimension_numbers`: each parses its two fields of
+    `DotNumbers`, and leaves the other two unchanged.
     """
 
     constraint = Dot
 
     def __init__(self, word: str, lhs: str, rhs: str, optional: bool = False) -> None:
-        """Name the lists of both operands, `lhs` and `rhs`. For the other arguments see `Clause`."""
+        """Set the fields of `DotNumbers` with the dimensions of the left and of the right operand.
+
+        Args:
+            word: Keyword of the clause, see `Clause`.
+            lhs: Field with the dimensions of the left operand, such as "lhs_contracting_dimensions".
+            rhs: Field with those of the right operand.
+            optional: Whether the text may omit the clause.
+        """
         super().__init__(word, "dot_dimension_numbers", optional)
         self._fields = (lhs, rhs)
 
@@ -195,9 +202,16 @@ class DynamicConvOp(Convolution):
 
 
 def _parse_window_entry(parser: Parser, words: dict[str, str], properties: Properties) -> None:
-    """Parse one entry of `window = {...}`, such as `stride = [2, 2]`, into its property.
+    """Parse one entry of `window = {...}` into its property.
 
-    `words` maps the keywords that are allowed to the names of their properties.
+        stride = [2, 2]            window_strides = array<i64: 2, 2>
+        pad = [[0, 1], [0, 1]]     padding = dense<[[0, 1], [0, 1]]> : tensor<2x2xi64>
+        reverse = [true, false]    window_reversal = array<i1: true, false>
+
+    Args:
+        parser: Parser, positioned at the keyword.
+        words: Keywords that are allowed, to the names of their properties.
+        properties: Receives the property.
     """
     start = parser.pos
     word = parser.parse_identifier()
