@@ -111,8 +111,8 @@ class ContractOp(IRDLOperation):
         """Raise VerifyException unless a target may multiply the elements of `types`, of A, B and C.
 
         In the grouped form, the element types and the size of a group are an entry of `GROUPED`: four steps of i8
-        into i32, for example. A product without groups has equal types for A and B, or widens contiguous rows of f16 or bf16
-        in B to f32. B with unsigned weights is not checked here, but by `_verify_weights`.
+        into i32, for example. A product without groups has equal types for A and B, or widens contiguous rows of f16
+        or bf16 in B to f32. B with unsigned weights is not checked here, but by `_verify_weights`.
         """
         a, b, _ = types
         elements = tuple(t.element_type for t in types)
