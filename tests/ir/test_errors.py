@@ -22,6 +22,8 @@ CASES = {
     "undefined value": (fn("%0 = arith.addi %d, %zz : index"), 2, 23, "value '%zz' is not defined"),
     "undefined alias": ("module attributes {a = #nope} {}", 1, 24, "alias '#nope' is not defined"),
     "alias cycle": ("#a = [#b]\n#b = [#a]\nmodule attributes {x = #a} {}", 1, 7, "defined by itself"),
+    "alias twice, after a use": (
+        "#b = [#a]\n#a = 1 : i32\n#a = 2 : i32\nmodule {}", 3, 1, "alias '#a' is defined twice"),
     "alias twice": ("#a = 1 : i32\n#a = 2 : i32\nmodule {}", 2, 1, "defined twice"),
     "missing dims": (
         fn("%0 = flow.dispatch @e::@x(%a) : (tensor<?xf32>) -> tensor<?xf32>{%d}"), 2, 49, "1 dynamic dimension(s)"),

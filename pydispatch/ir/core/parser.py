@@ -85,6 +85,7 @@ class ProgramParser(FastParser):
         # Alias → offset of the value in its definition. None until an alias is used before its definition.
         self._alias_positions: dict[str, int] | None = None
         self._open_aliases: list[str] = []  # names of the aliases being parsed, outermost first
+        self._defined_aliases: set[str] = set()  # names of the aliases whose definitions precede the current token
         self._resources = Resources(text, self._blobs)
 
     # --- operations ---
@@ -302,10 +303,10 @@ class ProgramParser(FastParser):
         token = self._current_token
         self._consume_token()
         self.parse_punctuation("=", " after the name of an alias")
-        # An earlier use may have parsed this definition already, in _parse_later_alias().
-        is_read_ahead = self._alias_positions is not None and token.text in self._alias_positions
-        if token.text in self.attribute_aliases and not is_read_ahead:
+        # `attribute_aliases` also has the aliases that earlier uses have read ahead, in _parse_later_alias().
+        if token.text in self._defined_aliases:
             self.raise_error(f"alias '{token.text}' is defined twice", token.span)
+        self._defined_aliases.add(token.text)
         self.attribute_aliases[token.text] = self.parse_attribute()
         if self._current_token.text == ":":  # the type of a dialect attribute, which xDSL's attributes do not have
             self._consume_token()
