@@ -103,6 +103,11 @@ CASES = {
     "first token": ("# = 1", 1, 1, "xpected"),
     "open string": ('module attributes {a = "' + "x" * 200 + "} {}", 1, 24, "this string is not closed"),
     "unbalanced": ("module attributes {a = #some.thing<(>} {}", 1, None, "'>' does not match any open bracket"),
+    "resource of complex numbers": (
+        'util.global private @g = dense_resource<w> : tensor<2xcomplex<f64>>\n{-# dialect_resources: { builtin: { w: '
+        '"0x04000000' + "00" * 24 + '" } } #-}', 1, None, "has 24 bytes, but tensor<2xcomplex<f64>> has 32"),
+    "resource of a dynamic shape": (
+        "util.global private @g = dense_resource<w> : tensor<?xf32>", 1, 46, "the shape of a constant is static"),
     "unfinished": ("module {", 1, 9, "expected an operation, a block label or '}'"),
     "results": (fn("%0, %1 = arith.addi %d, %d : index"), 2, 3, "1 result(s), but 2 name(s)"),
     "name without percent": (fn("%0 = arith.addi d, %d : index"), 2, 19, "names of values begin with %: %d"),

@@ -86,6 +86,11 @@ SAME = {
         '{-# dialect_resources: { builtin: { w: "0x040000000000803F00000040" } } #-}',
         'util.global private @g = dense<"0x0000803F00000040"> : tensor<2xf32>',
     ],
+    "resources of complex numbers": [
+        "util.global private @g = dense_resource<w> : tensor<1xcomplex<f64>>\n"
+        '{-# dialect_resources: { builtin: { w: "0x04000000000000000000F03F0000000000000040" } } #-}',
+        'util.global private @g = dense<(1.0, 2.0)> : tensor<1xcomplex<f64>>',
+    ],
     "locations are ignored": [
         "func.func @f(%a: index) {\n return\n}",
         '#l = loc("a.py":1:2)\nfunc.func @f(%a: index loc("x")) {\n return loc(fused<"p">["a":1:2, #l])\n} loc(#l)\n#m = loc(#l)',  # noqa: E501

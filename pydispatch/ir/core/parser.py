@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, NoReturn
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import LocationAttr, ModuleOp, ShapedType, UnknownLoc, UnregisteredAttr
+from xdsl.dialects.builtin import LocationAttr, ModuleOp, UnknownLoc, UnregisteredAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.parser import AttrParser
 from xdsl.parser.generic_parser import ParserState
@@ -384,9 +384,7 @@ class ProgramParser(FastParser):
         key = self.parse_identifier_or_str_literal(" for the name of a resource")
         self.parse_punctuation(">", " in dense_resource")
         self.parse_punctuation(":", " in dense_resource")
-        type = self.parse_type()
-        if not isinstance(type, ShapedType):
-            self.raise_error(f"a resource has a shaped type, got {type}", start, self.pos)
+        type = self._parse_dense_literal_type()
         data = self._resources.get(key)
         if data is None:
             note = "print the program without eliding resources, so that it ends with {-# dialect_resources ... #-}"

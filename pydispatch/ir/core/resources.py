@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, FixedBitwidthType, ShapedType
+from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr
 from xdsl.parser import AttrParser
 
-from pydispatch.ir.core.dense import blob_of
+from pydispatch.ir.core.dense import blob_of, element_bytes, splat_of_bytes
 from pydispatch.ir.core.long_literals import ALIGNMENT_DIGITS
 
 _ENTRY = re.compile(r'([A-Za-z_][\w$.\-]*|"(?:[^"\\]|\\.)*")\s*:\s*"0x([0-9A-Fa-f]*)"')
@@ -44,19 +44,18 @@ class Resources:
         span = self._spans.get(key)
         return None if span is None else blob_of(self._text, self._blobs, span[0] + ALIGNMENT_DIGITS, span[1])
 
-    def constant(self, data: bytes, type: Any, parser: AttrParser, start: int) -> DenseIntOrFPElementsAttr:
-        """Return a blob as a dense constant of `type`. In the blob an element of less than 8 bits takes one byte.
+    def constant(self, data: bytes, type: Any, parser: AttrParser, start: int) -> DenseIntOrFPElementsAttr[Any]:
+        """Return a blob as a dense constant of `type`, which `dense<...>` would accept.
+
+        An element of less than 8 bits takes one byte of the blob.
 
         Raise a parse error, for the text from the offset `start` to the current token, unless the blob has the size of
         all elements, or of one element, which then stands for all.
         """
-        assert isinstance(type, ShapedType)
-        element = type.get_element_type()  # type: ignore[attr-defined]
-        bits = element.bitwidth if isinstance(element, FixedBitwidthType) else 64  # of an index
-        size = max(1, (bits + 7) // 8)  # bytes of one element
+        size = element_bytes(type.element_type)
         expected = math.prod(type.get_shape()) * size
         if expected != len(data) and len(data) != size:
             parser.raise_error(f"the resource has {len(data)} bytes, but {type} has {expected}", start, parser.pos)
         if len(data) == size:  # one element, which stands for all
-            data *= expected // size
-        return DenseIntOrFPElementsAttr(type, BytesAttr(data))  # type: ignore[arg-type]
+            return splat_of_bytes(type, data)
+        return DenseIntOrFPElementsAttr(type, BytesAttr(data))
