@@ -34,6 +34,10 @@ CASES = {
     "operand types": (fn("%0 = flow.dispatch @e::@x(%a, %d) : (index) -> index"), 2, 39, "2 operand(s) are given"),
     "entry point": (fn("%0 = flow.dispatch 5(%a) : (index) -> index"), 2, 22, "expected @executable::@export"),
     "dimension": (fn("%0 = hal.interface.workgroup.id[3] : index"), 2, 35, "expected 0, 1 or 2"),
+    "tied to another result": (
+        "func.func @f(%c: index, %u: tensor<2xf32>) {\n  %t:2 = func.call @g() : () -> (tensor<4xf32>, tensor<4xf32>)\n"
+        "  %r = flow.tensor.update %u, %t#1[%c] : tensor<2xf32> -> %t as tensor<4xf32>\n  return\n}\n"
+        "func.func private @g() -> (tensor<4xf32>, tensor<4xf32>)", 3, 59, "the result is tied to %t, expected %t#1"),
     "binding type": (
         fn("%0 = hal.interface.binding.subspan binding(0) type(texture) : memref<4xf32>"), 2, 54, "binding type 'texture'"),  # noqa: E501
     "binding set": (

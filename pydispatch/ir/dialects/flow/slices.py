@@ -16,7 +16,7 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.irdl.declarative_assembly_format import CustomDirective, OperandVariable, ParsingState, PrintingState
-from xdsl.parser import Parser
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
@@ -44,6 +44,11 @@ class ElementResult(ElementOf):
             printer.print_attribute(element)
 
 
+def _text_of(operand: UnresolvedOperand) -> str:
+    """Return an operand as text: `%r`, or `%r#2` for a value after the first one of several under one name."""
+    return f"%{operand.operand_name}" + (f"#{operand.index}" if operand.index else "")
+
+
 @directive
 class TiedTo(CustomDirective):
     """Directive for the text `%target as` between the arrow and the result type of an operation.
@@ -65,9 +70,9 @@ class TiedTo(CustomDirective):
         parser.parse_keyword("as")
         names = state.operands[self.target.index]  # the name of the target, as the only element
         assert names is not None
-        if tied.operand_name != names[0].operand_name:
-            parser.raise_error(f"the result is tied to %{tied.operand_name}, expected %{names[0].operand_name}",
-                               tied.span.start, tied.span.end)  # fmt: skip
+        stated, expected = (_text_of(operand) for operand in (tied, names[0]))
+        if stated != expected:
+            parser.raise_error(f"the result is tied to {stated}, expected {expected}", tied.span.start, tied.span.end)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print `%target as`."""
