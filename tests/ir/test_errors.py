@@ -25,6 +25,9 @@ CASES = {
     "alias twice, after a use": (
         "#b = [#a]\n#a = 1 : i32\n#a = 2 : i32\nmodule {}", 3, 1, "alias '#a' is defined twice"),
     "alias twice": ("#a = 1 : i32\n#a = 2 : i32\nmodule {}", 2, 1, "defined twice"),
+    "property twice": (
+        'util.global private @g attributes {sym_name = "h"} : i32', 1, 35,
+        "'sym_name' of 'util.global' is given twice"),
     "missing dims": (
         fn("%0 = flow.dispatch @e::@x(%a) : (tensor<?xf32>) -> tensor<?xf32>{%d}"), 2, 49, "1 dynamic dimension(s)"),
     "too many dims": (

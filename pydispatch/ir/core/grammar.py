@@ -74,10 +74,13 @@ class AttrDict(AttrDictDirective):
         """Parse a dictionary of attributes; an entry with the name of a property becomes this property."""
         if self.with_keyword and parser.parse_optional_keyword("attributes") is None:
             return
+        start = parser.pos
         for key, value in self._parse_entries(parser).items():
             name = FORMER_ATTRIBUTES.get(key, key)  # of an attribute that is now a property of another name
             if name not in self.expected_properties:  # not a property of the operation
                 state.attributes[key] = value
+            elif name in state.properties:  # the syntax before the dictionary has set it
+                parser.raise_error(f"'{name}' of '{state.op_type.name}' is given twice", start, parser.pos)
             else:
                 state.properties[name] = value
 
