@@ -75,6 +75,8 @@ CASES = {
     "inputs of a map": (
         fn("%0 = linalg.map { arith.addf } ins(%a : tensor<?xf32>) outs(%a : tensor<?xf32>)"), 2, 8,
         "takes 2 elements, ins(...) has 1"),
+    "operands of the generic form": (
+        fn('%0 = "arith.addi"(%d) : (index) -> index'), 2, 8, "'arith.addi': 2 operand(s) are wanted, it has 1"),
     "two sets": (
         "module attributes {l = #hal.pipeline.layout<push_constants = 0, sets = [<0, bindings = [<0, storage_buffer>]>,"
         " <1, bindings = [<0, storage_buffer>]>]>} {}", 1, None, "move its bindings into set 0"),

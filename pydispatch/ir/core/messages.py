@@ -48,7 +48,7 @@ def explain(message: str, token: str) -> tuple[str, str | None]:
 
 _ELEMENTS = re.compile(r"attribute (\S+) expected from variable .*, but got (\S+)")
 """Error of a constraint that two types are equal: the expected one and the actual one."""
-_COUNT = re.compile(r"Expected (\d+) operand, but got (\d+)")
+_COUNT = re.compile(r"Expected (\d+) operands?, but got (\d+)")
 """Error of an operation with another number of operands than its body or definition takes."""
 _UNEXPECTED = re.compile(r"Unexpected attribute (.*)")
 """Error of an attribute or type that is none of several allowed ones."""
@@ -91,8 +91,8 @@ def explain_refusal(name: str, error: Exception) -> tuple[str, str | None]:
     if match := _ELEMENTS.match(text):  # attribute f32 expected from variable 'T', but got i32
         text = f"{match[1]} is wanted where it has {match[2]}"
         note = "operands and results that belong together have equal types: convert one of them first"
-    elif match := _COUNT.match(text):  # Expected 2 operand, but got 1
-        text = f"{match[1]} operands are wanted, it has {match[2]}"
+    elif match := _COUNT.match(text):  # Expected 2 operands, but got 1; on building: 2 operand
+        text = f"{match[1]} operand(s) are wanted, it has {match[2]}"
         if name == "linalg.map":  # its short form names the operation of the body: linalg.map { arith.addf } ins(...)
             text = f"the operation of its body takes {match[1]} elements, ins(...) has {match[2]}"
             note = "give as many tensors in ins(...) as the operation in braces has operands"
