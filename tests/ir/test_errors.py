@@ -34,13 +34,13 @@ CASES = {
         fn("%0 = flow.dispatch @e::@x(%a) : (tensor<?xf32>{%d, %d}) -> tensor<4xf32>"), 2, 49, "2 value(s) are given"),
     "tied to a stranger": (
         fn("%0 = flow.dispatch @e::@x(%d) : (index) -> %a{%d}"), 2, 46, "not an operand of this operation"),
-    "operand types": (fn("%0 = flow.dispatch @e::@x(%a, %d) : (index) -> index"), 2, 39, "2 operand(s) are given"),
-    "entry point": (fn("%0 = flow.dispatch 5(%a) : (index) -> index"), 2, 22, "expected @executable::@export"),
-    "dimension": (fn("%0 = hal.interface.workgroup.id[3] : index"), 2, 35, "expected 0, 1 or 2"),
     "tied to another result": (
         "func.func @f(%c: index, %u: tensor<2xf32>) {\n  %t:2 = func.call @g() : () -> (tensor<4xf32>, tensor<4xf32>)\n"
         "  %r = flow.tensor.update %u, %t#1[%c] : tensor<2xf32> -> %t as tensor<4xf32>\n  return\n}\n"
         "func.func private @g() -> (tensor<4xf32>, tensor<4xf32>)", 3, 59, "the result is tied to %t, expected %t#1"),
+    "operand types": (fn("%0 = flow.dispatch @e::@x(%a, %d) : (index) -> index"), 2, 39, "2 operand(s) are given"),
+    "entry point": (fn("%0 = flow.dispatch 5(%a) : (index) -> index"), 2, 22, "expected @executable::@export"),
+    "dimension": (fn("%0 = hal.interface.workgroup.id[3] : index"), 2, 35, "expected 0, 1 or 2"),
     "binding type": (
         fn("%0 = hal.interface.binding.subspan binding(0) type(texture) : memref<4xf32>"), 2, 54, "binding type 'texture'"),  # noqa: E501
     "binding set": (
@@ -103,6 +103,11 @@ CASES = {
     "resource size": (
         'util.global private @g = dense_resource<w> : tensor<4xf32>\n{-# dialect_resources: { builtin: { w: '
         '"0x0400000000000000FFFFFFFF" } } #-}', 1, None, "has 8 bytes, but tensor<4xf32> has 16"),
+    "resource of complex numbers": (
+        'util.global private @g = dense_resource<w> : tensor<2xcomplex<f64>>\n{-# dialect_resources: { builtin: { w: '
+        '"0x04000000' + "00" * 24 + '" } } #-}', 1, None, "has 24 bytes, but tensor<2xcomplex<f64>> has 32"),
+    "resource of a dynamic shape": (
+        "util.global private @g = dense_resource<w> : tensor<?xf32>", 1, 46, "the shape of a constant is static"),
     "assumption": (fn("%0 = util.assume.int %d<uneven = 1> : index"), 2, 27, "expected umin, umax or udiv"),
     "cast": (fn("%0 = arith.index_castui %d : index to index"), 2, 8, "between index and an integer"),
     "truncation": (fn("%0 = arith.trunci %i : i32 to i64"), 2, 8, "narrows, got i32 to i64"),
@@ -112,11 +117,6 @@ CASES = {
     "first token": ("# = 1", 1, 1, "xpected"),
     "open string": ('module attributes {a = "' + "x" * 200 + "} {}", 1, 24, "this string is not closed"),
     "unbalanced": ("module attributes {a = #some.thing<(>} {}", 1, None, "'>' does not match any open bracket"),
-    "resource of complex numbers": (
-        'util.global private @g = dense_resource<w> : tensor<2xcomplex<f64>>\n{-# dialect_resources: { builtin: { w: '
-        '"0x04000000' + "00" * 24 + '" } } #-}', 1, None, "has 24 bytes, but tensor<2xcomplex<f64>> has 32"),
-    "resource of a dynamic shape": (
-        "util.global private @g = dense_resource<w> : tensor<?xf32>", 1, 46, "the shape of a constant is static"),
     "unfinished": ("module {", 1, 9, "expected an operation, a block label or '}'"),
     "results": (fn("%0, %1 = arith.addi %d, %d : index"), 2, 3, "1 result(s), but 2 name(s)"),
     "name without percent": (fn("%0 = arith.addi d, %d : index"), 2, 19, "names of values begin with %: %d"),
@@ -141,6 +141,14 @@ CASES = {
         "func.func @f(%a: tensor<4xf32>, %i: tensor<3x2xindex>) {\n  %0 = tensor.gather %a[%i] gather_dims([0]) : "
         "(tensor<4xf32>, tensor<3x2xindex>) -> tensor<3x1xf32>\n  return\n}", 2, 8, "must be 1, one for each"),
     "parallel": (fn("affine.parallel (%j, %k) = (0) to (4) { }"), 2, 19, "2 loop variable(s) have 1 start(s)"),
+    "parallel steps": (fn("affine.parallel (%j) = (0) to (4) step (0) { }"), 2, 3,
+                       "expected a positive step for each of 1 loop(s), got [0]"),
+    "parallel steps of the generic form": (
+        fn('"affine.parallel"() <{'
+           'lowerBoundsMap = affine_map<() -> (0)>, lowerBoundsGroups = dense<1> : tensor<1xi32>, '
+           'upperBoundsMap = affine_map<() -> (4)>, upperBoundsGroups = dense<1> : tensor<1xi32>, steps = [1, 1], '
+           'reductions = []}> ({ ^bb0(%j: index): affine.yield }) : () -> ()'), 2, 3,
+        "expected a positive step for each of 1 loop(s), got [1, 1]"),
     "loop variable in its own bound": (fn("affine.parallel (%j) = (%j) to (4) { }"), 2, 3, "value that is not defined"),
     "result out of range": (
         "func.func @f(%d: index) {\n  util.optimization_barrier %0#1 : index\n  %0 = arith.addi %d, %d : index\n"

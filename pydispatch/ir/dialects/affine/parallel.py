@@ -250,7 +250,7 @@ def _print_expression(
 
 
 def _verify(op: affine.ParallelOp) -> None:
-    """Check that dimensions and symbols have operands, and results have reductions.
+    """Check that dimensions and symbols have operands, results have reductions, and loops have a positive step each.
 
     Check also that the group sizes, the number of expressions of each bound, add up to the number of expressions.
     """
@@ -261,6 +261,9 @@ def _verify(op: affine.ParallelOp) -> None:
     for side, map, groups in (("lower", lower, op.lowerBoundsGroups), ("upper", upper, op.upperBoundsGroups)):
         if sum(groups.get_values()) != len(map.results):
             raise VerifyException(f"the {side} bounds are {len(map.results)}, their groups say otherwise")
+    steps = [step.value.data for step in op.steps]
+    if len(steps) != len(op.body.block.args) or min(steps, default=1) < 1:
+        raise VerifyException(f"expected a positive step for each of {len(op.body.block.args)} loop(s), got {steps}")
     if len(op.reductions) != len(op.results):
         raise VerifyException(f"{len(op.reductions)} reduction(s) are given for {len(op.results)} result(s)")
 
