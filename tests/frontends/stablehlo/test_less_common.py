@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -274,10 +275,10 @@ def test_slices_along_an_axis_that_is_none() -> None:
 # -- products
 
 
-def ragged_text(numbers: str, x: Any, y: Any, sizes: Any, out: Any) -> str:
+def ragged_text(numbers: str, x: Any, y: Any, sizes: Any, out: Any, factors: tuple[str, str] = ("f32", "f32")) -> str:
     types = [
         "tensor<" + "x".join(map(str, (*s, e))) + ">"
-        for s, e in zip((x, y, sizes, out), ("f32", "f32", "i32", "f32"), strict=True)
+        for s, e in zip((x, y, sizes, out), (*factors, "i32", "f32"), strict=True)
     ]
     return f"""func.func @main(%x: {types[0]}, %y: {types[1]}, %g: {types[2]}) -> {types[3]} {{
       %0 = "chlo.ragged_dot"(%x, %y, %g) <{{ragged_dot_dimension_numbers = #chlo.ragged_dot<{numbers}>}}>
@@ -341,7 +342,11 @@ def test_groups_of_rows_in_outer_products(run: Any) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-def test_groups_of_contracted_elements(run: Any) -> None:
+NUMPY = {"f32": np.dtype(np.float32), "bf16": np.dtype(ml_dtypes.bfloat16), "i8": np.dtype(np.int8)}
+
+
+@pytest.mark.parametrize("factors", [("f32", "f32"), ("f32", "bf16"), ("bf16", "f32"), ("bf16", "i8")])
+def test_groups_of_contracted_elements(run: Any, factors: tuple[str, str]) -> None:
     numbers = (
         BATCHED.format(rhs=0)
         + """lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [1],
@@ -349,9 +354,11 @@ def test_groups_of_contracted_elements(run: Any) -> None:
     )
     x, y = (rng().integers(-4, 4, s).astype(np.float32) for s in ((2, 3, 8), (2, 8, 4)))
     sizes = np.array([3, 4], np.int32)
-    x[0, 1, 2] = y[1, 5, 0] = np.nan  # in one group each, so that the other one is finite
+    x[0, 1, 2] = np.nan  # in one group each, so that the other one is finite
+    y[1, 5, 0] = 5 if factors[1] == "i8" else np.nan
     expected = np.stack([x[:, :, :3] @ y[:, :3], x[:, :, 3:7] @ y[:, 3:7]])
-    (found,) = run(ragged_text(numbers, x.shape, y.shape, sizes.shape, expected.shape), x, y, sizes)
+    text = ragged_text(numbers, x.shape, y.shape, sizes.shape, expected.shape, factors)
+    (found,) = run(text, *(t.astype(NUMPY[name]) for t, name in zip((x, y), factors, strict=True)), sizes)
     np.testing.assert_array_equal(found, expected)
 
 

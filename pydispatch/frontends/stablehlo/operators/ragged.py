@@ -120,9 +120,9 @@ def _sums_of_groups(
         is_member.shape[x_dim_of[e] + 1] if e in x_dim_of else 1 for e in range(y.rank)
     )])  # fmt: skip
     # The product of the masked operands. Their dimension 0 is the groups, so that all others move by one.
-    zero = b.constant(0, x.dtype)
     left, right = (
-        ew.select(b, mask, shapes.expand_dims(b, v, axes=[0]), zero) for mask, v in ((is_member, x), (of_y, y))
+        ew.select(b, mask, shapes.expand_dims(b, v, axes=[0]), b.constant(0, v.dtype))
+        for mask, v in ((is_member, x), (of_y, y))
     )
     batching, contracting = ([(d + 1, e + 1) for d, e in pairs] for pairs in (batching, contracting))
     return products.dot_general(b, left, right, [(0, 0), *batching], contracting, dtype)
