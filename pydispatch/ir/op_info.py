@@ -60,16 +60,19 @@ bits that returns it as a signed number; None if there is none."""
 class OpInfo:
     """Properties of an operation that passes query, such as its cost and its effects.
 
+    For example `arith.addi` has no effects, is elementwise and commutative, its grouping is EXACT, its identity a
+    function that returns 0, and its cost CHEAP. `info_of` returns the properties of an operation.
+
     Attributes:
         effects: Its side effects.
-        elementwise: Whether the operation on tensors applies to each element as it applies to scalars.
+        elementwise: Whether it is defined on scalars, and applies to each element if its operands are tensors.
         commutative: Whether its two operands may be swapped.
         grouping: Whether `a op b op c` may be reassociated, for a binary operation on one type.
-        identity: Identity element, see `Identity`.
+        identity: Element e for which x op e is x: -0.0 for `arith.addf`; for integers a function of their width.
         idempotent: Whether x op x is x.
-        cost: Cost of one element.
+        cost: Cost class of computing one element.
         traps: Whether it may end the program, so that it must not be executed speculatively.
-        constant: Whether the result is the value of an attribute.
+        constant: Whether the result is the value of an attribute, as that of `arith.constant`.
         forwards: Whether result i is operand i, unchanged; further operands, such as sizes or fences, only add
             metadata.
     """

@@ -43,13 +43,17 @@ class Partial:
 
 @dataclass(frozen=True)
 class Parameter:
-    """Parameter of a Python kernel, as its annotation declares it.
+    """Parameter of a Python kernel, as its annotation declares it: a view, a number or a static value.
+
+    `x: Annotated[View, f32["n", 4]]` is a view, `k: i32` a number that each call passes, and `tile: Static` a value
+    that is known at compile time. A tuple of views, `xs: Annotated[tuple[View, ...], f32["n"], 2]`, gives a parameter
+    for each view, "xs.0" and "xs.1", both with the tuple name "xs".
 
     Attributes:
-        name: Name in the source; of an item of a tuple of views, "x.0" with its index.
-        type: Type of a view or a scalar; None for a static parameter.
+        name: Name in the source; for an item of a tuple of views followed by its index.
+        type: Type of a view, or of a number, whose `shape` is None; None for a static parameter.
         default: Default value of a static parameter, if `has_default`.
-        is_partial: Whether a view is marked `Partial`.
+        is_partial: Whether a view is marked `Partial`: the kernel writes only some elements, and the others stay.
         tuple_name: Name of the tuple of views that this view is an item of; "" for a view by itself.
     """
 

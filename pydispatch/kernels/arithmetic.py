@@ -26,11 +26,18 @@ def is_float(type: str) -> bool:
 
 
 def joined(lhs: Number, rhs: Number, what: str) -> str:
-    """Return the common type of two operands, such as "f32" for an f32 and the literal 2. Raise TypeMismatch if none
-    exists.
+    """Return the type that both operands of an operation are converted to. Raise TypeMismatch if none exists.
 
-    Signed types widen in `WIDENING_ORDER`; an unsigned type widens to any longer integer type, floats to none. `what`
-    names the operation in the error.
+    - A literal takes the type of the other operand: f32 and 2 give "f32". Two literals give a type of `default_type`.
+    - Signed types widen in `WIDENING_ORDER`: i8 and i32 give "i32".
+    - An unsigned type widens to a longer integer type: u8 and i32 give "i32". u32 and i32 have no common type, since
+      neither holds all numbers of the other.
+    - A float has a common type only with the same float type: i32 and f32, or f16 and f32, have none.
+
+    Args:
+        lhs: First operand.
+        rhs: Second operand.
+        what: Name of the operation in the error, such as "'+'".
     """
     if isinstance(lhs, Literal) and isinstance(rhs, Literal):
         return default_type(lhs if isinstance(lhs.value, float) else rhs)
@@ -47,6 +54,7 @@ def joined(lhs: Number, rhs: Number, what: str) -> str:
         shorter, longer = sorted((lhs.type, rhs.type), key=INTEGERS.__getitem__)
         if shorter in UNSIGNED and INTEGERS[shorter] < INTEGERS[longer]:
             return longer
+    # The conversion that the error proposes: to the first float or unsigned type among the two.
     wanted = next((type for type in (lhs.type, rhs.type) if is_float(type) or type in UNSIGNED), "i32")
     raise TypeMismatch(f"{what} of {lhs.type} and {rhs.type}", f"convert one of them: pydispatch.{wanted}(...)")
 

@@ -31,16 +31,20 @@ from pydispatch.patterns.types import DType
 
 
 class CallContext(Protocol):
-    """Interface of the code generator around a call; implemented by `kernels.expressions.Expressions`."""
+    """Interface of the code generator of a kernel that is passed to the handlers of calls (`Handler`).
 
-    writer: Writer
-    read: set[str]  # parameters whose elements the kernel reads
-    collective_rule: str  # end of errors about collectives: all invocations of a workgroup reach them together
-    checks: bool  # whether to check indices against sizes
-    imports: dict[str, str]  # declarations of functions that are linked later, by symbol
-    prints: list[Any]  # lines that a checked kernel prints
+    A handler evaluates and checks the arguments of its call by these methods, and emits operations by `writer`. The
+    generators `Phases` and `TileKernel` implement the interface, by their base classes `Numbers` and `Expressions`. An
+    entity is the value of an expression while the kernel is compiled, such as a `Scalar` for an SSA value.
+    """
 
-    # The base classes `Numbers` and `Expressions` describe the methods.
+    writer: Writer  # emitter of MLIR text into the current region
+    read: set[str]  # names of the views whose elements the kernel reads; handlers of atomics add to it
+    collective_rule: str  # end of an error about a misplaced collective: "all invocations ... come to it together, ..."
+    checks: bool  # whether the kernel is compiled for a checked run, in which indices are compared with sizes
+    imports: dict[str, str]  # symbol → MLIR declaration of a function that is linked at load time
+    prints: list[Any]  # `prints.PrintedLine` of each call of `print`, to which its handler adds
+
     def error(self, node: ast.AST, message: str, note: str) -> CompileError:
         """Return a CompileError at a node. note: the remedy."""
 
@@ -57,13 +61,13 @@ class CallContext(Protocol):
         """Convert a value to the type of its destination, which `what` names in messages."""
 
     def number_or_error(self, node: ast.AST, make: Callable[[], T]) -> T:
-        """Return make(); its TypeMismatch becomes a CompileError at the node."""
+        """Return make(), which emits or computes a number; its TypeMismatch becomes a CompileError at the node."""
 
     def folding(self, node: ast.AST, make: Callable[[], Literal]) -> Literal:
         """Return make(), a number known at compile time; its arithmetic errors become a CompileError at the node."""
 
     def indices(self, node: ast.expr, memory: MemoryRef, entity: Entity | None = None) -> str:
-        """Return the indices of an element as MLIR text, such as `%i, %j`.
+        """Return the indices of an element of `memory` as MLIR text, such as `%i, %j`.
 
         node: the index, or a tuple of indices. entity: its value, if it is evaluated already.
         """

@@ -22,13 +22,16 @@ GUARDS = {"<": (0, 1), ">=": (0, 1), ">": (1, 0), "<=": (1, 0)}
 
 @dataclass
 class Evidence:
-    """Sizes that bound an id along one axis, of invocations or of workgroups.
+    """Sizes from which the extent of a kernel's grid along one axis is inferred, for global_id or for group_id.
+
+    After `i = global_id(0)` and `if i < x.shape[0]: y[i] = x[i]`, with x of size n and y of size m, `compared` is
+    {n}, `stored` {m} and `read` {n, m}. The id is then bounded by m: the grid covers the elements of y.
 
     Attributes:
         error: Error to raise if the id has no bound.
         stored: Sizes of the view dimensions that the id indexes in stores.
-        read: Sizes of the view dimensions that the id indexes in any access.
-        compared: Sizes that the id is compared with.
+        read: Sizes of the view dimensions that the id indexes in any access, stores included.
+        compared: Sizes that the id is compared with, as in `id < size`.
     """
 
     error: CompileError
@@ -37,10 +40,10 @@ class Evidence:
     compared: set[DimensionSize] = field(default_factory=set)
 
     def bound(self) -> DimensionSize | None:
-        """Return the only size that bounds the id, or None.
+        """Return the size that bounds the id, from the first set that has exactly one; None if no set has.
 
-        A set of several sizes decides nothing, so that the next set is tried. Sizes of stores precede compared sizes,
-        because elements beyond the end of a view do not exist.
+        A set of several sizes does not say which of them the grid covers. Stored sizes precede compared ones: an id
+        beyond the end of a view that it indexes in a store is not valid, whatever it is compared with.
         """
         for sizes in (self.stored, self.compared, self.read):
             if len(sizes) == 1:

@@ -19,14 +19,19 @@ from pydispatch.kernels.view_sizes import shape_text, size_symbols
 class EmittedKernel:
     """Kernel whose code is emitted: the input of the functions that write its executable and its host function.
 
+    `emit` creates it, and `module.lower` writes the program around it. A kernel with the parameters `factor: f32`,
+    `x: f32["n"]` and `y: f32["n"]`, and the statement `y[i] = factor * x[i]`, has `passed` [factor, x, y], `symbols`
+    {("x", 0): "%n_n", ("y", 0): "%n_n"}, and `written` and `overwritten` [2], the position of y in `passed`.
+
     Attributes:
         source: Source of the kernel.
-        passed: Parameters that are passed at run time.
+        passed: Parameters that are passed at run time: all but the static ones.
         symbols: SSA name of each dynamic size, by (view, dimension).
         generator: Code generator that has emitted `lines`; it knows which views they read and write.
-        lines: Lines of the kernel's body.
-        allocated: Names of written views that the host function allocates.
-        batched: Names of the views with a leading dimension in the host function.
+        lines: Lines of MLIR of the kernel's body.
+        allocated: Names of written views that the host function allocates, instead of taking them as arguments.
+        batched: Names of the views that have one more dimension in the host function, the first one: the batch. The
+            kernel runs once for each of its elements.
     """
 
     source: Source
@@ -50,16 +55,19 @@ class EmittedKernel:
 
     @property
     def complete(self) -> list[int]:
-        """Positions among `passed` of the overwritten views whose accesses are watched for races: for these, a checked
-        run verifies that each element is written.
+        """Positions of the overwritten views of which a checked run verifies that the kernel writes each element.
+
+        The race checks record who accessed each element; therefore only views with these checks, the watched ones, are
+        among them. Without checks the list is empty.
         """
         watched = self.generator.watched or ()
         return [index for index in self.overwritten if self.passed[index].name in watched]
 
     @property
     def zeroed(self) -> set[str]:
-        """Names of the allocated views that begin as zeros, because the kernel also reads them or writes only a
-        part.
+        """Names of the allocated views that begin as zeros, because the kernel also reads them or writes only a part.
+
+        The elements of the other allocated views are undefined until the kernel overwrites them.
         """
         names = {self.passed[index].name for index in self.written} & set(self.allocated)
         return names - {self.passed[index].name for index in self.overwritten}
@@ -69,14 +77,19 @@ def emit(
     source: Source, parameters: Sequence[Parameter], workgroup: Sequence[int], statics: Mapping[str, Any],
     checks: bool, allocated: Collection[str], batched: Collection[str],
 ) -> EmittedKernel:  # fmt: skip
-    """Emit the kernel's code. Arguments are those of `lower`."""
+    """Emit the body of a kernel as MLIR text, and return it with what is known about its views.
+
+    `module.lower` calls this function first, and describes the arguments.
+    """
     passed = [parameter for parameter in parameters if not parameter.is_static]
+    # A workgroup executes a kernel on tiles as a whole; the statements of other kernels are for one invocation.
     kind = TileKernel if has_tiles(source) else Phases
     generator = kind(source, parameters, workgroup, statics)
     generator.checks = checks
     symbols = size_symbols(passed)
     lines = generator.lower(_environment(passed, symbols))
-    # Race checks need the names of the written views, which are known only now: the code is emitted once more.
+    # Race checks watch the written views, which are known only now: the code is emitted once more, with the checks.
+    # `TileKernel` has no race checks.
     if checks and kind is Phases:
         watched = frozenset(generator.written)
         generator = kind(source, parameters, workgroup, statics)
@@ -86,14 +99,20 @@ def emit(
 
 
 def _environment(passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], str]) -> dict[str, Entity]:
-    """Return the value of each parameter in the kernel, by name: a number, a view in memory, or a tuple of views.
+    """Return the value that each name of a parameter has at the start of the kernel.
 
-    passed: the parameters, without static ones. symbols: SSA names of dynamic sizes, by (view, dimension).
+    `k: i32` and `x: f32["n", 4]` give
+    `{"k": Scalar("%p_k", "i32"), "x": MemoryRef("%p_x", "f32", (Scalar("%n_n", "index"), Literal(4)),
+    "memref<?x4xf32>", "x")}`. The views "xs.0" and "xs.1" of a tuple `xs` become the items of a TupleValue named "xs".
+
+    Args:
+        passed: The parameters, without static ones.
+        symbols: SSA names of dynamic sizes, by (view, dimension).
     """
     environment: dict[str, Entity] = {}
     for parameter in passed:
         assert parameter.type is not None
-        if parameter.type.shape is None:
+        if parameter.type.shape is None:  # a number
             environment[parameter.name] = Scalar(f"%p_{parameter.name}", parameter.type.dtype)
             continue
         sizes = tuple(
@@ -104,6 +123,7 @@ def _environment(passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], 
         environment[parameter.name] = MemoryRef(
             f"%p_{parameter.name}", parameter.type.dtype, sizes, type, parameter.name
         )
+    # Replace the views of each tuple by the tuple. The dictionary holds each name of a tuple once.
     for tuple_name in {parameter.tuple_name: None for parameter in passed if parameter.tuple_name}:
         views = (environment.pop(parameter.name) for parameter in passed if parameter.tuple_name == tuple_name)
         environment[tuple_name] = TupleValue(tuple(views))

@@ -92,7 +92,9 @@ class ExportedName(CustomDirective):
 class ExportLikeOp(IRDLOperation):
     """Base of exports, `@name workgroups(%w: index) -> (index, index, index) {...}`.
 
-    The attribute `pyd.tiles` may state the bytes of each binding that one workgroup accesses.
+    A dispatch of @name passes the workload, here %w, to the region `workgroups`, which returns the number of workgroups
+    to run in x, y and z. The attribute `pyd.tiles` may state the bytes of each binding that one workgroup accesses:
+    with [256, 0], workgroup i accesses of binding 0 only bytes 256 * i to 256 * i + 255, and any bytes of binding 1.
 
     Attributes:
         function_ref: Symbol of the exported function; absent if it has the name of the export.

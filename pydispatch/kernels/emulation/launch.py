@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[int] | None = None) -> None:
     """Run a kernel under plain Python, workgroup by workgroup, on arrays that it changes in place.
 
+    For the workgroup (64,) and the grid (2, 1, 1), the kernel's function is called for each of 64 invocations of the
+    workgroup (0, 0, 0), then for those of (1, 0, 0). A kernel on tiles is called once for each workgroup.
+
     Args:
         kernel: The kernel.
         args: Arrays of NumPy and numbers, one for each item of `kernel.passed`. A parameter that is a tuple of views
@@ -40,7 +43,8 @@ def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[int] | None
     """
     values = _arguments(kernel, args)
     counts = grid or _counts(kernel, args, values)
-    extents = (*kernel.workgroup, 1, 1)[:3]
+    extents = (*kernel.workgroup, 1, 1)[:3]  # invocations of a workgroup along three axes
+    # is_whole: one call of the function computes a whole workgroup. has_collectives: each invocation needs a thread.
     is_whole, has_collectives = has_tiles(kernel.source), _has_collectives(kernel.source)
     # The product changes its last item fastest: it runs over reversed axes, so that axis 0 does.
     for group in itertools.product(*map(range, reversed(counts))):

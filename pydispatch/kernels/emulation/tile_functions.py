@@ -17,8 +17,10 @@ def dtype_of(dtype: DType) -> Any:
 
 
 class TileFunctions:
-    """Functions of `kernels/tiles/functions.py` under plain Python, as methods of the same names. Tiles are
-    ArrayTile.
+    """Functions on tiles under plain Python, where tiles are NumPy arrays of the class `ArrayTile`.
+
+    A call of `zeros(...)` in a kernel calls the method `zeros` of the invocation that runs: `Invocation` inherits these
+    methods. `kernels/tiles/functions.py` describes the functions and their parameters.
     """
 
     def zeros(self, shape: Any, dtype: DType) -> Any:
@@ -34,7 +36,10 @@ class TileFunctions:
         return tile(np.arange(size, dtype=np.int32))
 
     def load(self, part: ArrayTile, other: Any) -> Any:
-        """Return `part`, a slice that was read from a view, with `other` in place of elements outside of the view."""
+        """Return `part`, a slice that was read from a view, with `other` in place of elements outside of the view.
+
+        `part.missing` is True for these elements, which `ArrayView` has read as 0.
+        """
         return tile(np.where(part.missing, np.asarray(other, part.dtype), part))
 
     def reshape(self, x: ArrayTile, shape: Any) -> Any:
@@ -58,7 +63,10 @@ class TileFunctions:
         return np.cumsum(x, axis=axis, dtype=x.dtype)
 
     def scan(self, x: ArrayTile, combine: Callable[[Any, Any], Any], axis: int | None) -> Any:
-        """Combine each element with the result before it along an axis; None for the only axis of a tile."""
+        """Combine each element with the result before it along an axis; None for the only axis of a tile.
+
+        With `combine` as the sum, [1, 2, 3] gives [1, 3, 6].
+        """
         result = np.moveaxis(np.array(x), axis or 0, -1)
         for line in np.ndindex(result.shape[:-1]):
             for position in range(1, result.shape[-1]):

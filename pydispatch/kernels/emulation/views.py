@@ -117,19 +117,27 @@ class ArrayView:
         return tuple(map(int, indices))
 
     def positions(self, indices: tuple[Any, ...]) -> tuple[list[Any], Any]:
-        """Return one array of indices for each dimension of the view, and an array that says which elements are inside.
+        """Return where each element of a slice is in the view, and which of them are inside of it.
 
-        `indices` is a result of `_indices`. All arrays have the shape of the slice. Tiles of indices are broadcast
-        together; the axes of their common shape replace that of the first tile's index. For example, view[2:6, rows, k]
-        with a tile rows [3, 2] has the shape [4, 3, 2]; in dimension 0 the index changes along the first axis of it, in
-        dimension 1 along the others, and in dimension 2 it is k everywhere.
+        For example, view[3:6, cols] of a view of the shape [5, 9], with a tile of indices cols = [0, 9], has the shape
+        [3, 2]. Its element (a, b) has the index 3 + a in dimension 0, and cols[b] in dimension 1. Therefore the
+        positions are [[3, 3], [4, 4], [5, 5]] and [[0, 9], [0, 9], [0, 9]], and inside are
+        [[True, False], [True, False], [False, False]].
+
+        Args:
+            indices: A result of `_indices`: a number, a slice or a tile of numbers for each dimension of the view.
+
+        Returns:
+            A list with one array of indices for each dimension of the view, and an array of booleans. All have the
+            shape of the slice, which `_axes_of_slice` describes.
         """
         tiles = [np.asarray(index) for index in indices if isinstance(index, np.ndarray)]
         tile_shape = np.broadcast_shapes(*(index.shape for index in tiles)) if tiles else ()
         shape, axes = self._axes_of_slice(indices, tile_shape)
         positions, inside = [], np.ones(shape, bool)
         for index, axis, size in zip(indices, axes, self.shape, strict=True):
-            # Axes of size 1 are appended, so that broadcasting puts the indices along their axis of the slice.
+            # Broadcasting aligns last axes: an axis of size 1 is appended for each axis of the slice after those of the
+            # index. In the example, [3, 4, 5] becomes [[3], [4], [5]], then [[3, 3], [4, 4], [5, 5]].
             if isinstance(index, slice):
                 position = np.arange(index.start, index.stop).reshape(-1, *[1] * (len(shape) - axis - 1))
             elif isinstance(index, np.ndarray):
@@ -145,14 +153,23 @@ class ArrayView:
 
     @staticmethod
     def _axes_of_slice(indices: tuple[Any, ...], tile_shape: tuple[int, ...]) -> tuple[list[int], list[int]]:
-        """Return the shape of a slice, and for each dimension of the view the first axis of the slice along which its
-        index changes; 0 for a single index, which does not change.
+        """Return the shape of a slice, and the axis of the slice along which the index of each view dimension changes.
 
-        x[t, i, b:b + 4] with a tile t[8] has the shape [8, 4]; its three dimensions have the axes [0, 0, 1].
+        A slice `b:b + 4` gives an axis of size 4, and a single index none. All tiles of indices together give the axes
+        of `tile_shape`, at the place of the first of them. For example, x[t, i, b:b + 4] with a number i and a tile t
+        of 8 numbers has the shape [8, 4], and its three dimensions have the axes [0, 0, 1].
+
+        Args:
+            indices: A number, a slice or a tile of numbers for each dimension of the view.
+            tile_shape: The shape to which all tiles of indices are broadcast.
+
+        Returns:
+            The shape, and for each dimension of the view an axis: for a tile the first of its axes, and for a single
+            index 0, since its index changes along none.
         """
         shape: list[int] = []
         axes: list[int] = []
-        tile_axis = None  # first of the axes over which tiles of indices run
+        tile_axis = None  # first of the axes of `tile_shape`; None until the first tile is found
         for index in indices:
             if isinstance(index, np.ndarray):
                 if tile_axis is None:

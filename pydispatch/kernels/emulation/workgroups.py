@@ -131,7 +131,11 @@ class _Turns:
 
 
 def results_of(name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Return the result of a collective function for each invocation.
+    """Return the result of a collective function for each invocation of a workgroup.
+
+    The calls of group_sum with [(1,), (2,), (3,)] return [6, 6, 6]. Those of subgroup_shuffle with
+    [(10, 1), (20, 0), (30, 9)] return [20, 10, 30]: the third invocation asks for lane 9, which does not exist, and
+    gets its own value.
 
     Args:
         name: Name of the function, such as "group_sum" or "subgroup_shuffle".
@@ -146,6 +150,7 @@ def results_of(name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         values = [call[0] for call in arguments[begin : begin + size]]
         match name.partition("group_")[2]:  # the part after "group_" or "subgroup_"
             case "sum" | "max" | "min" as word:
+                # The order of the additions matters for floats: `subgroup_sum` states it.
                 results += [_in_pairs(_COMBINERS[word], values)] * len(values)
             case "ballot":
                 bit_mask = sum(bool(value) << lane for lane, value in enumerate(values))

@@ -12,13 +12,15 @@ from xdsl.printer import Printer
 
 
 class Record(Data[Any]):
-    """Base of attributes `<field = value, ...>` in any order, where fields with their default values are omitted.
+    """Base of attributes that are records: `#stablehlo.gather<offset_dims = [0], index_vector_dim = 1>`.
 
-    `VALUE` is a NamedTuple whose defaults determine the kinds of the fields: list of integers, integer, boolean or
-    type.
+    The fields may have any order, and those with their default values are omitted. The value `data` of an attribute is
+    an instance of `VALUE`: here `GatherNumbers(offset_dims=(0,), index_vector_dim=1)`, whose other fields are `()`.
     """
 
     VALUE: ClassVar[type[tuple[Any, ...]]]
+    """NamedTuple with a default for each field, whose type decides what is parsed: a list of integers for a tuple, an
+    integer for an int, a boolean for a bool or None, a type for a NoneAttr."""
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Any:

@@ -205,7 +205,10 @@ class RegularOp(IRDLOperation):
         return operands
 
     def print(self, printer: Printer) -> None:
-        """Print operands, the clauses that are stated, attributes and types."""
+        """Print operands, the clauses that are stated, attributes and types.
+
+        For example `%a, %b, precision = [DEFAULT, HIGHEST] {key = 1 : i64} : (T, U) -> V` with one clause, `precision`.
+        """
         printer.print_string("(" if self.PARENS else " ")
         items: list[Any] = [*self.operands, *(clause for clause in self.CLAUSES if clause.is_present(self))]
 
@@ -219,6 +222,7 @@ class RegularOp(IRDLOperation):
         printer.print_list(items, print_item)
         if self.PARENS:
             printer.print_string(")")
+        # Clauses have printed their properties; an optional clause that is not stated has none to print.
         print_attributes(printer, self, {name for clause in self.CLAUSES for name in clause.properties})
         if self.operands or self.results:
             printer.print_string(" : ")
@@ -267,16 +271,21 @@ def operation(
     regions: str = "", pure: bool = True, parens: bool = False, base: type[IRDLOperation] = RegularOp,
     operand_type: Any = TensorType,
 ) -> type[IRDLOperation]:  # fmt: skip
-    """Create the class of an operation with the regular form.
+    """Create the class of an operation from its operands, results and clauses, with the syntax of `RegularOp`.
+
+    For example `operation("stablehlo.dot", "lhs rhs", clauses=[Precisions()])` returns a class `DotOp` with the
+    operands `lhs` and `rhs`, the result `result` and the optional property `precision_config`, for the text
+    `stablehlo.dot %a, %b, precision = [DEFAULT, HIGHEST] : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>`.
 
     Args:
-        name: Name of the operation.
+        name: Name of the operation with its dialect.
         operands: Names in order, separated by spaces; a name that ends in `*` is variadic. All variadic operands of an
             operation have the same number of values.
         results: Names in order, as for operands.
         clauses: Parts `word = value` after the operands. Each defines the properties that it stores.
         signature: Syntax of the types.
-        required: Constraints of required properties without a clause, by name.
+        required: Constraints of required properties without a clause, by name. Their text is in the attribute
+            dictionary.
         optional: Constraints of optional properties without a clause, by name.
         regions: Names in order, as for operands.
         pure: Whether the operation has no side effects.
@@ -293,15 +302,16 @@ def operation(
         members[word.rstrip("*")] = var_result_def() if word.endswith("*") else result_def()
     for word in regions.split():
         members[word.rstrip("*")] = var_region_def() if word.endswith("*") else region_def()
-    must, may = dict(required), dict(optional)
+    must, may = dict(required), dict(optional)  # constraints of all properties, also of those that clauses store
     for clause in clauses:
         (may if clause.optional else must).update(clause.properties)
     members |= {word: opt_prop_def(kind) for word, kind in may.items()}
     members |= {word: prop_def(kind) for word, kind in must.items()}
     if pure:
         members["traits"] = traits_def(Pure())
-    if len(variadic) > 1:
+    if len(variadic) > 1:  # IRDL needs a rule that splits the list of operands: into equal parts
         members["irdl_options"] = (SameVariadicOperandSize(),)
+    # The class of "stablehlo.dot_general" is DotGeneralOp.
     title = "".join(part.title() for part in name.partition(".")[2].split("_"))
     defined: Any = irdl_op_definition(type(f"{title}Op", (base,), members))
     if issubclass(defined, RegularOp):

@@ -104,11 +104,16 @@ class OutputShape(Mixed):
 
 @directive
 class ExpandedType(CustomDirective):
-    """Directive for the result type `T`. `numbers` is the property of the output shape; if the text omits it, the sizes
-    of the type are stored there."""
+    """Directive for the result type of `tensor.expand_shape`, which is also the output shape if the text states none.
+
+    `... output_shape [%n, 4] : tensor<?xf32> into tensor<?x4xf32>` states the shape. Older programs may omit it for a
+    static result: after `... : tensor<8xf32> into tensor<2x4xf32>`, `numbers` is set to [2, 4].
+    """
 
     type: TypeDirective
     numbers: AttributeVariable
+    """Property `static_output_shape`: sizes of the result, DYNAMIC for those that are operands. The directive
+    `OutputShape`, which is parsed before, sets it if the text has `output_shape`."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse the result type, which states the output shape where no `output_shape` did."""
@@ -132,7 +137,11 @@ the sizes with the type and removes it."""
 
 @directive
 class AllocatedSizes(CustomDirective):
-    """Directive for the sizes of a new tensor: its dynamic ones, `(%n)`, or all of them, `(%n, 4)`."""
+    """Directive for the sizes of a new tensor: its dynamic ones, or all of them.
+
+    Both `tensor.empty(%n) : tensor<?x4xf32>`, the form that is printed, and `tensor.empty(%n, 4) : tensor<?x4xf32>` are
+    parsed. Only the operand %n is stored. Numbers are redundant: `AllocatedType` compares them with the type.
+    """
 
     values: VariadicOperandVariable
 
@@ -140,8 +149,9 @@ class AllocatedSizes(CustomDirective):
         """Parse `(%size, ...)`; numbers among the sizes are checked against the type by `AllocatedType`."""
         names, numbers = parse_mixed(parser, parser.Delimiter.PAREN)  # numbers: DYNAMIC in place of each name
         self.values.set(state, names)
+        # Without numbers, as in `(%n)`, the list is not that of all sizes, so that it cannot be compared with the type.
         states_static_sizes = len(names) < len(numbers)
-        if states_static_sizes:  # `AllocatedType`, which is parsed next, removes the entry
+        if states_static_sizes:  # `AllocatedType`, which is parsed later, removes the entry
             state.attributes[_STATED_SIZES] = DenseArrayBase.from_list(i64, numbers)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
@@ -149,7 +159,7 @@ class AllocatedSizes(CustomDirective):
         printer.print_string("(")
         printer.print_list(self.values.get(op), printer.print_ssa_value)
         printer.print_string(")")
-        request_space(state)
+        request_space(state)  # before `:` or the attribute dictionary
 
 
 @directive

@@ -18,8 +18,14 @@ from pydispatch.ir.dialects.tensor.verify import element_of, may_be_equal, shape
 class GatherOp(IRDLOperation):
     """Gather of slices: result[i..., :] is the slice of `source` at the coordinates indices[i..., :].
 
-    `gather_dims` lists the dimensions of `source` that the coordinates index, in ascending order. `indices` has the
-    shape (..., number of gather_dims) and integer or index elements. `unique` states that no two coordinates are equal.
+    `%r = tensor.gather %s[%i] gather_dims([1]) : (tensor<2x6xf32>, tensor<3x1xindex>) -> tensor<3x2xf32>` computes
+    r[k, :] = s[:, i[k, 0]]. The result has the shape of `indices` without its last dimension, then that of a slice:
+    dimensions of `source` without the gathered ones. These may also stay with size 1: tensor<3x2x1xf32>.
+
+    Attributes:
+        indices: Integer or index elements; the last dimension has one coordinate for each of `gather_dims`.
+        gather_dims: Dimensions of `source` that the coordinates index, in ascending order.
+        unique: States that no two coordinates are equal.
     """
 
     name = "tensor.gather"
@@ -44,8 +50,13 @@ class GatherOp(IRDLOperation):
 class ScatterOp(IRDLOperation):
     """Scatter of slices: `dest` with the slices of `source` written at the coordinates in `indices`.
 
-    `scatter_dims` lists the dimensions of `dest` that the coordinates index, in ascending order. `unique`, which is
-    required, states that no two coordinates are equal.
+    `%r = tensor.scatter %s into %d[%i] scatter_dims([0]) unique :
+    (tensor<3x6xf32>, tensor<9x6xf32>, tensor<3x1xi32>) -> tensor<9x6xf32>` returns a copy of d in which
+    r[i[k, 0], :] = s[k, :]. The shapes of `source` and `indices` are those of the result and indices of a `GatherOp`.
+
+    Attributes:
+        scatter_dims: Dimensions of `dest` that the coordinates index, in ascending order.
+        unique: States that no two coordinates are equal. Required: two writes to an element would have no order.
     """
 
     name = "tensor.scatter"

@@ -172,14 +172,17 @@ def _verify_expand_shape(op: tensor.ExpandShapeOp) -> None:
 def _check_reassociation(
     op: tensor.CollapseShapeOp | tensor.ExpandShapeOp, expanded: Sequence[int | None], collapsed: Sequence[int | None]
 ) -> None:
-    """Verify the reassociation `[[0, 1], [2]]` of a reshape: group i lists the dimensions of `expanded` whose sizes
-    multiply to size i of `collapsed`. None is a dynamic size."""
+    """Verify the reassociation of a reshape, which states the dimensions that are merged or split.
+
+    Group i lists the dimensions of `expanded` whose sizes multiply to size i of `collapsed`: [[0, 1], [2]] is valid
+    between the expanded shape 2x3x4 and the collapsed shape 6x4. Products with a dynamic size (None) are not checked.
+    """
     groups = [[int(i.value.data) for i in group] for group in op.reassociation]
     if [i for group in groups for i in group] != list(range(len(expanded))) and groups:
         raise VerifyException(
             f"{groups} do not name the {len(expanded)} dimension(s) of {shape_text(expanded)} in order"
         )
-    if not groups:
+    if not groups:  # between rank 0 and unit sizes, such as tensor<f32> and tensor<1x1xf32>
         if collapsed or any(n not in (1, None) for n in expanded):
             raise VerifyException(f"[] is between a tensor without dimensions and ones, not {shape_text(expanded)}")
         return

@@ -136,13 +136,17 @@ def _operands_of(types: TypeDirective, state: ParsingState) -> Sequence[Any]:
 
 @directive
 class CallTypes(CustomDirective):
-    """Directive for the types of a call, `(T, ...) -> T`: those of the function handle (none if the function is a
-    symbol), the inputs, the outputs and the insertion point, then that of the handle to the new call."""
+    """Directive for the types of a `cast_and_call`, `(types of all operands) -> type of the handle to the new call`.
 
-    function: TypeDirective
+    `%f(%x) -> %a, %b after %op` has the types `(!F, !X, !A, !B, !OP) -> !CALL`. With a symbol, `@kernel(%x) -> ...`,
+    there is no operand for the function, and the list begins with !X. The directive `Call`, which is parsed before,
+    has stored the operands; their numbers determine how the types are distributed.
+    """
+
+    function: TypeDirective  # no type, or one
     inputs: TypeDirective
     outputs: TypeDirective
-    insertion_point: TypeDirective
+    insertion_point: TypeDirective  # one type
     result: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:

@@ -192,14 +192,21 @@ class MatchPairs(CustomDirective):
 
 @op_definition
 class ForeachMatchOp(TransformOp):
-    """Walk over all operations inside the roots, innermost first, that applies matcher and action pairs.
+    """Walk over the operations inside the roots, nested ones first, that rewrites those which a matcher accepts.
 
-    For each operation the action of the first matcher that succeeds is run. The operands are the roots, then handles
-    that are passed to all matchers; results after the first one collect what the actions yield.
+    For each operation, the matchers are tried in order; the action of the first one that succeeds is run with the
+    handles that the matcher yields. For example:
+
+        %same, %calls = transform.foreach_match in %module @is_exp -> @call_exp, @is_log -> @call_log
+            : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+
+    Operand 0 has the roots, and result 0 is the same handle. Further operands are passed to all matchers, after the
+    visited operation. Result i + 1 collects what the actions yield at position i, over all matches.
 
     Attributes:
         matchers: Symbols of named sequences; `actions[i]` belongs to `matchers[i]`.
-        restrict_root: Only the roots themselves are visited.
+        actions: Symbols of named sequences.
+        restrict_root: Only the roots themselves are visited, not the operations inside them.
         flatten_results: Permits actions to yield handles of several operations, which is always permitted here.
     """
 
@@ -283,14 +290,14 @@ class IreeGetNearestSymbolTableOp(TransformOp):
 
 @directive
 class SameHandles(CustomDirective):
-    """Directive for `T`, the type of all operand handles and of the result.
+    """Directive for one type that all operand handles and the result have.
 
-    `handles` are the operands, which are parsed before; `types` and `result` stand for the types that `T` sets.
+    In `transform.merge_handles %a, %b : !transform.any_op` it parses `!transform.any_op`.
     """
 
-    handles: VariadicOperandVariable
-    types: TypeDirective
-    result: TypeDirective
+    handles: VariadicOperandVariable  # the operands, which are parsed before
+    types: TypeDirective  # their types, which the directive sets
+    result: TypeDirective  # the type of the result, which it sets, too
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse `T`, and set the types of all handles and of the result to it."""

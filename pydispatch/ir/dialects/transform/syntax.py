@@ -77,14 +77,14 @@ class HandleTypes(CustomDirective):
 
 @directive
 class Positions(CustomDirective):
-    """Directive for positions in a list: `[0, -1]`, `[all]` or `[except(0)]`. Negative numbers count from the end.
+    """Directive for positions among the operands, results or loops of an operation.
 
-    `numbers` stores the listed numbers, none for `all`; `is_inverted` is set for `except`.
+    They are `[0, -1]` (the first and the last), `[all]` or `[except(0)]` (all but the first).
     """
 
-    numbers: AttributeVariable
-    is_all: AttributeVariable
-    is_inverted: AttributeVariable
+    numbers: AttributeVariable  # the listed numbers, of which negative ones count from the end; empty for `all`
+    is_all: AttributeVariable  # unit attribute, set for `all`
+    is_inverted: AttributeVariable  # unit attribute, set for `except`
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse `[all]`, `[0, 1]` or `[except(0, 1)]`."""
@@ -129,15 +129,22 @@ ATTRIBUTES_AND_TYPES = "attr-dict custom<HandleTypes>(ref($handles), type($handl
 
 
 class TransformOp(IRDLOperation):
-    """Base of operations on handles, most of which take one: `%handle : T -> T`."""
+    """Base of operations on handles, most of which take one: `%handle : T -> T`.
+
+    A handle is an SSA value that refers to a list of operations, values or parameters of the transformed program.
+    """
 
     handles = var_operand_def()
-    results_ = var_result_def()
+    results_ = var_result_def()  # the name `results` is taken by `Operation`
     custom_directives: ClassVar[tuple[type[CustomDirective], ...]] = (HandleTypes, Positions, FailureMode)
     assembly_format = f"custom<OneOperand>($handles) {ATTRIBUTES_AND_TYPES}"
 
     def positions(self, count: int) -> list[int] | None:
-        """Return the indices that a `PositionOp` selects in a list of `count` items; None if one is out of range."""
+        """Return the indices that a `PositionOp` selects in a list of `count` items; None if one is out of range.
+
+        For 3 items, `[0, -1]` selects [0, 2], `[except(0)]` [1, 2] and `[all]` [0, 1, 2]; for `[5]` the result is None.
+        Only a `PositionOp` has the property `positions`.
+        """
         listed = self.properties["positions"]
         assert isinstance(listed, DenseArrayBase)
         if "is_all" in self.properties:

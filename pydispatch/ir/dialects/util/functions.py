@@ -35,6 +35,9 @@ from pydispatch.ir.core.assembly import op_definition
 class FuncLikeOp(IRDLOperation):
     """Base of host functions. The body of a declaration is empty.
 
+    `util.func private @f(%a: tensor<4xf32>, %n: index) -> (%a, index) {...}` has two results. The first is tied to the
+    argument %a: it has its type, and reuses its memory. A tied result of another type is `%a as tensor<2x2xf32>`.
+
     Attributes:
         tied_operands: For each result the index of the argument whose memory it reuses, or -1; absent if no result
             reuses memory.
@@ -63,7 +66,11 @@ class FuncLikeOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> FuncLikeOp:
-        """Parse `private @name(%arg: type, ...) -> (%arg as type, ...) attributes {...} {body}`."""
+        """Parse `private @name(%arg: type, ...) -> (%arg as type, ...) attributes {...} {body}`.
+
+        `%arg as type` is a result that is tied to the argument: it reuses its memory. A declaration has no body, and
+        may have arguments without names.
+        """
         properties: dict[str, Attribute | None] = {"sym_visibility": parser.parse_optional_visibility_keyword()}
         properties["sym_name"] = parser.parse_symbol_name()
         start = parser.pos
@@ -78,7 +85,9 @@ class FuncLikeOp(IRDLOperation):
             body = parser.parse_region(arguments.named)
             visibility = properties["sym_visibility"]
             is_public = not isinstance(visibility, StringAttr) or visibility.data != "private"
-            if is_public:  # callers pass arguments by name: names that xDSL shortens are kept as attributes
+            # Callers of a public function may pass arguments by name. xDSL shortens `%x_1` to the name hint "x"; the
+            # argument then gets the attribute `pyd.name = "x_1"`.
+            if is_public:
                 arg_attrs = syntax.exact_names(arguments.named, body.blocks[0].args, arg_attrs)
         properties["function_type"] = FunctionType.from_lists(arguments.types, results.types)
         properties["tied_operands"] = syntax.tied_attr(results.tied)
@@ -87,7 +96,10 @@ class FuncLikeOp(IRDLOperation):
         return cls(properties=properties, attributes=attributes, regions=[body])
 
     def print(self, printer: Printer) -> None:
-        """Print `private @name(%arg: type, ...) -> (%arg as type, ...) attributes {...} {body}`."""
+        """Print `private @name(%arg: type, ...) -> (%arg as type, ...) attributes {...} {body}`.
+
+        `%arg as type` is a result that is tied to the argument: it reuses its memory.
+        """
         syntax.print_visibility(printer, self.sym_visibility)
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)
