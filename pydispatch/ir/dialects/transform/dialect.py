@@ -197,11 +197,11 @@ class ForeachMatchOp(TransformOp):
     For each operation, the matchers are tried in order; the action of the first one that succeeds is run with the
     handles that the matcher yields. For example:
 
-        %same, %calls = transform.foreach_match in %module @is_exp -> @call_exp, @is_log -> @call_log
+        %roots, %calls = transform.foreach_match in %module @is_exp -> @call_exp, @is_log -> @call_log
             : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
 
-    Operand 0 has the roots, and result 0 is the same handle. Further operands are passed to all matchers, after the
-    visited operation. Result i + 1 collects what the actions yield at position i, over all matches.
+    Operand 0 has the roots, and result 0 those of them that no action has erased. Further operands are passed to all
+    matchers, after the visited operation. Result i + 1 collects what the actions yield at position i, over all matches.
 
     Attributes:
         matchers: Symbols of named sequences; `actions[i]` belongs to `matchers[i]`.
