@@ -41,8 +41,8 @@ def bound_node(
                 attributes.append(replace(argument, name=attribute.name))
         elif attribute.g is not None:
             graph = attribute.g
-            still_omitted = omitted - {value.name for value in (*graph.input, *graph.initializer)}
-            nodes = [bound_node(inner, bound, still_omitted, too_deep, depth + 1) for inner in graph.node]
+            hidden = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+            nodes = [bound_node(inner, bound, omitted - hidden, too_deep, depth + 1) for inner in graph.node]
             attributes.append(replace(attribute, g=replace(graph, node=nodes)))
         else:
             attributes.append(attribute)
