@@ -258,6 +258,23 @@ def test_constants_of_small_floats(run, name: str) -> None:
     np.testing.assert_array_equal(got, [*numbers, 1.0])
 
 
+@pytest.mark.parametrize(("numbers", "expected"), [
+    (np.array([1 + 2**-8 + 2**-40, 1 + 2**-8 - 2**-40, 1 + 3 * 2**-8 - 2**-40, 1e300, -1e-300, np.nan, -np.inf]),
+     [1 + 2**-7, 1, 1 + 2**-7, np.inf, -0.0, np.nan, -np.inf]),
+    (-np.array([1 + 2**-8 + 2**-40, 1 + 2**-8, 1 + 3 * 2**-8 - 2**-40]), [-1 - 2**-7, -1, -1 - 2**-7]),
+    (np.array([2**40 + 2**32 + 1, 2**40 + 2**32, -(2**40) - 2**32 - 1]), [2**40 + 2**33, 2**40, -(2**40) - 2**33]),
+])  # fmt: skip
+def test_constants_of_bf16_are_rounded_once(run, numbers: np.ndarray[Any, Any], expected: list[float]) -> None:
+    """Numbers that f32 would round to a tie of bf16."""
+
+    def write(b: Builder, x: Tensor) -> Tensor:
+        return ew.binary(b, "add", ew.convert(b, b.constant(numbers, DTYPES["bf16"]), F32), x)
+
+    (got,) = run(write, np.full(len(numbers), -0.0, np.float32))
+    np.testing.assert_array_equal(got, np.array(expected, np.float32))
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(np.array(expected, np.float32)))
+
+
 def test_known_tensors_cost_nothing() -> None:
     b = Builder("m")
     from pydispatch.graph.builder import Input
