@@ -157,7 +157,7 @@ def dtype_named(spelling: object) -> DType:
     if isinstance(name, str) and name in _SPELLINGS:
         return _SPELLINGS[name]
     try:
-        dtype = np.dtype(spelling)  # type: ignore[call-overload]
+        dtype = np.dtype("None" if spelling is None else spelling)  # type: ignore[call-overload]  # NumPy: None is f64
         return _SPELLINGS[dtype.name] if dtype.name in _SPELLINGS else dtype_of_numpy(np.empty(0, dtype))
     except (TypeError, KeyError):
         known = ", ".join(DTYPES)

@@ -77,6 +77,7 @@ def test_every_spelling_of_a_type(path: Path) -> None:
     (["nope"], r"'nope' is no operand \(rows, in0\), and no type such as f32\[n, 3\]"),
     (["what[n, 4]"], "'what' is no element type; there are bool, i2, .* and dtypes of NumPy"),
     ([(np.void, (2, 4))], "is no element type; there are bool"),
+    ([(None, (2, 4))], "None is no element type; there are bool"),
     (["f32[m, 4]"], "the size 'm' is that of no operand; there are n, "),
     ([(np.float32, ("n", -1))], "a size is a number from 0 or a name, got -1"),
     ([pd.f32], "is no type of a tensor"),
