@@ -119,14 +119,14 @@ def _sizes(name: str, function: StepFunction) -> tuple[int, int, int]:
     for value, (argument, dtype, rank) in zip(inputs, ARGUMENTS, strict=True):
         # Names of dynamic sizes are left out, so that the shape differs and is refused.
         shape = tuple(size for size in value.shape or () if isinstance(size, int))
-        if value.dtype != dtype or len(shape) != rank or value.shape != shape:
+        if value.dtype != dtype or len(shape) != rank or value.shape != shape or 0 in shape:
             raise InvalidArgumentError(
-                f"@{name}: {argument}: expected {dtype} of rank {rank} with static sizes, got {value.dtype}"
+                f"@{name}: {argument}: expected {dtype} of rank {rank} with static sizes from 1, got {value.dtype}"
                 f"{list(value.shape or ())}; the arguments are {_signature()}"
             )
         shapes[argument] = shape
     rows = {shape[0] for shape in shapes.values()}
-    if len(rows) != 1 or not all(size for shape in shapes.values() for size in shape):
+    if len(rows) != 1:
         listed = list(shapes.values())
         raise InvalidArgumentError(f"@{name}: expected an equal number of rows in all arguments, got {listed}")
     row_count, tokens = shapes["tokens"]

@@ -92,10 +92,13 @@ def test_programs_that_do_not_fit() -> None:
 
     wrong = Wrong()
     wrong.inputs[4].dtype = np.dtype(np.float64)
-    refused("@decode: temperature: expected float32 of rank 1 with static sizes, got float64", decode=wrong)
+    refused("@decode: temperature: expected float32 of rank 1 with static sizes from 1, got float64", decode=wrong)
     wrong.inputs = FakeProgram()["decode"].inputs
     wrong.inputs[0].shape = ("s", 1)
-    refused(r"@decode: tokens: expected int32 of rank 2 with static sizes, got int32\['s', 1\]", decode=wrong)
+    refused(r"@decode: tokens: expected int32 of rank 2 with static sizes from 1, got int32\['s', 1\]", decode=wrong)
+    wrong.inputs = FakeProgram()["decode"].inputs
+    wrong.inputs[0].shape = (0, 1)
+    refused(r"@decode: tokens: expected int32 of rank 2 with static sizes from 1, got int32\[0, 1\]", decode=wrong)
     wrong.inputs = FakeProgram()["decode"].inputs[:7]
     refused("@decode: expected 8 arguments: tokens: int32.*; got 7", decode=wrong)
     wrong.inputs = FakeProgram()["decode"].inputs
