@@ -73,7 +73,8 @@ class Builder(OperationWriter):
     def __init__(self, filename: str, weights: str = "embed") -> None:
         super().__init__(filename)
         self.weights = weights  # "embed": in the program; "external": parameters, passed when it is loaded
-        self._weights: dict[int, util.GlobalOp] = {}  # id of a weight's array → its global
+        # id of a weight's array → the array, whose id no other one has while it is referenced; and its global.
+        self._weights: dict[int, tuple[np.ndarray[Any, Any], util.GlobalOp]] = {}
         self.state: dict[str, Tensor] = {}
         """Globals that a loaded program changes itself, such as the state of random numbers, by name."""
         self.kernel_functions: dict[tuple[KernelSource, bool], tuple[Lowered, func.FuncOp]] = {}
@@ -183,7 +184,7 @@ class Builder(OperationWriter):
         If `self.weights` is "embed", the program contains the elements; otherwise they are a parameter that is passed
         when the program is loaded. A weight of the program's own, such as its random state, is always embedded.
         """
-        global_op = self._weights.get(id(weight.array))
+        _, global_op = self._weights.get(id(weight.array), (None, None))
         if global_op is None:
             if self.weights == "embed" or weight.is_own:
                 value: Attribute = NumPyArrayAttr.of(weight.name, type, weight.array)
@@ -194,7 +195,7 @@ class Builder(OperationWriter):
                             "sym_visibility": StringAttr("private"), "initial_value": value}
             )  # fmt: skip
             self.module.body.block.add_op(global_op)
-            self._weights[id(weight.array)] = global_op
+            self._weights[id(weight.array)] = weight.array, global_op
         return global_op
 
     def _load_weight(self, of: Tensor, weight: Weight) -> SSAValue:
@@ -211,7 +212,7 @@ class Builder(OperationWriter):
         """
         assert of.weight is not None
         self.parts(of)  # declares the global if the function has not read the weight yet
-        global_op = self._weights[id(of.weight.array)]
+        _, global_op = self._weights[id(of.weight.array)]
         global_op.properties["is_mutable"] = builtin.UnitAttr()
         name = builtin.SymbolRefAttr(global_op.sym_name)
         self.add(util.GlobalStoreOp(operands=[self.value(new)], properties={"global": name}))

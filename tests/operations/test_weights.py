@@ -46,3 +46,13 @@ def test_external_weights_are_given_by_name(tmp_path: Path) -> None:
     np.testing.assert_allclose(program.main(X), 2 * (X @ W), rtol=1e-5)
     with pytest.raises(pd.Error, match=r"layer1\.w"):
         pd.device("cpu").load(artifact)
+
+
+def test_arrays_of_different_functions_are_different_weights() -> None:
+    """The first array is released after its function, and the next one may have its id."""
+    b = Builder("m.onnx", "external")
+    for name in ("a", "b", "c"):
+        (x,) = b.begin([Input("x", F32, (2,))])
+        b.finish(name, {"y": ew.binary(b, "add", x, b.weight(f"weight_of_{name}", np.zeros(2, np.float32), F32))})
+    text = str(b.module)
+    assert [text.count(f'"weight_of_{name}"') for name in ("a", "b", "c")] == [1, 1, 1]
