@@ -91,6 +91,19 @@ def test_the_transpose_of_a_computed_tile_is_computed_in_its_own_order() -> None
     assert len(reads) == 1
 
 
+def test_steps_beyond_one_factor_alone_multiply_zeros_on_every_device() -> None:
+    """0 * inf is NaN, whether a device reads factors in place or copies them."""
+    a, b, c = random(18, 24, 20)
+    b[20] = np.inf  # A ends before it: at step 24 - 5
+    moved = np.concatenate([a[:, 5:], np.zeros((18, 5), np.float32)], axis=1)
+    with np.errstate(invalid="ignore"):
+        expected = moved @ b
+    assert np.isnan(expected).all()
+    check(shifted, (a, b, c, 5), expected, close)
+    b[20] = 1.0
+    check(shifted, (a, b, c, 5), moved @ b, close)
+
+
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(0, 2**32 - 1))
 def test_products(m: int, k: int, n: int, seed: int) -> None:
     a, b, c = random(m, k, n, seed)

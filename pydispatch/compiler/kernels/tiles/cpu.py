@@ -16,6 +16,7 @@ from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE
 from pydispatch.compiler.kernels.matmul.cpu.tile_choice import TileRequest, choose_tiles
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.conditions import both
 from pydispatch.compiler.kernels.ops.constants import WORKGROUP
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 from pydispatch.compiler.kernels.tiles.parts import (
@@ -175,19 +176,32 @@ def multiply(build: Builder, op: MatmulOp, level: Level, reads: Reads) -> None:
         reads: The reads of A and B to do in place, as `reads_for_products` returns them.
     """
     steps: Index = shape_of(op.a)[1]
+    parts = [None if source is None else part_of(source) for source in reads]
+    ends = [_end_of_steps(build, part, index, steps) for index, part in enumerate(parts)]
+    # Where the parts of both factors end at the same step, the steps beyond it would add zeros: they are left out. A
+    # factor that ends alone is copied, with zeros: the other one may have infinities there, of which products are NaN.
+    end_together = ends[0] is not None and ends[0] == ends[1]
     factors = []
-    for index, (tile, source) in enumerate(zip((op.a, op.b), reads, strict=True)):
-        if source is None:
+    for index, (tile, part) in enumerate(zip((op.a, op.b), parts, strict=True)):
+        if part is None:
             factors.append(_converted_factor(build, op, tile, index))
-            continue
-        part = part_of(source)
-        k_dim = 1 - index  # the columns of A, the rows of B
-        k_size = shape_of(tile)[k_dim]
-        if not part.is_known_inside(k_dim, k_size):  # steps of K beyond the view would add zeros: they are left out
-            _, end = part.existing_range(build, k_dim, k_size)
-            steps = build.least(steps, end)
-        factors.append(_in_place_or_copied(build, op, part, tile, index))
+        else:
+            needs_all_steps = ends[index] is not None and not end_together
+            factors.append(_in_place_or_copied(build, op, part, tile, index, needs_all_steps))
+    if end_together and ends[0] is not None:
+        steps = ends[0]
     _blocks(build, factors[0], factors[1], TileView(op, op.c), (*shape_of(op.c), steps), level)
+
+
+def _end_of_steps(build: Builder, part: TileView | None, index: int, steps: int) -> Index | None:
+    """Return the number of the `steps` of K at which a factor that is a part of a view ends; None if it has all steps.
+
+    Steps before the view are not subtracted: a part that begins there is copied. index: 0 for A, 1 for B.
+    """
+    k_dim = 1 - index  # the columns of A, the rows of B
+    if part is None or part.is_known_inside(k_dim, steps):
+        return None
+    return part.existing_range(build, k_dim, steps)[1]
 
 
 def _converted_factor(build: Builder, op: MatmulOp, tile: SSAValue, index: int) -> TileView:
@@ -199,12 +213,14 @@ def _converted_factor(build: Builder, op: MatmulOp, tile: SSAValue, index: int) 
     return TileView(op, memory)
 
 
-def _in_place_or_copied(build: Builder, op: MatmulOp, part: TileView, tile: SSAValue, index: int) -> TileView:
+def _in_place_or_copied(
+    build: Builder, op: MatmulOp, part: TileView, tile: SSAValue, index: int, needs_all_steps: bool
+) -> TileView:
     """Return a factor that is a part of a view: the part itself if it can be multiplied in place, else a copy.
 
     For a product in place, all rows of A or columns of B must be inside the view. The elements must have the type of C,
-    and rows of B must be contiguous. A copy is padded with zeros. If it is only known at run time whether the part is
-    inside, a branch selects the part or a copy.
+    and rows of B must be contiguous. A copy is padded with zeros. If it is only known
+    at run time whether the part is inside, a branch selects the part or a copy.
 
     Args:
         build: Receives the code.
@@ -212,14 +228,18 @@ def _in_place_or_copied(build: Builder, op: MatmulOp, part: TileView, tile: SSAV
         part: The part of the view.
         tile: The tile of the program for it, which is the memory of the copy if it has the type of C.
         index: 0 for A, 1 for B.
+        needs_all_steps: Whether all steps of K must be inside the view, too. Otherwise `multiply` ends the steps at the
+            view's end.
     """
     memory = _factor_memory(op, tile, index)
     is_b_transposed = part.transposed and index == 1
     if element_of(part.value) != element_of(memory) or is_b_transposed:
         _copy_part(build, part, memory)  # converts elements, and pads only where the part is not completely inside
         return TileView(op, memory)
-    size = shape_of(tile)[index]  # the rows of A, the columns of B; `multiply` ends the steps of K at the view's end
-    exists = part.is_inside(build, index, size)
+    shape = shape_of(tile)
+    exists = part.is_inside(build, index, shape[index])  # the rows of A, the columns of B
+    if needs_all_steps:
+        exists = both(build, exists, part.is_inside(build, 1 - index, shape[1 - index]))
     if exists is True:
         return part
     if exists is False:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr, IntegerType, MemRefType, StridedLayoutAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -12,6 +14,7 @@ from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.conditions import both
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
+from pydispatch.ir.dialects.hal.interface import InterfaceBindingSubspanOp
 from pydispatch.ir.dialects.pyd.tiles import ReadTileOp
 
 
@@ -53,7 +56,7 @@ class TileView:
     ) -> None:  # fmt: skip
         """Derive the layout from `value` unless it is passed. For the arguments see the class."""
         self.value, self.first, self.transposed = value, first, transposed
-        self.layout = layout or strided(op, value)
+        self.layout = layout or _with_stated_sizes(strided(op, value), value)
 
     @property
     def strides(self) -> tuple[Index, Index]:
@@ -166,6 +169,20 @@ class TileView:
             exists = both(build, exists, build.pure(arith.CmpiOp(index, build.value(extent), "ult")))
         zero = build.pure(arith.ConstantOp(zero_attribute(element_of(self.value))))
         return build.choose(exists, lambda b: b.add(memref.LoadOp.get(self.value, indices)), lambda _: zero)
+
+
+def _with_stated_sizes(layout: Strided, value: SSAValue) -> Strided:
+    """Return the layout of a memref, with the sizes that a binding states instead of those that the memref has.
+
+    They are equal, but only the stated ones are the same values for several bindings, such as the steps of K of A and B
+    in `memref<?x?xf32>{%m, %k}` and `memref<?x?xf32>{%k, %n}`.
+    """
+    binding = value.owner
+    if not isinstance(binding, InterfaceBindingSubspanOp):
+        return layout
+    stated = iter(binding.dynamic_dims)
+    sizes = [size if isinstance(size, int) else next(stated, size) for size in layout.sizes]
+    return replace(layout, sizes=tuple(sizes))
 
 
 def part_of(op: ReadTileOp) -> TileView:
