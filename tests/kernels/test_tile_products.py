@@ -104,6 +104,62 @@ def test_steps_beyond_one_factor_alone_multiply_zeros_on_every_device() -> None:
     check(shifted, (a, b, c, 5), moved @ b, close)
 
 
+@pytest.mark.parametrize("turned", ["", " turned"])
+@pytest.mark.parametrize("strided", [0, 1])
+def test_a_hand_written_read_of_every_second_column(strided: int, turned: str) -> None:
+    """Products read a view in place only if its rows are contiguous. `%i` is 0, which the compiler does not know."""
+    view = "memref<16x16xf32, strided<[32, 2]>>"
+    types = [view, "memref<16x16xf32>"][:: 1 if strided == 0 else -1]
+    names = ["%second", "%y"][:: 1 if strided == 0 else -1]
+    tile = "memref<16x16xf32, 3>"
+    turns = [turned if strided == i else "" for i in (0, 1)]
+    program = pd.compile(f"""
+stream.executable private @e {{
+  stream.executable.export public @k workgroups() -> (index, index, index) {{
+    %c1 = arith.constant 1 : index
+    stream.return %c1, %c1, %c1 : index, index, index
+  }}
+  builtin.module {{
+    func.func @k(%0: !stream.binding, %1: !stream.binding, %2: !stream.binding, %i: index) {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c16 = arith.constant 16 : index
+      %zero = arith.constant 0.0 : f32
+      %x = stream.binding.subspan %0[%c0] : !stream.binding -> memref<16x32xf32>
+      %y = stream.binding.subspan %1[%c0] : !stream.binding -> memref<16x16xf32>
+      %z = stream.binding.subspan %2[%c0] : !stream.binding -> memref<16x16xf32>
+      %second = memref.subview %x[0, 0] [16, 16] [1, 2] : memref<16x32xf32> to {view}
+      %a = memref.alloc() : {tile}
+      %b = memref.alloc() : {tile}
+      %c = memref.alloc() : {tile}
+      scf.for %r = %c0 to %c16 step %c1 {{
+        scf.for %s = %c0 to %c16 step %c1 {{
+          memref.store %zero, %c[%r, %s] : {tile}
+        }}
+      }}
+      pyd.read_tile {names[0]}[%i, %c0], %a{turns[0]} : {types[0]}, {tile}
+      pyd.read_tile {names[1]}[%c0, %i], %b{turns[1]} : {types[1]}, {tile}
+      pyd.matmul %a, %b, %c : {tile}, {tile}, {tile}
+      scf.for %r = %c0 to %c16 step %c1 {{
+        scf.for %s = %c0 to %c16 step %c1 {{
+          %v = memref.load %c[%r, %s] : {tile}
+          memref.store %v, %z[%r, %s] : memref<16x16xf32>
+        }}
+      }}
+      return
+    }}
+  }}
+}}
+func.func @f(%a: tensor<16x32xf32>, %b: tensor<16x16xf32>, %i: index) -> tensor<16x16xf32> {{
+  %r = flow.dispatch @e::@k(%a, %b, %i) : (tensor<16x32xf32>, tensor<16x16xf32>, index) -> tensor<16x16xf32>
+  return %r : tensor<16x16xf32>
+}}
+""")
+    x, y = random(16, 32, 1)[0], random(16, 16, 1, seed=2)[0]
+    second = x[:, ::2].T if turned else x[:, ::2]
+    close(pd.device("cpu").load(program).f(x, y, 0), second @ y if strided == 0 else y @ second)
+
+
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(0, 2**32 - 1))
 def test_products(m: int, k: int, n: int, seed: int) -> None:
     a, b, c = random(m, k, n, seed)

@@ -108,10 +108,12 @@ def _copy_part(build: Builder, part: TileView, tile: SSAValue) -> None:
 def _copy_whole(build: Builder, part: TileView, tile: SSAValue) -> None:
     """Emit the copy of a part that is completely inside its view into `tile`.
 
-    Transposed parts of the same type are copied in square blocks, each by a `pyd.transpose`.
+    Transposed parts of the same type are copied in square blocks, each by a `pyd.transpose`, if rows of the view are
+    contiguous.
     """
     rows, columns = shape_of(tile)
-    if not part.transposed or element_of(part.value) != element_of(tile):
+    is_strided = part.layout.strides[1] != 1
+    if not part.transposed or is_strided or element_of(part.value) != element_of(tile):
         _copy_elements(build, part, tile, low=(0, 0), high=(rows, columns))
         return
     op = build.source  # the operation that the copy is emitted for
@@ -219,8 +221,8 @@ def _in_place_or_copied(
     """Return a factor that is a part of a view: the part itself if it can be multiplied in place, else a copy.
 
     For a product in place, all rows of A or columns of B must be inside the view. The elements must have the type of C,
-    and rows of B must be contiguous. A copy is padded with zeros. If it is only known
-    at run time whether the part is inside, a branch selects the part or a copy.
+    rows of the view must be contiguous, and those of B must be rows of the view. A copy is padded with zeros. If it is
+    only known at run time whether the part is inside, a branch selects the part or a copy.
 
     Args:
         build: Receives the code.
@@ -233,7 +235,8 @@ def _in_place_or_copied(
     """
     memory = _factor_memory(op, tile, index)
     is_b_transposed = part.transposed and index == 1
-    if element_of(part.value) != element_of(memory) or is_b_transposed:
+    is_strided = part.layout.strides[1] != 1
+    if element_of(part.value) != element_of(memory) or is_b_transposed or is_strided:
         _copy_part(build, part, memory)  # converts elements, and pads only where the part is not completely inside
         return TileView(op, memory)
     shape = shape_of(tile)
