@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -20,11 +21,11 @@ class _Parameters(ctypes.Structure):
     """Structure by which compiled code calls the import `pydispatch_print`: its result, which is unused, and arguments.
 
     line: index of the call of `print` among those of the kernel. position: index of the number among those of the line.
-    value: the number.
+    value: the number, an integer or the bits of an f64.
     """
 
     _fields_ = [
-        ("result", ctypes.c_int32), ("line", ctypes.c_int32), ("position", ctypes.c_int32), ("value", ctypes.c_double),
+        ("result", ctypes.c_int32), ("line", ctypes.c_int32), ("position", ctypes.c_int32), ("value", ctypes.c_int64),
     ]  # fmt: skip
 
 
@@ -58,16 +59,19 @@ def printer(lines: Sequence[PrintedLine]) -> Any:
     return _FUNCTION(receive)
 
 
-def _shown(line: PrintedLine, values: Sequence[float]) -> list[str]:
-    """Return the parts of a printed line as text. `values` are the numbers of the line, in order.
+def _shown(line: PrintedLine, values: Sequence[int]) -> list[str]:
+    """Return the parts of a printed line as text. `values` are the numbers of the line, in order, as they are passed.
 
     `line.parts` has, in place of each number, its type. For a line without numbers, `values` is one 0, which is unused.
     """
     shown = list(line.parts)
     for position, value in zip(line.numbers, values, strict=False):
         type = line.parts[position]
-        if type == "i1":
+        if is_float(type):
+            (number,) = struct.unpack("d", struct.pack("q", value))  # its bits
+            shown[position] = str(_FLOATS.get(type, float)(number))
+        elif type == "i1":
             shown[position] = str(bool(value))
         else:
-            shown[position] = str(_FLOATS.get(type, float)(value)) if is_float(type) else str(int(value))
+            shown[position] = str(value % 2**64 if type == "u64" else value)
     return shown

@@ -13,8 +13,8 @@ from pydispatch.kernels.entities import Entity, Known, Literal
 
 SYMBOL = "pydispatch_print"
 """The function of the host that a kernel calls with three arguments: the index of the line in `CallContext.prints`, the
-index of a number among the numbers of that line, and the number as f64."""
-_DECLARATION = f'func.func private @import.{SYMBOL}(i32, i32, f64) -> i32 attributes {{hal.import.name = "{SYMBOL}"}}'
+index of a number among the numbers of that line, and the number in 64 bits: an integer, or the bits of an f64."""
+_DECLARATION = f'func.func private @import.{SYMBOL}(i32, i32, i64) -> i32 attributes {{hal.import.name = "{SYMBOL}"}}'
 """MLIR declaration of the host's function `SYMBOL`, for modules with kernels that print."""
 
 
@@ -59,18 +59,20 @@ def _print(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Ent
             continue
         parts.append(value.type)
         numbers.append(position)
-        # Integers and conditions are first extended to 64 bits, which keeps their values.
-        wide = value if is_float(value.type) else cast(context.writer, value, "i64" if value.type != "u64" else "u64")
-        values.append(cast(context.writer, wide, "f64"))
+        if is_float(value.type):
+            wide = cast(context.writer, value, "f64")
+            values.append(context.writer.value(f"arith.bitcast {wide.name} : f64 to i64", "i64"))
+        else:  # integers and conditions are extended
+            values.append(cast(context.writer, value, "i64"))
 
     # The calls, which state the line, the position of the number in it, and the number.
     line_index = context.writer.constant(len(context.prints), "i32")
     context.prints.append(PrintedLine(tuple(parts), tuple(numbers)))
     context.imports[SYMBOL] = _DECLARATION
-    for position, value in enumerate(values or [context.writer.constant(0.0, "f64")]):
+    for position, value in enumerate(values or [context.writer.constant(0, "i64")]):
         number_index = context.writer.constant(position, "i32")
         operands = f"{line_index.name}, {number_index.name}, {value.name}"
-        context.writer.value(f"func.call @import.{SYMBOL}({operands}) : (i32, i32, f64) -> i32", "i32")
+        context.writer.value(f"func.call @import.{SYMBOL}({operands}) : (i32, i32, i64) -> i32", "i32")
     context.writer.has_effects = True
     return Known(None)
 

@@ -34,6 +34,24 @@ def test_lines_of_a_checked_kernel(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines() == expected
 
 
+@pd.kernel(workgroup=1, grid=1)
+def shown_numbers(
+    i: Annotated[pd.View, pd.i64[2]], u: Annotated[pd.View, pd.u64[1]], b: Annotated[pd.View, pd.i8[1]],
+    f: Annotated[pd.View, pd.f64[2]], h: Annotated[pd.View, pd.f16[1]],
+) -> None:  # fmt: skip
+    print(i[0], i[1], u[0], b[0], f[0], f[1], h[0])
+    b[0] = 1
+
+
+def test_numbers_are_printed_with_all_digits(capsys: pytest.CaptureFixture[str]) -> None:
+    arrays = (
+        np.array([2**53 + 1, -(2**63)]), np.array([2**64 - 1], np.uint64), np.array([-3], np.int8),
+        np.array([0.1, -np.inf]), np.array([0.1], np.float16),
+    )  # fmt: skip
+    shown_numbers.checked()(*arrays)
+    assert capsys.readouterr().out == "9007199254740993 -9223372036854775808 18446744073709551615 -3 0.1 -inf 0.1\n"
+
+
 def test_other_devices_print_nothing() -> None:
     device = pd.device("ptx-interpreter")
     with pytest.raises(pd.InvalidArgumentError, match="kernel 'shown' prints, which it does on CPUs only"):
