@@ -128,6 +128,23 @@ def test_an_export_stands_back_for_its_fallback(holds: str, expected: int) -> No
     assert run(text) == expected
 
 
+def test_a_grid_without_the_device() -> None:
+    grid = GRID.replace("%device: !hal.device", "")
+    text = f"""{HEAD}
+  hal.executable private @exe {{
+    hal.executable.variant public @v target(#target) {{
+      hal.executable.export public @get ordinal(0) layout(#layout) {grid}
+      builtin.module {{ {kernel("get", "%value = arith.constant 3 : i32")} }}
+    }}
+  }}
+  {main()}
+}}"""
+    assert run(text) == 3
+    with pytest.raises(pd.CompileError, match="the workgroup count of '@get' takes 0 values, the dispatch gives 1"):
+        call = "%r = flow.dispatch @exe::@get"
+        run(text.replace(f"{call}(", f"%n = arith.constant 1 : index\n{call}[%n]("))
+
+
 QUERIES = [
     ('"hal.executable.format" :: "FORMAT"', "i1", "false", 1),
     ('"hal.executable.format" :: "embedded-elf-z80"', "i1", "false", 0),

@@ -330,7 +330,7 @@ def _check_workload(declaration: hal.ExecutableExportOp, export: str, size: int,
             f"export '@{export}' has no workgroup count", location_of(declaration),
             "give it a region: count(%device: !hal.device, %size: index) -> (index, index, index) { ... }",
         )  # fmt: skip
-    expected = len(declaration.count.block.args) - 1  # without the device, the first argument
+    expected = sum(not isinstance(type, hal.DeviceType) for type in declaration.count.block.arg_types)
     if expected != size:
         raise CompileError(
             f"the workgroup count of '@{export}' takes {expected} values, the dispatch gives {size}",
