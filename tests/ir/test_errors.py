@@ -91,6 +91,18 @@ CASES = {
         "stream.executable @e {\n stream.executable.export @f workgroups(%w: index) -> (index, index, index) "
         "{ stream.return %w : index } }", 2, 2, "returns (index), expected (index, index, index)"),
     "executable body": ("stream.executable @e {\n func.func @f() { return } }", 1, 1, "cannot hold 'func.func'"),
+    "condition of a workload": (
+        "hal.executable @e { hal.executable.variant @v target(" + T + ") {\n hal.executable.condition(%d: !hal.device, "
+        "%n: index) -> i1 { %c = arith.constant true hal.return %c : i1 } } }", 2, 2,
+        "the condition region takes only the device, got index"),
+    "constants of a workload": (
+        "hal.executable @e { hal.executable.variant @v target(" + T + ") {\n hal.executable.constant.block(%n: index) "
+        '-> i32 as "c" { %c = arith.constant 1 : i32 hal.return %c : i32 } } }', 2, 2,
+        "the constant region takes only the device, got index"),
+    "condition of several blocks": (
+        "hal.executable @e { hal.executable.variant @v target(" + T + ") {\n hal.executable.condition(%d: !hal.device) "
+        "-> i1 { %c = arith.constant true cf.br ^bb1 ^bb1: hal.return %c : i1 } } }", 2, 2,
+        "the condition region has 2 blocks, expected one; arith.select chooses"),
     "query default": (
         "hal.executable @e { hal.executable.variant @v target(" + T + ") { hal.executable.condition(%d: !hal.device) -> i1 "  # noqa: E501
         '{\n  %a, %b = hal.device.query<%d : !hal.device> key("x" :: "y") : i1, i1 = 5 : i32 hal.return %b : i1 } } }',

@@ -115,7 +115,7 @@ class ExportLikeOp(IRDLOperation):
     def verify_(self) -> None:
         """Verify the region `workgroups` and the attribute `pyd.tiles`."""
         # Unlike the region of a hal.executable.export, that of a stream export takes no device.
-        check_region(self.count, [IndexType()] * 3, "workgroups", has_device_argument=False)
+        check_region(self.count, [IndexType()] * 3, "workgroups", has_device_argument=False, has_workload=True)
         check_tiles(self)
 
 

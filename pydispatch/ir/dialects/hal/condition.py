@@ -53,7 +53,7 @@ class ExecutableConditionOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Raise VerifyException unless the region maps the device to an i1."""
-        check_region(self.body, [i1], "condition", has_device_argument=True)
+        check_region(self.body, [i1], "condition", has_device_argument=True, has_workload=False)
 
 
 @directive
@@ -167,7 +167,8 @@ class ExecutableConstantBlockOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Raise VerifyException unless the region maps the device to the values that the type lists."""
-        check_region(self.body, self.function_type.outputs.data, "constant", has_device_argument=True)
+        results = self.function_type.outputs.data
+        check_region(self.body, results, "constant", has_device_argument=True, has_workload=False)
 
 
 @op_definition

@@ -181,7 +181,7 @@ class ExecutableExportOp(IRDLOperation):
         """
         check_count(self.count, has_device_argument=True)
         if self.condition.blocks:
-            check_region(self.condition, [i1], "condition", has_device_argument=True)
+            check_region(self.condition, [i1], "condition", has_device_argument=True, has_workload=False)
         if self.condition_fallback is not None and not self.condition.blocks:
             raise VerifyException("fallback(@export) is given, but there is no condition(...) region")
         check_sizes(self.workgroup_size)

@@ -25,40 +25,45 @@ def check_children(op: Operation, region: Region, allowed: Sequence[str]) -> Non
             raise VerifyException(f"'{op.name}' cannot hold '{child.name}', it holds {', '.join(allowed)}")
 
 
-def check_region(region: Region, results: Sequence[Attribute], what: str, *, has_device_argument: bool) -> None:
-    """Check the arguments and results of a host region; raise VerifyException otherwise.
+def check_region(
+    region: Region, results: Sequence[Attribute], what: str, *, has_device_argument: bool, has_workload: bool
+) -> None:
+    """Check the arguments and results of a host region of one block; raise VerifyException otherwise.
 
     A host region is code that the host runs, such as the workgroup count of an export: it maps an optional device and
     numbers of type index to `results`, the operands of its `hal.return`.
 
     Args:
         region: The region; empty if the text omits it, which is valid.
-        results: Types that the operands of each return must have.
+        results: Types that the operands of the return must have.
         what: Name of the region in messages, such as "count".
         has_device_argument: Whether a device may be the first argument; all others must be index values.
+        has_workload: Whether there may be others: the workload, the numbers in brackets of a dispatch.
     """
-    block = region.blocks.first
-    if block is None:
+    if not region.blocks:
         return
+    if len(region.blocks) > 1:
+        raise VerifyException(f"the {what} region has {len(region.blocks)} blocks, expected one; arith.select chooses")
+    block = region.block
     types = list(block.arg_types)
     if has_device_argument and types and isinstance(types[0], DeviceType):
         types = types[1:]
+    if types and not has_workload:
+        raise VerifyException(f"the {what} region takes only the device, got {', '.join(str(type) for type in types)}")
     for i, type in enumerate(types):
         if not isinstance(type, IndexType):
             raise VerifyException(f"argument {i} of the {what} region is {type}, expected index")
-    for child in region.blocks:
-        last = child.last_op
-        if last is None:
-            raise VerifyException(f"the {what} region has no return")
-        # Blocks may also end with branches, whose operands are those of their successors.
-        if last.name.endswith("return") and [o.type for o in last.operands] != list(results):
-            got = ", ".join(str(o.type) for o in last.operands)
-            raise VerifyException(f"the {what} region returns ({got}), expected ({', '.join(str(r) for r in results)})")
+    last = block.last_op
+    if last is None or not last.name.endswith("return"):
+        raise VerifyException(f"the {what} region has no return")
+    if [o.type for o in last.operands] != list(results):
+        got = ", ".join(str(o.type) for o in last.operands)
+        raise VerifyException(f"the {what} region returns ({got}), expected ({', '.join(str(r) for r in results)})")
 
 
 def check_count(region: Region, *, has_device_argument: bool) -> None:
     """Check that a host region computes a grid, x, y and z; raise VerifyException otherwise."""
-    check_region(region, [IndexType()] * 3, "count", has_device_argument=has_device_argument)
+    check_region(region, [IndexType()] * 3, "count", has_device_argument=has_device_argument, has_workload=True)
 
 
 @directive
