@@ -112,6 +112,25 @@ def test_a_loop_between_two() -> None:
     assert all(re.fullmatch(reasons.CONTROL.format(r"\d+:\d+ \w+"), reason) for reason in pairs.values())
 
 
+def test_the_index_of_a_loop_is_none_of_its_carried_values() -> None:
+    """A dispatch that reads the index reads no result of a dispatch that computes a carried value."""
+    found = boundaries(
+        "%x: M, %c: M, %v: V, %n: index",
+        "M",
+        """
+      %r:2 = scf.for %i = %c0 to %n step %n iter_args(%a = %c, %b = %v) -> (M, V) {
+        %next = math.exp %a : M
+        %row = tensor.extract_slice %x[%i, 0] [1, 16] [1, 1] : M to V
+        %log = math.log %row : V
+        scf.yield %next, %log : M, V
+      }
+      %p = tensor.insert_slice %r#1 into %r#0[0, 0] [1, 16] [1, 1] : V into M
+      %o = math.absf %p : M""",
+    )
+    pairs = {(b.producer.split()[-1], b.consumer.split()[-1]) for b in found}
+    assert {("exp", "absf"), ("log", "absf")} <= pairs and ("exp", "log") not in pairs
+
+
 def test_a_dispatch_that_the_program_states() -> None:
     text = f"""flow.executable private @kernel {{
       flow.executable.export public @entry

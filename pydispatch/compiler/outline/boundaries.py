@@ -5,8 +5,9 @@ between.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from xdsl.dialects import cf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.analysis import reasons
@@ -40,14 +41,16 @@ def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operatio
     Of producers selected by control flow, only the nearest `MOST_CHOICES` are returned: through a sequence of branches,
     a dispatch may read results of every dispatch before them.
 
-    Example: dispatch @q reads results of @p1, @p2, and of @p3, which is in a branch of %c:
+    Example: dispatch @q reads results of @p1, @p2, and of @p3, which a jump passes to its block:
 
-        %a = flow.dispatch @p1
-        %v = tensor.extract_slice %a        // a view
-        %b = flow.dispatch @p2
-        %s = host_op %b
-        %c = scf.if %condition { ... }
-        %r = flow.dispatch @q(%v, %s, %c)   // origins: {@p1: None, @p2: host_op, @p3: scf.if}
+          %a = flow.dispatch @p1
+          %v = tensor.extract_slice %a        // a view
+          %b = flow.dispatch @p2
+          %s = host_op %b
+          %c = flow.dispatch @p3
+          cf.br ^bb1(%c : tensor<4xf32>)
+        ^bb1(%d: tensor<4xf32>):
+          %r = flow.dispatch @q(%v, %s, %d)   // origins: {@p1: None, @p2: host_op, @p3: cf.br}
 
     Args:
         dispatch: The reading dispatch.
@@ -89,40 +92,32 @@ def _sources(value: SSAValue, jumps: Jumps) -> Iterable[tuple[SSAValue, Operatio
     """Yield the values from which `value` is or may be computed, each with the operation that computes it, None for a
     view.
 
-    Those of the result of an ordinary operation are its operands. A loop has its carried values at the end of each of
-    these lists: its operands, the arguments of its blocks, the values that its blocks yield, and its results. In all
-    lists, a carried value has the same position from the end. In
+    Those of the result of an operation are its operands. Those of an argument of a block are the values that jumps to
+    the block pass as this argument, each with the jump: %init or %next for %x in
 
-        %r = scf.for %i = %low to %high step %s iter_args(%x = %init) { ...; scf.yield %next }
-
-    %init, %x, %next and %r are the last of their lists: %x is %init or %next, and %r depends on all operands and %next.
+          cf.br ^loop(%low, %init : index, tensor<4xf32>)
+        ^loop(%i: index, %x: tensor<4xf32>):
+          ...
+          cf.br ^loop(%following, %next : index, tensor<4xf32>)
     """
     if isinstance(value, OpResult):
-        op, from_end = value.op, len(value.op.results) - value.index
+        op = value.op
         if not is_fill(op):  # dispatches have copies of fills, which are not passed to them
             yield from ((v, None if is_view(op) else op) for v in op.operands)
-        yield from _yielded(op, from_end)
     elif isinstance(value, BlockArgument):
-        around = value.block.parent_op()
-        from_end = len(value.block.args) - value.index
-        if value.block in jumps:
-            # An argument of a block of the function itself. A jump may pass any of its operands as this argument:
-            # positions are not compared.
-            yield from ((v, jump) for jump in jumps[value.block] for v in jump.operands)
-        elif around is not None:
-            initial = around.operands[-from_end:][:1]  # empty if the operation has fewer operands
-            yield from ((v, around) for v in initial)
-            yield from _yielded(around, from_end)
+        for jump in jumps.get(value.block, ()):
+            yield from ((passed[value.index], jump) for passed in _passed(jump, value.block))
 
 
-def _yielded(op: Operation, from_end: int) -> Iterable[tuple[SSAValue, Operation]]:
-    """Return the values that the blocks of a loop or branch `op` yield at position `from_end`, each with `op`.
-
-    Positions are counted from the end, 1 for the last: a carried value has the same one in all lists of a loop, after
-    others such as the bounds among its operands. Blocks that yield fewer values are left out.
+def _passed(jump: Operation, block: Block) -> list[Sequence[SSAValue]]:
+    """Return the values that a jump passes to the arguments of a block: two lists if both of its targets are the
+    block.
     """
-    ends = [block.last_op for region in op.regions for block in region.blocks]
-    return ((v, op) for end in ends if end is not None for v in end.operands[-from_end:][:1])
+    if isinstance(jump, cf.ConditionalBranchOp):
+        targets = ((jump.then_block, jump.then_arguments), (jump.else_block, jump.else_arguments))
+        return [arguments for target, arguments in targets if target is block]
+    assert isinstance(jump, cf.BranchOp)  # the only other jump of host functions, see `flatten/branches.py`
+    return [jump.arguments]
 
 
 def separation(producer: Operation, consumer: Operation, between: Operation | None, formed: bool) -> str:
