@@ -125,6 +125,48 @@ def test_an_operand_cannot_be_stored():
         pd.compile(text)
 
 
+EXPORTS = """
+stream.executable private @e {
+  stream.executable.export public @whole(@negate) workgroups() -> (index, index, index) {
+    %c1 = arith.constant 1 : index
+    stream.return %c1, %c1, %c1 : index, index, index
+  }
+  stream.executable.export public @twice(@negate) workgroups() -> (index, index, index) {
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    stream.return %c2, %c1, %c1 : index, index, index
+  }
+  builtin.module {
+    func.func @negate(%0: !stream.binding, %1: !stream.binding) {
+      %c0 = arith.constant 0 : index
+      %x = stream.binding.subspan %0[%c0] : !stream.binding -> memref<8xf32>
+      %y = stream.binding.subspan %1[%c0] : !stream.binding -> memref<8xf32>
+      %id = stream.dispatch.workgroup.id[0] : index
+      %v = memref.load %x[%id] : memref<8xf32>
+      %w = arith.negf %v : f32
+      memref.store %w, %y[%id] : memref<8xf32>
+      return
+    }
+  }
+}
+func.func @f(%x: tensor<8xf32>, %y: tensor<8xf32>, %z: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %a = flow.dispatch @e::@whole(%x, %y) : (tensor<8xf32>, tensor<8xf32>) -> %y
+  %b = flow.dispatch @e::@twice(%x, %z) : (tensor<8xf32>, tensor<8xf32>) -> %z
+  return %a, %b : tensor<8xf32>, tensor<8xf32>
+}
+"""
+
+
+def test_two_exports_of_one_function():
+    x, zeros = np.arange(1, 9, dtype=np.float32), np.zeros(8, np.float32)
+    once, twice = run(EXPORTS, x, zeros, zeros)
+    np.testing.assert_array_equal(once, [-1, *[0] * 7])
+    np.testing.assert_array_equal(twice, [-1, -2, *[0] * 6])
+    with pytest.raises(pd.CompileError, match="export '@twice' names no function of its executable") as caught:
+        pd.compile(EXPORTS.replace("@twice(@negate)", "@twice(@negated)"))
+    assert caught.value.note == "functions: @negate"
+
+
 def test_a_grid_is_needed():
     text = REGION.format(tile=2, groups=2, total=4)
     begin, end = text.index(" count("), text.index("  return %r")

@@ -6,6 +6,7 @@ are expanded for the targets of the program. A `hal.executable` keeps its varian
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -282,9 +283,11 @@ def _hand_written(op: Operation, selection: Selection, target: hal.ExecutableTar
     functions = {symbol_name(f): f for m in modules for f in m.body.block.ops if isinstance(f, func.FuncOp)}
     executable = symbol_name(op)
     ordinal = 0
+    exports = [export for export in op.regions[0].block.ops if isinstance(export, stream.ExecutableExportOp)]
+    uses = Counter(map(_function_name, exports))  # function → exports of it that are still to be built
     for export in op.regions[0].block.ops:
         if isinstance(export, stream.ExecutableExportOp):
-            function = _entry(export, functions)
+            function = _entry(export, functions, uses)
             layout = lower_interface(function, selection.written.get((executable, symbol_name(export))))
             body.append(make_export(export, ordinal, layout, _grid_with_device(export.count, export)))
             ordinal += 1
@@ -298,23 +301,40 @@ def _hand_written(op: Operation, selection: Selection, target: hal.ExecutableTar
     return [*body, *modules]
 
 
-def _entry(export: stream.ExecutableExportOp, functions: dict[str, func.FuncOp]) -> func.FuncOp:
-    """Return the function that an export refers to, renamed to the export's name.
-
-    Raises CompileError if there is no such function in `functions`, which are those of the executable by name.
-    """
+def _function_name(export: stream.ExecutableExportOp) -> str:
+    """Return the name of the function that an export refers to: its own name, unless it states another one."""
     reference = export.function_ref
-    name = reference.data if isinstance(reference, StringAttr) else symbol_name(export)
     if isinstance(reference, SymbolRefAttr):
-        name = reference.root_reference.data
+        return reference.root_reference.data
+    return reference.data if isinstance(reference, StringAttr) else symbol_name(export)
+
+
+def _entry(export: stream.ExecutableExportOp, functions: dict[str, func.FuncOp], uses: Counter[str]) -> func.FuncOp:
+    """Return the function that an export refers to, renamed to the export's name; a copy if others refer to it, too.
+
+    Raises CompileError if there is no such function in `functions`.
+
+    Args:
+        export: The export.
+        functions: Functions of the executable by the names that the program gives them.
+        uses: Number of exports that refer to each function, from this one on; one is subtracted.
+    """
+    name = _function_name(export)
     if name not in functions:
         raise CompileError(
             f"export '@{symbol_name(export)}' names no function of its executable",
             location_of(export),
             f"functions: {', '.join('@' + f for f in functions) or 'none'}",
         )
-    functions[name].properties["sym_name"] = StringAttr(symbol_name(export))
-    return functions[name]
+    function = functions[name]
+    uses[name] -= 1
+    if uses[name]:  # the last export of a function gets the function itself
+        function = function.clone()
+        block = functions[name].parent
+        assert block is not None
+        block.insert_op_before(function, functions[name])
+    function.properties["sym_name"] = StringAttr(symbol_name(export))
+    return function
 
 
 def _grid_with_device(count: Region, export: Operation) -> Region:
