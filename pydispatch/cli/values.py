@@ -408,7 +408,7 @@ def mismatch(actual: Value, expected: Value, kind: ElementType, exact: bool) -> 
         if isinstance(expected, np.ndarray):
             return f"value is {format_number(actual, kind)}; expected a tensor"
         if not _are_close(np.array([actual]), np.array([expected]), kind, exact)[0]:
-            left, right = (format_number(number, kind).partition("=")[2] for number in (actual, expected))
+            left, right = (format_number(scalar, kind).partition("=")[2] for scalar in (actual, expected))
             return f"value ({left}) does not match the expected ({right})"
         return None
     if not isinstance(expected, np.ndarray):

@@ -68,8 +68,8 @@ def _shown(line: PrintedLine, values: Sequence[int]) -> list[str]:
     for position, value in zip(line.numbers, values, strict=False):
         type = line.parts[position]
         if is_float(type):
-            (number,) = struct.unpack("d", struct.pack("q", value))  # its bits
-            shown[position] = str(_FLOATS.get(type, float)(number))
+            (decoded,) = struct.unpack("d", struct.pack("q", value))  # its bits
+            shown[position] = str(_FLOATS.get(type, float)(decoded))
         elif type == "i1":
             shown[position] = str(bool(value))
         else:

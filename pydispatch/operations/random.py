@@ -246,9 +246,9 @@ def between(builder: Builder, unit: Tensor, low: Tensor, high: Tensor) -> Tensor
 
     def scaled(u: Element, first: Element, last: Element) -> Element:
         """Return first + u * (last - first), but not `last`, for one number of [0, 1)."""
-        number = (u * (last.to(inner) - first.to(inner)) + first.to(inner)).to(dtype)
+        rounded = (u * (last.to(inner) - first.to(inner)) + first.to(inner)).to(dtype)
         below = float_bits.next_after(last, first) if dtype.bits >= 16 else first
-        return number.is_equal(last).where(below, number)
+        return rounded.is_equal(last).where(below, rounded)
 
     return formula(builder, scaled, unit, low, high)
 

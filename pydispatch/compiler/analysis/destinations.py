@@ -90,12 +90,12 @@ def base_of(value: SSAValue) -> SSAValue:
 
     Return the argument itself for an alias of an argument, such as a binding with its sizes (`dispatch.tie_shape`).
     """
-    while isinstance(value.owner, Operation):
-        if value.owner.name in ALIASES:
-            value = value.owner.operands[0]
-        elif value.owner.name == "tensor.insert_slice":
-            value = value.owner.operands[1]  # the destination of the insertion
-        elif isinstance(value.owner, iree_codegen.UkernelGenericOp):
+    while isinstance(op := value.owner, Operation):
+        if op.name in ALIASES:
+            value = op.operands[0]
+        elif op.name == "tensor.insert_slice":
+            value = op.operands[1]  # the destination of the insertion
+        elif isinstance(op, iree_codegen.UkernelGenericOp):
             value = destination_of(value)
         else:
             break

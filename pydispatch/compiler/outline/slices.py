@@ -38,7 +38,6 @@ from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects import iree_codegen
 
-
 # Operations that execute a region at most once. Others with regions are loops.
 _EXECUTED_ONCE = ("affine.if", "scf.execute_region", "scf.if", "scf.index_switch")
 

@@ -266,11 +266,11 @@ class OnnxTracer:
             )
         self.builder.count_inlined(function.name)
         bound = {attribute.name: attribute for attribute in function.attribute_proto} | attributes
-        given = [(name, x) for name, x in zip(function.input, operands, strict=False) if x is not None]
-        omitted = set(function.input) - {name for name, _ in given}
+        present = [(name, x) for name, x in zip(function.input, operands, strict=False) if x is not None]
+        omitted = set(function.input) - {name for name, _ in present}
         nodes = [bound_node(node, bound, omitted, self._too_deep) for node in function.node]
         values = Values(None, nodes)
-        for name, operand in given:
+        for name, operand in present:
             self._define(values, name, operand)
         self._nodes(nodes, values, self._opsets(function.opset_import))
         return [self._value(values, name, f"the output of function {function.name}") for name in function.output]

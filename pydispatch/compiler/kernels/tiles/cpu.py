@@ -177,9 +177,9 @@ def multiply(build: Builder, op: MatmulOp, level: Level, reads: Reads) -> None:
         level: The CPU, which decides the sizes of blocks.
         reads: The reads of A and B to do in place, as `reads_for_products` returns them.
     """
-    steps: Index = shape_of(op.a)[1]
+    all_steps = shape_of(op.a)[1]
     parts = [None if source is None else part_of(source) for source in reads]
-    ends = [_end_of_steps(build, part, index, steps) for index, part in enumerate(parts)]
+    ends = [_end_of_steps(build, part, index, all_steps) for index, part in enumerate(parts)]
     # Where the parts of both factors end at the same step, the steps beyond it would add zeros: they are left out. A
     # factor that ends alone is copied, with zeros: the other one may have infinities there, of which products are NaN.
     end_together = ends[0] is not None and ends[0] == ends[1]
@@ -190,8 +190,7 @@ def multiply(build: Builder, op: MatmulOp, level: Level, reads: Reads) -> None:
         else:
             needs_all_steps = ends[index] is not None and not end_together
             factors.append(_in_place_or_copied(build, op, part, tile, index, needs_all_steps))
-    if end_together and ends[0] is not None:
-        steps = ends[0]
+    steps = ends[0] if end_together and ends[0] is not None else all_steps
     _blocks(build, factors[0], factors[1], TileView(op, op.c), (*shape_of(op.c), steps), level)
 
 

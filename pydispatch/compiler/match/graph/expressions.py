@@ -67,10 +67,10 @@ _lock = threading.Lock()
 def intern_key(key: Hashable) -> ValueNumber:
     """Return the number of a key, the same for equal keys. Patterns and programs share the numbers of the process."""
     with _lock:
-        number = _numbers.get(key)
-        if number is None:
-            number = _numbers[key] = ValueNumber(next(_orders))
-        return number
+        known = _numbers.get(key)
+        if known is None:
+            known = _numbers[key] = ValueNumber(next(_orders))
+        return known
 
 
 def properties_key(op: Operation) -> tuple[Hashable, ...]:
@@ -236,7 +236,7 @@ class ScalarBody:
             if swapped:  # the operation is `a < b`, and the key that of `b > a`
                 numbers.reverse()
             if commutes:
-                numbers.sort(key=lambda number: number.order)
+                numbers.sort(key=lambda operand: operand.order)
             regions = self._regions[op][0] if op.regions else ()
             index = op.results.index(value)
             texts = ", ".join(self._texts[v] for v in op.operands)

@@ -242,7 +242,7 @@ class AttentionOp(Attention):
 
 @op_definition
 class OnlineAttentionOp(Attention):
-    """One step of flash attention: attention over some of the keys and values, which updates running results.
+    """Step of flash attention: attention over some of the keys and values, which updates running results.
 
     The output operands are the results of the steps before, and the results are their new values. With s[j] for the
     scores of one row (one query), over the keys j of all steps so far, they are for each row
