@@ -284,13 +284,23 @@ class Expressions(Subscripts):
         return rebuilt(first, results)
 
     def unified(self, node: ast.AST, writers: Sequence[Writer], values: Sequence[Entity]) -> list[Entity]:
-        """Convert the values of two branches to the same structure and types, and return them.
+        """Convert the values of two branches to the same structure and types, and return the two converted values.
 
-        `writers` are those of the branches: each value is converted by lines of its own branch. A number without a type
-        gets that of the other value. Raise CompileError if structures or types differ.
+        For an `if` whose branches assign `y = 1` and `y = z`, with an f32 z, the values are Literal(1) and %z. The
+        conversion of the literal, `%3 = arith.constant 1.0 : f32`, is emitted in the first branch, and %3 and %z are
+        returned.
+
+        Args:
+            node: The expression or statement with the branches, for errors.
+            writers: Writers of the two branches: a value is converted by lines of its own branch.
+            values: The two values, numbers or tuples of numbers. A number without a type gets that of the other value.
+
+        Raises:
+            CompileError: The structures differ, or two numbers have no common type.
         """
         a, b = values
         if isinstance(a, TupleValue) and isinstance(b, TupleValue) and len(a.items) == len(b.items):
+            # For each item, its values in the two branches; they are then regrouped into a tuple for each branch.
             pairs = [self.unified(node, writers, pair) for pair in zip(a.items, b.items, strict=True)]
             return [replace(a, items=tuple(pair[i] for pair in pairs)) for i in (0, 1)]
         if not isinstance(a, (Scalar, Literal)) or not isinstance(b, (Scalar, Literal)):
@@ -323,11 +333,12 @@ class Expressions(Subscripts):
         function = called.value
         if any(isinstance(argument, ast.Starred) for argument in node.args):
             raise self.error(node, "arguments with * are not a part of kernels", "give each argument")
+        # Modules and unhashable objects are no keys of the tables of functions (`_may_be_key`).
         remedy = self.remedies.get(function) if _may_be_key(function) else None
         if remedy:
             raise self.error(node, f"{ast.unparse(node.func)} is not a part of kernels", remedy)
 
-        # Each kind of function that kernels may call.
+        # Each kind of function that kernels may call. `is_like_kernel` is false for functions of NumPy and pydispatch.
         if isinstance(function, DType):
             return self.called(node, partial(calls.convert, type=function.name), [*map(self.evaluate, node.args)])
         handler = self.handlers.get(function) if _may_be_key(function) else None

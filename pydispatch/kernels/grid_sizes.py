@@ -159,6 +159,18 @@ def emit_grid(
 ) -> list[Size | int]:
     """Emit the computation of a grid function, and return the number of workgroups along the three axes.
 
+    The function runs in Python with symbolic sizes, whose arithmetic emits operations. A comparison needs a result,
+    which is not known yet: the function is called again for each of the two, and both computations become branches.
+    `lambda x: x.shape[0] // 4 if x.shape[0] > 100 else 1` becomes, without the constants:
+
+        %2 = arith.cmpi sgt, %n, %c100 : index
+        %4:3 = scf.if %2 -> (index, index, index) {
+          %3 = arith.floordivsi %n, %c4 : index
+          scf.yield %3, %c1, %c1 : index, index, index
+        } else {
+          scf.yield %c1, %c1, %c1 : index, index, index
+        }
+
     Args:
         source: Source of the kernel, for errors.
         first_call: State of the first call, without assumed results of comparisons.
@@ -178,7 +190,7 @@ def emit_grid(
         nonlocal branch_count
         try:
             return counts_of(call)
-        except _Undecided as undecided:
+        except _Undecided as undecided:  # the operations of the call so far stay; the branches use the comparison only
             condition = undecided.condition
         branch_count += 1
         if branch_count + 1 > MAX_CASES:

@@ -112,7 +112,11 @@ def covering(
     """Return for each axis of an inferred grid a size, and how many of its elements one workgroup covers.
 
     A kernel with tiles covers `written`, the first view that it writes, by the block that each workgroup stores; axis 0
-    is along the last dimension. Other kernels cover the sizes that bound their global or group ids.
+    is along the last dimension. If it stores y[i:i + 16, j:j + 32] of a view y[m, n], the result is [(n, 32), (m, 16)]:
+    the grid has ceil(n / 32) workgroups along axis 0, and ceil(m / 16) along axis 1.
+
+    Other kernels cover the sizes that bound their global or group ids. With 64 invocations in a workgroup, and
+    y[global_id(0)] of a view y[n], the result is [(n, 64), (1, 1), (1, 1)].
 
     symbols: SSA name of each dynamic size, by (view, dimension). phases: code generator that has emitted the kernel.
     """

@@ -80,7 +80,8 @@ class KernelSource(KernelLike):
         Args:
             grid_in_call: Whether three more arguments of the host function are the grid; else it is that of the kernel.
             allocated: Names of written views that the host function allocates and does not take.
-            batched: Names of views that have a leading dimension in the host function.
+            batched: Names of views that have a leading dimension in the host function, the batch: the kernel runs for
+                each of its elements.
 
         Raises:
             CompileError: The function is no valid kernel.

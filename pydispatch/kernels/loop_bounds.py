@@ -72,11 +72,20 @@ class LoopBounds(Subgroups):
         return any(isinstance(child, ast.Call) and self._named_object(child.func) in ids for child in ast.walk(node))
 
     def _bounded(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
-        """Return the statements that a phase (those between two barriers) needs, and the end of its loop along axis 0.
+        """Return (the statements that the loop of a phase runs, the end of this loop along axis 0).
 
-        If the whole phase is guarded by `if global_id(0) < n:`, the loop over invocations ends at n, and the statements
-        in the guard take its place: loops without conditions can be vectorized. Other conditions of the guard remain.
-        Without such a guard, return the statements as they are, and None.
+        A phase has the statements between two barriers; its loop runs over the invocations of a workgroup. If a guard
+        `if global_id(0) < n:` is the last statement, the loop ends where the condition becomes false, and the
+        statements in the guard take its place: loops without conditions can be vectorized. Other conditions of the
+        guard remain. The phase on the left gives the statements on the right, and the end that `_loop_end_of_test`
+        emits for i < n:
+
+            i = global_id(0)                   i = global_id(0)
+            if i < n and x[i] > 0:             if x[i] > 0:
+                y[i] = 1                           y[i] = 1
+
+        A phase with an early return is left to `_bounded_by_return`. Return (nodes, None) for any other phase: the loop
+        runs over all invocations.
         """
         *before, guard = nodes
         # A spilled variable has a value for every invocation, so that its phase runs for all of them.
@@ -101,12 +110,17 @@ class LoopBounds(Subgroups):
             others = [other for other in tests if other is not test]  # the loop's end replaces `test` only
             if not others:
                 return [*before, *guard.body], end
+            # The guard with the remaining conditions.
             remaining = others[0] if len(others) == 1 else ast.copy_location(ast.BoolOp(ast.And(), others), guard.test)
             return [*before, ast.copy_location(ast.If(remaining, guard.body, []), guard)], end
         return nodes, None
 
     def _expressions_at_guard(self, before: Sequence[ast.stmt]) -> dict[str, ast.expr] | None:
         """Return the expression of each variable after the statements `before` a guard, in terms of ids and parameters.
+
+        `i = global_id(0)` and `j, k = i, 1` give {"i": global_id(0), "j": global_id(0), "k": 1}, as syntax trees. So
+        the guard `if j < n` is found to compare the id. The formulas of the kernel, variables whose expressions never
+        change, are in the result as well.
 
         Return None if a statement has another effect than to assign a variable: a loop that ends at the guard's bound
         would skip the effect for the invocations beyond the bound.
@@ -119,7 +133,7 @@ class LoopBounds(Subgroups):
                 return None
             assigned = {name: value for name, value, _ in assignments([statement])}
             expressions = {name: value for name, value in assigned.items() if value is not None}
-            if len(expressions) < len(assigned):  # a name without an expression of its own
+            if len(expressions) < len(assigned):  # a name without an expression of its own, as in `a, b = pair`
                 return None
             values |= {name: _expression_of(value, values) for name, value in expressions.items()}
         return values
@@ -127,9 +141,15 @@ class LoopBounds(Subgroups):
     def _bounded_by_return(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
         """Return (the statements that a phase with `if i >= n: return` needs, the end of its loop along axis 0).
 
-        A phase has the statements between two barriers; its loop runs over the invocations. The phase is handled as if
-        the statements after the return were inside `if i < n`. Return (nodes, None) if this gives no end: then the
-        statements stay as they are, and the loop runs over all invocations.
+        A phase has the statements between two barriers; its loop runs over the invocations. The phase on the left is
+        handled as if it were the one on the right, which `_bounded` reduces to a loop of the last line that ends at n:
+
+            if i >= n:                         if i < n:
+                return                             y[i] = x[i]
+            y[i] = x[i]
+
+        Return (nodes, None) if this gives no end: then the statements stay as they are, and the loop runs over all
+        invocations.
         """
         for index, statement in enumerate(nodes):
             if (
@@ -151,7 +171,8 @@ class LoopBounds(Subgroups):
         """Emit how many invocations of a workgroup pass the test `global_id(0) < n`; return None for any other test.
 
         That is min(workgroup size, n - index of the workgroup's first invocation), the end of a loop over the
-        invocations that pass. It is negative if the workgroup begins after n.
+        invocations that pass. With n = 100, the workgroups of 64 invocations have the ends 64, 36, -28, ...: a loop
+        with a negative end has no iterations.
 
         Args:
             test: The condition.
@@ -167,10 +188,11 @@ class LoopBounds(Subgroups):
             and isinstance(left.args[0], ast.Constant)
             and left.args[0].value == 0
         )
+        # The end is computed before the loop: n must not read elements, variables that the kernel assigns, or ids.
         if not is_global_id or not self._is_pure(right, set()) or self._depends_on_invocation(right):
             return None
         size = self.number(right)
-        if isinstance(size, Scalar) and is_float(size.type):
+        if isinstance(size, Scalar) and is_float(size.type):  # the conversion to index would round it
             return None
         group = self.writer.value("stream.dispatch.workgroup.id[0] : index", "index")
         first = self.writer.value(f"arith.muli {group.name}, {self.extents[0].name} : index", "index")

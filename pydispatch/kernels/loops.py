@@ -57,7 +57,16 @@ class Loops(Statements):
         return [name for name, entity in self.environment.items() if name in names and scalars_in(entity)]
 
     def _for_statement(self, node: ast.For) -> None:
-        """Emit scf.for with the reassigned variables as iter_args.
+        """Emit a `for` loop: as scf.for, as scf.while if scf.for cannot express it, or unrolled if it is over a tuple.
+
+        scf.for has the variables that the body reassigns as iteration arguments. `for i in range(n): total += x[i]`
+        becomes, with %total for the value before the loop:
+
+            %8 = scf.for %4 = %1 to %2 step %3 iter_args(%5 = %total) -> (f32) {
+              %6 = memref.load %p_x[%4] : memref<?xf32>
+              %7 = arith.addf %5, %6 : f32
+              scf.yield %7 : f32
+            }
 
         A loop with `break`, `return` or a negative step becomes scf.while. A loop over `pydispatch.range` may state its
         `stages`, the number of iterations whose tiles are in workgroup memory at a time: an attribute of the scf.for.
@@ -151,8 +160,12 @@ class Loops(Statements):
     ) -> tuple[Literal, Scalar, int, VariableOfCounter]:
         """Normalize a range with a runtime step to `range(0, count, 1)`.
 
-        Return low, high and step of that range, and a function from its counter to the loop variable. The step may be
-        negative. A step of 0 gives no iterations, since a division by 0 gives 0 in kernel IR.
+        The count is ceil((high - low) / step), and the loop variable low + counter * step. range(10, 0, -3) has the
+        count ceil(-10 / -3) = 4, and the values 10, 7, 4, 1. A range without elements has a count of 0 or less. A step
+        of 0 gives no iterations, since a division by 0 gives 0 in kernel IR.
+
+        Returns:
+            Low, high and step of the normalized range, and a function from its counter to the loop variable.
         """
         first, end, stride = (cast(self.writer, bound, "index") for bound in (low, high, step))
         span = self.writer.value(f"arith.subi {end.name}, {first.name} : index", "index")

@@ -34,6 +34,8 @@ _INVOCATIONS = "attributes {pyd.invocations"
 class Lowered:
     """Kernel as MLIR text: the lines of its executable and of the host function that dispatches it over its grid.
 
+    `lower` creates it; `text` and `program` return the lines as a module.
+
     Attributes:
         name: Name of the kernel.
         executable: Lines of the executable with the kernel's code, named `EXECUTABLE`.
@@ -43,12 +45,12 @@ class Lowered:
         written: Positions of the written views among the parameters that are passed at run time.
         overwritten: Positions of the views that the kernel writes as a whole and whose elements it never reads: all
             written views that it does not read and that are not marked `Partial`.
-        asserts: Message of each assertion, by the error code that a workgroup returns.
+        asserts: Message of each assertion, by the error code that a workgroup returns if the assertion fails.
         complete: Positions of the views of which a checked kernel must write each element; empty without checks.
         stamps: SSA name in `body` and MLIR type of the race stamps of each view in `complete`. They record which
             invocation has accessed each element; 0 is none.
         covering: Of an inferred grid, for each axis: a size, or the SSA name of one, and how many of its elements a
-            workgroup covers.
+            workgroup covers. (("%n_n", 64),) is a grid of ceil(n / 64) workgroups. Empty if the grid is stated.
         prints: Lines that a checked kernel prints, in the order of its calls of `print`.
         location: Location of the definition, as MLIR text.
     """
@@ -73,10 +75,24 @@ class Lowered:
         return self.program(self.name)
 
     def program(self, function: str, with_stamps: bool = False, marks_lines: bool = False) -> GeneratedText:
-        """Return the text of a program with one public function of the given name.
+        """Return the text of a module with the executable and one public function, which dispatches the kernel.
 
-        with_stamps: the function also returns the race stamps of the views in `complete`.
-        marks_lines: the kernel is marked with `pyd.lines`, so that its code states the source line of each instruction.
+        For a kernel `scale` that reads the view x[n] and writes the view y[n], without locations:
+
+            module @scale {
+            stream.executable private @python_kernel { ... }
+            func.func @scale(%a_x: tensor<?xf32> {pyd.name = "x"}, %a_y: tensor<?xf32> {pyd.name = "y"})
+                -> (tensor<?xf32>) {
+            ...
+            return %r_y : tensor<?xf32>
+            }
+            }
+
+        Args:
+            function: Name of the function.
+            with_stamps: Whether the function also returns the race stamps of the views in `complete`.
+            marks_lines: Whether the kernel is marked with `pyd.lines`, so that its code states the source line of each
+                instruction.
         """
         arguments = ", ".join(f'%a_{name}: {type} {{pyd.name = "{name}"}}' for name, type in self.arguments)
         returned = [(f"%r_{name}", type) for name, type in self.results] + [*(self.stamps if with_stamps else ())]
@@ -166,10 +182,15 @@ def _host_types(kernel: EmittedKernel) -> list[str]:
 
 
 def _executable_lines(kernel: EmittedKernel) -> list[str]:
-    """Return the lines of the executable: its export, and the function that each workgroup runs."""
+    """Return the lines of the executable: its export, and the function that each workgroup runs.
+
+    The region of the export computes the grid from the operands of a dispatch: they are the grid already. The function
+    has the lines of `_prologue`, then the code of the kernel: its allocations (`generator.prologue`) and its body.
+    """
     name, generator = kernel.source.name, kernel.generator
     invocations = math.prod(generator.workgroup)
     own = [*generator.prologue, *kernel.lines]
+    # In a batch, the ids that the kernel reads are those in the grid of one element of the batch.
     body = [*_prologue(kernel), *(batch.within_batch(own) if kernel.batched else own), "return"]
     location = Writer(kernel.source).location()
     return [
@@ -205,7 +226,18 @@ def _arguments(kernel: EmittedKernel) -> list[str]:
 
 
 def _prologue(kernel: EmittedKernel) -> list[str]:
-    """Return the lines that define constants, and the memory `%p_NAME` of each binding `%b_NAME`."""
+    """Return the lines that define constants, and the memory `%p_NAME` of each binding `%b_NAME`.
+
+    A binding is the buffer that a dispatch passes for a view. For a view x[n] and a workgroup of 64 invocations:
+
+        %zero = arith.constant 0 : index
+        %one = arith.constant 1 : index
+        %extent0 = arith.constant 64 : index
+        %p_x = stream.binding.subspan %b_x[%zero] : !stream.binding -> memref<?xf32>{%n_n}
+
+    In a batched view, `%p_NAME` begins at the byte offset of the element of the batch, `%offset_NAME`. A view that is
+    watched for races also has the memory `%race_p_NAME` of its stamps, the records of the last accesses.
+    """
     symbols = kernel.symbols
     prologue = ["%zero = arith.constant 0 : index", "%one = arith.constant 1 : index"]
     workgroup = kernel.generator.workgroup
@@ -262,6 +294,13 @@ def _host_function_lines(
 ) -> list[str]:  # fmt: skip
     """Return the lines of the host function: it checks sizes, computes the grid and dispatches the kernel.
 
+    For views x[n] and y[n], of which the kernel writes y, shortened:
+
+        %n_n = tensor.dim %a_x, %0 : tensor<?xf32>
+        cf.assert %3, "'n' is {a} in dimension 0 of 'x' and {b} in dimension 0 of 'y'" {pyd.shows_values}
+        ...                                                        // the number of workgroups along each axis
+        %r_y = flow.dispatch @python_kernel::@scale[%6, %7, %8](%a_x, %a_y, %n_n) : ... -> %a_y{%n_n}
+
     Args:
         kernel: The kernel.
         types: MLIR type of each parameter in the host function.
@@ -272,9 +311,11 @@ def _host_function_lines(
     """
     source, allocated = kernel.source, kernel.allocated
     writer = Writer(source)
+    # Types and sizes in the host function, where batched views have one more dimension than in the kernel.
     parameters = batch.outer_parameters(kernel.passed, kernel.batched)
     symbols = batch.outer_symbols(kernel.symbols, kernel.batched)
     typed = dict(zip(parameters, types, strict=True))
+    # The arguments determine all sizes; the other views are allocated with these sizes.
     define_sizes(writer, {view: type for view, type in typed.items() if view.name not in allocated}, symbols)
     passed_sizes = {symbol for (view, _), symbol in symbols.items() if view not in allocated}
     for parameter, type in typed.items():
@@ -294,6 +335,12 @@ def _dispatch(
 ) -> None:  # fmt: skip
     """Emit the dispatch of the kernel, whose results are the written views and the race stamps after it has run.
 
+    The kernel updates these operands in place, so that the dispatch names each of them instead of a result type. For
+    views x[n] and y[n], of which the kernel writes y:
+
+        %r_y = flow.dispatch @python_kernel::@scale[%6, %7, %8](%a_x, %a_y, %n_n) :
+            (tensor<?xf32>{%n_n}, tensor<?xf32>{%n_n}, index) -> %a_y{%n_n}
+
     Args:
         kernel: The kernel.
         writer: Writer of the host function, in which `%a_NAME` is the tensor or number of each parameter.
@@ -311,7 +358,7 @@ def _dispatch(
     results = [(f"%r_{view.name}", f"%a_{view.name}", view) for view in (parameters[n] for n in kernel.written)]
     results += [(_stamps_result(view), name, view) for view, (name, _) in zip(watched, stamps, strict=True)]
     targets = ", ".join(target for target, _, _ in results)
-    updated = ", ".join(operand + dynamic_sizes(view, symbols) for _, operand, view in results)  # in place
+    updated = ", ".join(operand + dynamic_sizes(view, symbols) for _, operand, view in results)  # "%a_y{%n_n}"
     writer.line(
         f"{targets} = flow.dispatch {EXECUTABLE}::@{kernel.source.name}[{', '.join(counts)}]({', '.join(operands)}) : "
         f"({', '.join(operand_types)}) -> {updated if len(results) == 1 else f'({updated})'}"

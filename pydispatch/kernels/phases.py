@@ -134,8 +134,15 @@ class Phases(LoopBounds):
     # ---- phases
 
     def block(self, statements: Sequence[ast.stmt], exits_without_flag: frozenset[str] = frozenset()) -> None:
-        """Emit statements. Within a phase each invocation runs them; outside they are first split at collectives:
-        barriers, reductions, exchanges and allocations of workgroup memory.
+        """Emit statements. Within a phase each invocation runs them; outside they are first split at collectives.
+
+        A collective is a call that all invocations of a workgroup make together. The statements between collectives are
+        phases. `split` yields stretches, whose kinds `Stretch` describes:
+
+            t = shared((64,), f32)       # "shared": workgroup memory is allocated
+            t[local_id(0)] = x[i]        # "phase": a parallel loop over the invocations
+            barrier()                    # "barrier"
+            y[i] = t[0]                  # "phase": another parallel loop
 
         exits_without_flag: exits (`RETURN`, `CONTINUE`) that set no flag, because no statement follows the block.
         """
@@ -148,7 +155,7 @@ class Phases(LoopBounds):
             with self.writer.at(self.source, node):
                 if stretch.kind == "phase":
                     self._phase(stretch.nodes, exits_without_flag)
-                elif stretch.kind == "control":
+                elif stretch.kind == "control":  # contains a collective: `statement` calls `block` for its statements
                     if exits_of(node):
                         raise self.error(
                             node,
@@ -162,21 +169,30 @@ class Phases(LoopBounds):
                     self._shared(node)
                 elif stretch.kind == "reduction":
                     self._reduction(node)
-                elif stretch.kind == "exchange":
+                elif stretch.kind == "exchange":  # stores a value for the others, which the next phase reads
                     call = self.check_exchange(node)
                     self._parallel(functools.partial(self._publish, call))
+                # A barrier has no operation: a parallel loop ends before the next begins. The race checks count it.
                 if stretch.kind in ("barrier", "reduction", "exchange"):
                     self.end_phase()
 
     def _phase(self, nodes: Sequence[ast.stmt], exits_without_flag: frozenset[str]) -> None:
         """Emit the statements between two barriers as one parallel loop over the invocations.
 
-        Spilled variables are loaded at its beginning and stored at its end; uniform variables are computed again after
-        the loop, for the whole workgroup. exits_without_flag: as in `block`; it has RETURN outside of control
-        statements only.
+        Variables that other phases read have one of the three forms that `lower` describes. Spilled variables are
+        loaded at the beginning of the loop and stored at its end. Formulas are computed at its beginning. Uniform
+        variables are computed again after the loop, for the whole workgroup. With `v = x[i]` before a barrier and
+        `y[i] = v` after it, v is spilled, and the two phases are:
+
+            scf.parallel ... { load of x[i]; store to %kept_v[local id] }
+            scf.parallel ... { load of %kept_v[local id]; store to y[i] }
+
+        Args:
+            nodes: The statements.
+            exits_without_flag: As in `block`; it has RETURN outside of control statements only.
         """
         self._check_exits(nodes, exits_without_flag)
-        nodes, bound = self._bounded(nodes)
+        nodes, bound = self._bounded(nodes)  # a condition on the id around the statements becomes the loop's end
         used = read_in(nodes) | assigned_in(nodes)
         spilled = {  # variables of this phase → their memory
             name: entity.slot
@@ -192,7 +208,7 @@ class Phases(LoopBounds):
             """
             self._evaluate_formulas(used)
             for name, slot in spilled.items():
-                self.environment.pop(name)
+                self.environment.pop(name)  # without a stored value it is undefined until this phase assigns it
                 if slot.type:  # an earlier phase has stored the variable
                     self.environment[name] = self._restored(slot)
             emitted = [statement for statement in nodes if not self._is_formula(statement)]
@@ -204,6 +220,7 @@ class Phases(LoopBounds):
                     self._spill(origin, name, slot)
 
         self._parallel(body, bound)
+        # Values that the loop computes do not exist after it, so that uniform variables are evaluated again.
         # `is_statement`: the assignment is one of `nodes`, rather than nested in one.
         for name, value, is_statement in assignments(nodes):
             if name in self.variables.uniform and is_statement and value is not None:
@@ -241,6 +258,13 @@ class Phases(LoopBounds):
         self, body: Callable[[], None], bound: Scalar | None = None, reduced: str = "", result_prefix: str = ""
     ) -> None:
         """Emit a parallel loop over the invocations of the workgroup.
+
+        For a workgroup with two axes it is as follows; with a `bound` %7, the ends are (%extent1, %7):
+
+            scf.parallel (%4, %3) = (%zero, %zero) to (%extent1, %extent0) step (%one, %one) {
+              ...  // local_id(0) is %3, local_id(1) is %4
+              scf.reduce
+            }
 
         Args:
             body: Emits the loop body.
@@ -288,7 +312,18 @@ class Phases(LoopBounds):
     def _reduction(self, node: ast.stmt) -> None:
         """Emit `total = pydispatch.group_sum(value)`, or group_max or group_min, as a parallel loop with scf.reduce.
 
-        The loop runs over the invocations, each of which contributes its own value, and starts at the neutral element.
+        The loop runs over the invocations, each of which contributes its own value, and starts at the neutral element:
+
+            %6 = arith.constant 0.0 : f32
+            %5 = scf.parallel (%7) = (%zero) to (%extent0) step (%one) init (%6) -> f32 {
+              ...  // %8, the value of the invocation
+              scf.reduce(%8 : f32) {
+              ^bb0(%9: f32, %10: f32):
+                %11 = arith.addf %9, %10 fastmath<reassoc> : f32
+                scf.reduce.return %11 : f32
+              }
+            }
+
         Its head and the neutral element need the type of the value, which is known only after the body was emitted.
         The head is therefore written with "TYPE", which is replaced then, and the neutral element inserted before it.
         """
@@ -316,11 +351,12 @@ class Phases(LoopBounds):
 
         result = self.writer.fresh()
         outer = self.writer
-        head_index = len(outer.lines)
+        head_index = len(outer.lines)  # index of the loop's head, the first line that `_parallel` adds
         neutral_name = outer.fresh()
         self._parallel(body, reduced=f" init ({neutral_name}) -> TYPE", result_prefix=f"{result} = ")
         type = types[0]
         outer.lines[head_index] = outer.lines[head_index].replace("-> TYPE", f"-> {type}")
+        # A discarded writer makes the line of the constant; it gets the name that the head of the loop has already.
         start = outer.nested()
         start.value(f"arith.constant {neutral(symbol, type)} : {type}", type)
         neutral_operation = start.lines[0].partition(" = ")[2]

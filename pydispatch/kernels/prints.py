@@ -36,7 +36,10 @@ def _print(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Ent
     without checks.
 
     Texts and numbers that are known while compiling become a part of the line in `context.prints`; other numbers are
-    arguments of `SYMBOL`. A line of texts alone is printed by one call with the number 0, which is ignored.
+    arguments of `SYMBOL`. `print("sum", total, 3)` with an f32 `total`, the first print of a kernel, adds the line
+    PrintedLine(("sum", "f32", "3"), (1,)). It emits one call, `pydispatch_print(0, 0, bits)`: line 0, number 0 of the
+    line, and the bits of `total` as f64. A line of texts alone is printed by one call with the number 0, which is
+    ignored.
     """
     if not context.checks:
         raise context.error(

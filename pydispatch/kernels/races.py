@@ -59,15 +59,19 @@ class RaceInstrumentation(WorkgroupMemory):
     """Count of barriers that the workgroup has passed before the current phase, modulo 2 ** PHASE_BITS; an i64."""
 
     def begin_kernel(self) -> None:
-        """Emit the values that all phases need, in the prologue.
+        """Emit the values from which stamps are computed, in the prologue: all phases need them.
 
         They are the row-major number of the workgroup (%race_group), the number of its first invocation in the whole
         grid plus 1 (%race_first), and the count of barriers that the workgroup has passed (%race_passed), 0 at first.
         Because of the plus 1 no invocation has the stamp 0, which means that no access has occurred yet.
+
+        Invocations are numbered workgroup by workgroup: with 64 invocations each, the workgroup number 2 has the
+        %race_first 2 * 64 + 1 = 129.
         """
         if self.watched is None:
             return
-        group = "%zero"  # SSA name of the number of the workgroup, row-major with axis 0 innermost
+        # SSA name of the number of the workgroup, row-major with axis 0 innermost: (id2 * count1 + id1) * count0 + id0.
+        group = "%zero"
         for axis in (2, 1, 0):
             count = self.writer.value(f"stream.dispatch.workgroup.count[{axis}] : index", "index")
             group_id = self.writer.value(f"stream.dispatch.workgroup.id[{axis}] : index", "index")
@@ -81,17 +85,19 @@ class RaceInstrumentation(WorkgroupMemory):
             "%race_none = arith.constant 0 : i64",
             f"memref.store %race_none, %race_passed[%zero] : {self._counter_type}",
         ]
-        self.writer.lines.clear()
+        self.writer.lines.clear()  # they are in the prologue
 
     def begin_phase(self) -> None:
         """Emit the stamp of this invocation in this phase, which its accesses to memory leave.
 
         It is the number of the invocation in the grid, plus 1, in the upper bits, and the number of barriers that its
-        workgroup has passed in the lower PHASE_BITS ones.
+        workgroup has passed in the lower PHASE_BITS ones. Invocation 5, whose workgroup has passed 2 barriers, has the
+        stamp (5 + 1) << 20 | 2.
         """
         if self.watched is None:
             return
         assert self.local is not None
+        # %race_first, which has the plus 1, and the index in the workgroup, axis 0 changing fastest.
         invocation, step = "%race_first", 1
         for coordinate, size in zip(self.local, self.workgroup, strict=True):
             scaled = self._index_op(coordinate.name, "muli", self.writer.constant(step, "index").name)
@@ -112,10 +118,17 @@ class RaceInstrumentation(WorkgroupMemory):
         self.writer.line(f"memref.store {phase}, %race_passed[%zero] : {self._counter_type}")
 
     def allocated(self, memory: MemoryRef) -> None:
-        """Allocate the stamps of an allocation of workgroup memory, and set them to 0 (`%race_none`) in a loop nest.
+        """Emit the allocation of the stamps of workgroup memory, and a loop nest that sets them to 0 (`%race_none`).
 
         The code is added to the prologue of the kernel. Stamps have the shape of the memory after a dimension of
-        `STAMPS`.
+        `STAMPS`. For `t = shared((16,), f32)`, with WG for the address space and without the constants:
+
+            %race_shared_t = memref.alloc() : memref<3x16xi64, WG>
+            scf.for %race_shared_t_at0 = %zero to %race_shared_t_end0 step %one {
+              scf.for %race_shared_t_at1 = %zero to %race_shared_t_end1 step %one {
+                memref.store %race_none, %race_shared_t[%race_shared_t_at0, %race_shared_t_at1] : memref<3x16xi64, WG>
+              }
+            }
         """
         if self.watched is None:
             return
@@ -136,13 +149,18 @@ class RaceInstrumentation(WorkgroupMemory):
     def on_access(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
         """Emit the update of an element's stamps, and the assertion that no unordered access conflicts with this one.
 
+        Accesses of two invocations conflict if one of them is a write. They are unordered if the invocations are in
+        different workgroups, or in the same one without a barrier between the accesses.
+
         node: the access, for errors. indices: SSA names of the element's indices.
         """
         super().on_access(node, memory, indices, is_write)
+        # Outside of a phase (`local` is None) the workgroup accesses memory as a whole.
         if self.watched is None or self.local is None or memory.is_private:
             return
-        if memory.parameter and memory.parameter not in self.watched:
+        if memory.parameter and memory.parameter not in self.watched:  # a view that the kernel only reads
             return
+        # A race with any of the accesses that the stamps recorded before this one.
         races = [self._races(stamp.name) for stamp in self._exchange_stamps(memory, indices, is_write)]
         is_race = races[0]
         for race in races[1:]:
@@ -160,6 +178,9 @@ class RaceInstrumentation(WorkgroupMemory):
         A write conflicts with the last write and the reads of other invocations, a read with the last write. The stamps
         are in the order of `STAMPS`: the last write, the last read, and the last read by any invocation but the one
         that made the last read (`other`).
+
+        Reads by the invocations A, B and B leave the stamps (0, B, A). A write by B then conflicts with the read by A,
+        which a single stamp for reads would have lost.
         """
         sizes = memory.type.removeprefix("memref<").partition(memory.dtype)[0]  # "?x4x" of "memref<?x4xf32>"
         type = stamps_type(sizes, "" if memory.parameter else f", {WORKGROUP_MEMORY}")
@@ -167,6 +188,7 @@ class RaceInstrumentation(WorkgroupMemory):
         written, read, other = (
             f"{name}[{self.writer.constant(index, 'index').name}, {indices}]" for index in range(STAMPS)
         )
+        # The exchange is atomic: of two simultaneous writes, the later one gets the stamp of the earlier one.
         own_stamp = written if is_write else read
         old = self.writer.value(
             f"memref.atomic_rmw assign {self._stamp.name}, {own_stamp} : (i64, {type}) -> i64", "i64"

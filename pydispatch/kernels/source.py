@@ -115,6 +115,7 @@ class Source:
         except Exception as error:
             if not is_fault(error):
                 raise
+            # A syntax node in a local variable of the frames that the exception left; an expression is more exact.
             node = innermost(error, ast.expr) or innermost(error, ast.stmt)
             where = self.location(node or self.tree)
             raise internal_error(error, f"kernel '{self.name}'", where) from error

@@ -95,8 +95,23 @@ class Statements(Assignments):
     def _if_with_exits(self, node: ast.If, following: Sequence[ast.stmt], exits_without_flag: frozenset[str]) -> None:
         """Lower an `if` that contains exits, together with the statements after it (`following`).
 
-        If one branch always exits, the statements after the `if` move into the other branch and need no exit flag.
-        Otherwise they are guarded by the flags of the exits, so that all exits in the branches set theirs.
+        If one branch always exits, the statements after the `if` move into the other branch and need no exit flag:
+
+            if c:                    if c:
+                return                   pass
+            y[i] = 1                 else:
+                                         y[i] = 1
+
+        Otherwise they are guarded by the flags of the exits, so that all exits in the branches set theirs:
+
+            if c:                    returned = False
+                if d:                if c:
+                    return               if d:
+                x[i] = 0                     returned = True
+            y[i] = 1                     else:
+                                             x[i] = 0
+                                     if not returned:
+                                         y[i] = 1
 
         exits_without_flag: exits (`RETURN`, `CONTINUE`) that set no flag, because nothing runs after `following`.
         """
@@ -116,8 +131,11 @@ class Statements(Assignments):
     ) -> None:
         """Emit the `following` statements of a block, guarded by a test that no exit before them was taken.
 
-        exits: names of the flags of these exits. A flag that is not in the environment was not set on any path.
-        exits_without_flag: exits in them (`RETURN`, `CONTINUE`) that set no flag, because nothing runs after them.
+        For one exit, with the flag %4, they are in the branch of `scf.if` on the negation of %4.
+
+        exits: names of the flags of these exits. A flag is an i1 value that is true if the exit was taken; one that is
+        not in the environment was not set on any path. exits_without_flag: exits (`RETURN`, `CONTINUE`) in `following`
+        that set no flag, because nothing runs after `following`.
         """
         if not following:
             return None
@@ -126,7 +144,7 @@ class Statements(Assignments):
             flag = self.environment.get(name)
             if isinstance(flag, Scalar):
                 has_left = flag if isinstance(has_left, Literal) else self._either(has_left, flag)
-        if isinstance(has_left, Literal):
+        if isinstance(has_left, Literal):  # no flag was set: the statements need no guard
             return self.block(following, exits_without_flag)
         true = self.writer.constant(value=True, type="i1")
         stays = self.writer.value(f"arith.xori {has_left.name}, {true.name} : i1", "i1")
@@ -148,7 +166,8 @@ class Statements(Assignments):
         """Emit an `if`. With a condition known at compile time only the branch taken is emitted.
 
         then, other: statements of the branches; `other` is empty without an else. exits_without_flag: exits in them
-        (`RETURN`, `CONTINUE`) that set no flag, because nothing runs after them.
+        (`RETURN`, `CONTINUE`) that set no flag, because nothing runs after them. Any other exit sets a flag, an i1
+        value that guards the statements after it.
         """
         condition = self.condition(node.test)
         if isinstance(condition, Literal):
@@ -164,8 +183,22 @@ class Statements(Assignments):
     def _choose(self, node: ast.AST, condition: Scalar, then: Callable[[], None], other: Callable[[], None]) -> None:
         """Emit an scf.if whose results are the new values of the variables that a branch changes.
 
-        A variable that has a number in one branch only is undefined afterwards. then, other: emit the statements of the
-        two branches. node: the `if`, for errors.
+        With %1 for the value of y before it, `if c: y = y + z` becomes:
+
+            %3 = scf.if %c -> (f32) {
+              %2 = arith.addf %1, %z : f32
+              scf.yield %2 : f32
+            } else {
+              scf.yield %1 : f32
+            }
+
+        A variable that has a number in one branch only is undefined afterwards.
+
+        Args:
+            node: The `if`, for errors.
+            condition: Value of type i1.
+            then: Emits the statements of the first branch.
+            other: Emits those of the second branch.
         """
         # Emit both branches, each into a writer and an environment of its own.
         outer, before = self.writer, self.environment
@@ -177,7 +210,8 @@ class Statements(Assignments):
             environments.append(self.environment)
         self.writer, self.environment = outer, before
 
-        # Unify the values of the variables that differ after the branches.
+        # Unify the values of the variables that differ after the branches. A variable that neither branch assigns has
+        # the same object in both environments.
         changed = [
             name
             for name in dict.fromkeys((*environments[0], *environments[1]))

@@ -122,15 +122,24 @@ class Subgroups(Coverage):
         """Emit the read of the value of another invocation of the subgroup; of the own value if there is no such
         invocation.
 
+        A lane is an index in the subgroup. In a workgroup of 40 invocations, the last subgroup has the invocations 32
+        to 39: there `subgroup_shuffle(v, 3)` is the v of invocation 35, and `subgroup_shuffle(v, 20)` the own v. With
+        %5 for the own index in the workgroup, and %9 for that of the invocation whose value is read:
+
+            %10 = pyd.subgroup_shuffle %exchanged4[%5], %9 : memref<40xf32, ...> -> f32
+
         node: the call of the shuffle, whose second argument is the lane. memory: the values that all invocations have
         stored. If the lane depends on memory, `publish` has stored it, too, and it is loaded here: other invocations
         may have written that memory since.
         """
+        # `lanes`: the memory of stored lanes; None if the lane is computed here.
         linear, lanes = self._linear_id(), self._published.get(node.args[1])
         lane = cast(self.writer, self._lane(node) if lanes is None else self._loaded(lanes, linear), "index")
         other = binary(self.writer, "+", self._first_of_subgroup(linear), lane)
         assert isinstance(other, Scalar)
-        inside = [  # the lane is in the subgroup, and, in the last subgroup, the invocation in the workgroup
+        # The lane is in the subgroup, and, in the last subgroup, the invocation in the workgroup. A negative lane is a
+        # large unsigned number.
+        inside = [
             self.writer.value(f"arith.cmpi ult, {index.name}, {end.name} : index", "i1")
             for index, end in (
                 (lane, self.writer.constant(SUBGROUP_SIZE, "index")),

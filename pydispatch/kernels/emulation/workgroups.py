@@ -58,11 +58,13 @@ class _Turns:
         return self.results[invocation]
 
     def run(self, invocations: Sequence[Invocation], run: Run) -> None:
-        """Run all invocations, one thread for each. An error of one, or KeyboardInterrupt of this thread, ends the
-        others.
+        """Run all invocations, one thread for each, and raise the first error of one.
 
-        run: runs the body of the kernel for the invocation of the current thread. A thread waits for its semaphore
-        before it begins; `_alternate` releases these in turn until all invocations have ended.
+        A thread waits for its semaphore in `turn_of` before it begins; `_alternate` releases these in turn until all
+        invocations have ended. An error of one invocation, or KeyboardInterrupt of this thread, ends the others: `meet`
+        raises `_Stopped` in those that wait at a collective or reach one.
+
+        run: runs the body of the kernel for the invocation of the current thread.
         """
         threads = [
             threading.Thread(target=self._body, args=(invocation, run), daemon=True) for invocation in invocations
@@ -74,7 +76,7 @@ class _Turns:
             self._alternate(invocations)
         except BaseException as error:
             self.error = error
-        for invocation in invocations:  # after an error, threads still wait at a collective: `meet` then ends them
+        for invocation in invocations:  # after an error, threads still wait: they go on, and end since `error` is set
             self.turn_of[invocation].release()
         for thread in threads:
             thread.join()
@@ -84,8 +86,12 @@ class _Turns:
     def _alternate(self, invocations: Sequence[Invocation]) -> None:
         """Give the turn to each invocation up to its next collective, until all have ended or one has failed.
 
-        Once all wait in a collective, its results are computed, and they go on. Raise KernelError if some have ended
-        meanwhile, since a collective needs all of them.
+        This is the main thread. In each round it lets every invocation run alone, in order: it releases the semaphore
+        of the invocation, and waits for `main_turn`. The thread of the invocation releases `main_turn` in `meet`, which
+        adds the invocation to `waiting`, or at its end. Once all wait in a collective, its results are computed, and
+        the next round begins. A kernel with one barrier has two rounds.
+
+        Raise KernelError if some have ended while others wait, since a collective needs all of them.
         """
         running = list(invocations)
         while running:
@@ -93,11 +99,11 @@ class _Turns:
             for invocation in running:
                 self.turn_of[invocation].release()
                 self.main_turn.acquire()
-                if self.error is not None:
+                if self.error is not None:  # `run` raises it
                     return
             if self.waiting and len(self.waiting) < len(invocations):
                 raise KernelError("invocations of a workgroup have ended while others wait for all of them")
-            running = list(self.waiting)
+            running = list(self.waiting)  # all invocations, or none after the last round
             if running:
                 self._complete(running)
 
@@ -196,7 +202,7 @@ def run_workgroup(
     is_whole: bool,
     has_collectives: bool,
 ) -> None:
-    """Run one workgroup.
+    """Run one workgroup: its invocations one after the other, or in threads if they wait for each other.
 
     Args:
         run: Runs the body of the kernel for `functions.running.invocation`, which this function sets.
@@ -204,7 +210,8 @@ def run_workgroup(
         extents: Invocations of a workgroup along each axis.
         counts: Workgroups along each axis.
         is_whole: Whether one invocation, without a local index, computes the whole workgroup: the kernel has tiles.
-        has_collectives: Whether statements of the kernel call collectives, so that each invocation needs a thread.
+        has_collectives: Whether statements of the kernel call collectives, functions that all invocations call
+            together, such as `barrier`. Each invocation then needs a thread.
     """
     memory: list[ArrayView] = []  # workgroup memory, in the order of its allocation by the invocations
     turns = _Turns()

@@ -16,9 +16,12 @@ _BEGIN: Position = (0, 0)
 class Lifetimes:
     """Use counts and last uses of the variables of one function, whose syntax tree is `tree`.
 
+    `TileVariables` has an instance for each function that it emits. A tile that is read once need not be stored, and
+    the buffer of a variable is reused after the statement at which the variable `ends`.
+
     Attributes:
-        assigned: Number of assignments of each variable.
-        read: Number of reads of each variable.
+        assigned: Number of assignments of each variable in the text of the function.
+        read: Number of reads of each variable in the text of the function.
     """
 
     def __init__(self, tree: ast.FunctionDef) -> None:
@@ -47,7 +50,14 @@ class Lifetimes:
 
         It is live if it is read later in the text, or if the statement is in a loop that does not assign the variable
         anew in each iteration: the next iteration may then read the value.
+
+            a = x[0:16]
+            b = a + 1          # a is dead after this statement
+            for k in range(4):
+                c = b * k      # b is live: the next iteration reads it
+                y[k] = max(c)  # c is dead: the next iteration assigns it first
         """
+        # Positions are (line, column).
         end = statement.end_lineno or 0, statement.end_col_offset or 0
         if self._last_read.get(name, _BEGIN) >= end:
             return False

@@ -84,12 +84,19 @@ class Products(Slices):
         self.writer.has_effects = True
 
     def _factor(self, node: ast.AST, tile: Tile) -> tuple[list[str], Tile]:
-        """Return a factor of a product as a tile in memory, and the lines that read it right before the product.
+        """Return (lines that read a factor of a product into memory, the tile in this memory).
 
-        A slice of a view is read by pyd.read_tile; any other tile is stored element by element before, and needs no
-        lines. The transpose of a computed tile is stored in two steps: first the tile, then its transpose. In one step
-        its elements would be computed column by column, and loads from views would not be vectorized.
+        The caller emits the lines right before the product.
+
+        - A slice x[i:i + 16, k:k + 8] of a view, or its transpose, is read as a whole. The last line is
+          `pyd.read_tile %p_x[%i, %k], %tile3 : memref<?x?xf32>, memref<16x8xf32, ...>`, and the tile is that of %tile3.
+        - A tile that is stored already is the result, without lines.
+        - Any other tile is stored element by element by this method, without lines.
+
+        The transpose of a computed tile is stored in two steps: first the tile, then its transpose. In one step its
+        elements would be computed column by column, and loads from views would not be vectorized.
         """
+        # The transpose of a tile that is neither a slice of a view nor stored.
         original = tile.transpose_of
         if original is not None and original.part is None and not original.buffer:
             tile = self.transposed(node, self.materialized(node, original, is_temporary=True))

@@ -54,14 +54,17 @@ class Scans(Reductions):
     def extreme_and_index(self, node: ast.AST, tile: Tile, symbol: str, axis: int, keepdims: bool) -> TupleValue:
         """Return the largest (symbol ">") or smallest ("<") elements along an axis, and their indices along it (i32).
 
-        The first of equal elements counts, and the first NaN if there is one. Both results are tiles in which the axis
-        has size 1, with keepdims; without, the axis is removed, and the results for a tile of one axis are numbers.
+        The first of equal elements counts, and the first NaN if there is one: [3, 7, 7] with ">" gives 7 and the index
+        1. Both results are tiles in which the axis has size 1, with keepdims; without, the axis is removed, and the
+        results for a tile of one axis are numbers.
         """
         shape = tuple(1 if dimension == axis else size for dimension, size in enumerate(tile.shape))
         results = [self.buffer(node, shape, dtype) for dtype in (tile.dtype, "i32")]
 
         def line(at: IndicesAlong) -> None:
             """Emit a loop along the axis that determines the extreme of one line and its index.
+
+            A line is the elements that differ in their index along the axis only, such as a row of a matrix.
 
             at: returns all indices of the element whose index along the axis is given.
             """
@@ -111,7 +114,15 @@ class Scans(Reductions):
         self.parallel_over(shape, lambda indices: line(lambda index: [*indices[:axis], index, *indices[axis + 1 :]]))
 
     def _loop_along(self, size: int, first: Sequence[Scalar], step: Step) -> list[Scalar]:
-        """Emit a sequential loop over the indices 1 to size - 1, and return the values after it.
+        """Emit a sequential loop over the indices 1 to size - 1, and return the values that it carries to its end.
+
+        For an axis of size 8 and one carried value, it is as follows, and the result is [%7]. For an axis of size 1 the
+        loop has no iterations, and its results are `first`.
+
+            %7 = scf.for %4 = %one to %size8 step %one iter_args(%5 = %first) -> (f32) {
+              ...  // step([%5], %4), which returns [%6]
+              scf.yield %6 : f32
+            }
 
         Args:
             size: Size of the axis.

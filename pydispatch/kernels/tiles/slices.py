@@ -69,6 +69,9 @@ class ViewSlice:
 
     Elements outside of the view are never accessed: loads give another value there, and stores skip them.
 
+    x[i:i + 16, j] of a view x[m, n] has the ranges (Range(i, 16, m), Range(j, None, n)), and the shape (16,). With a
+    tile t of 8 indices, x[t, i:i + 4] has the `index_shape` (8,), the `index_axis` 0, and the shape (8, 4).
+
     Attributes:
         memory: The view.
         ranges: The indices along each dimension of the view.
@@ -153,8 +156,9 @@ class Slices(Scans):
     def _with_index_axis(self, node: ast.Subscript, part: ViewSlice) -> ViewSlice:
         """Return a part of a view in which the tiles among its indices are broadcast to one shape, as in NumPy.
 
-        The axes of that shape are where the first of these tiles is: x[a, t, b:b + 4] of a tile t[8] is [8, 4]. Raise
-        CompileError for a slice between two tiles.
+        The axes of that shape are where the first of these tiles is. With a number a and tiles t and u of 8 indices,
+        x[a, t, b:b + 4] is [8, 4], x[b:b + 4, t, u] is [4, 8], and x[t[:, None], u] is [8, 8]. Raise CompileError for a
+        slice between two tiles, for which NumPy has another order of the axes.
         """
         tile_dimensions = [dimension for dimension, range_ in enumerate(part.ranges) if isinstance(range_, IndexTile)]
         if not tile_dimensions:
@@ -165,7 +169,7 @@ class Slices(Scans):
                 "a slice between two tiles of indices",
                 "put the slice before or after them, with a view of that order",
             )
-        axis = sum(range_.is_slice for range_ in part.ranges[: tile_dimensions[0]])
+        axis = sum(range_.is_slice for range_ in part.ranges[: tile_dimensions[0]])  # axes before the first tile
         shape = self.broadcast(node, [tile.shape for tile in part.index_tiles])
         return replace(part, index_shape=shape, index_axis=axis)
 
