@@ -202,6 +202,27 @@ def reshaped(draw: st.DrawFn) -> tuple[str, tuple[int, ...], list[object]]:
     return program, start, steps
 
 
+@pytest.mark.parametrize("unit", ["1", "2", "?"])
+def test_a_result_with_a_constant_index_after_a_reshape(unit: str) -> None:
+    """A dimension of size 1 may be indexed by 0. In a larger one, elements would keep their initial values."""
+    result = f"tensor<12x{unit}x64xf32>"
+    body = f"%e = tensor.empty() : {f32((4, 3, 64))}\n"
+    exp = "%r = math.exp %i0 : f32\nlinalg.yield %r : f32"
+    body += generic("a", ["d0, d1, d2"] * 2, "ppp", [("%x", f32((4, 3, 64)))], ("%e", f32((4, 3, 64))), exp)
+    body += f"%c = tensor.collapse_shape %a [[0, 1], [2]] : {f32((4, 3, 64))} into {f32((12, 64))}\n"
+    absf = "%r = math.absf %i0 : f32\nlinalg.yield %r : f32"
+    body += generic("y", ["d0, d1", "d0, 0, d1"], "pp", [("%c", f32((12, 64)))], ("%init", result), absf)
+    text = f"func.func @f(%x: {f32((4, 3, 64))}, %init: {result}) -> {result} {{\n{body}\nreturn %y : {result}\n}}"
+    if unit == "1":
+        x = np.random.default_rng(0).standard_normal((4, 3, 64), np.float32)
+        got = pd.device("cpu").load(pd.compile(text)).f(x, np.zeros((12, 1, 64), np.float32))
+        np.testing.assert_allclose(got, np.exp(x).reshape(12, 1, 64), rtol=1e-6)
+    else:
+        dimension = "dynamic dimension" if unit == "?" else "dimension of size 2"
+        with pytest.raises(pd.CompileError, match=f"of result 0, .*, has index 0 alone for a {dimension}"):
+            pd.compile(text)
+
+
 @settings(max_examples=25, deadline=None)
 @given(reshaped())
 def test_moves_in_any_order_are_numpys(case: tuple[str, tuple[int, ...], list[object]]) -> None:

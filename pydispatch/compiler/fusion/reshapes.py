@@ -8,7 +8,6 @@ heads. Values are unchanged; only their indices differ.
 from __future__ import annotations
 
 from math import prod
-from typing import cast
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
@@ -51,9 +50,9 @@ def collapse_after(op: Operation) -> SSAValue | None:
     new_loops: list[AffineExpr] = [AffineExpr.dimension(group[0]) for group in dims]
     # Each operand is expanded where a collapsed loop indexes it, and indexed by the new loops.
     operands, maps = [], []
+    sizes: list[list[int]] = []  # for each dimension of the operand, the sizes that it is expanded to
     for value, map_ in zip(generic.operands, generic.maps, strict=True):
-        sizes: list[list[int]] = []  # for each dimension, the sizes that it is expanded to
-        results: list[AffineExpr] = []
+        sizes, results = [], list[AffineExpr]()
         for n, r in zip(shape_of(value), map_.results, strict=False):
             if isinstance(r, AffineDimExpr) and r.position in sizes_of_loop:
                 sizes.append(sizes_of_loop[r.position])
@@ -66,9 +65,8 @@ def collapse_after(op: Operation) -> SSAValue | None:
     kinds = [kind for kind, count in zip(generic.iterators, loop_counts, strict=True) for _ in range(count)]
     n = len(generic.inputs)
     new = generic_like(op, op.detach_region(0), operands[:n], operands[n:], maps, kinds, new_loops)
-    # The result is collapsed to its old shape.
-    groups = _consecutive_groups([loop_counts[cast(AffineDimExpr, e).position] for e in generic.maps[-1].results])
-    properties = {"reassociation": reassociation(groups)}
+    # The result, of which `sizes` now are, is collapsed to its old shape.
+    properties = {"reassociation": reassociation(_consecutive_groups([len(group) for group in sizes]))}
     collapse = tensor.CollapseShapeOp(operands=[new], result_types=[op.results[0].type], properties=properties)
     return insert_before(collapse, op)
 

@@ -18,6 +18,7 @@ from pydispatch.compiler.kernels.ops.tensors import unsupported
 from pydispatch.ir.affine_maps import dims_in, has_exact_bounds, is_projection
 from pydispatch.ir.op_info import Grouping, info_of
 from pydispatch.ir.structured import Structured, structured
+from pydispatch.ir.values import shape_of
 
 
 def generic_of(op: Operation) -> Structured:
@@ -42,6 +43,12 @@ def _problem(generic: Structured) -> str:
     for index, map in enumerate(generic.output_maps):
         if not is_projection(map):
             return f"the map of result {index}, {map}, is no projected permutation"
+        # The loops compute all elements of a result: none keeps its initial value.
+        shape = shape_of(generic.outputs[index])
+        partial = [n for n, e in zip(shape, map.results, strict=True) if n != 1 and not isinstance(e, AffineDimExpr)]
+        if partial:
+            dimension = "dynamic dimension" if partial[0] < 0 else f"dimension of size {partial[0]}"
+            return f"the map of result {index}, {map}, has index 0 alone for a {dimension}"
     if any(m.num_symbols for m in generic.maps):
         return "its maps have symbols"
     sets = [dims_in(m) for m in generic.output_maps]
