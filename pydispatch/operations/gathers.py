@@ -124,7 +124,8 @@ def index(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tens
     """Return NumPy's x[indices] for integer tensors that broadcast together, with None for a whole axis.
 
     The axes of the indices are at the position of the first indexed axis; if the indexed axes are not adjacent, they
-    are first.
+    are first. Example: for x [A, B, C, D] and vectors i and j of n elements, the indices None, i, j, None give
+    [A, n, D], and i, None, j, None give [n, B, D].
     """
     by_axis = {d: i for d, i in enumerate(indices) if i is not None}
     axes = list(by_axis)
@@ -138,6 +139,7 @@ def index(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tens
     whole_axes = [d for d in range(x.rank) if d not in by_axis]
     before, after = whole_axes[:first], whole_axes[first:]
     result_axis_of = {d: n if n < first else n + len(shape) for n, d in enumerate(whole_axes)}
+    # The indices broadcast to `shape` and over the axes after it; in the example, i becomes [n, 1].
     positions = {
         d: reshape(builder, i, [*[1] * (len(shape) - i.rank), *i.shape, *[1] * len(after)]) for d, i in by_axis.items()
     }
@@ -164,6 +166,10 @@ def _computed_at_compile_time(builder: Builder, x: Tensor, indices: Sequence[Ten
 @dataclass(frozen=True)
 class GatherAxes:
     """Correspondence between the axes of the operand, indices and result of a gather: StableHLO's dimension numbers.
+
+    A scatter has the updates in place of the result. Example: the operand is [8, 9, 5], and indices [4, 2] have two
+    coordinates for each of 4 slices, along axis 1, the index_vector_dim. With start_index_map (0, 1) and collapsed_dims
+    (0, 1), slice s is operand[indices[s, 0], indices[s, 1], :], and the result [4, 5] has the offset_dims (1,).
 
     Attributes:
         offset_dims: axes of the result that index into a slice.
@@ -194,6 +200,9 @@ class GatherAxes:
 def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes: Sequence[Size]) -> Tensor:
     """Return slices of x of given sizes, at the coordinates in `indices`; a slice that exceeds x is moved inside.
 
+    `GatherAxes` has an example, whose sizes are [1, 1, 5]. With the sizes [1, 1, 3] the result is [4, 3]: the start of
+    the slices along the last axis of x, which has no coordinate, is 0.
+
     Args:
         builder: The builder.
         x: The tensor.
@@ -205,6 +214,7 @@ def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes
     indices_batch_dims, slice_dims = axes.indices_batch_dims(indices.rank), axes.slice_dims(x.rank)
     batch_shape = [indices.shape[d] for d in indices_batch_dims]
     rank = len(batch_shape) + len(axes.offset_dims)
+    # The sizes of the result: those of a slice along offset_dims, the numbers of slices along the other axes, in order.
     batch_sizes, slice_sizes = iter(batch_shape), iter([sizes[d] for d in slice_dims])
     shape = tuple(next(slice_sizes) if d in axes.offset_dims else next(batch_sizes) for d in range(rank))
     require_slices(builder, x, sizes, shape)
@@ -237,17 +247,20 @@ def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes
 
 @dataclass(frozen=True)
 class _GatheredSlices:
-    """Slices of a tensor that a loop nest reads. Its operands are their coordinates; each axis of the result is a loop.
+    """Description of the slices that the loop nest of a gather reads; `gather` creates it, and emits `body` once.
+
+    Operands of the nest are the coordinates of a slice; each axis of the result is a loop. In the example of
+    `GatherAxes` the nest has loops l0 and l1, and its body reads the tensor at [coordinate 0, coordinate 1, l1].
 
     Attributes:
         dtype: Type of the elements.
-        sources: The tensor, or its parts if its elements are composed of several values.
+        sources: The tensor, or its real and imaginary part if it is complex.
         rank: Number of axes of the tensor.
         index_dtype: Type of the coordinates.
-        axes_of_coordinates: Axis of the tensor that each coordinate is along.
-        last_start: Axis in `axes_of_coordinates` → largest coordinate of a slice inside of the tensor.
-        loop_of_slice_dim: Axis of the tensor that slices have too → loop along it.
-        loop_of_batching_dim: Axis of the tensor along which each slice has the index of its batch → loop along it.
+        axes_of_coordinates: Axis of the tensor that each coordinate is along; (0, 1) in the example.
+        last_start: Axis in `axes_of_coordinates` → largest coordinate of a slice inside of the tensor; {0: 7, 1: 8}.
+        loop_of_slice_dim: Axis of the tensor that slices have too → loop along it; {2: 1}.
+        loop_of_batching_dim: Axis of the tensor along which each slice has the index of its batch → loop along it; {}.
     """
 
     dtype: DType
@@ -262,6 +275,7 @@ class _GatheredSlices:
     def body(self, block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
         """Return an element of the result: the element of the tensor at the start of its slice plus an offset."""
         p = CoordinateBuilder(block, [Scalar(self.index_dtype, (a,)) for a in args[: len(self.axes_of_coordinates)]])
+        # The position of the element in its slice, then plus the slice's start along each axis that has a coordinate.
         at = {
             d: p.loop_index(self.loop_of_slice_dim[d]) if d in self.loop_of_slice_dim else p.index_constant(0)
             for d in range(self.rank)
@@ -289,7 +303,10 @@ def _slice_at(
 def _coordinates(
     builder: Builder, indices: Tensor, axes: GatherAxes, loop_of_batch_dim: Mapping[int, int], rank: int
 ) -> list[tuple[SSAValue, AffineMap]]:
-    """Return each coordinate of a slice as an operand with its indexing map.
+    """Return each coordinate of a slice as an operand of a gather's loop nest with its indexing map.
+
+    All operands are `indices`. In the example of `GatherAxes`, with the loops d0 (slices) and d1, the maps of indices
+    [4, 2] are (d0, d1) -> (d0, 0) and (d0, d1) -> (d0, 1).
 
     Args:
         builder: The builder.

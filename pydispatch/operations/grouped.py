@@ -33,14 +33,16 @@ def by_groups_of_sums(builder: Builder, x: Tensor, y: Tensor, ends: Tensor, dtyp
     """Return for each group g the product of x [m, k] and y [k, n] over its range of k: [groups, m, n] of `dtype`.
 
     Index i of k is in the first group g with i < ends[g]; ends are ascending. Infinities and NaN in other groups, or in
-    none, have no effect.
+    none, have no effect. Example: for the ends [2, 5] the results are x[:, 0:2] @ y[0:2] and x[:, 2:5] @ y[2:5].
     """
     groups, depth = ends.shape[0], x.shape[1]
     index = iota(builder, (groups, depth), axis=1, dtype=I64)
     is_after = ew.compare(builder, "ge", index, expand_dims(builder, ew.convert(builder, ends, I64), axes=[1]))
-    group = reduce(builder, "add", ew.convert(builder, is_after, I64), axes=[0])  # as many groups end at or before i
+    # The group of index i is the number of groups that end at or before i: [k], then whether i is in g: [groups, k].
+    group = reduce(builder, "add", ew.convert(builder, is_after, I64), axes=[0])
     is_member = ew.compare(builder, "eq", group, iota(builder, (groups, 1), axis=0, dtype=I64))
-    # Both operands are selected: a NaN of another group times a zero is NaN.
+    # Zero both operands outside of each group's range: x to [groups, m, k], y to [groups, k, n]. A zero in one of them
+    # would not do, because a NaN of the other times zero is NaN.
     zero = builder.constant(0, x.dtype)
     of_x, of_y = (expand_dims(builder, is_member, [axis]) for axis in (1, 2))
     left, right = (

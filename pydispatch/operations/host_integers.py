@@ -90,7 +90,10 @@ Integer = int | Expr | HostInteger
 
 @dataclass(frozen=True, eq=False)
 class HostCondition:
-    """Truth value that the host computes, as an SSA value of type i1."""
+    """Truth value that the host computes in each call, as an SSA value of type i1.
+
+    Comparisons of a HostInteger create it. Example, for a HostInteger `axis`: `(axis < 0).where(axis + rank, axis)`.
+    """
 
     builder: Builder
     value: SSAValue

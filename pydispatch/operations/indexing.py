@@ -27,11 +27,14 @@ from pydispatch.operations.slicing import pad, slice_
 
 
 class CoordinateBuilder(Scalars):
-    """Builder of positions, SSA values of type index, in the body of an operation.
+    """Builder of positions in tensors (SSA values of type index) in the body of an elementwise operation.
+
+    Code that emits such a body creates an instance for it, most often `elements_at`. Each method appends operations to
+    the body and returns the result.
 
     Attributes:
-        block: The body.
-        elements: The elements of the operation's operands at the position of the result's element.
+        block: The body, which is run for each element of the result.
+        elements: The operands' elements at the position of that element.
     """
 
     def __init__(self, block: Block, elements: Sequence[Scalar]) -> None:
@@ -76,6 +79,9 @@ def elements_at(
     `coordinates` is called once, in the body of an operation with a loop for each axis of `shape`. It returns the
     position in x, one SSA value per axis of x. The further tensors are broadcast to `shape`; `elements` of the
     CoordinateBuilder are their elements.
+
+    Example: with `lambda coords: [coords.loop_index(1), coords.loop_index(0)]` the result is the transpose of x. With
+    `lambda coords: [coords.index_of(coords.elements[0])]` and a further tensor of integers it is x[integers].
     """
     identity = AffineMap.identity(len(shape))
     inputs = [(part, broadcast_map(t.shape, len(shape))) for t in tensors for part in builder.parts(t)]
@@ -160,8 +166,11 @@ def dynamic_slice(builder: Builder, x: Tensor, starts: Sequence[Tensor], sizes: 
     """Return the slice of x of the sizes `sizes` that begins at `starts`, clamped so that it fits.
 
     `starts` has one tensor of one integer for each axis of x.
+
+    Example: for the size 2 and x = [a b c d e], the start 1 gives [b c]; the start 9 is clamped to 3 and gives [d e].
     """
     require_slices(builder, x, sizes)
+    # Known starts give a slice without computed positions; otherwise each element is read at a computed position.
     if (known := _starts_as_sizes(starts)) is not None:
         begins = [clamped_start(start, n, size) for start, n, size in zip(known, x.shape, sizes, strict=True)]
         return slice_(builder, x, begins, [begin + size for begin, size in zip(begins, sizes, strict=True)])
@@ -197,9 +206,10 @@ def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Se
 
 
 def _chosen_from_both(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Tensor]) -> Tensor:
-    """Return x with a slice replaced by `update`, by a loop over all elements that reads each from one of the two.
+    """Return x with the slice at `starts` replaced by `update`: each element of the result is chosen from one of both.
 
-    Arguments are those of `dynamic_update_slice`.
+    The choice is an elementwise operation on all of x, which fuses with the operations around it. Arguments are those
+    of `dynamic_update_slice`. Example: x = [a b c d e], update = [1 2] and the start 2 give [a b 1 2 e].
     """
     last_start = [builder.index(n - size) for n, size in zip(x.shape, update.shape, strict=True)]
     sizes = [builder.index(size) for size in update.shape]
@@ -217,11 +227,11 @@ def _chosen_from_both(builder: Builder, x: Tensor, update: Tensor, starts: Seque
         inside: Scalar | None = None
         for d, start in enumerate(begins):
             begin = p.clamped(p.index_of(p.convert(start, I64)), last_start[d])
-            position = p.minus(p.loop_index(d), begin)
+            position = p.minus(p.loop_index(d), begin)  # within the slice it is from 0 to sizes[d] - 1
             above = p.add_op(arith.CmpiOp(position, p.index_constant(0), "sge"))
             within = Scalar(BOOL, (p.add_op(arith.AndIOp(above, p.add_op(arith.CmpiOp(position, sizes[d], "slt")))),))
             inside = within if inside is None else p.binary("and", inside, within)
-            at.append(p.clamped(position, last_read[d]))
+            at.append(p.clamped(position, last_read[d]))  # outside the slice any element is read, and not chosen
         taken = tuple(p.add_op(tensor.ExtractOp(source, at, x.dtype.element)) for source in sources)
         return here if inside is None else p.select(inside, Scalar(x.dtype, taken), here)
 
@@ -264,15 +274,18 @@ def _can_update_in_place(builder: Builder, value: SSAValue) -> bool:
 
 
 def _stored_at(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Tensor]) -> Tensor:
-    """Return x after the elements of `update` were stored in it from `starts` on, clamped so that they fit.
+    """Return x after `update` was stored in it at `starts`, clamped so that it fits; only these elements are written.
 
-    Nothing else of x is copied. Along an axis of the same size in both the clamped start is 0.
+    It is for an x whose memory can be updated in place (`_can_update_in_place`); another x is copied as a whole first.
+    Arguments are those of `dynamic_update_slice`.
     """
+    # Axes along which the update can begin elsewhere than at 0; it fills the others.
     moved = [d for d in range(x.rank) if update.shape[d] != x.shape[d]]
     last = {d: builder.index(x.shape[d] - update.shape[d]) for d in moved}
     begins = {d: builder.value(starts[d]) for d in moved}
     parts = []  # one, or the real and the imaginary part
     for part, into in zip(builder.parts(update), builder.parts(x), strict=True):
+        # The body of map_store maps an index of `update` to an index of x, and to whether the element is stored.
         block = Block(arg_types=[IndexType()] * x.rank)
         p = CoordinateBuilder(block, [])
         target: list[SSAValue] = list(block.args)
@@ -311,8 +324,10 @@ def insert_slice(
     """Return x with `update`, of equal rank and dtype, in place of as many elements of x[begins[0]::strides[0], ...].
 
     All of them must be in bounds; the default of the strides is 1.
+
+    Example: x = [a b c d e], update = [1 2], begins [1] and strides [2] give [a 1 c 2 e].
     """
-    if update.shape == x.shape:
+    if update.shape == x.shape:  # in bounds, it replaces every element
         return update
     # Small constants are updated at compile time.
     if x.known is not None and update.known is not None and x.known.size <= MOST_FOLDED_ELEMENTS:

@@ -46,7 +46,7 @@ def power(lhs: Element, rhs: Element) -> Element:
     one, zero = lhs.const(1), lhs.const(0)
     result, square, exponent = one, lhs, rhs
     is_signed = lhs.dtype.kind is Kind.INT
-    exponent_bits = lhs.dtype.bits - 1 if is_signed else lhs.dtype.bits  # without the sign: negative ones are below
+    exponent_bits = lhs.dtype.bits - 1 if is_signed else lhs.dtype.bits  # without the sign
     for n in range(exponent_bits):
         result = (exponent & one).is_unequal(zero).where(result * square, result)
         if n < exponent_bits - 1:
@@ -54,6 +54,7 @@ def power(lhs: Element, rhs: Element) -> Element:
             exponent = exponent.binary("shift_right_logical", one)
     if not is_signed:
         return result
+    # A negative exponent: 1 / 1 is 1; -1 gives -1 for an odd exponent and 1 for an even one; 1 / lhs truncates to 0.
     of_minus_one = lhs.is_equal(-1).where((rhs & one).is_unequal(zero).where(-1, one), zero)
     return (rhs < zero).where(lhs.is_equal(one).where(one, of_minus_one), result)
 

@@ -24,6 +24,9 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
 
     x is [..., n, n] of floats or complex numbers, of which only the lower (or upper) triangle is read. The factor
     contains NaN if x is not positive definite.
+
+    This is right-looking Cholesky: step j subtracts the part of x that column j of L contributes from the elements to
+    the right of and below it. After all steps column j holds L[:, j] * L[j, j], and the diagonal L[j, j]^2.
     """
     n = order_of(builder, "Cholesky's factorization", x)
     a = reshape(builder, x, [product(x.shape[:-2]), n, n])
@@ -32,7 +35,7 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
     def step(j: Size, step_number: Scalar, a: Tensor) -> Tensor:
         """Subtract the outer product of column j from the elements to the right of and below the diagonal element j.
 
-        `step_number` is j as a scalar of the program.
+        `step_number` is the same number as j: j bounds slices, and formulas compare positions with `step_number`.
         """
         column, pivot = slice_axis(builder, a, axis=2, start=j, limit=j + 1), _diagonal_element(builder, a, j)
         row = adjoint(builder, column)
@@ -91,7 +94,9 @@ def triangular_solve(
         sides, transposed = transpose(builder, sides, [0, 2, 1]), not transposed
     if transposed:
         matrix, lower = transpose(builder, matrix, [0, 2, 1]), not lower
-    if not lower:  # reversed rows and columns make the matrix lower triangular
+    # An upper triangular matrix is lower triangular with its rows and columns in reverse order. The rows of the
+    # right-hand sides and of the solution are then reversed too.
+    if not lower:
         matrix, sides = reverse(builder, matrix, axes=[1, 2]), reverse(builder, sides, axes=[1])
     solution = _solve_lower(builder, matrix, sides, has_unit_diagonal)
     solution = solution if lower else reverse(builder, solution, axes=[1])
@@ -104,7 +109,9 @@ def _solve_lower(builder: Builder, matrix: Tensor, sides: Tensor, has_unit_diago
     def step(j: Size, step_number: Scalar, x: Tensor) -> Tensor:
         """Solve row j of x, and subtract its contribution from the rows below it.
 
-        `step_number` is j as a scalar of the program.
+        Rows before j of x are those of the solution; the others are right-hand sides from which the contributions of
+        these rows are subtracted. `step_number` is the same number as j: j bounds slices, and formulas compare
+        positions with `step_number`.
         """
         column, row, pivot = (
             slice_axis(builder, matrix, axis=2, start=j, limit=j + 1),

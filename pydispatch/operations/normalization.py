@@ -65,7 +65,10 @@ def log_sum_exp(builder: Builder, x: Tensor, axes: Sequence[int] | None, keep: b
     largest = reductions.reduce(builder, "max", values, reduced_axes, keep=True)
 
     def power(e: Element, m: Element) -> Element:
-        """Return exp(e - m), where m is the maximum of the row; exp(e) if the maximum is infinite or NaN."""
+        """Return exp(e - m), where m is the maximum of the reduced elements.
+
+        Return exp(e) if m is infinite or NaN: for an infinite m, inf - inf would be NaN where the result is m.
+        """
         return (e - m.unary("is_finite").where(m, 0.0)).unary("exp")
 
     total = reductions.reduce(builder, "add", formula(builder, power, values, largest), reduced_axes, keep=True)
@@ -148,8 +151,10 @@ def batch_norm(
     builder: Builder, x: Tensor, axis: int, mean: Tensor, variance: Tensor, scale: Tensor | None, bias: Tensor | None,
     epsilon: float,
 ) -> Tensor:  # fmt: skip
-    """Normalize x by a mean and a variance for each position along an axis. mean, variance, scale and bias
-    are vectors.
+    """Return (x - mean) / sqrt(variance + epsilon) * scale + bias, computed as x * factor + added.
+
+    mean, variance, scale and bias are vectors with an element for each position along `axis`. A scale or bias of None
+    is not applied.
     """
     inner = wide(x.dtype)
     vectors = [t for t in (mean, variance, scale, bias) if t is not None]

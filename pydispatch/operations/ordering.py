@@ -91,8 +91,9 @@ def top_k(
     """Return the `count` largest elements along an axis in descending order, and their indices in x as `dtype`.
 
     If not `largest`, they are the smallest elements in ascending order. Of equal elements the first are chosen. x is
-    not complex; `order` is the ascending order.
+    not complex; `order` is the ascending order. Example: [5, 9, 7, 9] and the count 3 give [9, 9, 7] and [1, 3, 2].
     """
+    # The body returns whether its first argument precedes the second.
     block = Block(arg_types=[element for element in elements_of([x.dtype]) for _ in range(2)])
     scalars = Scalars(block)
     (a,), (other,) = (scalars_of([x.dtype], block.args[side::2]) for side in range(2))
@@ -103,7 +104,7 @@ def top_k(
     op = TopkV2Op.create(
         operands=[*builder.parts(x), *outs], result_types=[out.type for out in outs],
         properties={"dimension": IntegerAttr(axis, i64), "is_sorted": UnitAttr(),
-                    "operandSegmentSizes": DenseArrayBase.from_list(i32, [1, 2])},
+                    "operandSegmentSizes": DenseArrayBase.from_list(i32, [1, 2])},  # values; the two results
         regions=[Region(block)],
     )  # fmt: skip
     values, positions = builder.add(op).results

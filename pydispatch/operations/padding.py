@@ -47,6 +47,8 @@ def pad_between(
     dynamic.
 
     Negative `low` and `high` crop. `value` is the padding element. A negative `interior` fails the call.
+
+    Example: [a b c] with low 1, high 2, interior 1 and the value 0 becomes [0 a 0 b 0 c 0 0].
     """
     steps: list[Size] = []
     shape: list[Size] = []
@@ -55,8 +57,9 @@ def pad_between(
         spread = builder.index(n * steps[-1] - steps[-1] + 1)  # from the first to the last element; below 1 if n is 0
         whole = builder.size_of(builder.add(arith.MaxSIOp(spread, builder.index(0))).result, "spread")
         shape.append(below + whole + above)
-    padded = pad(builder, x, low=[0] * x.rank, high=[1] * x.rank, value=value)  # readable where x has no element
-    # The last position of `padded` along each axis, which is padding, is the size of x.
+    # Every element of the result is read from `padded`, x with one padding element after each axis: [a b c 0]. Padding
+    # reads the last position along an axis, which is the size of x.
+    padded = pad(builder, x, low=[0] * x.rank, high=[1] * x.rank, value=value)
     last, before, step = ([builder.index(n) for n in values] for values in (x.shape, low, steps))
 
     def position(coords: CoordinateBuilder, d: int) -> tuple[SSAValue, SSAValue]:
@@ -105,7 +108,8 @@ def _position(coords: CoordinateBuilder, mode: str, at: SSAValue, size: SSAValue
         return _remainder(coords, at, size)
     if not isinstance(known, Expr) and known == 1:
         return coords.index_constant(0)
-    # One period goes from the first to the last element and back: 0 1 2 1 | 0 1 2 1
+    # "reflect": one period goes from the first to the last element and back: 0 1 2 1 | 0 1 2 1. Its second half, from
+    # `last` on, reads period - at.
     period = coords.add_op(arith.MaxSIOp(coords.plus(last, last), one))  # not 0 for a dynamic size that is 1
     at = _remainder(coords, at, period)
     return coords.add_op(arith.MinSIOp(at, coords.minus(period, at)))

@@ -207,10 +207,13 @@ def _product(
     """Return the product of x and y, whose axes have the letters xs and ys, and its letters.
 
     Common letters are contracted unless they are in `later`, the letters of the later operands and of the result.
+    Example: x has the letters i, j and y has j, k. If j is not in `later`, the product is the matrix product with the
+    letters i, k. If it is, j is a batch axis, and the product has the letters j, i, k.
     """
     both = [c for c in xs if c in ys]
     ones = [c for c in both if (x.shape[xs.index(c)] == 1) != (y.shape[ys.index(c)] == 1)]
-    for c in ones:  # broadcasting: the axis of size 1 is dropped
+    # NumPy broadcasts an axis of size 1. Without it the result is the same: the letter is the other operand's alone.
+    for c in ones:
         if x.shape[xs.index(c)] == 1:
             x, xs = squeeze(builder, x, [xs.index(c)]), [n for n in xs if n != c]
         else:

@@ -17,7 +17,7 @@ from pydispatch.locations import GeneratedText
 
 
 def call_kernel(builder: Builder, kernel: KernelSource, operands: Sequence[Tensor]) -> list[Tensor]:
-    """Call a kernel, whose parameters are views, on the grid that it states itself.
+    """Call a kernel, whose parameters are views, on its own grid rather than on one that the call chooses.
 
     `operands` are the tensors of its parameters, in order, of their element types and ranks.
 
@@ -45,16 +45,22 @@ def function_of_kernel(
 ) -> tuple[Lowered, func.FuncOp]:
     """Return a lowered kernel and the function that launches it, which are added to the module on first use.
 
+    For a kernel `add` the module gets `stream.executable private @add_0_kernel`, the code, and `func.func private
+    @add_0`, which dispatches it over the grid. The function's arguments are those of the kernel except static ones; it
+    returns the new contents of the views that the kernel writes (`Lowered.written`).
+
     Args:
         builder: The builder of the program.
         kernel: The kernel.
-        grid_in_call: Whether the function takes the numbers of workgroups along three axes as its last arguments.
+        grid_in_call: Whether the function takes the numbers of workgroups along three axes as its last arguments; else
+            the grid is the kernel's own.
     """
     known = builder.kernel_functions
     lowered_function = known.get((kernel, grid_in_call))
     if lowered_function is None:
         lowered = kernel.lowered(grid_in_call)
         name = builder.unused_name(f"{kernel.name}_{len(known)}")
+        # The text names the executable of every kernel alike; a module may have several.
         text = lowered.program(name).replace(EXECUTABLE, f"@{name}_kernel")
         module = ir.parse(GeneratedText(ascii_names(text)), kernel.name)
         function = None

@@ -147,7 +147,8 @@ def _threefry_bits(
 ) -> tuple[Tensor, int]:
     """Return random bits of Threefry with a shape and type, and the number of counters used.
 
-    `key` and `counter` are u64 tensors of rank 0. The counters are successive from `counter` on.
+    `key` and `counter` are u64 tensors of rank 0. The counters are successive from `counter` on. Example: for the shape
+    [3] and 32 bits, counter c gives elements 0 and 1, and counter c + 1 gives element 2; its second number is dropped.
     """
     count = 1
     if dtype.bits == 64:  # each counter gives one number
@@ -160,6 +161,7 @@ def _threefry_bits(
     # Each counter gives two numbers, which XLA makes neighbours: along the first even axis, else the longest.
     whole = shape or [1]
     axis = next((d for d, n in enumerate(whole) if n % 2 == 0), whole.index(max(whole)))
+    # A counter for each two neighbours along this axis; of an odd size, the last one's second number is cut off below.
     half = [(n + 1) // 2 if d == axis else n for d, n in enumerate(whole)]
     for n in half:
         count *= n

@@ -28,7 +28,15 @@ def reduce_with(
 ) -> list[Tensor]:
     """Reduce tensors of one shape together along axes (all for None), which are removed. Return a tensor per result.
 
-    `starts` has the initial running values of rank 0, one per result, with the types of the results.
+    Example: the tensors x and y, the start 0, and a `combine` that adds the product of both elements to the running
+    value give one result, the sums of x * y.
+
+    Args:
+        builder: The builder.
+        tensors: The operands.
+        starts: Initial running values of rank 0, one per result, with the types of the results.
+        axes: The axes.
+        combine: Function of the running values and of one element of each operand; returns the new running values.
     """
     shape = tensors[0].shape
     axes = axes_of(builder, axes, len(shape))
@@ -49,6 +57,7 @@ def reduce_with(
             raise builder.fail(str(error)) from None
         return [part for r in results for part in r.parts]
 
+    # The operation has a result for each part; a complex tensor has two.
     values = iter(builder.generic(inputs, outputs, parallel=[d in kept for d in range(rank)], body=body))
     return [
         builder.wrap(t.dtype, out_shape, *(next(values) for _ in range(2 if t.dtype.is_complex else 1))) for t in starts

@@ -83,7 +83,10 @@ def box_taps(
 ) -> list[list[Tap]]:  # fmt: skip
     """Return the taps of the samples in each cell of boxes, two for each sample, along the rows and along the columns.
 
-    A tap is the index and the weight of an element that a sample reads.
+    A tap is the index and the weight of an element that a sample reads. The samples are those of RoiAlign: a box is
+    divided into cells, and a cell into a grid of equal parts, each with a sample at its center. Example: a box from 2.0
+    to 10.0 along the height with 2 cells and 2 samples per cell has the samples 3, 5, 7 and 9 (less 0.5 with half
+    pixels), for the `scale` 1.
 
     Args:
         builder: The builder.
@@ -94,6 +97,10 @@ def box_taps(
         scale: Factor from coordinates of boxes to those of images.
         is_half_pixel: Whether the center of the first element is at 0.5. Otherwise it is at 0, and boxes extend over at
             least 1, as in the first version of RoiAlign.
+
+    Returns:
+        The two taps along the rows, whose tensors are [boxes, 1, samples along the height, 1], and the two along the
+        columns, [boxes, 1, 1, samples along the width].
     """
     taps = []
     for side, (count, size) in enumerate(zip(cells, x.shape[2:], strict=True)):
@@ -122,9 +129,11 @@ def box_taps(
 
 
 def _clamped_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[Tap]:
-    """Return the linear taps of each position, clamped to the axis.
+    """Return the two taps of linear interpolation at each position, after it is clamped to the axis.
 
-    Weights are 0 for positions more than one element outside. `length` is the size of the axis as a float.
+    Weights are 0 for positions more than one element outside. `length` is the size of the axis as a float. Example, as
+    (index, weight), on an axis of 4 elements: the position 1.25 has the taps (1, 0.75) and (2, 0.25), 3.5 has (3, 1)
+    and (3, 0), and 4.5 has (3, 0) and (3, 0).
     """
 
     def low(value: Element, n: Element) -> Element:
@@ -191,15 +200,18 @@ def moved_windows(
     builder: Builder, x: Tensor, offset: Tensor, mask: Tensor | None, kernel: Sequence[int], strides: Sequence[int],
     low: Sequence[int], dilations: Sequence[int], offset_groups: int,
 ) -> Tensor:  # fmt: skip
-    """Return the elements of sliding windows, each displaced by an offset, as channels: [n, channels * elements of the
-    kernel, out...].
+    """Return the elements of the windows of a deformable convolution as channels.
 
-    Elements outside of the image are 0.
+    The result is [n, channels * elements of the kernel, out...]. Each element is read at its position in a window plus
+    an offset of its own, by linear interpolation. Elements outside of the image are 0. Example: for a kernel of 3 x 3
+    and one group of offsets, x [1, 8, 32, 32] and offsets [1, 9 * 2, 30, 30] give [1, 8 * 9, 30, 30]; channel c * 9 + k
+    has element k of the windows of channel c.
 
     Args:
         builder: The builder.
         x: Images, [n, channels, ...].
-        offset: Displacements, [n, offset_groups * elements of the kernel * axes, out...].
+        offset: Displacements in elements of the image, [n, offset_groups * elements of the kernel * axes, out...]: for
+            each element of the kernel its offset along the first spatial axis, then along the next one.
         mask: Factor of each element, [n, offset_groups * elements of the kernel, out...]; None for 1.
         kernel: Size of the windows along each spatial axis, as for the next three.
         strides: Distances between neighbouring windows.
@@ -218,7 +230,7 @@ def moved_windows(
     ):
         raise builder.fail(f"windows of {x} are moved by {offset} in {offset_groups} group(s) of offsets; expected "
                      f"{kernel_size * rank} offsets for each of groups of equally many channels")  # fmt: skip
-    # Samples are [n * groups, channels of a group, kernel, ...].
+    # Each group is sampled as an image of its own: the samples are [n * groups, channels of a group, kernel, out...].
     moved = shapes.reshape(builder, offset, [n * offset_groups, 1, kernel_size, rank, *out])
     taps = []  # along each axis the two neighbours of each position, with their weights
     for d in range(rank):
@@ -227,6 +239,7 @@ def moved_windows(
             slicing.slice_axis(builder, moved, axis=3, start=d, limit=d + 1),
             [n * offset_groups, 1, kernel_size, *out],
         )
+        # The position of each element of the kernel in the first window, which begins `low` elements before the image.
         in_first_window = np.unravel_index(np.arange(kernel_size), kernel)[d] * dilations[d] - low[d]
         positions = _positions_along(builder, at, in_first_window, strides[d], d)
         taps.append(zero_padded_taps(builder, positions, reductions.size_as(builder, x.shape[2 + d], F32)))

@@ -99,6 +99,10 @@ def weighted_slices(
 def transposed(taken: Array, weights: Array, count: int) -> tuple[Array, Array]:
     """Return the taps of the transpose of `resampled`, which is its gradient.
 
+    Example: of three old elements a, b and c, the new ones are 0.75 * a + 0.25 * b and 0.5 * b + 0.5 * c: `taken` is
+    [[0, 1], [1, 2]], and `weights` [[0.75, 0.25], [0.5, 0.5]]. New element 0 uses a, both use b, 1 uses c: the results
+    are [[0, 0], [0, 1], [1, 0]] and [[0.75, 0], [0.25, 0.5], [0.5, 0]].
+
     Args:
         taken: Indices of the old elements that each new element uses, [new, n].
         weights: Their weights, [new, n].
@@ -108,6 +112,7 @@ def transposed(taken: Array, weights: Array, count: int) -> tuple[Array, Array]:
         The indices of the new elements that use each old element, [count, k]. Their weights, [count, k]; 0 for old
         elements that fewer than k new ones use.
     """
+    # A use is an entry of `taken`: use n is of new element n // width.
     old, width = taken.reshape(-1), taken.shape[1]
     order = np.argsort(old, kind="stable")
     uses = np.bincount(old, minlength=count)

@@ -77,14 +77,23 @@ class ResizedAxis:
 def resize_axis(builder: Builder, x: Tensor, to: ResizedAxis, how: Filter) -> tuple[Tensor, Tensor | None]:
     """Resize an axis of x by nearest neighbour, linear or cubic interpolation.
 
-    Also return which of the new elements are outside of the old axis, as a vector of bools, for tf_crop_and_resize;
-    else None.
+    Example: linear with "half_pixel", [a b] of the new size 4 becomes [a, 0.75 a + 0.25 b, 0.25 a + 0.75 b, b].
+
+    Args:
+        builder: The builder.
+        x: The operand.
+        to: The axis, its new size, and the mapping of its elements.
+        how: Interpolation and transformation of coordinates.
+
+    Returns:
+        The resized tensor. For tf_crop_and_resize also which of the new elements are outside of the old axis, as a
+        vector of bools; None for the other transformations, and for an axis that does not change.
     """
     old = x.shape[to.axis]
     if not to.is_constant(old):
         return _resized_at_run_time(builder, x, to, how)
     scale = to.scale if to.scale is not None else int(to.size) / int(old)  # type: ignore[arg-type]
-    if (old, scale, to.start, to.end) == (to.size, 1.0, 0.0, 1.0):
+    if (old, scale, to.start, to.end) == (to.size, 1.0, 0.0, 1.0):  # nothing changes
         return x, None
     # The elements of the parameter `axis` of `_position`, in its order.
     region = [np.float64(n) for n in (old, to.size, scale, scale * old, to.start, to.end)]  # type: ignore[arg-type, operator]
@@ -104,12 +113,18 @@ IfOne = Callable[[Any, Any, Any], Any]
 def _position(i: Any, axis: Sequence[Any], how: Filter, if_one: IfOne) -> Any:
     """Return the position on the old axis of element i of the new axis, by a transformation that ONNX defines.
 
-    i: the index as a NumPy array or as an element of a formula. axis: the old size, the new size, the scale, the new
-    size before it was rounded, and the start and end of the region of interest, all as NumPy floats or elements of a
-    formula. if_one: if_one(n, a, b) is a where n is 1, else b; it avoids a division by 0 for an axis of one element.
-    `i * 0.0` is a zero of the type and shape of i.
+    Example: for an axis of 2 elements resized to 4 (the scale 2) with "half_pixel", element 1 is at
+    (1 + 0.5) / 2 - 0.5 = 0.25: a quarter of the way from old element 0 to 1.
+
+    Args:
+        i: The index as a NumPy array or as an element of a formula. `i * 0.0` is a zero of its type and shape.
+        axis: The old size, the new size, the scale, the new size before it was rounded, and the start and end of the
+            region of interest, all as NumPy floats or elements of a formula.
+        how: The transformation.
+        if_one: if_one(n, a, b) is a where n is 1, else b. It avoids a division by 0 for an axis of one element.
     """
     old, new, scale, length, start, end = axis
+    # Both results of if_one are computed in a formula, so the divisor length - 1 is replaced where it is 0.
     if how.transformation == "align_corners":
         return if_one(length, i * 0.0, i * (old - 1.0) / if_one(length, length, length - 1.0))
     if how.transformation == "asymmetric":
@@ -122,6 +137,7 @@ def _position(i: Any, axis: Sequence[Any], how: Filter, if_one: IfOne) -> Any:
     centre = (i + 0.5) / scale - 0.5
     if how.transformation == "pytorch_half_pixel":
         return if_one(length, i * 0.0 - 0.5, centre)
+    # Rounding shortens an axis of `length` elements to `new`: keep the center of the new axis at that of the old one.
     if how.transformation == "half_pixel_symmetric":
         return centre + old / 2.0 * (1.0 - new / length)
     return centre
@@ -256,6 +272,9 @@ def _filtered(
 ) -> Tensor:
     """Resample an axis with a kernel that is stretched where the axis shrinks, so that its width is computed too.
 
+    Each new element is a weighted mean of 2 * half old ones, half on each side of its position. Example: the linear
+    kernel has the radius 1; at the scale 0.4 it is 1 / 0.4 = 2.5 elements wide on each side, and `half` is 3.
+
     Args:
         builder: The builder.
         x: The operand.
@@ -277,6 +296,7 @@ def _filtered(
     weights = formula(b, lambda p, at, n, s: _weight(p, at, n, how, scale=s), rows, elements, size, stretch)
     total = reductions.reduce(b, "add", weights, axes=[1], keep=True)
     weights = formula(b, lambda w, t: (w / t).to(x.dtype), weights, total)
+    # `axis` becomes the two axes [new, 2 * half], of which the second one is summed.
     taken = gathers.take(b, x, formula(b, _index, elements, size), axis)
     weights = shapes.reshape(b, weights, [new, 2 * half, *[1] * (x.rank - axis - 1)])
     return reductions.reduce(b, "add", elementwise.binary(b, "mul", taken, weights), [axis + 1])

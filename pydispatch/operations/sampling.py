@@ -40,18 +40,21 @@ class Tap:
 def sampled(
     builder: Builder, x: Tensor, shape: Shape, taps: Sequence[Sequence[Tap]], batch: Tensor | None = None
 ) -> Tensor:
-    """Return the weighted sums of elements of x [n, c, ...] at the taps of each spatial axis.
+    """Return weighted sums of elements of the images x [n, c, ...]: the values interpolated at positions between them.
 
-    The sum is over all combinations of taps; the weight of a combination is the product of its taps' weights.
+    A position has a few neighbouring elements along each spatial axis, its taps. The sum is over all combinations of
+    one tap per axis, and the weight of a combination is the product of its taps' weights. Example: the position
+    (1.25, 3.5) has the taps (index, weight) (1, 0.75) and (2, 0.25) along the rows, (3, 0.5) and (4, 0.5) along the
+    columns. Its value is 0.375 * x[1, 3] + 0.375 * x[1, 4] + 0.125 * x[2, 3] + 0.125 * x[2, 4].
 
     Args:
         builder: The builder.
         x: The images.
-        shape: Shape of the result, [n, c, ...], to which the taps broadcast.
+        shape: Shape of the result, [samples, c, ...]. Indices and weights of the taps, and `batch`, broadcast to it.
         taps: Taps of each spatial axis.
-        batch: Image of each n; None if n itself is the image.
+        batch: Index of the image that each entry of the first axis is sampled from; None if entry n is of image n.
     """
-    terms: list[Tensor] = []
+    terms: list[Tensor] = []  # elements, their weights, elements, their weights, ...
     for combination in itertools.product(*taps):
 
         def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
@@ -75,19 +78,22 @@ def sampled(
 
 
 def zero_padded_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[Tap]:
-    """Return the two linear taps of each position; outside of the axis the weight is 0.
+    """Return the two taps of linear interpolation at each position; the weight of a tap outside of the axis is 0.
+
+    On an axis of 4 elements the position 2.25 has the taps (index, weight) (2, 0.75) and (3, 0.25). The position -0.5
+    has (0, 0) in place of an element -1, and (0, 0.5).
 
     positions: in elements of the axis, of any shape. length: size of the axis in the element type of `positions`.
     """
     taps = []
-    for offset, weight in LINEAR:
+    for offset, weight in LINEAR:  # offset from the element before the position, and function that returns the weight
 
         def index(value: Element, size: Element, offset: int = offset) -> Element:
-            """Return the index of the tap `offset` elements after the position, clamped to the axis."""
+            """Return the index of the tap `offset` elements after the one before the position, clamped to the axis."""
             return (value.unary("floor") + offset).max(0.0).min(size - 1.0).to(I64)
 
         def tap_weight(value: Element, size: Element, offset: int = offset, weight: Weight = weight) -> Element:
-            """Return the weight of the tap `offset` elements after the position; 0 outside of the axis."""
+            """Return the weight of that tap; 0 if it is outside of the axis."""
             low = value.unary("floor")
             return _where_inside(low + offset, size, weight(value - low))
 
@@ -215,11 +221,15 @@ def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, sl
     """Return the taps of one axis of `size` elements: for each position the indices and weights of the elements around
     it.
 
+    Example: on an axis of 4 elements with aligned corners, the coordinate 0.0 is the position 1.5. Its linear taps are
+    elements 1 and 2, with the weights 0.5.
+
     at: normalized coordinates of the positions, from -1 to 1 within the image. how: interpolation and what is beyond
     a border. slopes: whether taps also have the derivative of their weight by the coordinate.
     """
     length = reductions.size_as(builder, size, I64)
     positions = formula(builder, how.position, at, length)
+    # The element that the offsets of taps count from: the one before the position; "nearest" positions are elements.
     base = positions if how.mode == "nearest" else formula(builder, lambda v: v.unary("floor"), positions)
     position_derivatives = formula(builder, how.position_derivative, at, length) if slopes else None
     weights, derivatives = _TAPS[how.mode]  # (offset, function) of each tap: its weight, and the derivative of that
@@ -229,8 +239,8 @@ def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, sl
         def index(low: Element, n: Element, offset: int = offset) -> Element:
             """Return the index of the tap `offset` elements after `low`, moved into an axis of n elements.
 
-            With zeros beyond the image, where `inside` returns the index unchanged, the index is only clamped so that
-            the read is in bounds.
+            `how.inside` clamps or reflects it, but returns it unchanged if values beyond the image are zeros. A tap
+            there then has the weight 0, and its index is clamped only so that the read is in bounds.
             """
             return how.inside(low + offset, n).to(I64).max(0).min(n - 1)
 
@@ -246,6 +256,7 @@ def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, sl
         operands = (positions, base, length)
         slope = None
         if position_derivatives is not None:
+            # Chain rule: derivative of the weight by the position, times that of the position by the coordinate.
             by_position = formula(builder, partial(tap_weight, weight=derivative), *operands)
             slope = elementwise.binary(builder, "mul", by_position, position_derivatives)
         taps.append(Tap(formula(builder, index, base, length), formula(builder, tap_weight, *operands), slope))

@@ -16,9 +16,19 @@ from pydispatch.operations.sampling import GridSampler, grid_taps, sampled
 def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: GridSampler) -> Tensor:
     """Return the gradient of the image x [n, c, ...] of `grid_sample` for the gradient `grad` of its result.
 
-    Each sample's gradient is scattered to the elements that the sample was interpolated from.
+    A sample is a weighted sum of neighbouring elements of x, its taps. Its gradient times the weight of each tap is
+    added to that element's gradient. Example: a sample 0.75 * x[0, :, 2] + 0.25 * x[0, :, 3] with the gradients g of
+    its channels adds 0.75 * g at x[0, :, 2] and 0.25 * g at x[0, :, 3].
+
+    Args:
+        builder: The builder.
+        grad: Gradient of the samples, [n, c, ...] with the spatial axes of the grid.
+        x: The image; only its shape is used.
+        grid: Normalized coordinates of the samples, as in `grid_sample`.
+        how: Options of the sampling.
     """
     spatial = x.rank - 2
+    # With the channels last, those of one element of an image are a row, which `put_rows` adds as a whole.
     channels_last = [0, *range(2, x.rank), 1]
     values = shapes.transpose(builder, grad, channels_last)
     image = shapes.transpose(builder, shapes.full(builder, 0, x.shape, grad.dtype), channels_last)
@@ -33,7 +43,8 @@ def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how:
         """Return weights or indices [n, 1, ...] of taps without the axis of channels."""
         return shapes.squeeze(builder, t, axes=[1])
 
-    # For the batch and each spatial axis of the image: the indices of all samples, by combination of taps.
+    # For the batch axis and each spatial axis of the image: a vector of `count` indices for each combination of one tap
+    # per axis. `updates` has the rows [count, c] to add there: the samples' gradients times the combination's weight.
     positions: list[list[Tensor]] = [[] for _ in range(spatial + 1)]
     updates = []
     for taps in itertools.product(*grid_taps(builder, x, grid, how)):

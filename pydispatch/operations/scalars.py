@@ -55,7 +55,7 @@ class Scalars(Reals):
     def convert(self, a: Scalar, to: DType) -> Scalar:
         """Convert an element to a type.
 
-        A complex number becomes a real one by its real part and a truth value by whether it is not 0; a real number
+        A complex number is converted to a real type by its real part, and to bool by whether it is not 0. A real number
         becomes a complex one with the imaginary part 0.
         """
         if a.dtype == to or not (a.dtype.is_complex or to.is_complex):

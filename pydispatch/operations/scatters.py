@@ -36,9 +36,12 @@ def scatter(
 ) -> list[Tensor]:  # fmt: skip
     """Combine slices into tensors of one shape, each at its coordinates in `indices`, and return the tensors.
 
-    Elements of slices outside of the tensors are ignored. For example, updates [n, C] are n columns of a tensor [C, D]
-    at the columns `indices` [n, 1]: axes.start_index_map is [1]. The tensor is transposed to [D, C], and the slices
-    become [n, 1, C], of one element along the leading axis, which is the indexed one.
+    Elements of slices outside of the tensors are ignored.
+
+    Example: update s of updates [4, 5] is combined into column indices[s, 0] of a tensor [5, 9], for indices [4, 1],
+    start_index_map (1,), collapsed_dims (1,) and offset_dims (1,). The tensor is transposed to [9, 5], so that the
+    indexed axis is the leading one. The updates become slices [4, 1, 5], and slice s is combined into row
+    indices[s, 0]. The result is transposed back to [5, 9].
 
     Args:
         builder: The builder.
@@ -49,8 +52,8 @@ def scatter(
         combine: Function of old and new elements.
         unique: Whether no element is in two slices; otherwise slices are combined in order.
     """
-    # The scatter is brought into the form of `scatter_leading`: rows of coordinates, and slices of one element along
-    # each indexed axis, which are the leading axes.
+    # The scatter is brought into the form of `_scattered`, whose indexed axes are the leading ones. Until then slices
+    # are [*batch axes, *axes of x], and `positions` has their coordinates [*batch axes] along each axis in `indexed`.
     x = tensors[0]
     positions = [_column(builder, indices, axes, n) for n in range(len(axes.start_index_map))]
     # Axes of x with a coordinate of each slice, in the order of `positions`. Along a batching axis it is the slice's
@@ -96,6 +99,8 @@ def _divided(
     """Divide slices into slices of one element along `axis` of the tensor. Return these and their coordinates.
 
     Each element then has a coordinate of its own: a slice of 3 elements at coordinate 5 becomes slices at 5, 6 and 7.
+    With `axis` 0, slices [4, 3, 7] at coordinates [4] (4 slices [3, 7]) become slices [4, 3, 1, 7] at coordinates
+    [4, 3].
 
     Args:
         builder: The builder.
@@ -106,10 +111,12 @@ def _divided(
         axis: The axis of the tensor along which slices are divided.
         index: Position of the coordinate along `axis` in `positions`.
     """
+    # Move the divided axis behind the batch axes, and put an axis of size 1 in its place.
     order = [*range(batch), batch + axis, *(d for d in range(batch, slices[0].rank) if d != batch + axis)]
     cut = [expand_dims(builder, transpose(builder, slice_, order), [batch + 1 + axis]) for slice_ in slices]
     count = slices[0].shape[batch + axis]
     lead = (*slices[0].shape[:batch], count)
+    # All elements of a slice have its coordinates; along `axis` they are 0, 1, 2, ... further.
     coordinates = [broadcast_to(builder, expand_dims(builder, position, [batch]), lead) for position in positions]
     offsets = iota(builder, lead, batch, coordinates[index].dtype)
     coordinates[index] = binary(builder, "add", coordinates[index], offsets)
@@ -157,11 +164,19 @@ def _scattered(
     builder: Builder, tensors: Sequence[Tensor], indices: Tensor, slices: Sequence[Tensor], depth: int,
     combine: CombineSeveral, unique: bool,
 ) -> list[Tensor]:  # fmt: skip
-    """Apply `scatter_leading` to several tensors, whose elements `combine` combines together.
+    """Combine slices into several tensors of one shape at the same positions, and return the tensors.
 
     Each part (real, imaginary) of each tensor is a scatter of its own if its new value depends on that part alone.
-    Otherwise slices are combined in a loop. `depth` is the number of leading axes of the tensors that are indexed,
-    `unique` whether no position occurs twice.
+    Otherwise slices are combined in a loop.
+
+    Args:
+        builder: The builder.
+        tensors: The tensors.
+        indices: Positions of the slices along the leading axes, [..., depth]. Along the other axes a slice begins at 0.
+        slices: For each tensor the slices, [..., *axes of the tensor].
+        depth: Number of leading axes of the tensors that are indexed.
+        combine: Function of the old elements of all tensors and of their slices' elements.
+        unique: Whether no position occurs twice.
     """
     for x, update in zip(tensors, slices, strict=True):
         if update.dtype != x.dtype:
@@ -210,8 +225,10 @@ def _scattered_part(
 
 
 def _independent_body(dtypes: Sequence[DType], combine: CombineSeveral, index: int) -> Block | None:
-    """Return the body that computes one part of an element from its new and old value; None if it depends on other
-    parts, such as the real part of a product of complex numbers.
+    """Return the body of a ScatterOp that computes one part of an element from that part of its new and old value.
+
+    Return None if it depends on other parts too. Example: the real part of a sum of complex numbers depends on their
+    real parts alone; that of a product depends on the imaginary parts too, and None is returned.
 
     The body first computes all parts with `combine`; operations that this part does not need are then removed.
 
@@ -220,6 +237,7 @@ def _independent_body(dtypes: Sequence[DType], combine: CombineSeveral, index: i
         combine: Function that combines the elements of all tensors.
         index: Index of the part among those of all tensors: an f32 and a c64 tensor have the parts 0, and 1 and 2.
     """
+    # Arguments in the order of ScatterOp's body: the parts of the slices' elements, then those of the old elements.
     elements = elements_of(dtypes)
     block = Block(arg_types=[*elements, *elements])
     new, old = block.args[index], block.args[len(elements) + index]
@@ -258,10 +276,12 @@ def _slice_by_slice(
     builder: Builder, tensors: Sequence[Tensor], indices: Tensor, slices: Sequence[Tensor], depth: int,
     combine: CombineSeveral,
 ) -> list[Tensor]:  # fmt: skip
-    """Combine slices one after the other in a loop over whole tensors, and return the tensors.
+    """Combine one slice in each iteration of a loop, and return the tensors. Arguments are those of `_scattered`.
 
-    Arguments are those of `_scattered`.
+    An iteration computes every element of the tensors, so this is only for functions `combine` that no ScatterOp of a
+    single part can express.
     """
+    # The axes that count the slices become one axis.
     lead = indices.rank - 1
     count = product(indices.shape[:lead])
     indices = reshape(builder, indices, [count, depth])

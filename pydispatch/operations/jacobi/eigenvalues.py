@@ -27,13 +27,17 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
     """Return the eigenvalues of symmetric matrices in ascending order, and the normalized eigenvectors as columns.
 
     x is [..., n, n] of f32 or f64. Only its lower or upper triangle is read.
+
+    This is Jacobi's method: a rotation of rows i and j and of columns i and j makes element (i, j) 0. Sweeps over all
+    pairs (i, j) make the matrix diagonal. The diagonal then has the eigenvalues, and the product of the rotations the
+    eigenvectors.
     """
     n = _checked_order(builder, x)
     if n == 0:
         return shapes.reshape(builder, x, x.shape[:-1]), x
     a = shapes.reshape(builder, x, [product(x.shape[:-2]), n, n])
     a, scale = scaled_to_one(builder, _mirrored(builder, a, lower), axes=[1, 2])
-    even = 2 * pair_count(n)
+    even = 2 * pair_count(n)  # a round rotates all rows in pairs, so zeros pad the matrix to an even order
     a = slicing.pad(builder, a, low=[0, 0, 0], high=[0, even - n, even - n], value=0.0)
     a, vectors = sweep_until_converged(
         builder,
@@ -72,11 +76,12 @@ def _mirrored(builder: Builder, a: Tensor, lower: bool) -> Tensor:
 def _diagonalize_pairs(builder: Builder, a: Tensor, vectors: Tensor) -> list[Tensor]:
     """Do one round: rotate all pairs of rows and columns of `a`, and move them to the pairs of the next round.
 
-    The elements of `a` off the diagonal of each pair's 2x2 matrix become 0.
+    Pair i is rows and columns i and n / 2 + i. Its 2x2 matrix is the four elements of `a` where they cross; those off
+    its diagonal become 0. For n = 4 the pairs are (0, 2) and (1, 3), and a[0, 2] and a[1, 3] become 0.
 
     Args:
         builder: The builder.
-        a: The matrices [batch, n, n].
+        a: The symmetric matrices [batch, n, n], of even n.
         vectors: The eigenvectors so far, as rows; they are rotated and moved like the rows of `a`.
 
     Returns:

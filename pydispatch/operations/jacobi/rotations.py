@@ -72,12 +72,15 @@ def sweep_until_converged(
     builder: Builder, n: Size, tensors: list[Tensor], rotate: Callable[[list[Tensor]], list[Tensor]],
     residual: Callable[[list[Tensor]], Tensor], reset_index: int | None = None,
 ) -> list[Tensor]:  # fmt: skip
-    """Apply at most MOST_SWEEPS sweeps of rotations to tensors, and return the tensors.
+    """Apply sweeps of rotations to tensors until all matrices have converged, at most MOST_SWEEPS; return the tensors.
+
+    A round rotates n / 2 disjoint pairs of rows or columns. A sweep is n - 1 rounds, in which each pair meets once.
 
     Args:
         builder: The builder.
-        n: Order of the matrices; a sweep has n - 1 rounds, in which each pair of rows meets once.
-        tensors: The state of the iteration, at first; the first tensor has the type of the residual.
+        n: Order of the matrices, even.
+        tensors: The state of the iteration, at first, such as the matrices and the product of all rotations. The first
+            tensor has the type of the residual.
         rotate: Function that returns the state after a round.
         residual: Function that returns the squared relative residual of each matrix. A matrix has converged if it is
             at most (n * eps)**2.
@@ -86,6 +89,7 @@ def sweep_until_converged(
     dtype = tensors[0].dtype
     eps = float(np.finfo(dtype.numpy).eps)
     order = reductions.size_as(builder, n, dtype)
+    # The loop carries whether another sweep follows (at first true), the number of sweeps, and the state.
     more = shapes.full(builder, value=True, shape=(), dtype=BOOL)
     count = builder.constant(0, I64)
 
@@ -99,7 +103,7 @@ def sweep_until_converged(
         return carried[0]
 
     def sweep(carried: list[Tensor]) -> list[Tensor]:
-        """Do every round of a sweep. Carried are: whether another sweep follows, the number of sweeps, the state."""
+        """Do every round of a sweep, and return the new carried tensors."""
         _, sweeps, *now = carried
         if reset_index is not None:  # a tensor that accumulates over one sweep, such as its largest residual
             now[reset_index] = shapes.full(builder, 0.0, now[reset_index].shape, dtype)

@@ -55,14 +55,16 @@ def svd(builder: Builder, x: Tensor, full: bool = False) -> tuple[Tensor, Tensor
 
 
 def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the SVD of a [batch, m, n].
+    """Return the SVD of a [batch, m, n] by one-sided Jacobi rotations, in the form of `svd`.
 
-    Rotations make the columns orthogonal. Their lengths are then the singular values, and the accumulated rotations V.
+    Rotations V of the columns make those of a V orthogonal. Then a V = U diag(values): the lengths of the columns are
+    the singular values, their directions are U, and the accumulated rotations are V.
     """
     _, m, n = a.shape
     check_order(builder, "singular values", a, n)
     if n == 0:
         return _svd_without_columns(builder, a, full)
+    # The columns, stored as rows, are scaled so that sums of squares do not overflow, and rotated.
     rows, scale = scaled_to_one(
         builder, with_parts_joined(builder, shapes.transpose(builder, a, [0, 2, 1])), axes=[1, 2]
     )
@@ -77,6 +79,9 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
         lambda v: v.conj() if a.dtype.is_complex else v,
         slicing.slice_axis(builder, v, axis=2, start=0, limit=n),
     )
+
+    # U: the directions of the longest columns. With `full` zero columns are appended, for which `_normalized` returns
+    # directions that are orthogonal to the others.
     orthogonal = with_parts_split(builder, _reordered(builder, rows, order), a.dtype)
     orthogonal = shapes.transpose(builder, orthogonal, [0, 2, 1])
     orthogonal = slicing.slice_axis(builder, orthogonal, axis=2, start=0, limit=minimum(m, n))
@@ -103,8 +108,10 @@ def _svd_without_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tenso
 def _orthogonalized(builder: Builder, rows: Tensor, n: Size, dtype: DType) -> tuple[Tensor, Tensor]:
     """Return the columns of the matrices, rotated until they are orthogonal, and the accumulated rotations.
 
-    Both results are [batch, even, ...]: n columns as rows, padded by zeros to an even count; complex numbers as real
-    parts and then imaginary parts.
+    Columns are stored as rows, because rotations combine rows; a complex row is its real parts and then its imaginary
+    parts. The results are [batch, even, m] and [batch, even, even], with twice the row length if complex: `even` is n
+    rounded up to an even number of at least 4, and zero columns pad the matrices. Row i of the second result has the
+    factors of the old columns in column i of the first: it is column i of V.
 
     Args:
         builder: The builder.
@@ -128,7 +135,11 @@ def _orthogonalized(builder: Builder, rows: Tensor, n: Size, dtype: DType) -> tu
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Pairs of rows in a round of rotations: pair i has the rows i and half + i, which hold columns of the matrices."""
+    """Pairs of columns in a round of one-sided Jacobi rotations, with the functions that rotate them.
+
+    The columns of the matrices are stored as rows; pair i has the rows i and half + i. `_orthogonalized` creates an
+    instance, and passes `orthogonalize` as the round to `sweep_until_converged`.
+    """
 
     builder: Builder
     half: Size
@@ -151,6 +162,7 @@ class _Pairs:
         # The rotation is real: it makes columns orthogonal only if their scalar product is real.
         if self.dtype.is_complex:
             columns, vectors = self.with_real_products(columns, vectors)
+        # The rotation by (cos, sin) diagonalizes the pair's matrix of scalar products [[u u, u v], [u v, v v]].
         first, second = self.split(columns)
         squares = [_row_products(builder, u, v) for u, v in ((first, first), (second, second), (first, second))]
         cos, sin = angles(builder, *squares)
