@@ -110,6 +110,7 @@ def put(
     positions: dict[int, Tensor] = {}  # axis of x → position of each slice along it, with the shape `lead`
     for d, tensor_ in by_axis.items():
         column = _from_front(builder, tensor_, x.shape[d])
+        # Axes of `lead` after those of the index tensors, over which the positions broadcast.
         ones = [1] * (len(lead) - first - len(shape))
         positions[d] = broadcast_to(builder, reshape(builder, column, [*column.shape, *ones]), lead)
     for n, d in enumerate(others):
@@ -142,10 +143,18 @@ def put_rows(
 ) -> Tensor:  # fmt: skip
     """Return x with slices `updates` [n, other axes...] at `positions`, which has a vector [n] for each leading axis.
 
-    Positions are not negative; those outside of x are ignored. `combine` is "add", "mul", "max" or "min" of old and new
-    element; None replaces. `unique` promises that no two positions are equal; otherwise updates are applied in order.
+    For x [A, B, C] and positions [i, j], the updates are [n, C], and x[i[r], j[r]] = updates[r] for each r < n.
+
+    Args:
+        builder: The builder.
+        x: The tensor before the assignment.
+        positions: Vectors of integers. Slices outside of x are ignored, those at negative positions included.
+        updates: The slices, of the type of x.
+        combine: "add", "mul", "max" or "min" of old and new element; None replaces.
+        unique: Whether no two slices have the same positions; otherwise they are applied in order.
     """
     depth = len(positions)
+    # `scatter_leading` takes slices [n, 1..., other axes...] with all axes of x, and positions [n, depth].
     slices = reshape(builder, updates, [updates.shape[0], *[1] * depth, *updates.shape[1:]])
     rows = concat(builder, [expand_dims(builder, p, axes=[1]) for p in positions], axis=1)
 

@@ -43,7 +43,8 @@ def attend(
         scale: Factor of the scores; None for 1 / sqrt(d).
         softcap: Scores are limited to (-softcap, softcap) by tanh before the masks, which could not leave out keys
             otherwise; 0 for no limit.
-        precision: Type of the softmax; None, or a type with fewer bits, for f32 or the wider type of the query.
+        precision: Type in which the softmax is computed, if it is wider than the default. The default, also for None,
+            is f32 or the wider type of the query.
         stage: Scores to return: after scaling (0), softcap (1), masks (2, SCORES_BEFORE_SOFTMAX) or softmax (3).
         filler: Score of a key that a bool mask leaves out.
 

@@ -118,12 +118,14 @@ def _selected(builder: Builder, index: HostInteger, values: Sequence[Integer]) -
 def chosen_last(builder: Builder, x: Tensor, axes: ChosenAxes) -> Tensor:
     """Transpose x so that the chosen axes are last, in the order of `axes.axes`, and the others keep their order.
 
-    x is read as a vector: the position of an element is the sum of index times stride over the axes of the result.
+    If a call chooses axis 0 of x [2, 3, 4], the result is [3, 4, 2]. The order of axes is not known at compile time.
+    Therefore x is read as a vector: the position of an element is the sum of index times stride over the axes of the
+    result. In this example the strides, [12, 4, 1] in the order of x, are [4, 1, 12].
     """
     flat = shapes.reshape(builder, x, [product_of_sizes(x.shape)])
     strides = [product_of_sizes(x.shape[d + 1 :]) for d in range(x.rank)]
+    # Sizes and strides become values that the host computes in each call, in the order of the result's axes.
     sizes = [n.size() for n in (*axes.others(x.shape), *axes.chosen(x.shape))]
-    # Stride in x, in elements, of each axis of the result.
     steps = [n.value for n in (*axes.others(strides), *axes.chosen(strides))]
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:

@@ -48,7 +48,16 @@ class _Columns:
         cls, builder: Builder, x: Tensor, area: Size, kernel: Sequence[Size], counts: Sequence[Size],
         window: Window,
     ) -> _Columns:  # fmt: skip
-        """Emit the sizes as SSA values, which bodies of operations can use. Arguments are as the attributes."""
+        """Emit the sizes as SSA values before an operation, so that its body can use them.
+
+        Args:
+            builder: The builder.
+            x: The columns, [n, channels * area, windows].
+            area: Number of elements of a window.
+            kernel: Number of elements of a window along each spatial axis; their product is `area`.
+            counts: Number of windows along each spatial axis.
+            window: Strides, padding and dilations of the windows; the padding after the image is not used.
+        """
         area_value = builder.index(area)
         kernel_values, count_values, strides, padding_before, dilations = (
             [builder.index(n) for n in numbers]
@@ -79,18 +88,25 @@ class _Columns:
         return coords.select(Scalar(BOOL, (exists,)), Scalar(self.dtype, (taken,)), coords.const(0, self.dtype))
 
     def _column(self, coords: CoordinateBuilder, k: SSAValue) -> tuple[SSAValue, SSAValue]:
-        """Return the row-major index of the window whose element k is at the current position of the image.
+        """Return the column whose element k is at the current position of the image, and whether there is one, an i1.
 
-        Loop 2 + d counts the positions along spatial axis d.
+        A column is a window; columns are in row-major order of the windows. The current position along spatial axis d
+        is loop 2 + d. No window has element k there if it would begin between strides, or outside of the padded image.
+        The index is then that of another window, since the element is read even if it is not used.
 
-        The second result is an i1: whether there is such a window. There is none if it would begin between strides or
-        outside of the padding. The index is then that of another window, since the element is read even if it is not
-        used.
+        Example: an image of 5 elements, padding 1, and 3 windows of 3 elements with stride 2. At position 2, position 3
+        of the padded image, element 1 is that of window 1, which begins at 2. Elements 0 and 2 would belong to windows
+        that begin at 3 and 1, between strides.
+
+        Args:
+            coords: Builder of the body's operations.
+            k: Index of the element in the window, in row-major order.
         """
         zero, one, remaining = coords.index_constant(0), coords.index_constant(1), k
         exists = coords.const(value=True, dtype=BOOL).value
         column, column_step = zero, one  # column_step: distance of the columns of neighbouring windows along axis d
         for d in reversed(range(len(self.kernel))):
+            # Index of element k along axis d of the window. It determines where the window begins.
             offset = coords.add_op(arith.RemSIOp(remaining, self.kernel[d]))
             remaining = coords.add_op(arith.DivSIOp(remaining, self.kernel[d]))
             padded_position = coords.plus(coords.loop_index(2 + d), self.padding_before[d])
@@ -114,6 +130,9 @@ def image_of_columns(
 ) -> Tensor:
     """Return images [n, channels, sizes...] in which each element is the sum of the window elements at its position.
 
+    This is col2im, PyTorch's `fold`: it adds up what im2col copies. The columns [[a, b], [c, d]] are two windows of two
+    elements, (a, c) and (b, d). With stride 1, they make the image a, c + b, d.
+
     Args:
         builder: The builder.
         x: Windows as columns, [n, channels * elements of a window, windows]; windows are in row-major order.
@@ -133,6 +152,7 @@ def image_of_columns(
     builder.require_equal(x.shape[1], channels * area, f"{x} has {{a}} rows, which is not {{b}}, a multiple of {area}")
     # Emitted before the loops, whose bodies use them.
     columns = _Columns.of(builder, x, area, kernel, counts, window)
+    # Each element of an image has `area` terms: term k is element k of the window that has it at this position, or 0.
     shape = (x.shape[0], channels, *sizes, area)
     (terms,) = elementwise.apply_several(builder, columns.term, shape=shape)
     wide = elementwise.convert(builder, terms, normalization.wide(x.dtype))

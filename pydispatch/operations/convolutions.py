@@ -71,15 +71,26 @@ def convolution(
 ) -> Tensor:
     """Return the convolution of x [n, c, spatial...] by w [f, c / groups, kernel...] as [n, f, spatial...].
 
-    Filters are not flipped, as usual in neural networks. With `input_dilations`, zeros are inserted between the
-    elements of x so that neighbours are that far apart. `channels_last` states that the caller transposes the result
-    so that f is last: a convolution that skips the inserted zeros is then computed in this order. The default of
-    `dtype` is the type of x.
+    Filters are not flipped, as usual in neural networks. x [1, 8, 32, 32] by w [16, 8, 3, 3] without padding is
+    [1, 16, 30, 30]; in two groups, w is [16, 4, 3, 3]: filters 0 to 7 read channels 0 to 3, the others channels 4 to 7.
+
+    Args:
+        builder: The builder.
+        x: The images.
+        w: The filters.
+        window: Strides, padding and dilations.
+        groups: Number of groups, which must divide c and f.
+        input_dilations: For each spatial axis, the distance of neighbouring elements of x after zeros were inserted
+            between them; None for 1.
+        dtype: Type of the products, sums and result; None for the type of x.
+        channels_last: Whether the caller transposes the result so that f is last. A convolution that skips the inserted
+            zeros is then computed in this order. The result is [n, f, spatial...] in both cases.
     """
     spatial = x.rank - 2
     dtype = dtype or x.dtype
     if groups == 1 and input_dilations and _can_skip_inserted_zeros(x, w, window, input_dilations):
         return _without_inserted_zeros(builder, x, w, window, input_dilations, dtype, channels_last)
+    # Apply the padding and the input dilations, so that only strides and dilations of the window remain.
     interior = [0, 0, *(n - 1 for n in input_dilations or [1] * spatial)]  # zeros between neighbours
     x = pad(builder, x, (0, 0, *window.low), (0, 0, *window.high), value=0, interior=interior)
     inside = Window(window.strides, (0,) * spatial, (0,) * spatial, window.dilations)
@@ -87,6 +98,7 @@ def convolution(
     x, w = _with_equal_channels(builder, x, w, groups)
     if groups == 1:
         return _windows(builder, x, w, inside, out, dtype)
+    # Split channels and filters into groups: f = groups * (f / groups) for the result, too.
     channels_per_group, filters = w.shape[1], w.shape[0]
     if isinstance(filters, Expr):
         raise builder.fail(f"convolution of {x} by {w} in {groups} groups: the number of filters must be known")
@@ -196,17 +208,25 @@ def _without_inserted_zeros(
 class _GroupedAxis:
     """Spatial axis of a convolution of an operand with `factor` - 1 zeros inserted between its elements.
 
-    The results are divided into groups of `factor` consecutive ones. The phase of a result, from 0 to `factor` - 1, is
-    its position in the group. All results of one phase multiply the same elements of the kernel; the other elements
-    meet inserted zeros.
+    `_without_inserted_zeros` creates one for each spatial axis. The results are divided into groups of `factor`
+    consecutive ones. The phase of a result, from 0 to `factor` - 1, is its position in the group. All results of one
+    phase multiply the same elements of the kernel; the other elements meet inserted zeros.
+
+    Example: the operand a b c, factor 2, a kernel w of 4 elements, padding 1 before and after. With the zeros, the
+    operand is 0 a 0 b 0 c 0. The results of group 0 are a w1 + b w3 (phase 0) and a w0 + b w2 (phase 1), those of group
+    1 are b w1 + c w3 and b w0 + c w2. `out` is 4, `groups` is 2, and `start`, `low` and `high` are 0. With padding 2
+    before, the first result is a w2, phase 1 of group -1. Groups are then shifted: the first one has the results a w2
+    and a w1 + b w3.
 
     Attributes:
         out: Number of results.
-        is_shifted: Whether a group is phase 1 of one element and phase 0 of the next, so that no group is incomplete.
+        is_shifted: Whether each group has phase 1 of one group and phase 0 of the next, so that the first group is
+            complete. Only if the factor is 2 and the first result is phase 1.
         start: Phase of the first result; 0 if groups are shifted.
         groups: Number of groups, the incomplete first and last one included.
-        low: Padding elements before the operand, so that the first group reads from its beginning.
-        high: Padding elements after the operand; below 0, elements that are cut off.
+        low: Padding elements before the operand, so that the first group reads from its beginning; below 0, elements
+            that are cut off.
+        high: Padding elements after the operand, so that the last group reads to its end; below 0 as for `low`.
     """
 
     out: int
@@ -218,17 +238,24 @@ class _GroupedAxis:
 
     @classmethod
     def of(cls, size: Size, kernel: Size, factor: int, before: Size, after: Size) -> _GroupedAxis:
-        """Return the axis of an operand of `size` elements with `factor` - 1 zeros between them, and padding `before`
-        and `after` these; `kernel` is a multiple of the factor (`_can_skip_inserted_zeros`).
+        """Compute the groups and the padding of an axis. All sizes are static (`_can_skip_inserted_zeros`).
+
+        Args:
+            size: Number of elements of the operand, without the inserted zeros.
+            kernel: Number of elements of the kernel, a multiple of the factor.
+            factor: Distance of neighbouring elements after zeros were inserted.
+            before: Zeros before the operand, counted after the insertion; below 0, elements that are cut off.
+            after: Zeros after it.
         """
         assert isinstance(size, int) and isinstance(kernel, int) and isinstance(before, int) and isinstance(after, int)
         out = (size - 1) * factor + 1 + before + after - kernel + 1
-        # The groups u of the first and of the last result: o = 0 and o = out - 1.
+        # Result o is phase r of group u, with factor * u + r = o + factor - 1 - before (`_without_inserted_zeros`). The
+        # groups u of the first result, o = 0, and of the last one, o = out - 1:
         first_group, last_group = (factor - 1 - before) // factor, (out + factor - 2 - before) // factor
         start, groups = (factor - 1 - before) % factor, last_group - first_group + 1
         is_shifted = factor == 2 and start == 1
         if is_shifted:
-            groups = -(-out // 2)
+            groups = -(-out // 2)  # out / 2, rounded up
             last_group = first_group + groups  # phase 0 of the last pair
         return cls(
             out=out,
@@ -292,9 +319,18 @@ def transposed_convolution(
 ) -> Tensor:
     """Return the gradient of a convolution by its input: x [n, c, ...] by w [c, f / groups, kernel...] as [n, f, ...].
 
-    It is a convolution of x, dilated by the strides, by the flipped filters. `window` is that of the convolution whose
-    gradient it is. `output_padding` is the number of elements appended to each spatial axis of the result; None
-    for 0. The default of `dtype` is the type of x.
+    It is a convolution of x, dilated by the strides, by the flipped filters. A spatial axis of the result has the size
+    (size - 1) * stride - low - high + (kernel - 1) * dilation + 1 + output padding. For example, x [1, 8, 5] by w
+    [8, 4, 3] with stride 2 and padding 1 before and after is [1, 4, 9].
+
+    Args:
+        builder: The builder.
+        x: The gradient of the result of the convolution.
+        w: The filters of the convolution, which has c channels in its result and f in its input.
+        window: The window of the convolution. Its padding crops the result of this function.
+        groups: Number of groups of the convolution.
+        output_padding: Number of elements appended to each spatial axis of the result; None for 0.
+        dtype: Type of the products, sums and result; None for the type of x.
     """
     spatial = x.rank - 2
     extra = output_padding or [0] * spatial
@@ -312,7 +348,8 @@ def transposed_convolution(
         reshape(builder, ws, [groups * filters_per_group, channels // groups, *w.shape[2:]]),
         range(2, 2 + spatial),
     )
-    # As many elements before and after as the kernel reaches from its last element to its first.
+    # Distance of the first and the last element of the kernel. With this padding, each window that meets an element of
+    # x has a result. Those at the padding of the convolution whose gradient it is are left out.
     spans = [(k - 1) * step for k, step in zip(w.shape[2:], window.dilations, strict=True)]
     low = tuple(r - n for r, n in zip(spans, window.low, strict=True))
     high = tuple(r - n + e for r, n, e in zip(spans, window.high, extra, strict=True))

@@ -158,9 +158,13 @@ def _times(value: Element, scale: Element) -> Element:
 
 
 def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the Schur form of a [batch, n, n] divided by a power of two, the factor Q, and the divisors [batch, 1, 1].
+    """Return T, Q and scale of a / scale = Q T adjoint(Q), the Schur form of scaled matrices a [batch, n, n].
 
-    The largest magnitude of the quotient is about 1, so that squares neither overflow nor underflow.
+    T is triangular for a complex a; for a real one it may have 2x2 blocks, as of `schur`. Q is unitary. The scale
+    [batch, 1, 1] is a power of two: the largest magnitude in a / scale is about 1, so that squares neither overflow nor
+    underflow. The eigenvalues of a are those of T times scale. T and Q are NaN for a matrix with an infinity or NaN.
+
+    Reflections turn a / scale into a Hessenberg matrix (0 below the first subdiagonal), and a kernel turns that into T.
     """
     if a.shape[1] == 0:  # an empty matrix has no largest magnitude
         return a, a, shapes.full(builder, 1.0, (a.shape[0], 1, 1), a.dtype.real)
@@ -176,7 +180,8 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     packed, scales = factors.hessenberg(builder, formula(builder, quotient, a, scale, largest))
     n = a.shape[1]
     one = one_unless_empty(n)  # rows and columns that are cut off and padded again: none if n is 0
-    # The matrix without its first row and last column, in the format of `qr`.
+    # Q is [[1, 0], [0, inner]], because the vector of each reflection is 0 in row 0. The packed matrix without its
+    # first row and last column has the reflections whose product is `inner`, in the format of `qr`.
     reflections = slicing.slice_(builder, packed, starts=(0, one, 0), limits=(a.shape[0], n, n - one))
     inner = slicing.pad(
         builder, factors.of_reflections(builder, reflections, scales), [0, one, one], high=[0, 0, 0], value=0.0
@@ -264,8 +269,10 @@ def _values_of_schur(builder: Builder, t: Tensor) -> Tensor:
 def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
     """Return the right eigenvectors of upper triangular complex matrices [batch, n, n] as columns of any length.
 
-    The largest magnitude in t is about 1. Back substitution computes a row of all vectors at once. Columns are scaled
-    on the way so that they do not overflow; the caller normalizes them.
+    Column k belongs to the eigenvalue t[k, k]. Back substitution computes a row of all vectors at once, from the last
+    row to the first. For t = [[1, 2], [0, 3]], row 1 is (0, 1), row 0 is (1, -2 / (1 - 3)) = (1, 1), and the vectors
+    are the columns (1, 0) and (1, 1). The largest magnitude in t is about 1. Columns are scaled on the way so that they
+    do not overflow; the caller normalizes them.
     """
     batch, n, _ = t.shape
     if n == 0:
@@ -276,15 +283,16 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
         """Return the vectors with row j = n - 1 - index computed from the rows below it, which were computed before.
 
         The only tensor of `tensors` and of the result is x, the vectors: x[i, k] is the element i of vector k.
-        It solves row j of (t - value) x = 0 for each eigenvalue at once: the element of vector k is minus the sum of
-        t[j, i] * x[i, k] over i > j, divided by t[j, j] - value[k].
+        It solves row j of (t - value) x = 0 for each eigenvalue at once: for k > j the element of vector k is minus the
+        sum of t[j, i] * x[i, k] over i > j, divided by t[j, j] - value[k]. It is 1 for k = j, and 0 for k < j.
         """
         (x,) = tensors
         j = n - 1 - index
         row = slicing.slice_axis(builder, t, axis=1, start=j, limit=j + 1)
         column = shapes.reshape(builder, row, (batch, n, 1))
+        # The sum over all i is that over i > j, because the rows of x up to j are still 0.
         total = reductions.reduce(builder, "add", ew.binary(builder, "mul", column, x), axes=[1], keep=True)
-        row_index = builder.constant(np.array(j, object), I64)
+        row_index = builder.constant(np.array(j, object), I64)  # j as a tensor; an expression of the loop's index
         pivot = slicing.slice_axis(builder, row, axis=2, start=j, limit=j + 1)
         new = formula(builder, _element_of_vectors, total, pivot, values, row_index)
         return [formula(builder, _with_row_scaled, x, new, row_index)]

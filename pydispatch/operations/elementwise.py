@@ -67,12 +67,20 @@ def apply(builder: Builder, function: Function, *tensors: Tensor) -> Tensor:
 def apply_several(builder: Builder, function: Function, *tensors: Tensor, shape: Shape | None = None) -> list[Tensor]:
     """Apply a function that returns several elements, and return a tensor for each of them.
 
-    The operands are broadcast together, and to `shape` unless it is None; without operands it is the results' shape.
-    Constants of one element become constants in the body of the operation.
+    It becomes one linalg.generic with parallel loops, whose body is emitted by `function`. For x [n, 1] and y [3],
+    `lambda s, u, v: [s.binary("add", u, v), s.binary("mul", u, v)]` makes two results [n, 3]: x + y and x * y.
+
+    Args:
+        builder: The builder.
+        function: Called once, with the emitter of the body and a scalar for each tensor.
+        tensors: The operands, which are broadcast together. A constant of one element is no operand of the
+            linalg.generic, but a constant in its body.
+        shape: Shape that the operands are broadcast to as well; None for no other one. Without operands it is the
+            shape of the results.
     """
     shape = broadcast_shape(builder, *(t.shape for t in tensors), *([shape] if shape is not None else []))
     rank = len(shape)
-    inputs: list[tuple[SSAValue, AffineMap]] = []
+    inputs: list[tuple[SSAValue, AffineMap]] = []  # a complex tensor is two: its real and its imaginary part
     for t in tensors:
         if not _is_inline(t):
             inputs += [(part, broadcast_map(t.shape, rank)) for part in builder.parts(t)]
@@ -210,7 +218,13 @@ _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
     """Return the result of an operation on small constants, evaluated at compile time; None if it cannot be folded.
 
-    Integers and bools are folded; f32 and f64 only by operations that give the same result at run time.
+    Integers and bools are folded; f32 and f64 only by operations that give the same result at run time. Elements may
+    also be sizes: "mul" of [n, 4] and [2, 2], with a dynamic size n, is [2*n, 8].
+
+    Args:
+        builder: The builder.
+        name: Name of the operation in `_fold_table`, such as "add"; other operations are not folded.
+        tensors: The operands, all of one type. The element arrays `known` have the dtype object if elements are sizes.
     """
     import numpy as np
 
@@ -231,6 +245,8 @@ def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
     if any(k.dtype == object for k in known):  # elements are sizes, which these functions simplify or compare
         if name not in _ON_SIZES:
             return None
+        # Operators such as + apply to objects as well. Functions of sizes replace NumPy's functions, and the operators
+        # == and !=, which compare expressions by their terms.
         function_of_sizes = {"max": maximum, "min": minimum, "rem": lambda x, y: x % y, "eq": equal,
                              "ne": lambda x, y: not equal(x, y)}.get(name)  # fmt: skip
         function = np.vectorize(function_of_sizes, otypes=[object]) if function_of_sizes else function

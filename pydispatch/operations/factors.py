@@ -92,7 +92,8 @@ def _eliminated(
 ) -> tuple[Tensor, Tensor]:
     """Exchange row j of matrices with the pivot's row, and eliminate column j below it.
 
-    Column j below the diagonal then has the factors of L: by how much row j was subtracted from each row.
+    Column j below the diagonal then has the factors of L: by how much row j was subtracted from each row. For j = 0 and
+    the pivot's row 1, [[1, 2], [4, 6]] becomes [[4, 6], [0.25, 0.5]]: 0.25 is 1 / 4, and 0.5 is 2 - 0.25 * 6.
 
     Args:
         builder: The builder.
@@ -126,6 +127,7 @@ def _eliminated(
         is_pivot_row = row.is_equal(pivot_row)  # this row contains the old row j after the exchange
         value = row.is_equal(j).where(new, is_pivot_row.where(old, value))
         left = is_pivot_row.where(corner, left)
+        # A pivot has the largest magnitude of its column from row j on: if it is 0, so is `left`, and 0 / 0 is NaN.
         factor = pivot.is_equal(0.0).where(left, left / pivot)
         eliminated = column.is_equal(j).where(factor, value - factor * new)
         return ((row > j) & (column >= j)).where(eliminated, value)
@@ -208,24 +210,36 @@ def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
 
 
 def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Tensor, Tensor, Tensor]:
-    """Apply the reflection that makes column j of a [batch, m, n] zero below a row (LAPACK's larfg and larf).
+    """Make column j of matrices a [batch, m, n] zero below a row by a Householder reflection (LAPACK's larfg and larf).
 
-    The reflection is 1 - factor v adjoint(v). It turns the column's element alpha in the row into beta, which is the
-    length of the column from the row on or its negative, and the elements below it into 0.
+    The adjoint of the reflection H = 1 - factor v adjoint(v) is applied; for real matrices it is H itself. It turns the
+    column's element alpha in the row into beta, and the elements below it into 0. beta is the length of the column from
+    the row on, with the sign opposite to that of alpha's real part. If alpha is real and the elements below it are 0
+    already, the factor is 0 and beta is alpha.
+
+    Example: the column (3, 4) with row 0 becomes (-5, 0), by v = (1, 0.5) and the factor 1.6. It is stored as
+    (-5, 0.5).
+
+    Args:
+        builder: The builder.
+        a: The matrices. Columns before j are not changed.
+        j: The column.
+        row: The row: j for a QR factorization, j + 1 for a Hessenberg form.
 
     Returns:
-        The columns from j on, reflected; the vector is in column j below the row.
+        The matrices with adjoint(H) applied to the columns after j. Column j has beta in the row, and v below it.
         The vector [batch, m, 1] of the reflection, which is 0 above the row and 1 in it.
         The factor [batch, 1, 1].
     """
     column_index, row_index = _scalar_of(builder, j), _scalar_of(builder, row)  # j and row as scalars of the program
     beta, factor, vector = _reflection(builder, a, j, row, row_index)
+    # adjoint(H) is 1 - conj(factor) v adjoint(v).
     reflected = _reflected(builder, a, vector, formula(builder, lambda f: f.conj(), factor))
 
     def element(value: Element, new: Element, v: Element, beta: Element) -> Element:
         """Return one element of the first result of `_column_reduced`.
 
-        Right of column j it is `new`, the product of the reflection and `a`. In column j it is beta in row `row`, and
+        Right of column j it is `new`, an element of adjoint(H) a. In column j it is beta in row `row`, and
         an element v of the reflection's vector below that row. Other elements are unchanged.
         """
         k, own_column = value.position(axis=2, dtype=I64), value.element_of(column_index)

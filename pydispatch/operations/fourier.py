@@ -110,10 +110,15 @@ def _scaled(scalars: Scalars, z: Scalar, factor: Scalar) -> Scalar:
 def _transform(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
     """Return the sums over j of x[r, j] exp(sign 2 pi i j k / n), for each row r of x [rows, n] and each k < n.
 
-    A length n with a factor f (Cooley-Tukey) is n / f transforms of length f, a product with powers of the root of
-    unity, and f transforms of length n / f.
+    x is real or complex, the result complex. n is decomposed as n = f m, with f the largest factor of at most DIRECT
+    (Cooley-Tukey). With j = m a + b and k = c + f d, the quotient j k / n is a c / f + b c / n + b d / m plus an
+    integer, which does not matter. The sums over j are therefore transforms of length f over a, products with
+    exp(sign 2 pi i b c / n), and transforms of length m over b.
+
+    Examples: 48 is one product with a matrix (f = 48, m = 1). 128 has f = 64 and m = 2. The prime 67 has no such factor
+    and is one product with its matrix of 67 x 67; the prime 521 exceeds DIRECT_PRIME and uses Bluestein's algorithm.
     """
-    if isinstance(n, Expr):
+    if isinstance(n, Expr):  # a dynamic length cannot be decomposed: one product with the whole matrix
         return reshape(
             builder, _along_blocks(builder, reshape(builder, x, [x.shape[0], n, 1]), n, sign), [x.shape[0], n]
         )
@@ -122,16 +127,17 @@ def _transform(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
     factor = next((f for f in range(min(n, DIRECT), 1, -1) if n % f == 0), n)
     if factor == n and n > DIRECT_PRIME:
         return _bluestein(builder, x, n, sign)
-    # The transforms of length f, along axis 1 of [rows, factor, rest].
+    # The transforms of length f: x is read as [rows, a, b] and becomes [rows, c, b]. `rest` is m.
     rest, rows = n // factor, x.shape[0]
     blocks = reshape(builder, x, [rows, factor, rest])
     transformed = _along_blocks(builder, blocks, factor, sign)
     if rest == 1:  # that is the whole transform
         return reshape(builder, transformed, [rows, n])
-    # The product with powers of the root of unity, then the transforms of length n / f.
+    # The products with exp(sign 2 pi i b c / n), then the transforms of length m: [rows * f, b] becomes [rows * f, d].
     powers = _array(_powers(rows=factor, columns=rest, n=n, sign=sign), transformed.dtype)
     twisted = ew.binary(builder, "mul", transformed, builder.constant(powers, transformed.dtype))
     inner = _transform(builder, reshape(builder, twisted, [rows * factor, rest]), rest, sign)
+    # Element k = c + f d of a row is at [d, c], after the axes of [rows, c, d] are exchanged.
     return reshape(builder, transpose(builder, reshape(builder, inner, [rows, factor, rest]), [0, 2, 1]), [rows, n])
 
 
@@ -176,14 +182,16 @@ def _matrix(builder: Builder, n: Size, sign: int, dtype: DType) -> tuple[Tensor,
 def _along_blocks(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
     """Return the transforms of x [rows, n, rest] along its second axis, as one product of real matrices.
 
-    x is real or complex, the result complex. Real and imaginary parts are concatenated: (re, im) times the matrix
-    ((c, s), (-s, c)).
+    x is real or complex, the result complex. The parts of a complex x are concatenated to [rows, 2 n, rest]. With the
+    n x n matrices c and s of cosines and sines, (re, im) times ((c, s), (-s, c)) is (re c - im s, re s + im c), the
+    parts of the result. For a real x, re times (c, s) is (re c, re s).
     """
     cos, sin = _matrix(builder, n, sign, x.dtype.real)
     matrix = concat(builder, [cos, sin], axis=1)
     if x.dtype.is_complex:
         matrix = concat(builder, [matrix, concat(builder, [ew.unary(builder, "neg", sin), cos], axis=1)], axis=0)
     both = concat(builder, parts_of(builder, x), axis=1)
+    # product_[row, frequency, rest] is the sum over `summed` of both[row, summed, rest] * matrix[summed, frequency].
     dims = [AffineExpr.dimension(d) for d in range(4)]
     row, frequency, rest, summed = dims
     product_ = contract(

@@ -57,20 +57,22 @@ def lgamma(x: Element) -> Element:
 def digamma(x: Element) -> Element:
     """Return the derivative of lgamma, from the derivative of Lanczos' approximation; NaN at a pole.
 
-    For x >= 0.5 it is the derivative of log(total), which is slope / total, plus that of (z + 0.5) log t - t. For other
-    x it follows from the value at 1 - x by reflection.
+    For x >= 0.5 it is the derivative of the terms of `lgamma`, with z = x - 1, t = z + 0.5 + g, and Lanczos' sum
+    `total`, c0 + c1 / (z + 1) + c2 / (z + 2) + .... That of log(total) is slope / total; that of (z + 0.5) log t - t is
+    log t - g / t. For other x it is digamma(1 - x) - pi / tan(pi x), by reflection.
     """
     is_reflected = x < 0.5
-    z = is_reflected.where(-x, x - 1.0)  # the approximation is that of digamma(z + 1)
+    z = is_reflected.where(-x, x - 1.0)  # the approximation is that of digamma(z + 1), at 1 - x if reflected
     total, slope = x.const(_LANCZOS_FIRST), x.const(0.0)
     for n, c in enumerate(_LANCZOS):
         divisor = z + (n + 1.0)
         total = total + c / divisor
         slope = slope - c / (divisor * divisor)
     t = z + (_LANCZOS_G + 0.5)
-    log_t = (z / (_LANCZOS_G + 0.5)).unary("log1p") + math.log(_LANCZOS_G + 0.5)
+    log_t = (z / (_LANCZOS_G + 0.5)).unary("log1p") + math.log(_LANCZOS_G + 0.5)  # of t = (g + 0.5) (1 + z / (g + 0.5))
     at_z = log_t + slope / total - _LANCZOS_G / t
-    # The cotangent of pi x has the period 1. For x < 0.5 the signed distance from the nearest integer is exact.
+    # The cotangent of pi x has the period 1, so x is replaced by its signed distance from the nearest integer, which is
+    # exact. For x < 0.5, where it is used, that integer is floor(x + 0.5) <= 0: its magnitude is added.
     distance = x + (x + 0.5).unary("floor").unary("abs")
     angle = distance * math.pi
     reflected = at_z - angle.unary("cos") * math.pi / angle.unary("sin")
@@ -94,6 +96,9 @@ def _euler_maclaurin(
 ) -> Element:  # fmt: skip
     """Return the sum of (q + n)^-order over n >= 0, by the Euler-Maclaurin formula after ten explicit terms.
 
+    With s = order and a = q + 10, it is q^-s + ... + (q + 9)^-s, plus the integral of x^-s from a to infinity, plus
+    a^-s / 2, plus the sum over k from 1 to 12 of B(2k) / (2k)! * s (s + 1) ... (s + 2k - 2) * a^-(s + 2k - 1).
+
     Args:
         order: The exponent, without its sign.
         q: Base of the first term, positive.
@@ -108,7 +113,9 @@ def _euler_maclaurin(
     last = power(a)
     # The explicit terms stop before q + 10; the formula approximates the sum from a = q + 10 on.
     total = total + integral(a, last) + last * 0.5
-    correction = order.const(1 / _BERNOULLI_DIVISORS[-1])  # the divisors are (2k)! / B(2k) for k from 1
+    # The sum over k is last * s / a * (1 / d1 + r1 * (1 / d2 + r2 * ...)), evaluated from its inside (Horner), with the
+    # divisors dk = (2k)! / B(2k) and the ratios rk = (s + 2k - 1) (s + 2k) / a^2. n is k - 1.
+    correction = order.const(1 / _BERNOULLI_DIVISORS[-1])
     for n, divisor in reversed(list(enumerate(_BERNOULLI_DIVISORS[:-1]))):
         ratio = (order + (2.0 * n + 1)) / a * ((order + (2.0 * n + 2)) / a)
         correction = ratio * correction + 1 / divisor
@@ -140,9 +147,10 @@ def _extended_to_every_q(q: Element, *, is_order_even: Element, sum_from: Callab
 
 
 def _hurwitz_zeta(x: Element, q: Element) -> Element:
-    """Return the sum of (q + n)^-x over n >= 0.
+    """Return the sum of (q + n)^-x over n >= 0; the exponent x is a number of at least 1, not necessarily a whole one.
 
-    It is inf at every pole, and NaN if x < 1 or if a power of a negative number is not real.
+    It is inf for x = 1, and for x > 1 at the poles q = 0, -1, -2, .... It is NaN for x < 1, and where a power of a
+    negative number is not real: q is negative, and neither q nor x is a whole number.
     """
     minus_x, x_less_one = -x, x - 1.0
 
@@ -152,9 +160,10 @@ def _hurwitz_zeta(x: Element, q: Element) -> Element:
             x,
             q,
             power=lambda a: a.binary("pow", minus_x),
-            integral=lambda a, _power_of_a: a.binary("pow", -x_less_one) / x_less_one,
+            integral=lambda a, _power_of_a: a.binary("pow", -x_less_one) / x_less_one,  # a^(1 - x) / (x - 1)
         )
 
+    # For a negative q this is right if x is a whole number. All other cases but the poles become NaN below.
     total = _extended_to_every_q(q, is_order_even=_is_even(x), sum_from=sum_from)
     is_whole = q.is_equal(q.unary("floor"))
     is_real = is_whole | x.is_equal(x.unary("floor")) | ~(q < 0.0)
@@ -180,7 +189,7 @@ def zeta(x: Element, q: Element) -> Element:
 def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:
     """Return the n-th derivative of digamma, for n >= 1: (-1)^(n + 1) n! times the sum of (x + k)^-(n + 1) over k >= 0.
 
-    A pole has the sign of the derivative next to 0.
+    At the poles x = 0, -1, -2, ... it is inf for an odd n and -inf for an even n, the limit from above.
     """
     # scale is the factor that makes the sum a derivative: n! = scale^(n + 1), so n! / a^(n + 1) is a power of
     # scale / a, which overflows only if the result does.
@@ -199,6 +208,7 @@ def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:
             The factor n! is contained in each power, (scale / a)^(n + 1) with scale^(n + 1) = n!: by itself it could
             overflow.
             """
+            # The integral of n! x^-(n + 1) from a to infinity is scale^(n + 1) / (n a^n).
             order = x.const(n + 1.0)
             return _euler_maclaurin(
                 order, q, power=lambda a: power(a, n + 1), integral=lambda a, _power_of_a: power(a, n) * (scale / n)

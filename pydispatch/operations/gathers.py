@@ -46,13 +46,18 @@ def _elements(
 ) -> Tensor:
     """Return the tensor of `shape` whose elements are elements of x at computed positions.
 
+    For x [A, B, C], shape [n, C], positions {0: i, 1: j} with i and j of the shape [n, 1], and others {2: 1}, element
+    [r, c] of the result is x[i[r, 0], j[r, 0], c].
+
     Args:
         builder: The builder.
         x: The operand.
         shape: Shape of the result.
-        positions: For some axes of x, integer tensors that broadcast to `shape`.
-        others: For the other axes of x, the axes of the result that index them.
+        positions: Axis of x → integer tensor that broadcasts to `shape`, the positions along this axis. Negative ones
+            count from the end, and those outside of the axis are clamped to it.
+        others: Axis of x → axis of the result whose index is the position. Axes in `positions` are ignored.
     """
+    # Positions are clamped to an axis, which needs an element for that.
     require_elements(builder, x, positions, tuple(shape))
     sizes = {d: builder.index(x.shape[d]) for d in positions}
 

@@ -58,13 +58,17 @@ def link(
     absent: Collection[str] = (),
     what: str = "SPIR-V",
 ) -> LinkedSpirv:
-    """Resolve a module's imports.
+    """Redirect a module's calls of imports to copies of library functions, and return the linked module.
+
+    For example, a module declares the import `scale` (a buffer, an offset) and the presence test `?scale`, and calls
+    both. If a library defines `scale`, the linked module has a copy of it that accesses this buffer directly, the call
+    passes the offset alone, and the test is a function that returns true. If no library defines it and `absent` has it,
+    the import is a stub that returns zero, and the test returns false. Otherwise both stay imported, for a later link.
 
     Args:
         data: The importing module.
         libraries: Libraries in search order.
-        absent: Symbols that may be missing. A missing one becomes a stub that returns zero; other unresolved symbols
-            stay imported.
+        absent: Symbols that may be missing. Code that calls such a function tests its presence first.
         what: Name of the module in messages.
 
     Raises:
@@ -239,14 +243,23 @@ class _SpirvLinker:
     def _constant_function(self, function: SpirvFunction, value: int, name: str) -> int:
         """Add a function that returns a constant, for calls of the import `function`; return its id.
 
-        It replaces a presence test, or an import that no library defines. It lacks the import's buffer parameters,
-        since redirected calls pass no buffers. value: id of the constant; 0 for a void function. name: name for
-        debuggers.
+        It replaces a presence test (the import `?f`, which returns whether a library defines `f`), or an import that no
+        library defines. It lacks the import's buffer parameters, since redirected calls pass no buffers. For `?f`:
+
+            %new_id = OpFunction %bool None %type
+            %label = OpLabel
+            OpReturnValue %value
+            OpFunctionEnd
+
+        Args:
+            function: Declaration of the import in the kernel.
+            value: Id of the constant, in the output; 0 for a void function.
+            name: Name for debuggers.
         """
         out, new_id = self.out, self.out.id()
         parameter_types = [p.type_id for p in function.parameters if not self.kernel.is_buffer(p.type_id)]
         type_ = out.share(Op.TYPE_FUNCTION, [function.head.type_id, *parameter_types])
-        lines = [instruction(Op.FUNCTION, [function.head.type_id, new_id, 0, type_])]
+        lines = [instruction(Op.FUNCTION, [function.head.type_id, new_id, 0, type_])]  # 0: FunctionControl None
         lines += [instruction(Op.FUNCTION_PARAMETER, [type_id, out.id()]) for type_id in parameter_types]
         lines += [
             instruction(Op.LABEL, [out.id()]),

@@ -87,7 +87,11 @@ class SpirvOutput:
     """
 
     def __init__(self, kernel: SpirvParts) -> None:
-        """Copy the globals of the kernels' module, and index them so that libraries share equal ones."""
+        """Copy the globals of the kernels' module, and index them so that libraries share equal ones.
+
+        The output has no functions yet. For the attributes, see the class.
+        """
+        # Header and declarations of the kernels' module, to which those of libraries are added.
         self.kernel = kernel
         self.bound = kernel.tables.bound
         self.version = kernel.tables.version
@@ -101,6 +105,7 @@ class SpirvOutput:
         self.member_decorations = {id: list(decorations) for id, decorations in kernel.member_decorations.items()}
         self.names = dict(kernel.tables.names)
         self.member_names = dict(kernel.member_names)
+        # Finished functions, and what they use.
         self.functions: dict[int, list[list[int]]] = {}
         self.calls: dict[int, set[int]] = {}
         self.used_variables: dict[int, set[int]] = {}
@@ -111,6 +116,7 @@ class SpirvOutput:
         self._views: dict[tuple[int, int], int] = {}
         self._keys: dict[Key, int] = {}  # instruction without its result id → result id of the first equal one
         self._representatives: dict[int, int] = {}  # id of a type or constant → id of the first equal one
+        # Add the kernels' globals unchanged, even equal ones: their functions use these ids. Libraries share the first.
         for inst in kernel.globals.values():
             self._append_global(inst.op, inst.words, inst.id)
             operands = self._operands(inst.op, inst.words, inst.type_word, inst.result_word, inst.id_positions)

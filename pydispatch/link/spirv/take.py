@@ -129,10 +129,16 @@ class FunctionCopier:
         return self.parts.tables.decoration(id, Decoration.BUILT_IN) == BuiltIn.WORKGROUP_SIZE
 
     def _global(self, inst: SpirvInstruction) -> int:
-        """Add one global of the library to the output, or find its equivalent there; return its id.
+        """Add one global of the library to the output, or find its equivalent there; return its id in the output.
 
-        Equal types and constants of the output are shared. A specialization constant is added, unless the kernel has
-        one of the same name and type.
+        The globals that `inst` uses must be in `map`. The result depends on the kind of global:
+
+        - A type or another constant is that of the output with the same operands and decorations, or a new one. For
+          `OpTypeFloat 32` of the library, it is the float type of the kernel.
+        - A specialization constant is that of the kernel with the same name and type. Else it is a new one without a
+          SpecId, which always has its default value.
+        - The constant gl_WorkGroupSize is the workgroup size of the kernels.
+        - A variable is that of `_variable`.
         """
         out, parts = self.out, self.parts
         if self._is_workgroup_size(inst.id):
@@ -144,8 +150,11 @@ class FunctionCopier:
             if same:
                 return same
         operands = self._renumbered(inst, self.map)
-        if inst.op == Op.TYPE_POINTER and operands[0] == Storage.UNIFORM:  # to a BufferBlock; others are refused
+        # Before SPIR-V 1.3 a storage buffer is a block in Uniform with the decoration BufferBlock. It becomes the newer
+        # form, a Block in StorageBuffer, which kernels use. Variables of other types in Uniform are refused.
+        if inst.op == Op.TYPE_POINTER and operands[0] == Storage.UNIFORM:
             operands[0] = Storage.STORAGE_BUFFER
+        # A SpecId is dropped, because the kernel may use its number for another constant.
         decorations = [
             (Decoration.BLOCK, *d[1:]) if d[0] == Decoration.BUFFER_BLOCK else d
             for d in parts.decorations.get(inst.id, ()) if d[0] != Decoration.SPEC_ID

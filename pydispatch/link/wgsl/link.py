@@ -111,13 +111,26 @@ def open_library(data: bytes, name: str) -> WgslLibrary:
 
 
 def link(data: bytes, libraries: Sequence[WgslLibrary], absent: Collection[str], where: str) -> LinkedWgsl:
-    """Resolve a module's imports.
+    """Add the library functions that a module imports to its text, and return the linked module.
+
+    The module states imports and queries as comments, and its code uses the names after `as`, which nothing defines:
+
+        // import scale as import0_scale(u32, f32) -> f32: binding0_f write
+        // available scale as has_scale
+
+    If a library defines `scale`, the linked module has a copy of it, and definitions of the two names:
+
+        fn library_scale(offset: u32, x: f32) -> f32 { ... }
+        fn import0_scale(a0: u32, a1: f32) -> f32 { return library_scale(u32(a0), a1); }
+        const has_scale = true;
+
+    If no library defines it and `absent` has it, `import0_scale` is a stub that returns 0.0, and `has_scale` is false.
+    If `absent` lacks it, the comments stay for a later link.
 
     Args:
         data: The importing module.
         libraries: Libraries in search order.
-        absent: Symbols that may be missing. A missing one becomes a stub that returns zero; other unresolved symbols
-            stay imported.
+        absent: Symbols that may be missing. Code that calls such a function tests its availability first.
         where: Name of the module in messages.
 
     Raises:
@@ -127,6 +140,7 @@ def link(data: bytes, libraries: Sequence[WgslLibrary], absent: Collection[str],
     text = decode(data, where)
     imports = [_parsed(match) for match in _IMPORT.finditer(text)]
     queries = _AVAILABLE.findall(text)  # (symbol, name) of each question whether a library defines the symbol
+    # The distinct symbols in order, and of each that a library defines: (index of the library, library, function).
     symbols = dict.fromkeys([*(entry.symbol for entry in imports), *(symbol for symbol, _ in queries)])
     sources = {symbol: source for symbol in symbols if (source := _source_of(symbol, libraries)) is not None}
     output = WgslOutput(read(data, where))

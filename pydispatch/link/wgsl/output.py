@@ -59,6 +59,11 @@ class WgslOutput:
     ) -> str:
         """Add a library function and the declarations that it uses; return the function's name in the output.
 
+        A declaration that uses buffer variables, itself or through a callee, has a copy for each set of the kernel's
+        buffers; every other one has a single copy. For example, `blur` uses `data`, a buffer variable, and calls
+        `weight`, which uses no buffer. Imported for the kernel's x and then for its y, it becomes `library_blur`, which
+        accesses x, and `library_blur_0`, which accesses y; both call `library_weight`.
+
         Args:
             library_index: Index of the library in search order.
             module: The library's module.
@@ -72,6 +77,7 @@ class WgslOutput:
             if _is_built_in(declaration):
                 renamed[declaration.name] = self._variable_of_built_in(declaration)
                 continue
+            # The buffer variables that the declaration depends on distinguish its copies.
             used = {d.name for d in module.reached([declaration])}
             buffers = tuple((own, replacement) for own, replacement in variables.items() if own in used)
             copy = _Copy(library_index, declaration.name, buffers)
@@ -79,6 +85,7 @@ class WgslOutput:
                 self._names_of_copies[copy] = self._name_of_copy(module, declaration)
                 fresh.append(declaration)
             renamed[declaration.name] = self._names_of_copies[copy]
+        # Texts are renamed after the loop: a declaration may use the names of later ones.
         self._parts += [_renamed(module, declaration, renamed) for declaration in fresh]
         self._add_directives(module)
         return renamed[function.name]
@@ -159,19 +166,33 @@ class WgslOutput:
         return "\n\n".join([head + edit(text).rstrip("\n"), *self._parts]) + "\n"
 
     def _with_built_ins(self, text: str, entry: Declaration) -> str:
-        """Return the text with code at the start of an entry point that sets the library's variables of built-in
-        values.
+        """Return the text with code at the start of an entry point that stores built-in values in private variables.
 
-        text: that of the kernel's module, in which at most later entry points are edited already, so that the offsets
-        of this one are valid. Missing `@builtin` parameters are added to the entry point.
+        Only an entry point receives built-in values; the copied library functions read them in these variables. A
+        missing `@builtin` parameter is added to the entry point. For local_invocation_index,
+
+            fn main(@builtin(workgroup_id) wg: vec3<u32>) {
+
+        becomes
+
+            fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) NAME_given: u32) {
+              NAME = NAME_given;
+
+        with the variable library_local_invocation_index as NAME.
+
+        Args:
+            text: That of the kernel's module. At most later entry points are edited already, so that the offsets of
+                this one are valid.
+            entry: Declaration of the entry point.
         """
         tokens = self.kernel.tokens
+        # The head is the text from the first attribute up to the opening brace of the body, which it includes.
         start, body = tokens[entry.first].start, tokens[entry.body].end
         head = text[start:body]
         added_parameters: list[str] = []
         writes = ""
         for name, variable in self._built_ins.items():
-            if name == "workgroup_size":
+            if name == "workgroup_size":  # no built-in value of WGSL, but a constant of the entry point
                 writes += f"\n  {variable} = {_workgroup_size(entry)};"
                 continue
             existing = re.search(rf"@builtin\(\s*{name}\s*\)\s*(\w+)", head)
@@ -179,7 +200,7 @@ class WgslOutput:
             if existing is None:
                 added_parameters.append(f"@builtin({name}) {parameter}: {BUILT_INS[name]}")
             writes += f"\n  {variable} = {parameter};"
-        if added_parameters:
+        if added_parameters:  # before the last parenthesis, with a comma unless the list is empty or ends with one
             close = head.rindex(")")
             before = head[:close].rstrip()
             head = f"{before}{'' if before.endswith(('(', ',')) else ', '}{', '.join(added_parameters)}{head[close:]}"
