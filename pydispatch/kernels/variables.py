@@ -60,7 +60,20 @@ class Assignment(NamedTuple):
 def split(statements: Iterable[ast.stmt], kind_of: Callable[[ast.stmt], str]) -> Iterator[Stretch]:
     """Yield the stretches of a block: each run of adjacent "phase" statements, and each other statement by itself.
 
-    `kind_of` returns the kind of a statement, as in `Stretch.kind`.
+    Example:
+        i = global_id(0)         # phase
+        v = x[i]                 # phase
+        w = subgroup_sum(v)      # exchange
+        y[i] = w                 # phase
+        barrier()                # barrier
+
+    gives the stretches phase (2 statements), exchange (1), phase (2) and barrier (1). The comments are the kinds of the
+    statements. The exchange is in two stretches: in its own, each invocation stores its value; the next phase begins
+    with it, to read the stored values.
+
+    Args:
+        statements: The block.
+        kind_of: Returns the kind of a statement, as in `Stretch.kind`.
     """
     run: list[ast.stmt] = []  # adjacent "phase" statements
     for statement in statements:
@@ -72,7 +85,7 @@ def split(statements: Iterable[ast.stmt], kind_of: Callable[[ast.stmt], str]) ->
             yield Stretch("phase", tuple(run))
             run = []
         yield Stretch(kind, (statement,))
-        if kind == "exchange":  # the next phase begins with the same statement: it reads what others have stored
+        if kind == "exchange":  # also the first statement of the next phase
             run.append(statement)
     if run:
         yield Stretch("phase", tuple(run))
@@ -114,6 +127,9 @@ def classify(
 ) -> Variables:  # fmt: skip
     """Classify the variables of a kernel by how their values survive barriers.
 
+    A phase is the statements between two barriers or other collectives, which each invocation executes on its own.
+    Variables that are used in one phase only need no class.
+
     A variable that is read in another phase than it is assigned in is a formula (its expression is computed again in
     each phase), uniform (computed once, as all invocations have the same value), or else spilled to memory. If they are
     read after a barrier, `i = global_id(0)` is a formula, `total = group_sum(x[i])` uniform, and `v = x[i]` spilled.
@@ -130,11 +146,12 @@ def classify(
     phases, evaluated_everywhere, uniform = list[Stretch](), list[ast.expr](), set[str]()
 
     def visit(block: Sequence[ast.stmt]) -> None:
-        """Collect the stretches of a block: its phases, the expressions of its headers and collectives, and uniform
-        variables.
+        """Add the phases of a block and of the blocks in it to `phases`, and the expressions that are evaluated between
+        them to `evaluated_everywhere`.
 
-        A reduction has one result for all invocations, so that its targets are uniform; an exchange has another result
-        for each.
+        These expressions are the calls of reductions and exchanges, and the conditions and iterables of `if`, `for` and
+        `while` statements that contain collectives. The results of reductions and the variables of such `for` loops are
+        the same for all invocations: they are added to `uniform`. Results of exchanges may differ.
         """
         for part in split(block, kind_of):
             node = part.nodes[0]
@@ -155,8 +172,8 @@ def classify(
 
     visit(statements)
 
-    # Of the variables that are read after a barrier without an assignment since, those that need no memory are formulas
-    # or uniform.
+    # A variable is crossing if it is assigned in a phase, and read outside of phases or in a phase before an assignment
+    # in that phase. Crossing variables that are neither formulas nor uniform need memory.
     assigned: dict[str, list[Assignment]] = {}
     for index, part in enumerate(phases):
         for name, value, is_statement in assignments(part.nodes):
@@ -179,6 +196,16 @@ def _add_formulas(
     A formula is assigned once, by a statement that is not nested, from formulas and variables that are never assigned.
     Only crossing formulas are added, and formulas that their expressions read.
 
+    Example:
+        i = global_id(0)     # a formula, which j reads
+        j = 2 * i + n        # a crossing formula; n is a parameter
+        k = i + 1            # a formula, but not added: no other phase reads it
+        v = x[k]             # not a formula: it reads memory
+        barrier()
+        y[j] = v
+
+    adds i and j, in this order.
+
     Args:
         variables: The classification so far.
         crossing: Variables that are read in another phase than they are assigned in.
@@ -186,7 +213,8 @@ def _add_formulas(
         is_pure: Returns whether an expression reads no memory, and no variables but the given names.
         never_assigned: Names that no statement assigns.
     """
-    # Also of variables that are not crossing, in an order in which each follows the formulas that it reads.
+    # All formulas, crossing or not, each after the formulas that it reads. Passes over the variables are repeated,
+    # since a formula that one pass finds may be read by a variable before it.
     formulas = dict[str, ast.expr]()
     grew = True
     while grew:
@@ -198,7 +226,9 @@ def _add_formulas(
             if is_statement and value is not None and is_pure(value, never_assigned | formulas.keys()):
                 formulas[name] = value
                 grew = True
-    read = set(crossing)  # and what their formulas read: readers precede in the reversed order
+    # Crossing variables, and all variables that their formulas read, directly or not. In the reversed order each
+    # formula precedes those that it reads, so that one pass is enough.
+    read = set(crossing)
     for name in reversed(formulas):
         if name in read:
             read |= read_in([formulas[name]])
@@ -209,9 +239,20 @@ def _add_uniform(
     variables: Variables, names: set[str], assigned: dict[str, list[Assignment]],
     is_pure: Callable[[ast.expr, set[str]], bool], never_assigned: set[str], differing: Callable[[ast.expr], bool],
 ) -> None:  # fmt: skip
-    """Add to `variables.uniform` the largest set of variables that are the same in all invocations.
+    """Add the crossing variables that have the same value in all invocations to `variables.uniform`.
 
-    Their values depend only on variables in this set, on uniform formulas, and on variables that are never assigned.
+    All values assigned to such a variable are computed without memory and without ids of invocations, from variables
+    that are never assigned, from formulas of which this is true as well, and from uniform variables. All of these may
+    depend on each other, so the largest such set is determined: it starts with all candidates, and candidates are
+    removed until no remaining one depends on a removed one.
+
+    Example:
+        k = 0                # uniform: k depends on itself only
+        m = 0                # not uniform, because of its second value
+        while k < n:
+            barrier()
+            k = k + 1
+            m = m + local_id(0)
 
     Args:
         variables: The classification so far. Its formulas are complete.
@@ -221,7 +262,7 @@ def _add_uniform(
         never_assigned: Names that no statement assigns.
         differing: Returns whether an expression itself mentions the id of the invocation.
     """
-    # Formulas with the same value in all invocations.
+    # Formulas with the same value in all invocations: first those without an id of the invocation.
     uniform_formulas = {name for name, value in variables.formulas.items() if not differing(value)}
     while True:  # remove formulas that read a formula that differs between invocations
         different = variables.formulas.keys() - uniform_formulas
@@ -232,6 +273,7 @@ def _add_uniform(
     candidates = set(names)
     while True:  # remove candidates until each one's values depend only on the remaining ones
         known = never_assigned | uniform_formulas | variables.uniform | candidates
+        # An assignment inside an `if` or loop of a phase, or without a value of its own, may differ.
         remaining = {
             name for name in candidates
             if all(

@@ -63,10 +63,19 @@ def require_known_sizes(
 def define_sizes(writer: Writer, types: Mapping[Parameter, str], symbols: Mapping[tuple[str, int], str]) -> None:
     """Define each dynamic size by the first view that has it, and assert that other views agree.
 
+    Example:
+        // Views x of n rows and 4 columns, and y of n elements:
+        %0 = arith.constant 0 : index
+        %n_n = tensor.dim %a_x, %0 : tensor<?x4xf32>
+        %2 = arith.constant 0 : index
+        %3 = tensor.dim %a_y, %2 : tensor<?xf32>
+        %4 = arith.cmpi eq, %n_n, %3 : index
+        cf.assert %4, "'n' is {a} in dimension 0 of 'x' and {b} in dimension 0 of 'y'" {pyd.shows_values}
+
     Args:
         writer: Writer of the host function.
         types: MLIR text of the type of each argument. The argument for parameter `x` has the SSA name `%a_x`.
-        symbols: (name of the view, dimension) → SSA name of its dynamic size.
+        symbols: (name of the view, dimension) → SSA name of its dynamic size, which views may share.
     """
     defined: dict[str, str] = {}  # SSA name of a size → the dimension that defines it, for messages
     for parameter, type in types.items():

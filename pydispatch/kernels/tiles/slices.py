@@ -256,14 +256,20 @@ class Slices(Scans):
     # ---- accesses
 
     def _inside(self, part: ViewSlice, indices: Sequence[Scalar]) -> tuple[str, Scalar | None]:
-        """Return the indices in the view of an element of a slice, as text, and the condition that they are within
-        bounds.
+        """Emit the indices in the view of one element of a slice; return them as text, and the condition (i1) that they
+        are within bounds.
 
-        The condition, an i1, is None if the element always is. `indices` are those of the element in the tile that the
-        slice loads.
+        For element [%k] of x[i:i + 16, j] of a view with n rows, this emits `%5 = arith.addi %i, %k : index` and
+        `%6 = arith.cmpi ult, %5, %n : index`, and returns ("%5, %j", %6). Single indices such as j are not tested. The
+        condition is None if no index needs a test.
+
+        Args:
+            part: The slice.
+            indices: Indices of the element in the tile that the slice loads, one for each axis of `part.shape`.
         """
+        # All tiles among the indices share the axes `index_shape` of the loaded tile: x[t, u] loads x[t[k], u[k]].
         index_end = part.index_axis + len(part.index_shape)
-        slice_indices = iter([*indices[: part.index_axis], *indices[index_end:]])  # without those of `index_shape`
+        slice_indices = iter([*indices[: part.index_axis], *indices[index_end:]])  # those along ranges
         subscripts = []
         inside: Scalar | None = None
         for range_ in part.ranges:
@@ -282,7 +288,7 @@ class Slices(Scans):
                 index if starts_at_0 else self.writer.value(f"arith.addi {start.name}, {index.name} : index", "index")
             )
             subscripts.append(subscript.name)
-            # Whether the bounds of the loop around the access keep the index inside.
+            # Whether the bounds of the loop around the access, which `write` emits, keep the index inside.
             has_loop_bounds = (range_.start, range_.extent, index) == self._within_bounds
             if range_.is_inside or has_loop_bounds:
                 continue
@@ -296,10 +302,19 @@ class Slices(Scans):
         return one if inside is None else self.writer.value(f"arith.andi {inside.name}, {one.name} : i1", "i1")
 
     def loaded(self, node: ast.AST, part: ViewSlice, other: Scalar | None = None) -> Tile:
-        """Return the tile that a slice of a view loads. other: value of elements outside of the view; None for 0.
+        """Return the tile that a slice of a view loads.
 
-        The tile is lazy: its elements are loaded where they are read. It records what it reads, so that it is computed
-        before that memory changes.
+        The tile is lazy: its elements are loaded where they are read. It records what it reads (`Tile.reads`), so that
+        it is stored before that memory changes. Element [%k] of x[i:i + 16] of a view of n elements is
+
+            %4 = arith.addi %i, %k : index
+            %5 = arith.cmpi ult, %4, %n : index
+            %6 = scf.if %5 -> (f32) { load of x[%4], scf.yield } else { scf.yield of `other` }
+
+        Args:
+            node: The subscript or call, for locations.
+            part: The slice.
+            other: Value of elements outside of the view; None for 0.
         """
         memory = part.memory
         if memory.parameter:
@@ -321,29 +336,38 @@ class Slices(Scans):
             self.writer.branches(f"{assignment}scf.if {inside.name} -> ({memory.dtype})", inner, otherwise)
             return value
 
-        # The indices of `index_tiles` are read at other positions than those of the result.
+        # An element of an index tile is read for elements of other indices: t[k] for all [k, j] of x[t, 0:4].
         tile = self.lazy(node, part.shape, memory.dtype, part.index_tiles, element, reads_other_indices=True)
         # Slices with the same origin, the start indices, read the same element at the same index.
         reads = {**tile.reads, memory.name: OTHER_INDEX if part.index_tiles else part.origin}
-        # A product reads its factor from `part` itself, with 0 outside of the view.
+        # A matrix product reads a factor that has a `part` from the view itself, with 0 outside of it. A tile with
+        # another value there has no `part`, so that it is stored element by element first.
         return Tile(tile.shape, tile.dtype, tile.element, reads, part=None if other else part)
 
     def write(self, node: ast.Subscript, part: ViewSlice, value: Entity, value_node: ast.AST) -> None:
-        """Store `value`, a tile or one number, into the slice `part` that `node`, the target of an assignment, denotes.
+        """Emit the loop that stores a value into a slice of a view; elements outside of the view are skipped.
 
-        value_node: the value's node, for errors.
+        A slice with one axis of several elements is stored without a test in the loop body, which can then be
+        vectorized: for x[i:i + 16] of a view of n elements, the loop runs from max(0, -i) to min(16, n - i). In loops
+        over several axes, each store is inside of an scf.if if its index may be outside of the view.
+
+        Args:
+            node: Target of the assignment, such as x[i:i + 16].
+            part: The slice that it denotes.
+            value: A tile, or a number that all elements get.
+            value_node: Node of the value, for errors.
         """
         memory, what = part.memory, f"an element of '{ast.unparse(node.value)}'"
         # Tiles of indices that are read from the memory are computed before it changes.
         part = replace(part, ranges=tuple(self._unaffected(node, range_, memory) for range_ in part.ranges))
         if isinstance(value, Tile):
             tile = self._storable(value_node, value, part, what)
-        else:
+        else:  # one element, which is broadcast to the slice
             tile = self.filled((1,) * len(part.shape), self.converted(value_node, value, memory.dtype, what))
         self.record_write(node, memory)
 
-        # A slice with a single axis of several elements is stored by a loop over the elements inside of the view only,
-        # so that its body has no condition and can be vectorized.
+        # The bounds of the loop replace the test if a range is the only axis with several elements, so that the loop is
+        # over this axis alone, and if the range may reach beyond the view.
         axis = next(
             (range_ for range_ in part.ranges if isinstance(range_, Range) and range_.size not in (None, 1)), None
         )

@@ -216,7 +216,11 @@ def _cumsum(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 
 def _scan(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
-    """Emit `scan(x, combine, axis)`, with a function of the user, which is inlined into the loop."""
+    """Lower `scan(x, combine, axis)`: combine each element of a tile with all before it along an axis, in order.
+
+    `combine(result so far, element)` is a function of the user, which is inlined into the loop. With a function that
+    returns the greater of two numbers, [1, 3, 2] becomes [1, 3, 3].
+    """
     named = _arguments(context, node, arguments, ("x", "combine", "axis"), min_count=2)
     tile, axis = _along(context, node, named)
     combine_node, combine = named["combine"]

@@ -46,13 +46,15 @@ class Updates(Products):
         shape = self.broadcast(node, [tile.shape for tile in tiles])
 
         def update(at: list[Scalar]) -> None:
-            """Emit the atomic update for one element of the tiles, unless an index from a tile is outside the memory.
+            """Emit the operation for the element of the tiles at the indices `at`.
 
-            Other indices are left to the handler.
+            atomic_add(x, (t, 0), v) with tiles t and v becomes atomic_add(x, (t[at], 0), v[at]), inside of an scf.if
+            that tests 0 <= t[at] < x.shape[0]. Indices that are no tiles are not tested here: the handler treats them
+            as in a call without tiles.
             """
 
             def element(entity: Entity) -> Entity:
-                """Return the element of a tile, or any other argument unchanged."""
+                """Return the element of a tile at the indices `at`, or any other argument unchanged."""
                 return self.element(computed[id(entity)], at) if isinstance(entity, Tile) else entity
 
             inside: Scalar | None = None

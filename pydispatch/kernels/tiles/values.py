@@ -183,22 +183,30 @@ class TileValues(WorkgroupMemory):
     ) -> Tile:  # fmt: skip
         """Return a tile that is computed at each use.
 
-        `Tile.reads` has an entry for each memory that it reads through its operands. The entry is the origin of a slice
-        or buffer of this memory if each element of the tile reads only the element of it with the same index; otherwise
-        it is OTHER_INDEX. Statements that write the memory depend on this.
+        Its `reads` has an entry for each memory that the operands read. The entry is OTHER_INDEX unless each element of
+        the tile reads only the element with its own index in one slice or buffer of the memory. It is then the start
+        indices of the slice, or SAME_INDEX for a buffer. A statement that writes the same slice can compute and store
+        such a tile element by element; any other tile that reads the memory must be stored first.
+
+        Example:
+            # The entry for the view x in `reads` of each tile:
+            x[i:i + 16] * 2.0            # (i,)
+            x[i:i + 16] + x[i:i + 16]    # (i,)
+            x[i:i + 16] + x[0:16]        # OTHER_INDEX: two slices
+            x[i:i + 16] + x[i:i + 1]     # OTHER_INDEX: element 0 of the second slice is read for all elements
 
         Args:
             node: The expression, for locations.
             shape: Shape of the tile.
             dtype: Element type.
             operands: Tiles that it is computed from.
-            element: Emits the computation of one element.
+            element: Emits the computation of the element at the given indices of the new tile.
             reads_other_indices: Whether `element` reads other indices of the operands than those of the element.
         """
         reads: dict[str, object] = {}
         for operand in operands:
             for name, origin in operand.reads.items():
-                # A broadcast operand is read at other indices; so is memory that is read through different slices.
+                # A broadcast operand is read at other indices. Two operands may read one memory by different slices.
                 is_broadcast = operand.shape != shape
                 is_same_index = not reads_other_indices and not is_broadcast and reads.get(name, origin) == origin
                 reads[name] = origin if is_same_index else OTHER_INDEX

@@ -60,8 +60,15 @@ class TileVariables(Updates):
         """Assign a value to a variable of the kernel. origin: the node of the value, for errors.
 
         A lazy tile (computed where it is read) is stored in memory if the variable is read more than once. A tile
-        variable that is assigned again retains its memory and shape. Raise CompileError if a variable that is a tile
-        becomes a number, or the reverse.
+        variable that is assigned again retains its memory and shape; in the block of its first value it may get another
+        shape, and then another buffer. Raise CompileError if a variable that is a tile becomes a number, or the
+        reverse.
+
+        Example:
+            t = x[0:16]      # first value of t
+            t = x[0:8]       # allowed, in the same block
+            if n > 8:
+                t = x[0:16]  # CompileError: after the condition, t would have one of two shapes
         """
         name, old = target.id, self.environment.get(target.id)
         if not isinstance(value, Tile):
@@ -83,7 +90,7 @@ class TileVariables(Updates):
             self._assign_variable(name, old, value, origin)
         else:
             self._depth_of_first_value[variable] = self._depth
-            value = snapshot(value)
+            value = snapshot(value)  # after `a = b`, later assignments to b must not change a
             if not value.buffer and self._lifetimes.read[name] > 1:
                 value = self._store_variable(name, value, origin)
             self.environment[name] = value
@@ -91,19 +98,31 @@ class TileVariables(Updates):
     def _store_variable(self, name: str, value: Tile, origin: ast.AST) -> Tile:
         """Store the first value of a tile variable in memory, and return the stored tile.
 
-        If another variable of this shape and type is not read after this statement, its buffer is reused, provided that
-        an element of the value reads no other element of that buffer than the one that it replaces.
+        The value is computed into the buffer of another variable of its shape and type if no later statement reads that
+        buffer, and if each element of the value reads only the element of the buffer that it replaces. Otherwise it
+        gets another buffer.
+
+        Example:
+            # Either statement is the last that reads a.
+            b = a + 1.0  # b gets the buffer of a: a[i, j] + 1.0 replaces a[i, j]
+            b = a.T      # b gets another: a[j, i] would replace a[i, j], which element [j, i] of b still reads
+
+        Args:
+            name: The variable.
+            value: Its value, a lazy tile.
+            origin: The node of the value, for errors.
         """
         is_variable = self._lifetimes.assigned[name] > 1  # later values are written into the same buffer
         variable, statement = self._variable(name), self._statement
         has_one_target = isinstance(statement, ast.AnnAssign) or (
             isinstance(statement, ast.Assign) and len(statement.targets) == 1
         )
-        if has_one_target:  # other targets would still read the memory that is reused
+        if has_one_target:  # in `b = c = a + 1.0`, c would still read the memory that is reused
             for other, entity in list(self.environment.items()):
                 if (
                     isinstance(entity, Tile)
                     and (entity.shape, entity.dtype) == (value.shape, value.dtype)
+                    # A buffer that the value does not read is released after the statement, by `release_dead`.
                     and value.reads.get(entity.buffer) is SAME_INDEX
                     and self._owns_dead_buffer(other, entity)
                 ):

@@ -152,7 +152,9 @@ def _aligned(value: int, alignment: int) -> int:
 def assign_addresses(segments: Sequence[OutputSegment], header_count: int, page: int) -> int:
     """Assign file offsets and addresses to all sections, and add a section's address to those of its parts.
 
-    Segments are adjacent in the file; in memory each starts on a page of its own.
+    Segments are adjacent in the file; in memory each starts on a page of its own. With pages of 0x1000 bytes, a segment
+    whose sections are aligned to 8 bytes, after one that ends at offset and address 0x1234, gets offset 0x1238 and
+    address 0x2238. The loader maps whole pages of the file, so both must be equal modulo the page size.
 
     Args:
         segments: The segments, the executable one first.
@@ -162,20 +164,22 @@ def assign_addresses(segments: Sequence[OutputSegment], header_count: int, page:
     Returns:
         The file offset at which the last segment ends.
     """
+    # The executable segment is mapped at address 0. It begins with the headers of the file, after which offset and
+    # address are equal.
     offset = address = _HEADER_BYTES + header_count * _PROGRAM_HEADER_BYTES
     for segment in segments:
         if segment.alignment > page:
             raise UnsupportedError(f"a section is aligned to {segment.alignment} bytes, more than a page")
         if not segment.access & reader.PF_EXEC:
             offset = _aligned(offset, segment.alignment)
-            # On a new page, at the same distance from its start as in the file, since the loader maps whole pages.
+            # On a new page, at the same distance from its start as in the file.
             address = _aligned(address, page) + offset % page
         for section in segment.sections:
             padding = -address % section.alignment
             section.offset, section.address = offset + padding, address + padding
             address = section.address + section.size
             offset = section.offset + section.stored
-            for part in section.parts:
+            for part in section.parts:  # until here, the address of a part is its offset in the section
                 part.address += section.address
     return offset
 

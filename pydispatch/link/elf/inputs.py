@@ -116,7 +116,8 @@ class SymbolTable:
     def symbol(self, name: str) -> LinkSymbol:
         """Return the shared symbol of this name; create it on first use, undefined.
 
-        Its binding is weak at first, and that of the definition once one is read.
+        `binding` is WEAK until a definition sets it. Whether an undefined symbol must be defined is recorded in
+        `wanted_by` instead.
         """
         symbol = self.symbols.get(name)
         if symbol is None:

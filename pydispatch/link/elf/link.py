@@ -180,6 +180,8 @@ def _fill(
 ) -> None:
     """Fill in the contents of all sections, whose addresses are already assigned.
 
+    Only .dynstr has its content before. Relocation fills the sections that hold input sections, and the GOT.
+
     Args:
         sections: Loaded sections of the output, in file order.
         plan: Number of the relocations that remain for the dynamic linker, and entries of the global offset table.
@@ -187,15 +189,18 @@ def _fill(
         numbers: Section of an input → number of the output section that contains it.
     """
     by_name = {section.name: section for section in sections}
+    # Without GOT entries the output has no .got; an empty section stands for it.
     table = by_name.get(".got") or OutputSection(".got", reader.SHT_PROGBITS, flags=0)
     relocations = applied([section for section in sections if section.parts], plan, table)
     if plan.relative_relocation_count:
         by_name[".rela.dyn"].content = relocations
+    # Offset of each name in .dynstr. The zero bytes around it exclude ends of longer names.
     texts = by_name[".dynstr"].content
     offsets = [bytes(texts).index(b"\0" + symbol.name.encode() + b"\0") + 1 for symbol in exported]
     by_name[".dynsym"].content = _entries(zip(offsets, exported, strict=True), numbers, reader.GLOBAL)
     count = len(exported) + 1
     # DT_HASH: one bucket that starts at symbol 1; each symbol's chain entry is the next symbol, 0 for the last.
+    # The chain of three exports is [0, 2, 3, 0]; its first entry is for the null symbol.
     chain = [0, *range(2, count), 0][:count]
     by_name[".hash"].content = struct.pack(f"<{3 + count}I", 1, count, 1 if exported else 0, *chain)
     by_name[".dynamic"].content = _dynamic(by_name, plan)

@@ -20,6 +20,8 @@ _PAGE = 4096
 class RelocationPlan:
     """GOT entries and load-time relocations that the input sections need, counted before addresses are assigned.
 
+    A link creates one to determine the sizes of .got and .rela.dyn. applied() uses it after addresses are assigned.
+
     Attributes:
         machine: Description of the machine: its relocation types.
         entries: Symbols with an entry in the global offset table (GOT) → offset of that entry in bytes.
@@ -42,26 +44,43 @@ class RelocationPlan:
     def _collect_requirements(self, part: InputSection, content: bytearray, relocation: Relocation) -> None:
         """Count what one relocation needs: a GOT entry, a load-time relocation, or nothing.
 
-        part: the section of the relocation. content: its bytes, in which a load from the GOT may be relaxed.
+        Args:
+            part: The section of the relocation.
+            content: Its bytes, in which a load from the GOT may be relaxed (see `_try_relax`).
+            relocation: The relocation.
 
-        Raises LinkError for an absolute address in read-only memory, UnsupportedError for a weak undefined target that
-        is not referenced through the GOT.
+        Raises:
+            LinkError: An absolute address is stored in read-only memory.
+            UnsupportedError: The type of the relocation is not supported, or the target is weak and undefined and the
+                field is neither an absolute address nor a reference to the GOT.
         """
         rule, symbol = self.rule(part, relocation), relocation.symbol
         if rule.formula in _GOT_FORMULAS and not self._try_relax(part, content, relocation):
             self.entries.setdefault(symbol, 8 * len(self.entries))  # each entry has 8 bytes
-        elif rule.formula is Formula.ADDRESS and symbol.part is not None:
+        elif rule.formula is Formula.ADDRESS and symbol.part is not None:  # the loader adds its base to the address
             if not part.flags & reader.SHF_WRITE:
                 raise LinkError(
                     f"{part.owner}: {rule.name} in {part.name} writes an address into memory that cannot be written; "
                     "compile it with -fPIC"
                 )
             self.relative_relocation_count += 1
+        # A weak symbol without a definition has address 0, which can be stored (ADDRESS) or loaded from the GOT. Code
+        # that computes the address relative to itself would get the load base instead.
         elif symbol.part is None and rule.formula not in (Formula.NOTHING, Formula.ADDRESS, *_GOT_FORMULAS):
             raise UnsupportedError(f"{part.owner}: {rule.name} to '{symbol.name}', which is weak and undefined")
 
     def _try_relax(self, part: InputSection, content: bytearray, relocation: Relocation) -> bool:
-        """Relax a load from the GOT in place if the target is defined; return whether that was possible."""
+        """Replace the load of an address from the GOT by an instruction that computes the address; return whether that
+        was possible.
+
+        On x86-64, `mov f@GOTPCREL(%rip), %rax` becomes `lea f(%rip), %rax`, and the relocation becomes R_X86_64_PC32 to
+        f, so that f needs no GOT entry for it. An undefined symbol has no address relative to the code.
+
+        Args:
+            part: The section of the relocation, in whose `relocations` it is replaced.
+            content: Bytes of the section, in which the instruction is replaced.
+            relocation: The relocation, of a type that uses the GOT.
+        """
         if relocation.symbol.part is None or not self.machine.shorten(content, relocation.offset, relocation.kind):
             return False
         relocations = part.relocations
@@ -123,12 +142,22 @@ def _relocated(
 ) -> bytearray:
     """Return an input section's content with its relocations applied.
 
-    `table` is the address of the GOT. Pairs (address, value) of words to which the loader adds its base are appended to
-    `relative_relocations`. The relocation of a pair's low half refers to the address of its high half, so low halves
-    are encoded after all high halves.
+    On RISC-V, a pair of instructions computes an address, and each has one half of a distance D:
+
+        .L1: auipc a0, %pcrel_hi(x)         # R_RISCV_PCREL_HI20 to x: upper 20 bits of D = x - .L1
+             addi  a0, a0, %pcrel_lo(.L1)   # R_RISCV_PCREL_LO12_I to .L1: lower 12 bits of the same D
+
+    The relocation of the low half refers to the high half's address, so low halves are encoded after all high halves.
+
+    Args:
+        part: The input section, whose address is final.
+        plan: GOT entries and relocation rules.
+        table: Address of the GOT.
+        relative_relocations: Pairs (address, value) of words to which the loader adds its base, to which those of this
+            section are appended.
     """
     content = bytearray(part.content)
-    computed: dict[int, int] = {}  # address of a PC-relative field → its value, whose low bits a pair's low half has
+    computed: dict[int, int] = {}  # address of a PC-relative field, which may be a high half → its value
     later = []  # (function that encodes a low half, address of its high half)
     for relocation in part.relocations:
         rule = plan.rule(part, relocation)

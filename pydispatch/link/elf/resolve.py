@@ -138,6 +138,8 @@ def reachable(objects: Sequence[Object], names: SymbolTable, exports: Sequence[s
             target = relocation.symbol
             if target.part is not None:
                 roots.append(target.part)
+            # Without a section, an undefined weak symbol (address 0) and the null symbol (no name) are valid targets. A
+            # local symbol with a name is in a section that was not loaded, such as .eh_frame or a COMDAT duplicate.
             elif target.kind == reader.STT_SECTION or (target.binding == reader.LOCAL and target.name):
                 raise UnsupportedError(f"{part.owner}: {part.name} refers to a section that is left out")
     return [part for part in parts if part in live]

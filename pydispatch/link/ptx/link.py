@@ -210,12 +210,17 @@ class _PtxLinker(Resolver):
         """Return the linked definitions in an order in which variables follow the variables that their initializers
         name, as PTX requires definition before use.
 
-        A search in depth without recursion: a definition on the stack is `ready` when those that it needs are done.
-        Functions have prototypes before them, and may be in any order.
+        `.global .b64 p = table;` thus follows the definition of `table`. Functions may be in any order, since the
+        result declares them by prototypes first.
+
+        This is a depth-first search without recursion. A definition is pushed twice: to be visited, and below its
+        dependencies as `ready`, to be added to the result after them.
         """
         done: dict[Key, None] = {}  # ordered set
         seen: set[Key] = set()
-        expanded: set[tuple[int, int]] = set()  # module and first token of statements, which may declare variables
+        # Module and first token of the statements whose dependencies have been pushed. The variables that one statement
+        # declares have the same dependencies.
+        expanded: set[tuple[int, int]] = set()
         for first in self.linked:
             stack = [(first, False)]
             while stack:
@@ -247,9 +252,23 @@ class _PtxLinker(Resolver):
         A presence test `pyd_has_f`, which a kernel calls to ask whether a library defines `f`, becomes a function that
         returns 1 or 0. An optional symbol that no library defines becomes a stub that traps. The test of a
         symbol that no library defines and that is not optional is retained: a later link may decide it.
+
+        Example:
+            // A library defines f; g is optional, and no library defines it.
+            .extern .func (.param .b32 r) pyd_has_f ();
+            .extern .func g (.param .b32 a);
+
+        become, up to white space,
+
+            .func (.param .b32 r) pyd_has_f () { st.param.b32 [r], 1; ret; }
+            .func g (.param .b32 a) { trap; ret; }
+
+        Args:
+            name: The declared name.
+            item: Its declaration, which no definition resolves.
         """
         function = item.declaration
-        if not isinstance(function, PtxFunction) or name in BUILT_IN:
+        if not isinstance(function, PtxFunction) or name in BUILT_IN:  # the driver defines the latter
             return None
         symbol = name.removeprefix(PRESENCE_PREFIX)
         if name.startswith(PRESENCE_PREFIX):
@@ -275,18 +294,20 @@ class _PtxLinker(Resolver):
         return next(parts for parts in self.parts if parts.items.get(item.name) is item)
 
     def _kernel_text(self) -> Iterator[str]:
-        """Yield the kernel's text from its first declaration on, without declarations of resolved names.
+        """Yield the text of the kernel's module after its header, without declarations of resolved names.
 
-        A declared presence test is replaced by a function that returns 1 or 0, a missing optional function by a stub
-        that traps.
+        If a library defines f, `.extern .func f (.param .b32 a);` is removed, since the result has the prototype of the
+        library's f before this text. Presence tests and missing optional functions are replaced by functions with a
+        body (see `_replacement`). All other text is yielded unchanged.
         """
         kernel, text = self.kernel, self.kernel.module.text
-        at = kernel.module.start  # offset up to which the text is yielded
+        at = kernel.module.start  # offset in `text` of the first character that is not yielded or removed yet
         emitted = set[str]()  # names of the presence tests and stubs, which are emitted once
-        # By the first token: several variables may be declared by one statement.
+        # First tokens of the statements that declare unresolved names. One statement may declare several variables:
+        # `.extern .global .b32 a, b;`.
         unresolved_statements = {item.first for item in kernel.declarations if not self._is_resolved(item)}
         for item in sorted(kernel.declarations, key=lambda item: item.declaration.start):
-            is_used = Key(KERNEL, item.name) in self.definition_of
+            is_used = Key(KERNEL, item.name) in self.definition_of  # only used names have been searched
             if self._is_resolved(item) or item.name in emitted:
                 replacement = ""  # the declaration is removed
             else:
@@ -295,12 +316,13 @@ class _PtxLinker(Resolver):
                     continue
                 emitted.add(item.name)
                 replacement = body
+            # A statement that declares a resolved and an unresolved variable can be neither removed nor retained.
             if isinstance(item.declaration, Variable) and item.first in unresolved_statements:
                 raise InvalidArgumentError(
                     f"'{item.name}' ({kernel.location(item)}) is declared together with unresolved names; write a "
                     "declaration for each"
                 )
-            if item.declaration.start >= at:  # else a variable of the statement that was left out for another one
+            if item.declaration.start >= at:  # else its statement was removed with another variable
                 yield text[at : item.declaration.start] + replacement
                 at = item.declaration.end
         yield text[at:]

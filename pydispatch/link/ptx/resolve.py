@@ -99,10 +99,23 @@ class Resolver:
         return self.definition_of[key]
 
     def _search_definition(self, module: int, name: str) -> Key | None:
-        """Search the definition of a name that module `module` declares: in the kernel's module, then in the libraries.
+        """Search the definition of a name that a module declares: in the kernel's module, then in the libraries.
 
-        Records the library that defines it, or the name as unresolved. Returns None for unresolved names, functions of
-        the driver and presence tests (`pyd_has_f`), which have no definition to link.
+        The library that defines the name is recorded in `providers`; a name without a definition is recorded in
+        `unresolved` unless it is optional.
+
+        Args:
+            module: Index of the module that declares the name.
+            name: The name.
+
+        Returns:
+            Key of the definition. None for names without one, for functions of the driver, and for presence tests
+            (`pyd_has_f`), whose result is recorded for `f`.
+
+        Raises:
+            InvalidArgumentError: The definition does not fit the declaration, several libraries define a name that must
+                be unique, only a definition in the kernel's module that is not visible has the name, or a presence test
+                has another signature than () -> .b32.
         """
         wanted, parts = self.item(Key(module, name)), self.parts[module]
         if name in BUILT_IN:
@@ -110,6 +123,7 @@ class Resolver:
         if name.startswith(PRESENCE_PREFIX):
             self._check_presence_test(parts, wanted)
             symbol = name.removeprefix(PRESENCE_PREFIX)
+            # This link decides the test of an optional symbol. A later link may define another missing symbol.
             if not any(symbol in library.offered for library in self.libraries) and symbol not in self.optional:
                 self.unresolved[symbol] = None
             else:

@@ -53,6 +53,11 @@ def item_text(parts: PtxParts, item: Item) -> str:
 class Text:
     """Text of a definition in a PTX module with renamed symbols, to be written into another module.
 
+    If f is renamed to f$2, the definition `.visible .func f (.param .b32 a) { ... }` gives
+
+        .func f$2 (.param .b32 a);          prototype()
+        .func f$2 (.param .b32 a) { ... }   whole()
+
     Attributes:
         parts: The module.
         item: The definition: a function, a variable or an alias, with the indices of its tokens.
@@ -63,14 +68,17 @@ class Text:
     """
 
     def __init__(self, parts: PtxParts, item: Item, rename: Callable[[str], str]) -> None:
-        """Determine the edits: symbols of the module are renamed; `.loc`, `.visible` and `.weak` are removed."""
+        """Determine the edits: symbols are renamed; in functions, `.loc`, `.visible` and `.weak` are removed.
+
+        Without `.visible` or `.weak` a function is local to the module that it is written into.
+        """
         self.parts, self.item = parts, item
         tokens, words = parts.words, parts.words.words  # offsets of the tokens in the text of the module; their texts
         self.edits: list[tuple[int, int, str]] = []
         is_function, index = isinstance(item.declaration, PtxFunction), item.first
         while index < item.last:
             word = words[index]
-            if word == ".loc" and is_function:  # the `.file` directive of its file number is not copied
+            if word == ".loc" and is_function:  # it refers to a file by number; the `.file` directive is not copied
                 last = _end_of_location(words, index)
                 self.edits.append((tokens.starts[index], tokens.end(last - 1), ""))
                 index = last

@@ -60,9 +60,18 @@ class Binding:
     def _match(self, function: SpirvFunction) -> list[tuple[int, int]] | None:
         """Match a library function's parameters with those of the import.
 
-        Returns pairs (parameter position, index in `buffers`) for the buffer parameters of the library function; None
-        if the signatures do not fit. Buffer parameters may be missing in the library function, which then uses global
-        buffer variables.
+        Scalars must be the same in both. A buffer of the import may have no parameter in the library function, which
+        then accesses it by a global buffer variable.
+
+        Example:
+            # Library functions for the import f(a, a_offset, b, b_offset, n), of which a and b are buffers:
+            f(a, a_offset, b, b_offset, n)    [(0, 0), (2, 1)]
+            f(a_offset, b, b_offset, n)       [(1, 1)]: the first buffer has no parameter
+            f(a, a_offset, n)                 None: the offset of b is missing
+
+        Returns:
+            Pairs (position of a buffer parameter of the library function, index in `buffers`); None if the signatures
+            do not fit.
         """
         matched: list[tuple[int, int]] = []
         position, buffer = 0, 0  # next parameter of the library function, next buffer of the import
@@ -79,6 +88,7 @@ class Binding:
                 position += 1
             else:
                 return None
+        # The library function must have no further parameters, and the same result type.
         if position != len(parameters) or not self._is_same_scalar_type(
             self.function.head.type_id, function.head.type_id
         ):
@@ -104,10 +114,12 @@ class Binding:
         return a.op in (Op.TYPE_VOID, Op.TYPE_BOOL) or a.words[2] == b.words[2]
 
     def _bind_copy(self, candidate: int, matched: Sequence[tuple[int, int]]) -> int:
-        """Request a copy of a matching function with the call's buffers bound, and return the id to call.
+        """Request a copy of a matching library function for the buffers of the call; return the id of the function that
+        calls of the import call.
 
-        It is the id of the copy, or of an adapter that calls the copy if the types of its scalars or its result differ
-        from those of the import.
+        The copy has no buffer parameters, since it accesses the kernel's variables directly. If the types of its other
+        parameters and of its result are those of the import, its own id is returned. Otherwise, for example if the
+        import passes u32 and the function takes i32, it is the id of an adapter that calls the copy (see `_adapter`).
 
         Args:
             candidate: Id of the function in the library.
@@ -115,6 +127,7 @@ class Binding:
         """
         copier, out = self.copier, self.out
         function = copier.parts.functions[candidate]
+        # The variables of the output that replace the function's global buffer variables, and its buffer parameters.
         used = self._bound_variables(candidate)
         arguments = [
             (position, self._view(function.parameters[position].type_id, binding)) for position, binding in matched
@@ -122,7 +135,7 @@ class Binding:
         copy = FunctionCopy(candidate, tuple(used), tuple(arguments))
         callee = copier.request(copy)
         type_ = copier.function_type(function, (position for position, _ in arguments))
-        # Calls of the import pass its scalars; without an adapter the copy needs a function type of just these.
+        # Calls of the import pass its scalars only. Equal types have one representative, so ids of types are compared.
         called_type = out.share(
             Op.TYPE_FUNCTION, [*map(self.out.representative, (self.function.head.type_id, *self.scalars))]
         )
@@ -148,11 +161,18 @@ class Binding:
         return bound
 
     def _view(self, pointer: int, index: int) -> int:
-        """Return the output's variable for buffer `index` of the call, with the block type that the library expects.
+        """Return the output's variable for a buffer of the call, with the block type that the library expects.
 
-        pointer: type of the library's parameter or variable, a pointer to the block.
+        The block is the struct type of a buffer's contents. If the kernel declares a buffer as `float[]` and the
+        library as `vec4[]`, the result is a second variable, of type `vec4[]`, with the binding of the kernel's
+        variable. If the blocks are equal, it is the kernel's variable.
 
-        Raises InvalidArgumentError if the kernel's and the library's element types may not share memory.
+        Args:
+            pointer: Type of the library's parameter or variable, a pointer to the block.
+            index: Index of the buffer in `buffers`.
+
+        Raises:
+            InvalidArgumentError: The element types may not share memory, such as f32 and u32.
         """
         parts, out, variable = self.copier.parts, self.out, self.buffers[index]
         pointee = parts.pointee(pointer)
@@ -184,7 +204,15 @@ class Binding:
     def _adapter(self, function: SpirvFunction, copy: FunctionCopy, callee: int, type_: int) -> int:
         """Add a function with the import's signature that converts its arguments and calls `callee`; return its id.
 
-        Integers of other sign are bitcast; GLSL's by-pointer parameters get local variables.
+        Integers of other sign are bitcast. For a parameter that GLSL passes by pointer, the argument is stored in a
+        local variable, whose address is passed.
+
+        Example:
+            // For the import `uint f(uint)` and the library function `int f(int *)`:
+            uint f(uint n) {
+                int v = n;       // OpVariable, OpBitcast, OpStore
+                return f(&v);    // OpFunctionCall, OpBitcast, OpReturnValue
+            }
 
         Args:
             function: The library's function.
@@ -202,6 +230,7 @@ class Binding:
         variables: list[list[int]] = []  # OpVariable instructions, which SPIR-V requires at the start of the block
         code: list[list[int]] = []
         passed: list[int] = []  # ids of the arguments of the call
+        # Types of the parameters that correspond to `scalars`, one to one (see `_match`).
         unbound = [p.type_id for position, p in enumerate(function.parameters) if position not in skipped]
         for value, source, parameter in zip(own, self.scalars, unbound, strict=True):
             wanted = copier.type(self._value_type(parameter))

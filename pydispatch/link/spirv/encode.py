@@ -20,7 +20,14 @@ Linkage = Mapping[int, tuple[str, int]]
 
 
 def encoded_module(out: SpirvOutput, declared: Linkage) -> bytes:
-    """Encode the module. declared: the functions that are still imported."""
+    """Encode the module: the header, then the sections in the order that SPIR-V requires, as little-endian words.
+
+    Args:
+        out: The finished module.
+        declared: Imports that no library resolves: id of the declaration → (symbol, kind of linkage). They stay
+            declarations without a body, which SPIR-V requires to precede all functions with a body.
+    """
+    # Only exports and unresolved imports need a symbol; calls refer to linked functions by id.
     linkage = {
         id: (text, kind) for id, (text, kind) in out.kernel.tables.linkage.items() if kind == EXPORT or id in declared
     }

@@ -47,16 +47,23 @@ class _Writer:
         self.bases: dict[int, int] = {}
 
     def write(self) -> None:
-        """Add the function to the output with new ids and with its buffers bound to variables of the output."""
+        """Add the function to the output, with new ids and without its buffer parameters.
+
+        Accesses to a buffer parameter or to a global buffer variable of the library become accesses to the variable of
+        the output that `copy` binds it to.
+        """
         copier, out, parts = self.copier, self.copier.out, self.copier.parts
+        # Position of a buffer parameter → variable of the output.
         arguments = dict(self.copy.arguments)
         body = [inst for inst in self.function.body if not self._is_debug(inst)]
         globals_ = {id for inst in body for id in inst.uses() if id in parts.globals}
         copier.copy_globals(id for id in globals_ if not copier.is_buffer(id))
-        type_ = copier.function_type(self.function, arguments)
+        type_ = copier.function_type(self.function, arguments)  # without the buffer parameters
         self._assign_ids(body, globals_)
         function_control = self.function.head.words[3]
         head = [copier.map[self.function.head.type_id], self.id, function_control, type_]
+
+        # The function: head, parameters that are not bound, body.
         lines = [instruction(Op.FUNCTION, head)]
         remaining_parameters = [p for index, p in enumerate(self.function.parameters) if index not in arguments]
         for parameter in remaining_parameters:
@@ -64,6 +71,8 @@ class _Writer:
             self._decorate(parameter.id)
         lines += [self._line(inst) for inst in body]
         lines.append(instruction(Op.FUNCTION_END, []))
+
+        # What the function needs from the module: capabilities, and variables in the interface of entry points.
         if any(self._is_variable_pointer(inst) for inst in (*remaining_parameters, *body)):
             out.pointers_vary = True  # the output needs the capability VariablePointers
         used = {self.ids[id] for id in globals_ if id in self.ids} | set(arguments.values())
@@ -72,11 +81,15 @@ class _Writer:
         out.names[self.id] = parts.tables.names.get(self.copy.function, "")
 
     def _assign_ids(self, body: Sequence[SpirvInstruction], globals_: Collection[int]) -> None:
-        """Assign ids of the output to parameters, results and globals, since a use may precede its definition.
+        """Fill `ids`: assign an id of the output to each parameter, result and used global of the function.
+
+        All ids are assigned before instructions are written, since a use may precede its definition, as in a branch to
+        a later label. Bound parameters and global buffer variables get the id of the variable that replaces them. An
+        operand without an id, such as a buffer that the copy does not bind, is reported by `_line`.
 
         Args:
             body: The instructions that are copied.
-            globals_: Ids of the library's globals that they use. Buffers are replaced by those that the copy binds.
+            globals_: Ids of the library's globals that they use; except for buffers, these have been copied.
         """
         out, buffers, arguments = self.copier.out, dict(self.copy.buffers), dict(self.copy.arguments)
         for index, parameter in enumerate(self.function.parameters):
@@ -88,7 +101,7 @@ class _Writer:
         for id in globals_:
             if id in buffers:
                 self.ids[id] = buffers[id]
-            elif id in self.copier.map:
+            elif id in self.copier.map:  # a copied global
                 self.ids[id] = self.copier.map[id]
 
     def _is_variable_pointer(self, inst: SpirvInstruction) -> bool:
@@ -112,11 +125,12 @@ class _Writer:
     def _line(self, inst: SpirvInstruction) -> list[int]:
         """Return the words of a library instruction, in which each id is replaced by its id in the output.
 
-        Types are copied once per library, so their ids are in `copier.map`; `ids` has the ids of this copy.
+        Operands and results are looked up in `ids`, which is for this copy of the function, and the type of the result
+        in `copier.map`, since types are copied once per library.
         """
         if inst.op == Op.FUNCTION_CALL:
             return self._call(inst)
-        if inst.op == Op.EXT_INST:
+        if inst.op == Op.EXT_INST:  # word 3 is the id of an instruction set, such as that of GLSL.std.450
             text = self.copier.parts.sets[inst.words[3]]
             self.ids[inst.words[3]] = self.copier.out.instruction_set(text)
         for position in inst.id_positions:

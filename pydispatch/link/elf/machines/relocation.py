@@ -115,10 +115,16 @@ class BitField(NamedTuple):
 def fields(layout: str, bits: int, parts: Sequence[BitField], scale: int = 0, signed: bool = True) -> Put:
     """Return a function that encodes a value into the immediate fields of an instruction.
 
+    Example:
+        # Distance of the AArch64 branch TBZ: 16 bits, signed, a multiple of 4 bytes.
+        fields("I", 16, (BitField(low=2, width=14, at=5),), scale=2)
+
+    encodes 8 as 8 >> 2 << 5, in bits 5 to 18 of the instruction. It refuses 6, and 1 << 15.
+
     Args:
         layout: `struct` format of the little-endian instruction, such as "I".
-        bits: Number of bits of the value.
-        parts: The fields.
+        bits: Number of bits of the value, with its low bits that are not stored.
+        parts: The fields. Together they store all bits of the value but the low ones that must be zero.
         scale: Number of low bits of the value that must be zero.
         signed: Whether the value must fit a signed number of `bits` bits; else its high bits are ignored.
 
