@@ -309,17 +309,22 @@ def _combined_at(
     """Return tensors after one slice for each was combined with them, all at the same position.
 
     `starts`, integers of rank 0, are the beginning of the slices along the first axes; along others they begin at 0.
+    For example, a tensor [1, 2, 3, 4], a slice [10, 20] of which `combine` returns the sum, and the start 2 give
+    [1, 2, 13, 24]. Elements of a slice beyond the tensor are ignored.
     """
     sizes = [builder.index(n) for n in slices[0].shape]
     readable = [with_an_element(builder, slice_) for slice_ in slices]  # clamped reads of an empty slice are in bounds
-    sources = [builder.parts(slice_) for slice_ in readable]
-    last = [builder.index(n - 1) for n in readable[0].shape]
+    sources = [builder.parts(slice_) for slice_ in readable]  # SSA values: one, or real and imaginary part
+    last = [builder.index(n - 1) for n in readable[0].shape]  # largest index along each axis of a slice
 
     def element(scalars: Scalars, *operands: Scalar) -> list[Scalar]:
-        """Return the elements of the tensors at a position, combined with those of the slices if it is within these.
+        """Emit the elements of the results at a position: those of the tensors, combined with those of the slices if
+        the position is within the slices.
 
-        Outside of the slices the read position is clamped to `last`, and the element is not used. The operands are the
-        old elements, then the starts.
+        The position is that of the loops. In the slices it is this position minus the starts. Outside of them it is
+        clamped to the range from 0 to `last`, so that the read is in bounds, and the element is not used.
+
+        operands: the elements of the tensors at the position, then the starts.
         """
         old, begins = operands[: len(tensors)], operands[len(tensors) :]
         p = CoordinateBuilder(scalars.block, elements=[])

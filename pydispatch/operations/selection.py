@@ -97,7 +97,9 @@ def _columns_of_slices(builder: Builder, x: Tensor, axis: int) -> list[Tensor]:
 def distinct(builder: Builder, columns: Sequence[Tensor], sort: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Return the distinct rows of a table, whose columns are vectors of one size, as three vectors.
 
-    With `sort`, distinct rows are in ascending lexicographic order, else in the order of their first occurrence.
+    With `sort`, distinct rows are in ascending lexicographic order, else in the order of their first occurrence. For
+    example, the column [7, 5, 7] has the distinct rows 5 and 7 with `sort`, and the results are [1, 0], [1, 0, 1] and
+    [1, 2]. Without it they are 7 and 5, and the results [0, 1], [0, 1, 0] and [2, 1].
 
     Returns:
         The index of the first occurrence of each distinct row. For each row the index of its distinct row. The number
@@ -117,11 +119,12 @@ def distinct(builder: Builder, columns: Sequence[Tensor], sort: bool) -> tuple[T
         return less
 
     # Sort the rows, so that equal rows are a run. The sort is stable: the first row of a run is the first of these in
-    # the table. `origin` has the index in the table of each sorted row.
+    # the table. `origin` has the index in the table of each sorted row: [1, 0, 2] in the example.
     *sorted_columns, origin = ordering.sort(builder, [*columns, positions], axis=0, before=before)
     starts, run_index = _runs(builder, sorted_columns)
 
-    # A distinct row is the first one of a run; scattering the runs' indices by `origin` undoes the sort.
+    # A distinct row is the first one of a run. Scattering the runs' indices by `origin` undoes the sort: sorted row i
+    # is row origin[i] of the table, so that inverse[origin[i]] = run_index[i].
     first = take(builder, origin, indices_of_true(builder, starts), axis=0)
     zeros = builder.wrap(I64, (size,), builder.splat(builder.scalar_constant(0, I64), (size,)))
     inverse = put_rows(builder, zeros, [origin], run_index, combine=None)
@@ -132,12 +135,16 @@ def distinct(builder: Builder, columns: Sequence[Tensor], sort: bool) -> tuple[T
         rank_of_sorted = put_rows(builder, zeros_of_distinct, [order], ranks, combine=None)
         inverse = take(builder, rank_of_sorted, inverse, axis=0)
     ones = builder.wrap(I64, (size,), builder.splat(builder.scalar_constant(1, I64), (size,)))
+    # Count the rows of each distinct row: add 1 at its index for each of them.
     return first, inverse, put_rows(builder, zeros_of_distinct, [inverse], ones, combine="add")
 
 
 def _runs(builder: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """Return, for each row of a table, whether it is the first or differs from the previous row, and the index of its
     run of equal rows. `columns` are the columns of the table.
+
+    A run is a sequence of equal neighbouring rows: the column [5, 7, 7, 5] gives [true, true, false, true] and
+    [0, 1, 1, 2].
     """
     size = columns[0].shape[0]
     # The row before each row; the first row, which has none, is repeated.

@@ -26,7 +26,9 @@ def over_steps(
 ) -> tuple[Tensor, list[Tensor]]:  # fmt: skip
     """Run steps over `inputs` [steps, batch, ...]. Return the outputs [steps, ...] and the final states.
 
-    The output of a step is its first state.
+    The output of a step is its first state. For a step that returns [state + input], the inputs [1, 2, 3] of one
+    sequence and the state 0, the outputs are [1, 3, 6] and the final state is 6. Backwards they are [6, 5, 3], and 6;
+    with the length 2 they are [1, 3, 0], and 3.
 
     Args:
         builder: The builder.
@@ -36,7 +38,8 @@ def over_steps(
         backwards: Whether the steps run from the last input to the first; output n is still that of input n.
         unrolled: Largest number of steps that are unrolled. More of them, or a dynamic number, are a loop, which takes
             less compile time.
-        lengths: Length of each sequence of the batch, [batch]: beyond it, states do not change and outputs are 0.
+        lengths: Length of each sequence of the batch, [batch]: beyond it, states do not change and outputs are 0. The
+            states are then [batch, m]. None: all sequences have all steps.
     """
     b, steps = builder, inputs.shape[0]
 
@@ -45,7 +48,7 @@ def over_steps(
         new = step(row(b, inputs, step_index), old)
         if lengths is None:
             return new, new[:1]
-        index = reductions.size_as(b, step_index, I64)  # compared with the length of each sequence
+        index = reductions.size_as(b, step_index, I64)  # compared with the length of each sequence, [batch, 1]
         is_valid = formula(b, lambda n, i: n.to(I64) > i, shapes.expand_dims(b, lengths, axes=[1]), index)
         selected = [elementwise.select(b, is_valid, *pair) for pair in zip(new, old, strict=True)]
         return selected, [formula(b, lambda i, v: i.where(v, 0.0), is_valid, new[0])]

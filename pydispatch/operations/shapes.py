@@ -138,8 +138,9 @@ def _without_groups_of_ones(groups: list[Group]) -> list[Group]:
 def _reshaped(builder: Builder, value: SSAValue, old: Shape, new: Shape) -> SSAValue:
     """Emit a reshape of one value from the shape `old` to `new`.
 
-    Where groups of neighbouring axes have equal products, as in [2, 3, 4] to [6, 4], each group is collapsed to one
-    axis and expanded to the new ones. Other shapes take a general reshape, whose sizes are operands.
+    Where groups of neighbouring axes have equal products, each group is collapsed to one axis and expanded to the new
+    ones: [2, 3, 4] becomes [6, 4] by a `tensor.collapse_shape`, and then [6, 2, 2] by a `tensor.expand_shape`. Where
+    dynamic sizes do not tell the groups, a `flow.tensor.reshape`, whose sizes are operands, is emitted.
     """
     if any(n == 0 for n in (*old, *new)):  # products of 0 do not tell which axes correspond
         return builder.empty(value.type.element_type, new)  # type: ignore[attr-defined]
@@ -148,7 +149,7 @@ def _reshaped(builder: Builder, value: SSAValue, old: Shape, new: Shape) -> SSAV
         dims = [builder.indices(old), builder.indices(new)]
         result = tensor_type(value.type.element_type, new)  # type: ignore[attr-defined]
         return builder.add(TensorReshapeOp(operands=[value, *dims], result_types=[result])).result
-    groups = _without_groups_of_ones(groups)
+    groups = _without_groups_of_ones(groups)  # a reassociation has no group without an axis
     if not old or not new:  # a scalar has no axes to group
         return builder.expand(value, [], new) if not old else builder.collapse(value, [], new)
     middle = tuple(product(old[d] for d in group) for group, _ in groups)  # one axis for each group
@@ -212,6 +213,8 @@ def broadcast_to(builder: Builder, x: Tensor, shape: Sequence[Size], axes: Seque
     """Repeat x to a shape. `axes` are the axes of the result that x's axes become, in ascending order; None for the
     last ones.
 
+    For example, x [3] with axes [1] becomes the result [2, 3, 4] whose element [i, j, k] is x[j].
+
     A size of x that is not known to be 1 has to equal that of the result: a call with dynamic sizes that differ raises
     an error.
     """
@@ -237,6 +240,7 @@ def broadcast_to(builder: Builder, x: Tensor, shape: Sequence[Size], axes: Seque
 
             return Tensor(x.dtype, shape, known=np.full(shape, value, dtype=x.numbers.dtype))
         return builder.wrap(x.dtype, shape, builder.splat(element(builder, x), shape))
+    # A constant of sizes remains one, so that its elements can be the sizes of other tensors (`known_integers`).
     if x.is_symbolic and x.known is not None and all(not isinstance(n, Expr) for n in shape):
         import numpy as np
 

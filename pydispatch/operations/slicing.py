@@ -121,6 +121,9 @@ def pad(
 ) -> Tensor:  # fmt: skip
     """Pad x with a value: `low` elements before, `high` after each axis, `interior` between neighbours.
 
+    For example, [1, 2, 3] with low 1, high -1 and interior 1 becomes [0, 1, 0, 2, 0]. The interior is padded first:
+    [1, 0, 2, 0, 3] is then cropped and padded at its ends.
+
     Negative static `low` and `high` crop; dynamic ones must not be negative. The value is a number, or a tensor of one
     element.
     """

@@ -44,9 +44,12 @@ def tridiagonal_solve(
 ) -> tuple[Tensor, Tensor]:
     """Solve a x = y for tridiagonal matrices a. Return x [..., n, m] and statuses [...].
 
+    A tridiagonal matrix is 0 but for the diagonal and the elements next to it. It is passed as these three bands:
+    [[1, 2, 0], [3, 4, 5], [0, 6, 7]] has lower = [-, 3, 6], diagonal = [1, 4, 7] and upper = [2, 5, -].
+
     The status of a system is the position of the first zero pivot, counted from 1, or 0 if no pivot is zero.
 
-    Elimination with partial pivoting, like LAPACK's gtsv: time and memory are linear in n.
+    The algorithm is elimination with partial pivoting, like LAPACK's gtsv: time and memory are linear in n.
 
     Args:
         builder: The builder of the program.
@@ -73,6 +76,7 @@ def tridiagonal_solve(
         """Return the position of a pivot, counted from 1, if it is zero; else _NO_POSITION."""
         return pivot.is_equal(0.0).where(pivot.position(0, I32) + 1, _NO_POSITION)
 
+    # eliminated[0] has the pivots [n, batch, 1]: the minimum over the rows is one number per system.
     first_zero = reductions.reduce(builder, "min", formula(builder, position_if_zero, eliminated[0]), axes=[0, 2])
     status = formula(builder, lambda at: (at < _NO_POSITION).where(at, 0), first_zero)
     solution = shapes.reshape(builder, shapes.transpose(builder, solution, [1, 0, 2]), y.shape)
@@ -107,13 +111,18 @@ def _without_last(builder: Builder, band: Tensor) -> Tensor:
 
 
 def _eliminate_below_diagonal(builder: Builder, bands: list[Tensor], sides: Tensor) -> list[Tensor]:
-    """Return the diagonal, the two bands above it and the right-hand sides of the eliminated triangular systems.
+    """Transform tridiagonal systems into triangular ones with the same solutions: return the diagonal, the two bands
+    above it and the right-hand sides.
+
+    In step i, row i is exchanged with row i + 1 if the latter has the larger element in column i. The exchange fills
+    the second band above the diagonal. A multiple of row i is then subtracted from row i + 1, whose element in column i
+    becomes 0. For example, the system of the rows [1, 2 | 5] and [3, 4 | 6] becomes [3, 4 | 6] and [0, 2/3 | 3].
 
     The bands are [n, batch, 1], the sides [n, batch, m], before and after the elimination; `bands` are the band below
-    the diagonal, the diagonal and the band above it.
+    the diagonal, the diagonal and the band above it, whose last element is 0.
     """
     n, batch, count = sides.shape
-    # Step i eliminates row i with row i + 1; a row of zeros follows the last one.
+    # Step i eliminates row i with row i + 1. A row of zeros follows the last row, which step n - 1 leaves as it is.
     following = [slicing.pad(builder, v, low=[0, 0, 0], high=[1, 0, 0], value=0.0) for v in (*bands, sides)]
 
     def step(index: Size, carried: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:

@@ -31,25 +31,33 @@ def select_and_scatter(
     builder: Builder, x: Tensor, source: Tensor, start: Tensor, kernel: Sequence[Size], window: Window, select: Select,
     combine: CombineElements,
 ) -> Tensor:  # fmt: skip
-    """Combine each element of `source` into the element of x's shape that `select` selects in its window over x.
+    """Return a tensor of the shape of x in which each element of `source` is combined into the position that `select`
+    selects in its window over x.
 
-    The first pass records the selected index of each window; the second combines, for each element, the windows that
-    selected it.
+    The first pass computes the index in x that each window selects. The second pass combines, for each position of the
+    result, the elements of the windows that selected it. So its loops over the positions are parallel.
+
+    Example, the gradient of a maximum pooling: x is [1, 5, 2, 3], windows of size 2 have the stride 2, and `source` is
+    [10, 20]. With `select` emitting `selected >= next`, the windows [1, 5] and [2, 3] select the indices [1, 3]. With
+    `combine` emitting an addition, and the start 0, the result is [0, 10, 0, 20].
 
     Args:
         builder: The builder.
         x: The tensor that windows slide over.
-        source: One element per window.
+        source: One element per window, with the element type of x.
         start: Initial value of all elements of the result.
         kernel: Size of the windows along each axis.
         window: Strides and padding; the dilations are 1.
-        select: Emits the selection of an element.
-        combine: Emits the combination of two elements.
+        select: Emits whether the element selected so far stays selected, see `Select`.
+        combine: Emits the combination of the running value of a position and an element of `source`.
     """
+    # First pass.
     selected = _selected_indices(builder, x, source.shape, kernel, window, select)
+    # Second pass.
     loops = _WindowLoops(builder, x, kernel)
     shape = [builder.index(n) for n in x.shape]
-    counts = [builder.index(n) for n in source.shape]
+    counts = [builder.index(n) for n in source.shape]  # before elements are appended
+    # Without windows, too, there is an element to read: reads at clamped indices are in bounds.
     selected, source = with_an_element(builder, selected), with_an_element(builder, source)
     scatter = _Scatter(
         dtype=x.dtype,
@@ -69,9 +77,11 @@ def select_and_scatter(
 def _selected_indices(
     builder: Builder, x: Tensor, out: Shape, kernel: Sequence[Size], window: Window, select: Select
 ) -> Tensor:
-    """Return the row-major index in x of the element that each window selects; -1 for an empty window.
+    """Return the row-major index in x of the element that each window selects; -1 for a window without elements of x.
 
-    The arguments are those of `select_and_scatter`. out: number of windows along each axis.
+    This is the first pass of `select_and_scatter`, and the arguments are those of it. out: number of windows along each
+    axis, the shape of the result. For the windows [1, 5] and [2, 3] over x = [1, 5, 2, 3], a selection of the largest
+    element returns [1, 3].
     """
     loops = _WindowLoops(builder, x, kernel)
     shape = [builder.index(n) for n in x.shape]
@@ -87,8 +97,8 @@ def _selected_indices(
         select=select,
     )
     starts = [
-        *(builder.scalar_constant(0, x.dtype) for _ in selection.parts),
-        builder.scalar_constant(-1, I64),
+        *(builder.scalar_constant(0, x.dtype) for _ in selection.parts),  # the first element of a window replaces it
+        builder.scalar_constant(-1, I64),  # no element is selected yet
     ]
     *_, selected = loops.emit(out, starts, selection.body)
     return builder.wrap(I64, out, selected)
@@ -96,6 +106,15 @@ def _selected_indices(
 
 class _WindowLoops:
     """Loops over the elements of a result, and in them over the positions in a window.
+
+    `emit` adds them as a `linalg.generic`. Its loops take their sizes from operands only. No operand has the sizes of a
+    window, so that an uninitialized tensor with these sizes is added, which is not read. For a result of 2 elements and
+    windows of size 3:
+
+        %extent = tensor.empty() : tensor<3xf32>
+        linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0)>],
+                        iterator_types = ["parallel", "reduction"]}
+            ins(%extent : tensor<3xf32>) outs(%start : tensor<2xf32>) {...}
 
     Args:
         builder: The builder.
@@ -117,7 +136,7 @@ class _WindowLoops:
             body: Emits the body. Its arguments are an unused element of the uninitialized operand that states the
                 sizes of the inner loops, and the running values.
         """
-        rank, loops = self._rank, 2 * self._rank
+        rank, loops = self._rank, 2 * self._rank  # loops over the result, then over the window
         in_window = AffineMap(loops, 0, tuple(AffineExpr.dimension(rank + d) for d in range(rank)))
         to_result = AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in range(rank)))
         outputs = [(self._builder.splat(start, out), to_result) for start in starts]
@@ -127,15 +146,17 @@ class _WindowLoops:
 
 @dataclass(frozen=True)
 class _Selection:
-    """Selection of an element of each window over x: the first pass.
+    """Selection of an element of each window over x: the first pass of `select_and_scatter`.
+
+    `_selected_indices` creates it, and passes `body` to `_WindowLoops.emit`. Sizes are SSA values of type index.
 
     Attributes:
         dtype: Type of the elements of x.
         shape: Sizes of x.
         strides: Distances of windows along each axis.
-        padding_before: Positions before x along each axis.
+        padding_before: Number of padding positions before x along each axis.
         last_position: Largest index that may be read along each axis.
-        parts: The tensor x, or its parts if its elements are composed of several values.
+        parts: The tensor x, or its real and imaginary parts.
         select: Emits whether the selected element stays.
     """
 
@@ -148,18 +169,21 @@ class _Selection:
     select: Select
 
     def body(self, block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        """Replace the selected element and its index by the next one unless `select` emits that the selected one stays.
+        """Emit the body of the loops: replace the selected element and its index by the next element of the window and
+        its index, unless `select` emits that the selected one stays.
 
         The loops are over the windows along each axis, then over the positions in a window.
         `args` are an unused element of the uninitialized operand that only states the sizes of windows, the parts of
-        the selected element, and its index; -1 for none yet.
+        the selected element, and its row-major index in x; -1 for none yet. Return the new parts and the new index.
         """
         p = CoordinateBuilder(block, [])
         best, best_index = Scalar(self.dtype, tuple(args[1:-1])), Scalar(I64, (args[-1],))
+        # The next element of the window. The position of padding is outside of x, and the read is clamped.
         positions, is_inside = self._positions(p)
         clamped = [p.clamped(position, last) for position, last in zip(positions, self.last_position, strict=True)]
         element = _element_at(p, self.dtype, self.parts, clamped)
         here = Scalar(I64, (p.add_op(arith.IndexCastOp(_row_major_index(p, positions, self.shape), I64.element)),))
+        # The first element of x in a window is taken in any case.
         is_first = p.compare("lt", best_index, p.const(0, I64))
         best_stays = self.select(p, best, element)
         is_preferred = p.binary("or", is_first, p.unary("not", best_stays))
@@ -181,7 +205,12 @@ class _Selection:
 
 @dataclass(frozen=True)
 class _Scatter:
-    """Combination of the elements of windows at the positions that they selected: the second pass.
+    """Combination of the elements of windows at the positions that they selected: the second pass of
+    `select_and_scatter`.
+
+    `select_and_scatter` creates it, and passes `body` to `_WindowLoops.emit`. For a position of the result and each
+    offset in a window, the body finds the window that has the position at this offset. Sizes are SSA values of type
+    index.
 
     Attributes:
         dtype: Type of the elements.
@@ -189,9 +218,9 @@ class _Scatter:
         strides: Distances of windows along each axis.
         counts: Number of windows along each axis.
         last_window: Largest index of a window that may be read along each axis.
-        padding_before: Positions before the result along each axis.
-        selected: Row-major index of the position that each window selected.
-        source: Element of each window, or its parts if elements are composed of several values.
+        padding_before: Number of padding positions before the result along each axis.
+        selected: Row-major index of the position that each window selected, a tensor of i64 with an element per window.
+        source: Tensor with an element per window, or its real and imaginary parts.
         combine: Emits the combination of two elements.
     """
 
@@ -206,7 +235,8 @@ class _Scatter:
     combine: CombineElements
 
     def body(self, block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        """Combine the element of a window with the running one if the window selected this position.
+        """Emit the body of the loops: combine the element of a window with the running one if the window selected this
+        position of the result.
 
         The loops are over the positions in the result, then over the positions in a window. `args[0]` is unused: it is
         an element of the uninitialized operand that only states the sizes of windows. The others are the parts of the
@@ -214,7 +244,7 @@ class _Scatter:
         """
         p = CoordinateBuilder(block, [])
         running = Scalar(self.dtype, tuple(args[1:]))
-        at, exists = self._window(p)
+        at, exists = self._window(p)  # `at` is in bounds, also if the window does not exist
         index = p.add_op(tensor.ExtractOp(self.selected, at, I64.element))
         position = [p.loop_index(d) for d in range(len(self.shape))]
         here = p.add_op(arith.IndexCastOp(_row_major_index(p, position, self.shape), I64.element))
@@ -226,7 +256,8 @@ class _Scatter:
         """Return the index, along each axis, of the window that contains the current position of the result.
 
         The loop indices state the position in the result, and which position in the window it has. The second result
-        is an i1: whether there is such a window. If not, the indices are those of another window.
+        is an i1: whether there is such a window. If not, the indices are those of another window. For the stride 2 and
+        no padding, position 3 is at offset 1 of window 1, and at offset 0 of no window.
         """
         at, exists = [], _true(p)
         for d, (stride, count) in enumerate(zip(self.strides, self.counts, strict=True)):

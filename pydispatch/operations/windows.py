@@ -27,17 +27,21 @@ def reduce_windows(
 ) -> list[Tensor]:  # fmt: skip
     """Reduce each sliding window over tensors of one shape; the tensors are reduced together.
 
+    Element k of window i along an axis is element i * stride + k * dilation of the padded axis. For example, the sums
+    of windows of size 3 with the stride 2 over [1, 2, 3, 4, 5], without padding, are [6, 12].
+
     Args:
         builder: The builder.
         tensors: The operands.
         starts: Initial values of rank 0, one per result, with the types of the results.
         kernel: Size of the windows along each axis.
         window: Strides, padding and dilations.
-        combine: Function that combines running values and elements. In it, `scalars.position(d)` is the index of the
-            window along axis d, and `scalars.position(rank + n)` that of the element in the window along axis
-            window_axes[n].
-        input_dilations: Distances of the elements of the operands along each axis; `around` is between them.
-        around: Padding value of each tensor; None for `starts`.
+        combine: Function combine(scalars, running values, elements) -> new running values, with a running value per
+            result and an element per tensor. In it, `scalars.position(d)` is the index of the window along axis d, and
+            `scalars.position(rank + n)` that of the element in the window along axis window_axes[n].
+        input_dilations: Distances of the elements of the operands along each axis; padding values are between them: a
+            distance of 2 spreads [1, 2] to [1, p, 2].
+        around: Padding value p of each tensor; None for `starts`.
         out: Number of windows along each axis; None to derive it from the padding. The last window may exceed the
             padding.
         window_axes: Axes along which windows have several elements; None for those with a kernel size other than 1.
@@ -133,6 +137,8 @@ def reduce_image_windows(
 ) -> list[Tensor]:
     """Apply `reduce_windows` to the spatial axes of x [n, c, ...]; return [n, c, *out] for each of `starts`.
 
+    x has n images with c channels. Its further axes are spatial, such as the height and the width.
+
     kernel, window and out are those of the spatial axes. `starts` has initial values with the types of the results.
     `around` is the value of the padding. In `combine`, scalars.position(2 + d) is the index of the window along spatial
     axis d, and scalars.position(2 + len(out) + d) that of the element in the window.
@@ -213,10 +219,26 @@ def sum_over_windows(
 ) -> Tensor:
     """Return, for each element of images [n, c, *sizes], the sum of x [n, c, ...] over the windows that contain it.
 
-    x has one element per window, like the result of a pooling. With `positions`, the row-major index of one element for
-    each window, a window contributes to that element only.
+    x has one element per window, like the result of a pooling. With `positions`, the row-major index in the image of
+    one element for each window, a window contributes to that element only. If x has the gradients of the windows, the
+    result is the gradient of a sum pooling, and with `positions` that of a maximum pooling.
+
+    For an image of 3 elements and windows of size 2 with the stride 1, x = [10, 20] gives [10, 30, 20]; with positions
+    [1, 1] it gives [0, 30, 0].
+
+    Args:
+        builder: The builder.
+        x: The elements of the windows.
+        sizes: Spatial sizes of the images.
+        kernel: Size of the windows along each spatial axis.
+        window: Strides, padding and dilations of the windows over the images.
+        positions: The chosen element of each window, i64 of the shape of x; None for all elements.
     """
-    # The sum is a transposed pooling: windows of stride 1 slide over x, whose elements are window.strides apart.
+    # The sum is a transposed pooling: windows of stride 1 slide over x, whose elements are window.strides apart. Window
+    # e of these consists of the windows over the image that contain element e of it. They begin at the positions
+    # e + window.low - k * dilation of the padded image, for k from 0 to kernel - 1. The first of these positions is
+    # -low, for element 0. The last one, for the last element, is `high` positions after (n - 1) * stride, the position
+    # where the last of the n windows over the image begins.
     spatial = len(sizes)  # number of spatial axes; the first two axes are the images and the channels
     low = [(k - 1) * step - before for k, step, before in zip(kernel, window.dilations, window.low, strict=True)]
     pairs = zip(sizes, window.low, x.shape[2:], window.strides, strict=True)

@@ -116,7 +116,11 @@ class Replacement:
 
 @dataclass(eq=False)
 class Pattern:
-    """Computation to find in a program.
+    """Computation to find in a program, and the kernels that replace it.
+
+    `pattern` creates one from a function, which it traces, or from a program. `matcher` creates one from a matcher: a
+    function that is called with each operation, and returns the values to replace, or why the operation does not match.
+    `replace` and `generate` then add replacements, and `pydispatch.compile(..., patterns=[...])` applies the pattern.
 
     Attributes:
         name: Name of the decorated function, for messages.
@@ -139,7 +143,7 @@ class Pattern:
     program: Any = None
 
     def replace(self, kernel: object = None, *, when: When | None = None) -> Any:
-        """Replace matches for which `when(match)` holds by a kernel, and return the pattern.
+        """Add a replacement: a kernel for the matches for which `when(match)` holds. Return the pattern.
 
         Args:
             kernel: A CFunction, a WholeKernel, or a function over the same inputs that is traced. Without a kernel this

@@ -31,10 +31,20 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class CFunction:
-    """Function in C source, an object or bitcode, called once per workgroup.
+    """Function in C source, an object file or LLVM bitcode, called once per workgroup.
+
+    Example:
+        Replace matches of a pattern with the input `x: f32["n"]` by this function, which computes 64 elements per call:
+
+            void relu(const float *x, float *out, size_t n, size_t first) {
+              for (size_t i = first; i < n && i < first + 64; i++) out[i] = x[i] > 0 ? x[i] : 0;
+            }
+
+        with `pattern.replace(CFunction("relu.c", "relu", "x", "out", "n", "first", tile={"n": 64}))`.
 
     Args:
-        source: Path, text of a C file, or bytes of an object or of bitcode.
+        source: Path, text of a C file, or bytes of an object or of bitcode. A string with several lines or a brace is
+            text, another one a path.
         symbol: Name of the function.
         arguments: What each parameter receives: an input of the pattern (a pointer, or the scalar itself), 'out' or
             'out0', 'out1', ... (pointers), a size of the pattern ("n", a size_t), 'first' (first element of this
@@ -90,20 +100,28 @@ class CFunction:
 
 @dataclass(frozen=True)
 class WholeKernel:
-    """Kernel with an interface of its own for each target: an embedded library, PTX, SPIR-V, GLSL or WGSL.
+    """Complete kernel in the format of each target: an embedded library, PTX, SPIR-V, GLSL or WGSL.
+
+    The kernel has a binding, a buffer, for each tensor of the pattern: the inputs, then the outputs. Constants, 32-bit
+    words, follow: the scalar inputs, then the sizes in `constants`. A size of the pattern is a name such as "n" of
+    `x: f32["n"]`.
+
+    Example:
+        `WholeKernel({"vulkan-spirv-fb": "relu.comp"}, "main", constants=("n",), workgroups=(("n", 64),))` is a GLSL
+        kernel that is passed n, in ceil(n / 64) workgroups.
 
     Args:
         files: Path, text or bytes by format of a target ('embedded-elf-x86_64', 'cuda-nvptx-fb', 'vulkan-spirv-fb',
-            'webgpu-wgsl-fb'). Text for Vulkan is GLSL.
+            'webgpu-wgsl-fb'). A string with several lines is text, another one a path. Text for Vulkan is GLSL.
         entry: Name of the kernel.
         constants: Names of the sizes of the pattern that are passed to the kernel, 32 bits each.
-        workgroups: Count of workgroups along each axis: a number, or a size of the pattern with a divisor, where
-            ("n", 64) means ceil(n / 64).
+        workgroups: Count of workgroups along x, y and z, 1 for a missing one: a number, or a size of the pattern with a
+            divisor, where ("n", 64) means ceil(n / 64).
         workgroup_size: Invocations of a workgroup along each axis; None if the file states them.
         defines: Macros of source files (C, CUDA C++, GLSL, WGSL), "NAME" or "NAME=VALUE".
         include_dirs: Include folders of source files, searched after the folder of the file.
-        parameters: Parameters of a CUDA kernel that takes others than bindings followed by constants: strings, and
-            lists of strings for structs, as pydispatch.parameters in programs.
+        parameters: Parameters of a CUDA kernel that takes others than bindings followed by constants: strings such as
+            "binding(0)", and lists of strings for structs (docs/cuda.md, "Other parameters").
     """
 
     files: Mapping[str, str | os.PathLike[str] | bytes]
@@ -254,7 +272,7 @@ def ptx(file: str | os.PathLike[str] | bytes, entry: str, **options: Any) -> Who
 
 @dataclass(frozen=True)
 class CustomOperation:
-    """A kernel for a custom operation whose results' types the model does not state.
+    """A kernel for a custom operation, with the types of the operation's results, which the model does not state.
 
     Args:
         kernel: a CFunction, a WholeKernel, or a function to trace.

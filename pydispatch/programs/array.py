@@ -62,7 +62,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     @tensor.setter
     def tensor(self, new: Tensor) -> None:
-        """Replace the elements; those of a view are also replaced in its owner.
+        """Replace the elements; those of a view are also replaced in its owner: `y = x[2:4]; y += 1` changes x, too.
 
         Raise CompileError for an array from outside of the branch or loop that is traced, and for a view that is no
         slice.
@@ -180,13 +180,18 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         """Call the handler of a NumPy function, and return its result. Raise CompileError for arguments that it does
         not take.
 
-        Options whose values are the default are dropped, since handlers lack those that have no other meaning in
-        programs. A result that shares elements with the first argument in NumPy becomes a view of it: it is computed
-        again once that array was assigned to.
+        Options that request NumPy's default behavior, such as `out=None`, are dropped: handlers have no parameters for
+        them. A result that shares elements with the first argument in NumPy becomes a view of it: after `y = x.T` and
+        `x[0] = 1`, the next use of y transposes x again.
+
+        Args:
+            name: Key of the handler in FUNCTIONS.
+            args: Positional arguments of the function.
+            options: Its named arguments.
         """
         handler = self.FUNCTIONS[name]
         options = {key: value for key, value in options.items() if not _is_default(key, value)}
-        try:
+        try:  # only checks the arguments: a TypeError of the handler itself is another error
             inspect.signature(handler).bind(self.trace, *args, **options)
         except TypeError as error:
             raise self.trace.fail(f"numpy.{name}: {error} in programs", _LIST_OF_FUNCTIONS) from None
@@ -309,10 +314,15 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 class _View:
     """Link of an array of a traced program, a view, to the array whose elements it shows.
 
+    A traced tensor never changes: a view is computed again where NumPy would share memory. `Array.as_view_of`
+    creates the link. `Array.tensor` computes the view again if `is_outdated`, and then calls `mark_current`; an
+    assignment to the view is also made in the owner. For `y = x[2:4]`, the owner is x, and the index is `slice(2, 4)`.
+
     Attributes:
         owner: The array whose elements the view shares.
         derive: Computes the view again from the current elements of the owner.
-        index: Index of the view's elements in the owner; None if there is none.
+        index: Index of the view's elements in the owner; None if they have no index, as in a transposed array, to
+            which nothing can be assigned.
     """
 
     def __init__(self, owner: Array, derive: Callable[[], Array], index: Any) -> None:

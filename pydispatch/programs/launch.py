@@ -23,7 +23,11 @@ def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[Any] | None
     """Record the call of a kernel; arrays that it writes have new elements from here on.
 
     The kernel becomes a function of the program's module, which is called with the arguments and returns the new
-    contents of the arrays that it writes.
+    contents of the arrays that it writes. A kernel `scale(x, out)` that writes `out` is recorded as:
+
+        %new = func.call @scale_0(%x, %out) : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+
+    and `out` has the elements %new in the statements that follow.
 
     Args:
         kernel: The kernel.
@@ -67,10 +71,20 @@ def _cast(trace: Trace, value: SSAValue, like: Tensor) -> SSAValue:
 
 
 def _value(trace: Trace, kernel: KernelSource, index: int, argument: Any, ir_type: Any) -> SSAValue:
-    """Return an argument of a kernel as a value of `ir_type`, the type of its parameter in the kernel's function.
+    """Return an argument of a kernel as an SSA value of the type of its parameter in the kernel's function.
 
-    index: position of the parameter in `kernel.passed`. Numbers are converted to its type; raise CompileError for an
-    array of another element type or rank.
+    The argument of a scalar parameter is a number or an array of one element, which is converted to the parameter's
+    type. That of an array parameter must have its element type and rank.
+
+    Args:
+        trace: The program that calls the kernel.
+        kernel: The kernel.
+        index: Position of the parameter in `kernel.passed`, the parameters without the static ones.
+        argument: The argument.
+        ir_type: Type of the parameter, in which other sizes may be static than in the program's.
+
+    Raises:
+        CompileError: The argument is an array of another element type or rank.
     """
     parameter = kernel.passed[index]
     assert parameter.type is not None
@@ -83,6 +97,7 @@ def _value(trace: Trace, kernel: KernelSource, index: int, argument: Any, ir_typ
         raise trace.fail(f"'{parameter.name}' of kernel '{kernel.name}' is {parameter.type}, and this is {operand}",
                          f"convert it: x.astype(numpy.{dtype.numpy})")  # fmt: skip
     value = trace.value(operand)
+    # The cast changes which sizes are static: tensor<4xf32> to tensor<?xf32>.
     return value if value.type == ir_type else trace.add(tensor.CastOp(value, ir_type)).dest
 
 

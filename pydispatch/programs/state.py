@@ -15,15 +15,23 @@ from pydispatch.programs.trace import Trace, current, is_frozen
 
 
 class State:
-    """Array that programs read and change through `value`, and its elements through indices.
+    """Array that programs read and change through `value`, and its elements through indices; `pydispatch.state` creates
+    it.
 
-    Each loaded program has its own array, whose initial elements are those of `first`. Its shape and type stay.
+    Each loaded program has its own array, which it retains between calls. The initial elements are those of `first`,
+    and the shape and type do not change. Runs in plain Python, outside of programs, share one NumPy array. For example,
+    a program counts its calls by `count[0] = count[0] + 1`, after `count = pydispatch.state(numpy.zeros(1))` outside of
+    it.
     """
 
     def __init__(self, first: Any) -> None:
-        """Take the initial elements, any argument of `numpy.asarray`; they are copied unless the array is frozen."""
+        """Take the initial elements, any argument of `numpy.asarray`.
+
+        They are copied unless the array is frozen: it and all arrays that it is a view of are read-only.
+        """
         array = np.asarray(first)
-        # A new object also for a frozen array: a trace knows arrays by their id, and two states of one array differ.
+        # A new object also for a frozen array: a trace identifies arrays by their id, and two states with the same
+        # initial array are two variables.
         self.first = array.view() if is_frozen(array) else array.copy()
         self._untraced: np.ndarray[Any, Any] | None = None
 
@@ -77,6 +85,7 @@ class States:
         if state not in self._now:
             names = self.trace.state_names
             name = names.setdefault(state, f"state{len(names)}")
+            # is_own: a variable of the program, whose initial elements are always stored in the artifact.
             tensor = self.trace.weight(name, state.first, dtype_of_numpy(state.first), is_own=True)
             self.trace.parts(tensor)  # emits the load now, at the beginning of the function, before any store
             self._first[state] = tensor

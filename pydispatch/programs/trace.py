@@ -104,9 +104,9 @@ class Trace(Builder):
         super().__init__(filename, weights)
         self.copies: dict[int, Copied] = {} if copies is None else copies
         """Arrays of the user by their id: several traces of one function share the copies."""
-        self._traced_constants: dict[int, Tensor] = {}  # id of the copy of an array → its tensor
+        self._traced_constants: dict[int, Tensor] = {}  # id of the copy of an array of the user → its tensor
         self.shapes: dict[SSAValue, Shape] = {}
-        """Shapes of the values of the program, with the sizes that calls decide."""
+        """Shapes of the SSA values of the program. A size that is known only in a call is a symbolic expression."""
         self.results: dict[str, Tensor] = {}  # results of the finished program, by name
         self.differentiations = 0  # nesting depth of the functions that are being recorded for their derivatives
         self.stated_calls: list[Any] = []
@@ -254,13 +254,15 @@ class Trace(Builder):
         return self._shared_constant(array)
 
     def _shared_constant(self, array: np.ndarray[Any, Any]) -> Tensor:
-        """Return an array of NumPy as a tensor: a constant, or a weight if it has more than LARGEST_CONSTANT elements.
+        """Return an array of NumPy as a tensor: a constant in the program, or, if it has more than LARGEST_CONSTANT
+        elements, a weight, a named array that is stored next to the program.
 
-        Arrays with the same elements as at an earlier use share its tensor. An array of objects holds sizes, and is a
-        constant.
+        An array that is used again has the tensor of its first use, unless its elements were changed since. An array of
+        objects holds sizes of the program, and is a constant.
         """
         if array.dtype == object:
             return self.constant(array)
+        # The tensors are found by the copies, not by the arrays: an array whose elements have changed has a new copy.
         copy = self._shared_copy(array)
         tensor = self._traced_constants.get(id(copy))
         if tensor is None:

@@ -20,6 +20,10 @@ def get(trace: Trace, a: Array, index: Any) -> Array:
 
     A number slices one element, and its axis is dropped; beside arrays a number is an index array as well, as in NumPy.
     Slices are applied first, one axis after the other. Then axes are dropped and added, or elements gathered.
+
+    For an array a of the shape [5, 6, 7] and a vector i of n positions, a[1, None, 2:4] is sliced to [1, 2, 7],
+    squeezed to [2, 7], and expanded to [1, 2, 7]. a[i, 0, 2:4] is sliced to [5, 6, 2], and gathered at i and 0 along
+    the first two axes to [n, 2].
     """
     result, keys = a.tensor, _keys(trace, a, index)
     has_arrays = any(map(_is_array, keys))
@@ -29,6 +33,7 @@ def get(trace: Trace, a: Array, index: Any) -> Array:
     advanced: list[Tensor | None] = []  # index tensor of each axis of `a`; None for an axis with a slice
     for key in keys:
         if key is None:
+            # Before it, the result has an axis for each axis of `a` so far that is not dropped, and each new axis.
             added.append(axis - len(dropped) + len(added))
             continue
         tensor = _index_tensor(trace, key) if _is_array(key) or (has_arrays and is_size(key)) else None
@@ -44,7 +49,9 @@ def get(trace: Trace, a: Array, index: Any) -> Array:
                 result = _range(trace, result, axis, key)
         axis += 1
     if has_arrays:
-        for position in added:  # as axes of the operand, since nothing is dropped beside arrays
+        # The new axes are added to the operand, and are read whole. Their positions in the result are also those in the
+        # operand, since beside arrays no axis is dropped before the gather.
+        for position in added:
             advanced.insert(position, None)
         return Array(trace, gathers.index(trace, shapes.expand_dims(trace, result, added), advanced))
     if dropped:
@@ -129,7 +136,8 @@ def put(trace: Trace, a: Array, index: Any, value: Any) -> Array:
     """Return the array `a` with the elements at an index replaced by a value, which broadcasts to them.
 
     The index consists of numbers, slices and arrays of integers. With arrays it is a scatter, otherwise an update of
-    one slice.
+    one slice: for a [5, 6], the value of a[1, 2:4] broadcasts to [2] and replaces the slice [1, 2] that begins at
+    (1, 2).
     """
     x, keys = a.tensor, _keys(trace, a, index)
     if None in [key for key in keys if not _is_array(key)]:
@@ -144,7 +152,7 @@ def put(trace: Trace, a: Array, index: Any, value: Any) -> Array:
     ranges = []
     for key, size in zip(keys, x.shape, strict=True):
         if isinstance(key, slice):
-            ranges.append(_slice_range(trace, key, size) or assignment.Range(0, size))
+            ranges.append(_slice_range(trace, key, size) or assignment.Range(0, size))  # None is the whole axis
         elif is_size(key):
             ranges.append(assignment.Range(_from_front(key, size), 1))
         else:

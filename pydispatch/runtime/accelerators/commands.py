@@ -111,6 +111,8 @@ class CommandExecutor:
         """Return the segments of a plan in order; None for a plan that no host command splits.
 
         A segment is (index of its first command in the plan, a host command or the plan of a range of other commands).
+        For the commands [dispatch, copy, host command, dispatch] they are [(0, plan of dispatch and copy), (2, host
+        command), (3, plan of dispatch)].
         """
         if record.segments is not None:
             return record.segments or None
@@ -120,7 +122,7 @@ class CommandExecutor:
             for index, command in enumerate([*record.commands, None]):  # None ends the last device plan
                 if command is not None and not self._splits_plan(command):
                     continue
-                if index > begin:
+                if index > begin:  # two host commands may follow each other
                     record.segments.append((begin, _subplan(record, begin, index)))
                 if command is not None:
                     record.segments.append((index, command))

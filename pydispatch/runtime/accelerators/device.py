@@ -159,7 +159,8 @@ class AcceleratorDevice(MakesBuffers, Device):
             context: An address or ctypes object that is passed to a C function.
             priority: As for `add_plugin`.
             synchronous: Complete everything before the command first, and the command before everything after it. C
-                functions then get process memory. Interpreters are always synchronous.
+                functions then get process memory. On an interpreter, a device whose kernels run on the CPU, all
+                commands are synchronous.
         """
         if self._registry is None:
             self._registry = Registry()
@@ -232,11 +233,19 @@ class _Linker:
             self._link(module, file, chosen)
 
     def _link(self, module: Module, file: ArtifactFile, chosen: Chosen) -> None:
-        """Load one executable with the code of its chosen variant, or with code that was supplied for it."""
+        """Load one executable with the code of its chosen variant, or with code that was supplied for it.
+
+        An executable is a set of kernels. `chosen` has its index and name in the program, and the variant, the code for
+        one architecture, that was selected for this device.
+
+        Raises:
+            MissingImportError: The code of the executable has to be supplied by `add_executable`, and was not.
+            ArtifactError: The code requires an alignment of its bindings that is not in ALIGNMENTS.
+        """
         index, variant = chosen.index, chosen.entry
         code: bytes | memoryview = file.find(variant["member"], verify=True)
         source = None  # file of code that was supplied
-        if variant.get("dynamic"):  # the program only declares the executable
+        if variant.get("dynamic"):  # the program only declares the executable, without code
             if chosen.name not in self.supplied:
                 raise not_given(chosen, self.supplied, example_file=f"kernels{self.resolution.dialect.suffix}")
             code, source = self.supplied[chosen.name]
@@ -251,7 +260,8 @@ class _Linker:
                     f"{file.name}: executable '{chosen.name}' wants bindings aligned to {alignment} bytes"
                 )
             self.executor.alignments[index] = alignment
-        # The core's own alignment is 1: `Record` copies unaligned operands as `alignments` states.
+        # The C core is passed the alignment 1, which every operand has. Instead, `Record` inserts copies of operands
+        # that are less aligned than `alignments` states.
         link_executable(module, index, variant=chosen.number, alignment=1)
 
     def finish(self, module: Module) -> None:
@@ -284,13 +294,15 @@ class _Linker:
 
 
 class AcceleratorProgram(Program):
-    """Public functions of an artifact on an accelerator; see Program. They read device buffers without a copy, and
-    return device buffers.
+    """Loaded program on an accelerator; see Program. Its functions read device buffers without a copy, and return
+    device buffers.
 
-    `program.f.profile(a, b)` measures each dispatch.
+    `AcceleratorDevice.load` creates it. A function without control flow is a plan of dispatches for the sizes of each
+    call. A procedure is a function with control flow, state or checks: the host runs its steps.
+    `program.f.profile(a, b)` measures each dispatch of the function f.
     """
 
-    # Classes of its functions without and with control flow; a device with special ones overrides them.
+    # Classes of the functions and of the procedures; a subclass for a device may override them.
     FUNCTION: type[AcceleratorFunction] = AcceleratorFunction
     PROCEDURE: type[AcceleratorProcedure] = AcceleratorProcedure
 
@@ -298,7 +310,8 @@ class AcceleratorProgram(Program):
         self, module: Module, name: str, device: AcceleratorDevice, executor: Executor, imports: Any,
         state: State | None = None,
     ) -> None:  # fmt: skip
-        """Create the program on `device`, whose plans `executor` runs. For the other parameters, see `Program`.
+        """Create the program on `device`. `executor` runs the plans of its functions on the device. For the other
+        parameters, see `Program`.
 
         The executor is set first, because the constructor of `Program` creates the functions, which use it.
         """
@@ -314,7 +327,7 @@ class AcceleratorProgram(Program):
         functions: dict[str, Any] = {
             entry: self.FUNCTION(module, index, self._executor) for index, entry in module.functions()
         }
-        if module.state is not None:  # a program has a state if it has procedures
+        if module.state is not None:  # the values of the program's globals, which only procedures read and write
             from pydispatch._core.procedure import Procedure
 
             for index, entry in module.procedures():
