@@ -71,6 +71,15 @@ def test_products(m: int, k: int, n: int) -> None:
     assert len(check(product(m, k, n), a.astype(np.float64) @ b, a, b)) > 1
 
 
+def test_a_peeled_reduction_is_split() -> None:
+    """Of 131 x 1001 steps, no number of parts divides either; 128 x 1001 alone would be too few to be split."""
+    x = np.random.default_rng(5).standard_normal((131, 1001), dtype=np.float32)
+    text = reduction(131, 1001, (0, 1), "addf", "0.5")
+    assert len(check(text, x.astype(np.float64).sum() + 0.5, x)) == 2  # 64 parts; the peeled steps with the parts
+    fewer = reduction(131, 997, (0, 1), "addf", "0.5")
+    assert len(check(fewer, x[:, :997].astype(np.float64).sum() + 0.5, np.ascontiguousarray(x[:, :997]))) == 1
+
+
 def test_whole_rows() -> None:
     """Columns of many rows are summed in parts of rows, and the parts then."""
     x = np.random.default_rng(1).standard_normal((4096, 512), dtype=np.float32)

@@ -66,11 +66,10 @@ def _split_reduction(op: GenericOp, reassociate: bool, shares: Shares) -> None:
     if choice is None:
         return
     loop, parts = choice
-    generic = structured(op)
-    remainder = generic.extent(loop) % parts
+    remainder = structured(op).extent(loop) % parts
     if remainder:
-        _peel_remainder(op, loop, remainder, reassociate, shares)  # splits the remaining steps by another call
-        return
+        op = _peel_remainder(op, loop, remainder)
+        combine = cast(Operation, combiner(op))  # of the copy of the body that the remaining steps have
     partials = _reduce_parts(op, loop, parts, identity)
     _combine(op, combine, partials, axis=0)
 
@@ -181,17 +180,18 @@ def _split_off(op: GenericOp, combine: Operation, identity: Any, inner: int) -> 
     return cast(GenericOp, partials.owner)
 
 
-def _peel_remainder(op: GenericOp, loop: int, remainder: int, reassociate: bool, shares: Shares) -> None:
-    """Peel the last `remainder` steps of `loop` off a reduction, and split the steps before them.
+def _peel_remainder(op: GenericOp, loop: int, remainder: int) -> GenericOp:
+    """Peel the last `remainder` steps of `loop` off a reduction, and return the reduction of the steps before them.
 
-    The peeled steps are a reduction that runs first; its result is the initial value of the reduction that is split.
+    It replaces `op`. The peeled steps are a reduction that runs first; its result is the initial value of the returned
+    one.
     """
     generic = structured(op)
     divisible = generic.extent(loop) - remainder
     peeled = _partial_reduction(op, loop, divisible, remainder, op.outputs[0])
     main = _partial_reduction(op, loop, first=0, count=divisible, output=peeled.results[0])
     replace_op(op, main.results[0])
-    _split_reduction(main, reassociate, shares)
+    return main
 
 
 def _partial_reduction(op: GenericOp, loop: int, first: int, count: int, output: SSAValue) -> GenericOp:
