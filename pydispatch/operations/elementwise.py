@@ -191,8 +191,15 @@ def _truncating_div(lhs: Any, rhs: Any) -> Any:
 
     if lhs.dtype == object or rhs.dtype == object:
         return lhs // rhs
-    quotient = np.abs(lhs.astype(np.int64)) // np.abs(rhs.astype(np.int64))
-    return quotient * np.sign(lhs).astype(np.int64) * np.sign(rhs).astype(np.int64)
+    return (lhs - np.fmod(lhs, rhs)) // rhs  # np.fmod has the sign of lhs: the difference is exact, and nearer to 0
+
+
+def _wrapped(array: Any, dtype: DType) -> Any:
+    """Wrap integers of less than 8 bits, which have a byte each, to their range."""
+    if not dtype.is_integer or dtype.bits >= 8:
+        return array
+    unused_bits = 8 - dtype.bits
+    return array << unused_bits >> unused_bits  # of signed bytes, the second shift copies the sign
 
 
 def _fold_table() -> dict[str, Callable[..., Any]]:
@@ -255,4 +262,6 @@ def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
             result = function(*known)
     except UndecidedError:  # a comparison of sizes depends on the call
         return None
-    return builder.constant(np.asarray(result), BOOL if name in _COMPARISONS else dtype)
+    if name in _COMPARISONS:
+        return builder.constant(np.asarray(result), BOOL)
+    return builder.constant(np.asarray(_wrapped(result, dtype)), dtype)

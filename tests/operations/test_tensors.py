@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import pydispatch as pd
 from pydispatch.graph.builder import Builder
-from pydispatch.graph.dtypes import C64, DTYPES, F32, I64
+from pydispatch.graph.dtypes import C64, DTYPES, F32, I64, U64
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import convolutions, indexing, products, reductions, shapes, slicing
 from pydispatch.operations import elementwise as ew
@@ -303,3 +303,25 @@ def test_what_does_not_fit_names_the_layer(run) -> None:
         with pytest.raises(pd.CompileError, match=message) as caught:
             run(write, x, y)
         assert str(caught.value).startswith("test.onnx: layer: error: ")
+
+
+@pytest.mark.parametrize("name", ["u64", "i64", "i8", "u4", "i4", "u2", "i2"])
+@pytest.mark.parametrize("operation", ["add", "sub", "mul", "div", "rem", "neg", "not", "abs", "max", "xor"])
+def test_constants_are_computed_as_in_calls(run, name: str, operation: str) -> None:
+    """The same operation on constants, at compile time, and on operands of a call, as numbers of 64 bits."""
+    dtype = DTYPES[name]
+    low, high = (-(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1) if name[0] == "i" else (0, 2**dtype.bits - 1)
+    numbers = np.array([low, low + 1, high, high // 2 + 1, 1], dtype.numpy)
+    others = np.array([2 % (high + 1) or 1, 1, high, 1, high], dtype.numpy)
+    operands = [numbers] if operation in ("neg", "not", "abs") else [numbers, others]
+    apply = ew.unary if len(operands) == 1 else ew.binary
+
+    def write(b: Builder, *tensors: Tensor) -> list[Tensor]:
+        constants = [b.constant(operand, dtype) for operand in operands]
+        folded = apply(b, operation, *constants)
+        assert folded.known is not None
+        narrow = [ew.convert(b, tensor, dtype) for tensor in tensors]  # arguments have whole bytes
+        return [ew.convert(b, y, U64) for y in (apply(b, operation, *narrow), folded)]
+
+    in_call, at_compile_time = run(write, *operands)
+    np.testing.assert_array_equal(at_compile_time, in_call)
