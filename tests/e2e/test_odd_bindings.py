@@ -154,3 +154,16 @@ def test_a_kernel_that_wants_64_bytes() -> None:
     call = program.f.prepare(x, 5)
     x += 100
     np.testing.assert_array_equal(call(), 2 * x[5:21])
+
+
+def test_an_overwritten_slice_is_copied_once() -> None:
+    """A kernel that wants 64 bytes, in place: one copy is both aligned and no memory of the caller."""
+    text = FOREIGN.replace("ReadOnly>, #hal.pipeline.binding<storage_buffer>", "None>").replace(
+        "binding(1)", "binding(0)"
+    )
+    text = text.replace("(tensor<16xi32>) -> tensor<16xi32>\n  return", "(tensor<16xi32>) -> %part\n  return")
+    program = pd.device("cpu").load(pd.compile(text))
+    x = np.arange(40, dtype=np.int32)
+    for first in (0, 7):
+        np.testing.assert_array_equal(program.f(x.copy(), first), 2 * x[first : first + 16])
+    assert sum("copy" in command for command in program.f.plan_of(x, 7)) == 1

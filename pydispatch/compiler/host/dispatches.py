@@ -84,8 +84,10 @@ def _arguments(
 
     Returns:
         Registers of the 32-bit words of all scalar operands, and the binding of each tensor operand, in order, by the
-        operand's index. A tensor that is not aligned to `alignment` bytes is bound as a copy.
+        operand's index. A tensor that is not aligned to `alignment` bytes is bound as a copy, unless a result is tied
+        to it: the caller then replaces its binding by that of the result.
     """
+    tied = tied_operands(op)
     words: list[int] = []
     binding_of_argument: dict[int, Binding] = {}
     dims = iter(op.argument_dims)
@@ -98,7 +100,8 @@ def _arguments(
         declared = straight.shape(value.type, dynamic, op)
         for axis, (actual_size, declared_size) in enumerate(zip(tensor.dims, declared, strict=True)):
             straight.require_equal(actual_size, declared_size, f"operand {index} of '@{export}', axis {axis}", op)
-        binding_of_argument[index] = Binding(_aligned(straight, tensor, alignment), is_written=False)
+        bound = tensor if index in tied else _aligned(straight, tensor, alignment)
+        binding_of_argument[index] = Binding(bound, is_written=False)
     return words, binding_of_argument
 
 
