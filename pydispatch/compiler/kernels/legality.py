@@ -373,7 +373,8 @@ def _reason_against_spaces(group: Sequence[Operation], generics: dict[Operation,
         for result in op.results:
             if isinstance(result.type, TensorType) and all(use.operation not in members for use in result.uses):
                 shapes.add(_shape(result))
-    # Shapes with one element for each row, and those of results that have the inner dimensions, too.
+    # Shapes with one element for each row, of which there is at most one (`_reason_against_rows`), and those of results
+    # that have the inner dimensions, too.
     row_spaces = {_shape(g.op.results[0]) for g in generics.values() if g.reduced_loops}
     full_spaces = {s for s in shapes if s not in row_spaces}
     if len(full_spaces) > 1:
@@ -382,8 +383,6 @@ def _reason_against_spaces(group: Sequence[Operation], generics: dict[Operation,
         for rows in row_spaces:
             if space[: len(rows)] != rows:
                 return reasons.other_rows(_spell(rows), _spell(space))
-    if not full_spaces and len(shapes) > 1:
-        return reasons.different_sizes(" and ".join(sorted(_spell(s) for s in shapes)))
     return None
 
 
