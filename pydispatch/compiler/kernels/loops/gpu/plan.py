@@ -241,13 +241,13 @@ def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: B
         return Partition(outer=rows, rows=1, tile=whole_row, tiles=1, workgroups=rows)
     if plan.block is not None:
         return partition_block(plan.block, dims, build)
-    # `LANES`, and the distributions by elements, `UPDATE` and `ELEMENTS`.
-    read_bytes, loop_bytes = estimate_read_bytes(nest, elements, build)
-    bytes_per_element = sum(element_bytes_of(v) for v, _ in nest.stores) + read_bytes
     if plan.distribution is Distribution.LANES:
         rows = build.product(dims[: nest.outer_rank])
         workgroups = build.ceil_quotient(rows, INVOCATIONS)
         return Partition(outer=1, rows=1, tile=INVOCATIONS, tiles=workgroups, workgroups=workgroups)
+    # The distributions by elements, `UPDATE` and `ELEMENTS`.
+    read_bytes, loop_bytes = estimate_read_bytes(nest, elements, build)
+    bytes_per_element = sum(element_bytes_of(v) for v, _ in nest.stores) + read_bytes
     shape = dims
     if plan.distribution is not Distribution.UPDATE:  # `ELEMENTS`, which runs one loop over the inner dimensions
         outer, collapsed = dims[: len(dims) - plan.inner], dims[len(dims) - plan.inner :]
