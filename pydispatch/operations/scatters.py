@@ -10,13 +10,13 @@ from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, i32, i64
 from xdsl.ir import Block, OpResult, Region, SSAValue
 
 from pydispatch.graph.builder import Builder
-from pydispatch.graph.dtypes import BOOL, I64, DType
+from pydispatch.graph.dtypes import BOOL, I32, I64, DType
 from pydispatch.graph.sizes import Size, product
 from pydispatch.graph.values import Tensor
 from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp
 from pydispatch.ir.dialects.iree_linalg_ext.indexing import ScatterOp
 from pydispatch.operations.control import for_
-from pydispatch.operations.elementwise import apply_several, binary
+from pydispatch.operations.elementwise import apply_several, binary, convert
 from pydispatch.operations.gathers import GatherAxes
 from pydispatch.operations.indexing import CoordinateBuilder, with_an_element
 from pydispatch.operations.reals import Scalar
@@ -55,6 +55,7 @@ def scatter(
     # The scatter is brought into the form of `_scattered`, whose indexed axes are the leading ones. Until then slices
     # are [*batch axes, *axes of x], and `positions` has their coordinates [*batch axes] along each axis in `indexed`.
     x = tensors[0]
+    indices = _widened(builder, indices)
     positions = [_column(builder, indices, axes, n) for n in range(len(axes.start_index_map))]
     # Axes of x with a coordinate of each slice, in the order of `positions`. Along a batching axis it is the slice's
     # own index.
@@ -123,6 +124,17 @@ def _divided(
     return cut, coordinates
 
 
+def _widened(builder: Builder, indices: Tensor) -> Tensor:
+    """Return coordinates as signed integers of 32 or 64 bits.
+
+    ScatterOp reads coordinates as signed integers: the u8 coordinate 200 would become -56. Coordinates that are
+    computed from narrow ones would wrap around.
+    """
+    if indices.dtype in (I32, I64):
+        return indices
+    return convert(builder, indices, I32 if indices.dtype.bits < I32.bits else I64)
+
+
 def _column(builder: Builder, indices: Tensor, axes: GatherAxes, index: int) -> Tensor:
     """Return coordinate `index` of each slice, a tensor of the batch axes of `indices`.
 
@@ -155,7 +167,13 @@ def scatter_leading(
     Positions outside of x are ignored.
     """
     (result,) = _scattered(
-        builder, [x], indices, [slices], depth, lambda s, old, new: [combine(s, old[0], new[0])], unique
+        builder,
+        [x],
+        _widened(builder, indices),
+        [slices],
+        depth,
+        lambda s, old, new: [combine(s, old[0], new[0])],
+        unique,
     )
     return result
 
@@ -172,7 +190,8 @@ def _scattered(
     Args:
         builder: The builder.
         tensors: The tensors.
-        indices: Positions of the slices along the leading axes, [..., depth]. Along the other axes a slice begins at 0.
+        indices: Positions of the slices along the leading axes, [..., depth], in i32 or i64. A slice begins at 0
+            along the other axes.
         slices: For each tensor the slices, [..., *axes of the tensor].
         depth: Number of leading axes of the tensors that are indexed.
         combine: Function of the old elements of all tensors and of their slices' elements.

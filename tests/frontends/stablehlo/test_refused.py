@@ -101,6 +101,11 @@ MEANING = [
      "start_index_map = [2], index_vector_dim = 1>, "
      "slice_sizes = array<i64: 1, 6>}> : (T, tensor<3x1xi32>) -> tensor<3x6xf32>",
      "tensor<3x6xf32>", "start_index_map: a tensor of rank 2 has no axis 2"),
+    ('%0 = "stablehlo.gather"(%x, %x) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], '
+     "collapsed_slice_dims = [0], "
+     "start_index_map = [0], index_vector_dim = 1>, "
+     "slice_sizes = array<i64: 1, 6>}> : (T, T) -> tensor<4x6xf32>",
+     "tensor<4x6xf32>", "indices are integers, got f32"),
     ("%0 = stablehlo.fft %x, type = RFFT, length = [8] : (T) -> T", A, "length 8 needs 8 elements"),
     ("%0 = stablehlo.and %x, %x : T", A, "and of f32 is not defined"),
     ("%0 = stablehlo.custom_call @my.thing(%x, %n) : (T, tensor<i32>) -> T", A, "my.thing"),

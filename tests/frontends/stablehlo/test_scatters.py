@@ -65,3 +65,42 @@ def test_slices_of_several_elements(run: Any) -> None:
             if row + place[0] < 6 and column + place[1] < 4:
                 x[row + place[0], column + place[1]] += value
     np.testing.assert_array_equal(found, x)
+
+
+@pytest.mark.parametrize(
+    ("index_type", "start"), [("ui8", 200), ("ui8", 255), ("i8", 126), ("i8", -1), ("ui16", 40000), ("ui32", 2**32 - 1)]
+)
+def test_slices_that_exceed_the_type_of_their_coordinates(run: Any, index_type: str, start: int) -> None:
+    """The elements after the first one have coordinates of their own, which are not reduced modulo the type's range."""
+    size, old = 40010, np.arange(40010, dtype=np.float32)
+    text = f"""func.func @main(%x: tensor<{size}xf32>, %i: tensor<1xINDEX>, %u: tensor<3xf32>) -> tensor<{size}xf32> {{
+      %0 = "stablehlo.scatter"(%x, %i, %u) <{{scatter_dimension_numbers = #stablehlo.scatter<
+        update_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 0>}}> ({{
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        stablehlo.return %b : tensor<f32>
+      }}) : (tensor<{size}xf32>, tensor<1xINDEX>, tensor<3xf32>) -> tensor<{size}xf32>
+      return %0 : tensor<{size}xf32>
+    }}""".replace("INDEX", index_type)
+    dtype = np.dtype(index_type.replace("ui", "uint") if index_type[0] == "u" else index_type.replace("i", "int"))
+    (found,) = run(text, old, np.array([start], dtype), -np.ones(3, np.float32))
+    expected = old.copy()
+    for place in range(start, start + 3):
+        if 0 <= place < size:
+            expected[place] = -1
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_more_batches_than_the_type_of_the_coordinates_counts(run: Any) -> None:
+    """Each of 200 rows is scattered into at a coordinate in i8, whose largest value is 127."""
+    text = """func.func @main(%x: tensor<200x3xf32>, %i: tensor<200x1xi8>, %u: tensor<200xf32>) -> tensor<200x3xf32> {
+      %0 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<
+        inserted_window_dims = [1], input_batching_dims = [0], scatter_indices_batching_dims = [0],
+        scatter_dims_to_operand_dims = [1], index_vector_dim = 1>}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        stablehlo.return %b : tensor<f32>
+      }) : (tensor<200x3xf32>, tensor<200x1xi8>, tensor<200xf32>) -> tensor<200x3xf32>
+      return %0 : tensor<200x3xf32>
+    }"""
+    columns = np.arange(200) % 5 - 1  # -1 and 3 are outside
+    (found,) = run(text, np.zeros((200, 3), np.float32), columns[:, None].astype(np.int8), np.ones(200, np.float32))
+    np.testing.assert_array_equal(found, (columns[:, None] == np.arange(3)).astype(np.float32))
