@@ -136,15 +136,18 @@ class Kernel(KernelCall, KernelSource):
         Arguments of a program that is being traced record a launch in it. With arrays on a device whose kernels are
         checked, the checked kernel of the same grid is called instead.
         """
-        counts = [*(grid if isinstance(grid, tuple) else (grid,)), 1, 1][:3]
+        stated = grid if isinstance(grid, tuple) else (grid,)
+        counts = [*stated, 1, 1][:3]
         args = self.flat(args)  # tuples of views are replaced by their views
-        if are_traced(args):
-            record_launch(self, args, counts)
-            return
-        if not all(isinstance(count, (int, np.integer)) and count >= 0 for count in counts):
+        is_traced = are_traced(args)  # its counts may be sizes
+        is_grid = is_traced or all(isinstance(count, (int, np.integer)) and count >= 0 for count in counts)
+        if not is_grid or not 1 <= len(stated) <= 3:
             raise InvalidArgumentError(
                 f"kernel '{self.name}': grid: expected one to three numbers of workgroups, got {grid!r}"
             )
+        if is_traced:
+            record_launch(self, args, counts)
+            return
         self.check_count(args)
         if not self.checks and CHECKS in self._device(args):
             self._with_checks[grid](*args)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
@@ -83,6 +83,18 @@ def test_the_grid_of_a_call() -> None:
     x, y = np.ones(1000, np.float32), np.zeros(1000, np.float32)
     example().saxpy[1](1.0, x, y)  # a workgroup of 512
     np.testing.assert_array_equal(y, np.arange(1000) < 512)
+
+    @pd.program
+    def launched(x: Annotated[np.ndarray, pd.f32[8]]) -> Any:
+        y = np.zeros_like(x)
+        example().saxpy[()](1.0, x, y)
+        return y
+
+    for grid in ((), (1, 1, 1, 1), (-1,), (1.5,)):
+        with pytest.raises(pd.InvalidArgumentError, match="'saxpy': grid: expected one to three numbers of workgroups"):
+            example().saxpy[grid](1.0, x, y)
+    with pytest.raises(pd.InvalidArgumentError, match=r"grid: expected one to three numbers of workgroups, got \(\)"):
+        launched(x[:8])
 
 
 def test_sizes_that_differ() -> None:
