@@ -173,6 +173,12 @@ def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
     derivative = _loaded(rule, allocated=[f"d{name}" for name in names])
     # Find the positions of what it takes and returns in the interface of the function.
     arguments = [argument.name for argument in function.inputs]
+    overwritten = next((name for name in names if name not in arguments), None)
+    if overwritten is not None:
+        raise InvalidArgumentError(
+            f"vjp: wrt: '{value.name}' returns '{overwritten}', a view that it writes as a whole, and does not take "
+            f"it: its elements before the call have no gradient; leave '{overwritten}' out"
+        )
     positions = tuple(arguments.index(name) for name in names)
     positions_in_known = _operands(value, function, rule, derivative.function)
     # Compare the types. A gradient has the type of its result, so the results stand for their gradients here.

@@ -103,6 +103,9 @@ def test_what_is_refused() -> None:
             loaded(products)
     with pytest.raises(wrong, match=r"vjp: wrt: expected names of arrays among the arguments of 'swish' \(x, y\), got"):
         pd.vjp(swish, swish_vjp, wrt=["beta"])
+    pd.vjp(swish, swish_vjp, wrt=["x", "y"])
+    with pytest.raises(wrong, match=r"vjp: wrt: 'swish' returns 'y', a view that it writes as a whole.*leave 'y' out"):
+        loaded(swish)
     with pytest.raises(wrong, match="vjp: rule: expected a kernel or a program in Python"):
         pd.vjp(swish, np.exp)  # type: ignore[arg-type]
     with pytest.raises(
