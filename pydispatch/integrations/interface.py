@@ -94,7 +94,7 @@ def result_shapes(
 def _sizes_of(
     function: PublicFunction, arguments: Sequence[Any], check: Callable[[Any, str], None]
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the values of the dynamic sizes, and of the arguments that are numbers, by name.
+    """Return the values of the dynamic sizes, and of the arguments that are known numbers, by name.
 
     An argument of type "n x 4" with the shape (3, 4) gives {"n": 3}. `check` is called
     for each size that the type or an earlier argument states too. For the parameters, see `result_shapes`.
@@ -102,7 +102,8 @@ def _sizes_of(
     sizes: dict[str, Any] = {}
     for value, shape in zip(function.inputs, arguments, strict=True):
         if value.shape is None:
-            sizes.setdefault(value.name, shape)
+            if shape is not None:  # None: a number that is not known, whose name may also be that of a size
+                sizes.setdefault(value.name, shape)
             continue
         for axis, (wanted, size) in enumerate(zip(value.shape, shape, strict=True)):
             known = sizes.setdefault(wanted, size) if isinstance(wanted, str) else wanted
@@ -119,7 +120,7 @@ def _size(size: int | str, sizes: dict[str, Any]) -> Any:
 
     Args:
         size: A size as in `ValueInfo.shape`: a number, or text with names, numbers, " + ", " * " and parentheses.
-        sizes: Name → value of the sizes and numbers that the arguments have; None for an unknown number.
+        sizes: Name → value of the sizes and known numbers that the arguments have.
     """
     if isinstance(size, int):
         return size

@@ -86,6 +86,19 @@ def test_sizes_of_results(joined: Any) -> None:
     with pytest.raises(AssertionError, match=r"@f: 'z' has 3 elements along axis 0, expected 5"):
         result_shapes(joined, target, [(5, 4), (2, 4), (3, 4)], require)
 
+    text = """func.func @g(%k: index, %d0: index, %x: tensor<?xf32> {pyd.shape = ["k"]}, %y: tensor<?xf32>)
+        -> (tensor<?xf32>, tensor<?xf32>) {
+      %c = arith.constant 1.0 : f32
+      %r = tensor.splat %c[%d0] : tensor<?xf32>
+      return %r, %y : tensor<?xf32>, tensor<?xf32>
+    }"""
+    function = pd.device("cpu").load(pd.compile(text)).g
+    assert function.text() == "g(k: int64, d0: int64, x: float32[k], y: float32[d1]) -> (float32[d0], float32[d1])"
+    assert result_shapes(function, Target(function), [None, None, (3,), (4,)], require) == [(None,), (4,)]
+    assert result_shapes(function, Target(function), [3, 5, (3,), (4,)], require) == [(5,), (4,)]
+    with pytest.raises(AssertionError, match="@g: 'x' has 3 elements along axis 0, expected 2"):
+        result_shapes(function, Target(function), [2, 5, (3,), (4,)], require)
+
     class Symbol:
         def __init__(self, text: str) -> None:
             self.text = text

@@ -109,7 +109,7 @@ class _SizeNames:
         self._blocks = list(function.regions[0].blocks)  # the arguments of the first are those of the function
         self._known: dict[Any, Term] = {}  # cache of the size analysis, see `size_cache`
         self._size_names: dict[Term, str] = {}  # size → its name, or its expression
-        self._taken: set[str] = set()  # names that are in use
+        self._taken = set(argument_names(function))  # names in use: expressions have those of arguments, too
         self._count = 0  # of the names d0, d1, ...
         self._sizes: Sizes | None = None
 
