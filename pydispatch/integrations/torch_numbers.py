@@ -92,9 +92,10 @@ class Rank0:
         if self.low is not None and tensor.dtype != self.dtype:
             is_float = self.kind is NumberKind.FLOAT
             wide = tensor.to(torch.float64 if is_float else torch.int64)
-            # `wide` is f64 or i64, which lacks the largest u64.
+            # `wide` is f64 or i64, which lacks the largest u64: such a number is negative in it.
             high = self.high if is_float else min(self.high, _INT64_END - 1)
-            is_between = (wide >= self.low) & (wide <= high)
+            low = 0 if tensor.dtype == torch.uint64 and not is_float else self.low
+            is_between = (wide >= low) & (wide <= high)
             is_special = ~torch.isfinite(wide)  # an infinity or no number, which floats take
             torch._assert_async(is_between | is_special, self.expected + self.range_text)
         return tensor.to(self.dtype)

@@ -149,6 +149,8 @@ REFUSED = [
     (1e39, 1, "argument 1 's': expected f32"), (1j, 1, "argument 1 's': expected f32"),
     (1.0, np.int64(-129), r"outside \[-128, 127\]"), (1.0, np.float32(1), "argument 2 'n': expected i8"),
     (np.float64(-1e39), 1, "expected f32"),
+    # Only traced code takes an array of rank 0.
+    (1.0, np.array(2**64 - 1, np.uint64), r"outside \[-128, 127\]|Expected .* 'Tensor' for argument 'n'"),
 ]  # fmt: skip
 
 
