@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import pydispatch as pd
@@ -90,6 +91,28 @@ def test_stopped_when_run(message: str) -> None:
     with pytest.raises(pd.Error) as caught:
         program.f()
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("initial", [": tensor<?xf32>", "= #util.uninitialized : tensor<?xf32>"])
+def test_a_global_of_dynamic_size_has_no_value_before_the_first_store(initial: str) -> None:
+    program = pd.device("cpu").load(
+        pd.compile(f"""
+util.global private mutable @state {initial}
+func.func @put(%x: tensor<?xf32>) {{
+  util.global.store %x, @state : tensor<?xf32>
+  return
+}}
+func.func @get() -> tensor<?xf32> {{
+  %x = util.global.load @state : tensor<?xf32>
+  return %x : tensor<?xf32>
+}}
+""")
+    )
+    with pytest.raises(pd.InvalidArgumentError, match="global '@state' is loaded before anything was stored to it"):
+        program.get()
+    for size in (3, 5):
+        program.put(np.arange(size, dtype=np.float32))
+        np.testing.assert_array_equal(program.get(), np.arange(size))
 
 
 def test_nans_are_equal_whatever_their_bits() -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Operation
 
 from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.flatten.globals import globals_of, name_of, undefined_global
 from pydispatch.compiler.host.constants import Constants
 from pydispatch.compiler.host.scalar_table import constant_bits
 from pydispatch.errors import CompileError
-from pydispatch.formats.program.opcodes import buffer_bytes
 from pydispatch.formats.program.program import NONE
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.util import dialect as util
@@ -63,18 +62,8 @@ class Globals:
             return program.add_global(name, dtype, dims=None, constant=NONE, value=bits, is_mutable=is_mutable)
         dtype = dtype_of(type.element_type, location_of(source))
         dims = tuple(d if d >= 0 else -1 for d in type.get_shape())  # programs encode dynamic sizes as -1
-        constant = NONE if initial is None else self._constant(initial, type, dtype, source)
+        constant = NONE if initial is None else self.constants.index_of(initial, type, source)
         return program.add_global(name, dtype, dims=dims, constant=constant, is_mutable=is_mutable)
-
-    def _constant(self, initial: Attribute, type: TensorType[Attribute], dtype: int, source: util.GlobalOp) -> int:
-        """Return the index of the constant that a tensor global is initialized with; zeros for `util.uninitialized`."""
-        if initial.name.startswith("util.uninitialized"):
-            import math
-
-            import numpy as np
-
-            return self.constants.add(np.zeros(buffer_bytes(math.prod(type.get_shape()), dtype), np.uint8))
-        return self.constants.index_of(initial, type, source)
 
 
 def _in_initializer(op: Operation) -> bool:

@@ -183,7 +183,10 @@ def _arith_constant(op: Operation, build: Build) -> None:
 
 
 def _global(op: Operation, build: Build) -> None:
-    """Normalize the initial value of a global: parameters to one form, uninitialized tensors to zero."""
+    """Normalize the initial value of a global: parameters to one form, uninitialized tensors to zero.
+
+    An uninitialized tensor of dynamic size gets no initial value: the first store states its sizes.
+    """
     assert isinstance(op, util.GlobalOp)
     value = op.initial_value
     if isinstance(value, StreamParameterAttr):
@@ -191,7 +194,10 @@ def _global(op: Operation, build: Build) -> None:
     elif isinstance(value, scalars.UninitializedAttr):
         if not isinstance(op.type, TensorType):
             raise VerifyException(f"a global of {op.type} has no initial value")
-        op.properties["initial_value"] = DenseIntOrFPElementsAttr.from_list(op.type, [0])
+        if op.type.has_static_shape():
+            op.properties["initial_value"] = DenseIntOrFPElementsAttr.from_list(op.type, [0])
+        else:
+            del op.properties["initial_value"]
 
 
 ROWS: dict[str, Row] = {
