@@ -116,6 +116,9 @@ def _position(i: Any, axis: Sequence[Any], how: Filter, if_one: IfOne) -> Any:
     Example: for an axis of 2 elements resized to 4 (the scale 2) with "half_pixel", element 1 is at
     (1 + 0.5) / 2 - 0.5 = 0.25: a quarter of the way from old element 0 to 1.
 
+    For "pytorch_half_pixel" the position of a single element is 0, as in the text of ONNX and in onnxruntime. ONNX's
+    reference evaluator has -0.5 there.
+
     Args:
         i: The index as a NumPy array or as an element of a formula. `i * 0.0` is a zero of its type and shape.
         axis: The old size, the new size, the scale, the new size before it was rounded, and the start and end of the
@@ -132,11 +135,12 @@ def _position(i: Any, axis: Sequence[Any], how: Filter, if_one: IfOne) -> Any:
     if how.transformation == "tf_crop_and_resize":
         first, extent = start * (old - 1.0), (end - start) * (old - 1.0)
         return first + if_one(length, i * 0.0 + extent / 2.0, i * extent / if_one(length, length, length - 1.0))
+    # onnxruntime never moves the elements of an axis of the scale 1. The other transformations do not move them either.
     if how.transformation == "tf_half_pixel_for_nn":
-        return (i + 0.5) / scale
+        return if_one(scale, i, (i + 0.5) / scale)
     centre = (i + 0.5) / scale - 0.5
     if how.transformation == "pytorch_half_pixel":
-        return if_one(length, i * 0.0 - 0.5, centre)
+        return if_one(new, i * 0.0, centre)
     # Rounding shortens an axis of `length` elements to `new`: keep the center of the new axis at that of the old one.
     if how.transformation == "half_pixel_symmetric":
         return centre + old / 2.0 * (1.0 - new / length)

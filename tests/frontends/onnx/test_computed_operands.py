@@ -99,6 +99,43 @@ def test_dropout_whose_mode_is_an_input(training: bool, ratio: float, tmp_path: 
     np.testing.assert_allclose(y, np.where(mask, x / np.float32(1 - dropped), 0), rtol=1e-6)
 
 
+def resized(folder: Path, x: np.ndarray[Any, Any], sizes: list[int], computed: bool, **attributes: str) -> Any:
+    """The result of Resize, for sizes that each call computes, or for constant ones."""
+    texts = [wire.message((1, name), (4, text), (20, 3)) for name, text in attributes.items()]
+    wanted = np.array(sizes, np.int64)
+    inputs = [wire.value("x", *x.shape), *([wire.value("s", len(sizes), dtype=I64)] if computed else [])]
+    constants = [] if computed else [wire.tensor("s", [len(sizes)], I64, (9, wanted.tobytes()))]
+    outputs = [wire.value("y", *(f"size{n}" for n in range(x.ndim)))]
+    resize = wire.node("Resize", ["x", "", "", "s"], ["y"], *texts)
+    program = loaded(wire.model([resize], inputs, outputs, constants, 18), folder)
+    return program.main(x, wanted) if computed else program.main(x)
+
+
+@pytest.mark.parametrize("computed", [False, True])
+def test_cubic_resizing_to_one_element(computed: bool, tmp_path: Path) -> None:
+    """As in onnxruntime, the element is at position 0."""
+    x = np.array([[1, 2, 4, 8, 16]], np.float32)
+    how = {"mode": "cubic", "coordinate_transformation_mode": "pytorch_half_pixel"}
+    np.testing.assert_allclose(resized(tmp_path, x, [1, 1], computed, **how), [[1]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("computed", [False, True])
+@pytest.mark.parametrize(
+    ("nearest", "rows"), [("round_prefer_floor", [0, 1, 1, 1]), ("round_prefer_ceil", [0, 1, 1, 1]),
+                          ("floor", [0, 0, 1, 1]), ("ceil", [1, 1, 1, 1])],
+)  # fmt: skip
+def test_an_axis_that_keeps_its_size(nearest: str, rows: list[int], computed: bool, tmp_path: Path) -> None:
+    """As in onnxruntime, its elements keep their positions, also with a transformation that adds 0.5 to these."""
+    x = np.arange(10, dtype=np.float32).reshape(2, 5)
+    how = {"mode": "nearest", "coordinate_transformation_mode": "tf_half_pixel_for_nn", "nearest_mode": nearest}
+    np.testing.assert_array_equal(resized(tmp_path, x, [4, 5], computed, **how), x[rows])
+
+
+def test_an_unknown_transformation_of_coordinates(tmp_path: Path) -> None:
+    with pytest.raises(pd.CompileError, match="coordinate_transformation_mode"):
+        resized(tmp_path, X, [4, 3], computed=False, coordinate_transformation_mode="tf_half_pixel")
+
+
 def test_filters_whose_sizes_are_dynamic(tmp_path: Path) -> None:
     """The attribute kernel_shape is compared with the filters in each call."""
     kernel_shape = wire.message((1, "kernel_shape"), (8, 3), (8, 2), (20, 7))
