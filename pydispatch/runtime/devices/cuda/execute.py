@@ -232,7 +232,16 @@ class CudaExecutor(Executor):
                 context.synchronize()
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> list[Timing]:
-        """Run the commands in order with an event between them, and return their device times."""
+        """Run the commands in order with an event between them, and return the device time of each.
+
+        The steps are launched on the stream and not as a graph, so that an event can be recorded after each command.
+
+        Args:
+            record: The plan.
+            blocks: Device memory of each buffer; None for unused ones.
+            constants: Push constants, words of 32 bits.
+            fill_patterns: Fill pattern of each command.
+        """
         context = self.context
         context.require_usable()
         context.release_unused()
@@ -247,6 +256,7 @@ class CudaExecutor(Executor):
                     for command in steps:
                         for step in command:
                             step.bind(addresses, constants, fill_patterns)
+                            # A hardware error is reported by a later call, whose message names the recent launches.
                             context.recent_launches.append((self._name(record), (step.name,)))
                             context.check(step.launch(context.stream), f"launching {step.label}")
                         watch.mark()
@@ -278,9 +288,15 @@ class Fixed:
         return [0 if block is None else block.address for block in blocks], constants, list(fill_patterns)
 
     def update(self, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
-        """Bind other memory, constants or fill patterns, and update the graph nodes that use them.
+        """Bind other memory, constants or fill patterns, and build the graph or update the nodes that use them.
 
-        On a checked device nothing is updated: `run` launches each step.
+        Afterwards `run` is the launch of the graph. On a checked device (opened as "cuda:0?check=1") there is no graph:
+        `run` launches the steps one at a time with `run_arguments`.
+
+        Args:
+            blocks: Device memory of each buffer of the plan; None for unused ones.
+            constants: Push constants of all dispatches, words of 32 bits.
+            fill_patterns: Fill pattern of each command.
         """
         self.run_arguments = self._addressed(blocks, constants, fill_patterns)
         context, executor = self.context, self.executor

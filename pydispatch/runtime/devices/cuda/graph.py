@@ -44,9 +44,14 @@ class Graph:
         self._build()
 
     def _build(self) -> None:
-        """Build and instantiate the graph: each region of commands waits for the region before it."""
+        """Build a graph of all steps, and instantiate it as `executable`, which replaces an earlier one.
+
+        A region is a run of commands that are independent of one another; it waits for the region before it. If
+        commands A and B are one region and C is the next, the graph has the edges A -> C and B -> C. The ends of a
+        region that has more than two are joined by an empty node.
+        """
         context, driver = self.context, self.context.driver
-        self._forget()
+        self._forget()  # the earlier executable may still be running: it is destroyed later
         what = f"the graph of @{self.function}"
         with context.current:
             graph = context.check(driver.cuGraphCreate(0), what)
@@ -59,12 +64,13 @@ class Graph:
                     if not steps:
                         continue
                     if steps[0].region != region:
+                        # A region begins: its commands wait for the ends of all commands of the previous one.
                         region_sources, region = self._joined(graph, region_ends, what), steps[0].region
                         region_ends = []
                     region_ends += self._add_steps(graph, steps, region_sources, what)
                 self.executable = context.check(driver.cuGraphInstantiate(graph, 0), what)
             finally:
-                driver.cuGraphDestroy(graph)
+                driver.cuGraphDestroy(graph)  # the instantiated graph does not need it
 
     def _add_steps(self, graph: Any, steps: Sequence[Step], sources: list[Any], what: str) -> list[Any]:
         """Add the nodes of the steps of one command, and return the nodes that end it.
@@ -104,8 +110,15 @@ class Graph:
     def update(self, addresses: Sequence[int], constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Bind other memory, constants and fill patterns for the next launches.
 
-        A change that the driver rejects rebuilds the graph.
+        Only the nodes of steps whose values have changed are updated. If the driver rejects a change, the graph is
+        rebuilt.
+
+        Args:
+            addresses: Device address of each buffer of the plan, then of `scratch` if the plan has it.
+            constants: Push constants of all dispatches of the plan, 4 bytes each.
+            fill_patterns: Fill pattern of each command of the plan, as an integer; unused for other commands.
         """
+        # Bind all steps first, because a rebuild uses the values of all of them.
         changed = [i for i, step in enumerate(self.steps) if step.bind(addresses, constants, fill_patterns)]
         if not changed:
             return

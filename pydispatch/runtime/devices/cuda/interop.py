@@ -51,19 +51,29 @@ class CudaBuffer(Buffer):
         return CUDA, self._context.index
 
     def __dlpack__(self, **options: Any) -> Any:
-        """Return a DLPack capsule of the buffer. options: the keyword arguments of the protocol.
+        """Return a DLPack capsule of the buffer, which shares its memory with a consumer on this device.
 
-        Later work on `stream`, a stream of the consumer, waits on the device for the work submitted so far; with -1 the
-        consumer orders its work by itself. A consumer on the CPU gets a copy.
+        A consumer on the CPU gets a copy: `np.from_dlpack(buffer, device="cpu")`.
+
+        Args:
+            options: Keyword arguments of the protocol; a missing one is None. `dl_device`: pair (DLDeviceType, index)
+                that the consumer needs the memory on, None for this device. `copy`: true for memory of its own.
+                `stream`: CUDA stream of the consumer, whose later work waits on the device for the work submitted so
+                far; -1 if the consumer orders its work by itself. `max_version`: newest DLPack version that the
+                consumer reads, such as (1, 1).
+
+        Raises:
+            BufferError: The memory is requested on another device, or elements are packed: smaller than a byte.
         """
         dl_device = options.get("dl_device")
         if dl_device is not None and int(dl_device[0]) == CPU:
             version = {"max_version": options.get("max_version")}
-            float_code = SMALL_FLOATS.get(self.element.numerical)  # None: NumPy has the element type
+            # DLPack code of bfloat16 and 8-bit floats, which NumPy does not export; None: NumPy exports the type.
+            float_code = SMALL_FLOATS.get(self.element.numerical)
             return capsule_of_array(self.download(), float_code, version)
         if dl_device is not None and tuple(map(int, dl_device)) != self.__dlpack_device__():
             raise BufferError(f"the buffer is on {self.device}; copy it to DLPack device {tuple(dl_device)} yourself")
-        # A consumer on this device: its memory is the buffer's, or a copy of it.
+        # A consumer on this device: the capsule keeps `owner` alive, which is this buffer or a copy of it.
         context, owner = self._context, self
         context.require_usable()
         if self.element.packed:
@@ -106,10 +116,15 @@ def dlpack_code(buffer: Buffer) -> int:
 
 
 def stream_number(stream: Any) -> int:
-    """Return the handle (CUstream) of a stream. Raise InvalidArgumentError for another object.
+    """Return the handle (CUstream) of a stream as an integer. Raise InvalidArgumentError for another object.
 
-    stream: a handle, a stream of PyTorch, CuPy, Numba or cuda-bindings, or any with `__cuda_stream__`.
+    For example, it is 1 for the handle 1, and `s.cuda_stream` for a stream `s` of PyTorch.
+
+    Args:
+        stream: A handle, a CUstream of cuda-bindings, a stream of PyTorch, CuPy or Numba, whose handle is the attribute
+            `cuda_stream`, `ptr` or `handle`, or any object with `__cuda_stream__`.
     """
+    # Find the handle: an object that `int` accepts, or a ctypes pointer.
     source: Any = stream
     if hasattr(stream, "__cuda_stream__"):
         protocol = stream.__cuda_stream__
@@ -119,7 +134,7 @@ def stream_number(stream: Any) -> int:
             if hasattr(stream, name):
                 source = getattr(stream, name)
                 break
-    source = getattr(source, "value", source)
+    source = getattr(source, "value", source)  # of a ctypes pointer, as in Numba: its address, None for a null pointer
     if source is None and stream is not None:
         source = 0  # a stream object without a handle is the default stream; the argument None is no stream
     try:
@@ -134,9 +149,15 @@ def stream_number(stream: Any) -> int:
 
 
 def convert(context: Context, value: Any, is_out: bool = False) -> Any:
-    """Return a buffer over device memory of another library; other objects are returned unchanged.
+    """Return a buffer over device memory of another library, without a copy; return other objects unchanged.
 
-    is_out: the memory will be written.
+    A CUDA tensor of PyTorch, for example, becomes a buffer at its address. Its memory is found by DLPack, or by
+    `__cuda_array_interface__` if it does not implement DLPack. Tensors on the CPU and numbers are returned unchanged.
+
+    Args:
+        context: The device that must be able to access the memory.
+        value: Argument of a call, any object.
+        is_out: Whether the memory will be written.
 
     Raises:
         InvalidArgumentError: The memory is on another device, not contiguous, or read-only although `is_out` is set, or
@@ -159,13 +180,20 @@ def convert(context: Context, value: Any, is_out: bool = False) -> Any:
 
 
 def _from_dlpack(context: Context, value: Any, is_out: bool) -> Buffer:
-    """Wrap the memory of a tensor that implements DLPack in a buffer. Raise InvalidArgumentError if it does not fit.
+    """Wrap the memory of a tensor that implements DLPack in a buffer, without a copy.
 
-    is_out: the memory will be written. A capsule without a version cannot state that this is allowed: the tensor's
-    `__cuda_array_interface__` may.
+    Args:
+        context: The device.
+        value: The tensor, in memory that the device can access.
+        is_out: Whether the memory will be written. A capsule without a version cannot state that this is allowed: the
+            tensor's `__cuda_array_interface__` may.
+
+    Raises:
+        InvalidArgumentError: The tensor is not contiguous, or read-only although `is_out` is set, or programs have no
+            such element type.
     """
     context.require_usable()
-    stream = context.stream_number
+    stream = context.stream_number  # the producer makes this stream wait for the work that still writes the tensor
     with context.current:
         try:
             capsule = value.__dlpack__(stream=stream, max_version=(1, 1))
@@ -195,18 +223,29 @@ def _is_writable(interface: dict[str, Any] | None) -> bool:
 
 
 def _from_interface(context: Context, value: Any, interface: dict[str, Any]) -> Buffer:
-    """Wrap the memory of an array that implements the CUDA array interface in a buffer. Raise InvalidArgumentError if
-    it does not fit.
+    """Wrap the memory of an array that implements the CUDA array interface in a buffer, without a copy.
+
+    Args:
+        context: The device.
+        value: The array, which the buffer keeps alive.
+        interface: Its `__cuda_array_interface__`, for example {"shape": (2, 3), "typestr": "<f4", "data": (address,
+            False), "version": 3}; the second item of "data" states whether the memory is read-only.
+
+    Raises:
+        InvalidArgumentError: The array has a mask, is not contiguous, is on another device, or programs have no such
+            element type.
     """
     shape = tuple(int(size) for size in interface["shape"])
     dtype = np.dtype(interface["typestr"])
-    address = int(interface["data"][0] or 0)
+    address = int(interface["data"][0] or 0)  # 0 for an array without elements
     if interface.get("mask") is not None:
         raise InvalidArgumentError("its mask would be lost; pass an array without one")
     if not _is_contiguous(shape, interface.get("strides"), dtype.itemsize):
         raise InvalidArgumentError(_not_contiguous_message(value))
     nbytes = math.prod(shape, start=dtype.itemsize)
     context.require_usable()
+    # The interface does not name the device: query the driver. A status other than 0 means that it does not know the
+    # address, so that nothing is checked.
     if nbytes:
         ordinal = context.driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
         with context.current:

@@ -115,15 +115,24 @@ class StreamOrderedPool(BlockPool[Block]):
             self._free_to(MAX_FREE_BYTES // 2)
 
     def _allocate(self, size: int) -> Block:
-        """Allocate a block in the order of the stream; free unused blocks and retry if memory is short."""
+        """Allocate a block from the driver's memory pool, in the order of the stream.
+
+        If memory is short, return the unused memory of this pool and of the driver's to the system, and retry once.
+
+        Args:
+            size: Bytes, a multiple of GRANULE.
+
+        Raises:
+            OutOfMemoryError: Memory is still short.
+        """
         driver, context = self.driver, self.context
         context.require_usable()
         with context.current:
             result = driver.cuMemAllocFromPoolAsync(size, self.handle, context.stream)
             if result[0] and int(result[0]) == OUT_OF_MEMORY:
                 self._free_blocks()
-                context.synchronize()
-                driver.cuMemPoolTrimTo(self.handle, 0)
+                context.synchronize()  # the blocks are freed in the order of the stream
+                driver.cuMemPoolTrimTo(self.handle, 0)  # leave no unused bytes in the driver's pool
                 result = driver.cuMemAllocFromPoolAsync(size, self.handle, context.stream)
         if result[0] and int(result[0]) == OUT_OF_MEMORY:
             raise OutOfMemoryError(

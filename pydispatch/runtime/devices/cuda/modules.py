@@ -70,17 +70,18 @@ class Modules:
             self.destroy()
 
     def load(self, executable: Executable, parts: PtxParts, codes: Sequence[bytes]) -> None:
-        """Load the kernels of an executable.
+        """Load the modules of an executable, set their constants, and add a kernel per export to `kernels`.
 
         Args:
             executable: The executable.
-            parts: What its variant's code and manifest state of its modules.
-            codes: Code of its modules, with imports resolved.
+            parts: Description of its modules: the key "ptx" of the variant in the manifest.
+            codes: PTX or cubin of each module, with imports linked, in the order of `parts.modules`.
 
         Raises:
-            ArtifactError: The driver rejects the code.
-            DeviceUnavailableError: The device lacks a feature.
+            ArtifactError: The code does not fit the program, or the driver rejects it.
+            DeviceUnavailableError: The device cannot launch blocks of a kernel's size, or with its workgroup memory.
         """
+        # Find and check all kernels before the driver loads a module.
         context = self.context
         entries = parts.kernel_entries(codes, executable.exports)
         for entry in entries:
@@ -89,7 +90,8 @@ class Modules:
         with context.current:
             for variable, word in parts.constant_values(executable.constants):
                 if not self._set_constant(loaded, variable, word, parts.where):
-                    # The compiler removes an unused variable, so that its text alone shows that it is declared.
+                    # The driver's compiler removes a variable that no kernel uses: a missing variable is an error only
+                    # if the code does not contain its name either.
                     self._require_mention(codes, variable, parts.where)
             for entry in entries:
                 kernel = self._kernel(loaded, entry, executable.name, parts.where)
@@ -181,11 +183,14 @@ class Modules:
         return CudaKernel(name, function, entry)
 
     def _set_constant(self, loaded: Sequence[Any], variable: str, word: int, where: str) -> bool:
-        """Write an executable constant to every module that has the variable; return whether one has.
+        """Write an executable constant to every module that has its variable; return whether one has.
+
+        An executable constant is a value that is set once, when an executable is loaded. For example, a module that
+        declares `__constant__ int tile;` receives the low 4 bytes of the constant "tile".
 
         Args:
             loaded: CUmodule of each module of the executable.
-            variable: Name of the variable that receives the constant.
+            variable: Name of the constant, and of the variable that receives it.
             word: Value of up to 64 bits, of which a smaller variable receives the low bytes.
             where: Beginning of error messages, which names the executable.
         """

@@ -87,7 +87,16 @@ class Dispatch(Step):
     """
 
     def __init__(self, context: Context, command: commands.Dispatch, kernel: CudaKernel) -> None:
-        """Prepare the launch of `command`; only the values of the kernel parameters are left to `bind`."""
+        """Prepare the launch of `command`; only the values of the kernel parameters are left to `bind`.
+
+        The driver reads the parameters through an array of pointers. For a kernel of two bindings and one constant,
+        `memory` has 20 bytes: two addresses of 8 bytes, then 4 bytes. `pointers` has the addresses of bytes 0, 8, 16.
+
+        Args:
+            context: The device.
+            command: The dispatch, which states grid, bindings and constants.
+            kernel: Its loaded kernel, whose `packer` has the offsets of the parameters.
+        """
         driver, packer = context.driver, kernel.packer
         self.region, self.kernel = command.region, kernel
         label = f"{kernel.label} {'x'.join(map(str, command.grid))}"
@@ -96,7 +105,7 @@ class Dispatch(Step):
         self.slots = [(slot.buffer, slot.offset) for slot in command.slots]
         # The values of the kernel parameters, and the array of their addresses that the driver receives.
         self.memory = bytearray(max(1, packer.size))  # not empty, because ctypes has no address of empty memory
-        self.packed = b""
+        self.packed = b""  # nothing is bound yet
         memory_address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         self.pointers = (ctypes.c_void_p * max(1, len(packer.offsets)))(
             *[memory_address + offset for offset in packer.offsets]
@@ -111,6 +120,7 @@ class Dispatch(Step):
         params.func = kernel.function
         params.gridDimX, params.gridDimY, params.gridDimZ = self.grid
         params.blockDimX, params.blockDimY, params.blockDimZ = kernel.block
+        # `extra` is the driver's alternative to `kernelParams`, and must be null.
         params.sharedMemBytes, params.kernelParams, params.extra = kernel.shared, self.parameters, 0
 
     def bind(self, addresses: Sequence[int], constants: bytes, fill_patterns: Sequence[int]) -> bool:
@@ -215,7 +225,10 @@ class Fill(Step):
         self, context: Context, region: int, command_index: int, target: tuple[int, int], *, element_bytes: int,
         count: int, pattern_byte: int = 0, pitch: int = 0,
     ) -> None:  # fmt: skip
-        """Create a fill.
+        """Create a fill of `count` elements that all have the same value.
+
+        For example, element_bytes=1, count=3, pattern_byte=1, pitch=2 at offset 4 of a buffer writes byte 1 of the
+        pattern, the second lowest, to bytes 5, 7 and 9.
 
         Args:
             context: The device.
@@ -235,6 +248,7 @@ class Fill(Step):
         self.bound_values = (-1, -1)  # address and element value; set by bind()
         params = self.node_params = driver.CUDA_MEMSET_NODE_PARAMS()
         params.elementSize, params.pitch = element_bytes, pitch
+        # A memset node fills an image: `count` rows of one element with a pitch, else one row.
         params.width, params.height = (1, count) if pitch else (count, 1)
 
     def bind(self, addresses: Sequence[int], constants: bytes, fill_patterns: Sequence[int]) -> bool:
@@ -310,14 +324,18 @@ def fills(context: Context, command: commands.Fill, index: int, is_deferred: boo
             count=length // (pitch or element_bytes), pattern_byte=pattern_byte, pitch=pitch,
         )  # fmt: skip
 
+    # The first byte repeated, such as zeros: at any alignment.
     if not is_deferred and pattern_bytes == pattern_bytes[:1] * size:
         return [fill(1)]
+    # 8 bytes at a multiple of 4: a 4-byte element if the halves are equal, else one for each half.
     if size == 8 and offset % 4 == 0:
         if not is_deferred and pattern_bytes[:4] == pattern_bytes[4:]:
             return [fill(4)]
         return [fill(4, pattern_byte, pitch=8) for pattern_byte in (0, 4)]
+    # The pattern is an aligned element.
     if size in (1, 2, 4) and offset % size == 0:
         return [fill(size)]
+    # Unaligned: one element for each byte of the pattern.
     return [fill(1, pattern_byte, pitch=size) for pattern_byte in range(size)]
 
 

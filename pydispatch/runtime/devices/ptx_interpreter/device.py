@@ -24,15 +24,16 @@ if TYPE_CHECKING:
 class PtxInterpreterDevice(AcceleratorDevice):
     """Device that interprets CUDA kernels without a GPU: slowly, exactly, and with a check of every access.
 
-    Kernels and libraries must be PTX. A kernel that accesses memory out of bounds raises KernelError, which names the
-    line of the PTX, the thread and the address; the process and the device remain usable. See docs/cuda.md.
+    `pydispatch.device("ptx-interpreter")` returns one. Kernels and libraries must be PTX. A kernel that accesses memory
+    out of bounds raises KernelError, which names the line of the PTX, the thread and the address; the process and the
+    device remain usable. See docs/cuda.md.
     """
 
     _is_synchronous = True
 
     def __init__(self, capability: tuple[int, int], races: bool) -> None:
         """Open the device. capability: (major, minor) compute capability; races: whether data races are reported."""
-        libraries = Ptx(capabilities(*capability))
+        libraries = Ptx(capabilities(*capability))  # the language of libraries that are linked with kernels
         super().__init__("ptx-interpreter", Context("ptx-interpreter", capability, races), libraries)
 
     def _executor(self) -> Executor:
@@ -48,16 +49,26 @@ class PtxInterpreterDevice(AcceleratorDevice):
         source: str | os.PathLike[str] | Artifact | bytes | bytearray | memoryview,
         parameters: Mapping[str, Any] | None = None,
     ) -> Program:
-        """Load a program as AcceleratorDevice.load does; errors about machine code add that only PTX runs here."""
+        """Load a program as AcceleratorDevice.load does.
+
+        A program that has its kernels as machine code (cubin) only has no variant for this device. To the error that
+        lists its variants ("variant 'a' is machine code for sm_80, ...") this method adds NO_CUBINS.
+        """
         try:
             return super().load(source, parameters)
         except DeviceUnavailableError as error:
-            if "is machine code for" not in str(error):  # no error about cubins: the hint would not help
+            # These are the words of formats.ptx.interface.why_not. NO_CUBINS does not help with other errors.
+            if "is machine code for" not in str(error):
                 raise
             raise DeviceUnavailableError(f"{error}\n{NO_CUBINS}") from None
 
     def _check_code(self, data: bytes, where: str) -> None:
-        """Raise ArtifactError for machine code, and for PTX that cannot be read. where: name of the file."""
+        """Raise ArtifactError for machine code, and for PTX that cannot be read.
+
+        Args:
+            data: Kernels that the user supplies by `add_executable`.
+            where: Text that messages begin with: the call, and the name of the file.
+        """
         if kind_of(data) == CUBIN:
             raise ArtifactError(f"{where}: {NO_CUBINS}")
         read.read(data, where)

@@ -239,11 +239,21 @@ class Executor(execute.Executor):
         fill_patterns: Sequence[int],
         after: Callable[[], None] | None,
     ) -> None:
-        """Run the commands of a plan in order. after: called after each command; None for no call."""
+        """Run the commands of a plan in order; each is complete before the next one begins.
+
+        A transient, a buffer for intermediate values, gets a block of its own for the time of the run.
+
+        Args:
+            record: The plan, as `keep` has converted it.
+            blocks: Memory of each buffer of the plan; None for transients and unused buffers.
+            constants: Push constants of all dispatches, 32-bit words.
+            fill_patterns: Fill pattern of each command; 0 for other commands.
+            after: Called after each command; None for no call.
+        """
         context = self.context
         with context.lock:
             context.require_usable()
-            assert isinstance(record, SeparateTransients)
+            assert isinstance(record, SeparateTransients)  # the result of `keep`
             # Transients have no block yet: their 0 and None are replaced below.
             addresses = [block.address if block is not None else 0 for block in blocks]
             blocks, transients = list(blocks), []

@@ -330,12 +330,20 @@ class Context(Closing, base.Context):
             self.staging.release(stage)
 
     def copy_out(self, block: Block, target: base.HostMemory, size: int, at: int = 0) -> None:
-        """Copy `size` bytes from byte `at` of a block to host memory, through staging memory if the block is not
-        mapped.
+        """Copy `size` bytes from byte `at` of a block to host memory. The copy is complete on return.
+
+        A mapped block is read by the host. Otherwise the device copies to a block of staging memory, which is mapped,
+        and the host copies from there.
+
+        Args:
+            block: Block of device memory.
+            target: Object with the buffer protocol, or the address of the host memory as an int.
+            size: Number of bytes.
+            at: Offset of the first byte in the block.
         """
         if size == 0:
             return
-        self.transfers.add("from_device", size)
+        self.transfers.add("from_device", size)  # statistics of the device
         if type(target) is int:
             target = self.ffi.cast("char*", target)
         if block.pointer is not None:

@@ -122,10 +122,14 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         return synchronous
 
     def surroundings(self, synchronous: bool, buffer: Any = None) -> Surroundings:
-        """Return the device state that a host command receives.
+        """Return the device state that a host command receives, with handles as integers.
 
-        synchronous: unused, since all submitted work is complete when `run` returns. buffer: the VkCommandBuffer that
-        is being recorded; None for a synchronous command.
+        A host command is a function of the user that a plan calls between dispatches. A synchronous one runs when all
+        earlier work is complete; others record their work into the command buffer of the plan.
+
+        Args:
+            synchronous: Unused, since all submitted work is complete when `run` returns.
+            buffer: VkCommandBuffer that is being recorded; None for a synchronous command.
         """
         context, ffi = self.context, self.context.ffi
 

@@ -101,12 +101,18 @@ class Features:
     """
 
     def __init__(self, instance: Instance, device: Any) -> None:
-        """Query a VkPhysicalDevice, and fill the structures that enable the wanted features that it has."""
+        """Query a VkPhysicalDevice, and fill the structures that enable the wanted features that it has.
+
+        Args:
+            instance: The Vulkan instance.
+            device: VkPhysicalDevice with at least Vulkan 1.2.
+        """
         self.instance, self.device = instance, device
         ffi, lib = instance.ffi, instance.lib
         self.arena = api.Arena()
         self.properties = instance.properties(device)
         self.extensions = self._extensions()
+        # Structures of features that this device knows, by its version of Vulkan and its extensions.
         kinds = ["VkPhysicalDeviceVulkan11Features", "VkPhysicalDeviceVulkan12Features"]
         self.is_1_3 = self.properties.apiVersion >= api.VERSION_1_3
         if self.is_1_3:
@@ -115,10 +121,10 @@ class Features:
             kinds.append("VkPhysicalDeviceShaderAtomicFloatFeaturesEXT")
         self.features: set[str] = set()  # `_enable` adds the names
         self.enabled = self._enable(ffi, lib, kinds)
-        self.subgroup_size, subgroup_bits = self._subgroups(ffi, lib)
+        self.subgroup_size, subgroup_bits = self._subgroups(ffi, lib)  # bits: VkSubgroupFeatureFlags
         self.limits = self._limits(ffi)
-        # A variant of an executable may require capabilities, features, and limits such as "maxPushConstantsSize>=128".
-        # `Names` compares the latter with `limits`.
+        # A variant (the code of an executable for one kind of device) lists what it requires, for example "Float16",
+        # a SPIR-V capability, and "maxPushConstantsSize>=128", which `Names` compares with `limits`.
         self.names = Names(self._names(subgroup_bits))
         self.names.limits = self.limits
 

@@ -39,13 +39,20 @@ class Instance:
     """
 
     def __init__(self) -> None:
-        """Create the instance. Raise DeviceUnavailableError without a driver, or without the requested layer."""
+        """Create the instance, for Vulkan 1.3. It enables debug names if the loader has them.
+
+        If PYDISPATCH_VULKAN_VALIDATION is set, it also enables the validation layer, with its checks of
+        synchronization, and collects the messages of the layer.
+
+        Raises:
+            DeviceUnavailableError: There is no driver, or the layer is requested and not installed.
+        """
         self.ffi, self.lib = api.binding()
         # Extensions and layers.
         arena = api.Arena()
         self.validates = os.environ.get(VARIABLE, "0") not in ("", "0")
-        self._mailbox, self._messages = Mailbox(), list[str]()
-        layers, extensions = self._layers(), self._extensions(None)
+        self._mailbox, self._messages = Mailbox(), list[str]()  # new messages of the layer, and those taken from there
+        layers, extensions = self._layers(), self._extensions(None)  # names of the available ones; None: the loader's
         self.has_names = "VK_EXT_debug_utils" in extensions
         enabled_extensions = ["VK_EXT_debug_utils"] if self.has_names else []
         enabled_layers = [LAYER] if self.validates else []
@@ -53,6 +60,7 @@ class Instance:
             raise DeviceUnavailableError(
                 f"{VARIABLE} is set and the layer {LAYER} is not installed: apt-get install vulkan-validationlayers"
             )
+        # The layer checks synchronization only if VkInstanceCreateInfo has this structure as `pNext`.
         chain = self.ffi.NULL
         if self.validates and "VK_EXT_validation_features" in self._extensions(LAYER):
             enabled_extensions.append("VK_EXT_validation_features")
@@ -75,7 +83,7 @@ class Instance:
             raise DeviceUnavailableError(_no_driver())
         api.check(result, "vkCreateInstance")
         self.handle = handle[0]
-        self._listen(arena)
+        self._listen(arena)  # messages of the layer go to the mailbox
 
     def _names(self, enumerate: Any, kind: str, field: str, *first: Any) -> set[str]:
         """Return the names of the layers or extensions that a Vulkan function enumerates.

@@ -26,11 +26,13 @@ class SpirvMember:
     """
 
     def __init__(self, size: int, notes: object, where: str) -> None:
-        """Read the layout.
+        """Read the layout of a member, the file in an artifact that has all SPIR-V modules of a variant.
+
+        Without notes the member is one module, whose entry points are found by the names of the exports.
 
         Args:
             size: Bytes of the member.
-            notes: Value of the key "spirv" in the manifest, or None.
+            notes: JSON object of the key "spirv" of the variant in the manifest (example: `_read`); None without it.
             where: Text that error messages begin with.
 
         Raises:
@@ -49,8 +51,22 @@ class SpirvMember:
             raise ArtifactError(f'{where}: manifest.json: the key "spirv" of its variant: {error}') from None
 
     def _read(self, notes: Any, size: int) -> None:
-        """Read the key "spirv" of the manifest. Raise KeyError or ValueError if it does not describe `size` bytes of
-        code. `workgroup_sizes` and `read_only` are only checked: other readers of the manifest use them.
+        """Set the attributes from the notes, the JSON object of the key "spirv" of a variant in the manifest.
+
+        Example: {"modules": [[0, 900], [900, 700]], "entries": [[0, "main"], [1, "add"]], "specialization": [[0], [1,
+        5]], "spilled": [false, true]}. The member has two modules, of bytes 0 to 899 and 900 to 1599. Export 0 is entry
+        point `main` of the first, export 1 is `add` of the second, with its constants in a buffer. The second
+        executable constant sets the specialization constants with SpecId 1 and 5.
+
+        `workgroup_sizes` and `read_only` are only checked: other readers of the manifest use them.
+
+        Args:
+            notes: The object; the lists after "specialization" may be missing.
+            size: Bytes of the member.
+
+        Raises:
+            KeyError: A list is missing.
+            ValueError: A value is malformed, a module exceeds the member, or an entry point is in a missing module.
         """
         notes = table(notes)
         pairs = [listed(pair, 2) for pair in listed(notes["modules"])]

@@ -254,26 +254,33 @@ class MemoryTypes(NamedTuple):
 
 
 def memory_types(properties: Any, force_staging: bool) -> MemoryTypes:
-    """Choose the memory types of a device.
+    """Choose the memory types of a device: one for buffers, and one for staging.
 
-    Buffers use device memory that the CPU can access too if its heap has at least half the size of the largest
-    device-local heap; copies then need no staging. A smaller heap lets the CPU access only a part of the memory.
-    On a device without device-local memory, buffers use the staging type.
+    Staging memory is host memory through which the CPU copies to and from buffers that it cannot access.
+
+    - Buffers use a shared type, device memory that the CPU can access, if its heap has at least half the size of the
+      largest device-local heap, as on an integrated GPU. Copies then need no staging.
+    - Else buffers use device memory that is not mapped, as on a discrete GPU with 8 GiB of which the CPU can access a
+      heap of 256 MiB.
+    - On a device without device-local memory, buffers use the staging type.
 
     Args:
         properties: VkPhysicalDeviceMemoryProperties.
         force_staging: Whether the CPU does not access buffers even if it could, as on a discrete GPU (`?staging=1`).
     """
+    # (VkMemoryPropertyFlags, bytes of its heap) of each memory type.
     sizes = [properties.memoryHeaps[i].size for i in range(properties.memoryHeapCount)]
     types = [
         (properties.memoryTypes[i].propertyFlags, sizes[properties.memoryTypes[i].heapIndex])
         for i in range(properties.memoryTypeCount)
     ]
+    # Candidates: cached memory is preferred, because the CPU reads it faster.
     largest_local_heap = max((heap_bytes for flags, heap_bytes in types if flags & _DEVICE_LOCAL), default=0)
     staging_type = _best_type(types, _HOST_VISIBLE | _HOST_COHERENT, _HOST_CACHED)
     shared_flags = _DEVICE_LOCAL | _HOST_VISIBLE | _HOST_COHERENT
     shared_type = _best_type(types, shared_flags, _HOST_CACHED, largest_local_heap // 2)
     assert staging_type is not None, "every device has memory that is host visible and coherent"
+    # Use the first kind that the device has.
     if shared_type is not None and not force_staging:
         return MemoryTypes(shared_type, is_mapped=True, staging=staging_type)
     device_type = _best_type(types, _DEVICE_LOCAL, 0)

@@ -28,7 +28,11 @@ CONSTANT_BYTES = 4
 
 
 class VulkanKernel:
-    """Loaded kernel of an export, ready to be dispatched.
+    """Loaded kernel of an export, ready to be dispatched; `Executables.load` creates it.
+
+    Its bindings are storage buffers. For an export of 2 bindings and 40 constants that `is_spilled` and `is_watched`,
+    bindings 0 and 1 are those of the program, binding 2 has the constants, and binding 3 receives reports: `bindings`
+    is 4, and `constants` is 0.
 
     Attributes:
         executable, export: Names of its executable and export.
@@ -37,8 +41,9 @@ class VulkanKernel:
         bindings: Number of bindings in its descriptor set: the program's bindings, one for the constants if
             `is_spilled`, and one for reports if `is_watched`.
         constants: Number of 32-bit push constants; 0 if `is_spilled`.
-        is_spilled: Whether a binding after the program's own holds the constants, instead of push constants.
-        is_watched: Whether the last binding reports loops that the device ended early.
+        is_spilled: Whether a binding after the program's own holds the constants, because they exceed the push
+            constants that each device has: 128 bytes.
+        is_watched: Whether the shader reports in the last binding that the device ended a loop early, as llvmpipe does.
         written: For each binding, whether the shader may write it.
         grid_limits: Most workgroups along x, y and z that the device starts.
     """
@@ -87,12 +92,14 @@ class Executables:
         self.context = context
 
     def load(self, executable: Executable, member: SpirvMember, modules: Sequence[bytes]) -> None:
-        """Create the pipelines of one executable. All checks precede the first call of a driver.
+        """Create the pipelines of one executable, and add a kernel per export to `kernels`.
+
+        All checks precede the first call of a driver, because drivers crash on invalid code.
 
         Args:
             executable: The executable.
-            member: Layout of its SPIR-V modules.
-            modules: These modules, with imports linked.
+            member: Layout of its SPIR-V modules: the entry point of each export, and where constants are passed.
+            modules: SPIR-V code of these modules, with imports linked.
 
         Raises:
             ArtifactError: A module is invalid or does not fit the program.
@@ -100,11 +107,13 @@ class Executables:
         """
         name = executable.name
         where = f"executable '{name}'{f' ({executable.source})' if executable.source else ''}"
+        # Check the modules, and find the entry point (index of the module, reflection) of each export.
         for code in modules:
             check(code, where)
         reflections = [reflect(module, where) for module in modules]
         entry_points = [self._entry_point(where, export, member, reflections) for export in executable.exports]
-        values = member.values(executable.constants)
+        # Create one shader module per SPIR-V module with an entry point, and one pipeline per export.
+        values = member.values(executable.constants)  # SpecId → value, of the executable's constants
         handles: dict[int, Any] = {}  # index in `modules` → VkShaderModule
         for export, (module, entry) in zip(executable.exports, entry_points, strict=True):
             if module not in handles:

@@ -113,9 +113,17 @@ class CommandBufferRecorder:
     def fill(self, target: Block, at: int, size: int, pattern: int, pattern_bytes: int) -> None:
         """Record a fill of `size` bytes from byte `at` of a block.
 
-        pattern: bits of a pattern of `pattern_bytes` (1, 2, 4 or 8) bytes, little-endian. `size` is a multiple of
-        `pattern_bytes`.
+        A fill of aligned words is one vkCmdFillBuffer: the 1-byte pattern 0x12 is the word 0x12121212. Other fills copy
+        a staging block that holds the pattern repeatedly.
+
+        Args:
+            target: The block.
+            at: Byte offset in it.
+            size: Number of bytes, a multiple of `pattern_bytes`.
+            pattern: Bits of the pattern; the lowest byte is the first one in memory.
+            pattern_bytes: Size of the pattern: 1, 2, 4 or 8.
         """
+        # The pattern repeated to 8 bytes, the largest size, so that one word fits if both halves are equal.
         all_bits = (1 << 8 * pattern_bytes) - 1
         eight_bytes = (pattern & all_bits).to_bytes(pattern_bytes, "little") * (8 // pattern_bytes)
         repeats_in_words = eight_bytes[:4] == eight_bytes[4:]
@@ -125,10 +133,11 @@ class CommandBufferRecorder:
             self.stages |= _TRANSFER
             return
         # vkCmdFillBuffer writes one 32-bit value to aligned words. Other fills copy a block that repeats the pattern.
-        length = min(-(-size // 8) * 8, _PATTERN_BYTES)
+        length = min(-(-size // 8) * 8, _PATTERN_BYTES)  # of the block: a multiple of 8 bytes
         block = self.context.staging.acquire(length)
         self.recorded.blocks.append(block)
         self.ffi.memmove(block.pointer, eight_bytes * (length // 8), length)
+        # One copy command with a region for each `length` bytes of the target, the last one shorter.
         count = -(-size // length)
         regions = self.arena.array("VkBufferCopy", count)
         for i in range(count):
@@ -204,24 +213,27 @@ class CommandBufferRecorder:
     def _dispatch(
         self, command: Dispatch, kernel: VulkanKernel, words: Any, set_: Any, moved: Sequence[MovedOperand]
     ) -> None:
-        """Record a dispatch.
+        """Record a dispatch: bind its pipeline, buffers and push constants, and launch its grid.
 
-        Operands whose offset the device cannot bind are copied to temporary blocks before it, and back after it if it
-        writes them.
+        An operand at an offset that the device cannot bind is copied to a temporary block before the launch, and back
+        after it if the kernel writes it. For example, an operand at byte 20 of a buffer is moved if bound offsets must
+        be multiples of 16.
 
         Args:
             command: The dispatch.
             kernel: Its kernel.
-            words: `char*` to the constants of all dispatches.
-            set_: VkDescriptorSet of the dispatch.
+            words: `char*` to the 32-bit constants of all dispatches.
+            set_: VkDescriptorSet of the dispatch, which binds the temporary blocks already.
             moved: Its operands whose offset the device cannot bind.
         """
         calls, buffer = self.calls, self.buffer
+        # Copy moved operands in, also written ones: the kernel may leave some of their bytes as they are.
         if moved:
             self.barrier()
             for operand in moved:
                 self.copy(operand.block, operand.offset, operand.temporary, 0, operand.size)
             self.barrier()
+        # Launch the kernel.
         calls.vkCmdBindPipeline(buffer, api.BIND_COMPUTE, kernel.pipeline)
         sets = self.ffi.new("VkDescriptorSet[1]", [set_])
         calls.vkCmdBindDescriptorSets(buffer, api.BIND_COMPUTE, kernel.layout, 0, 1, sets, 0, self.ffi.NULL)
@@ -229,7 +241,8 @@ class CommandBufferRecorder:
             first, size = words + 4 * command.first_constant, 4 * command.constant_count
             calls.vkCmdPushConstants(buffer, kernel.layout, api.COMPUTE_STAGE, 0, size, first)
         calls.vkCmdDispatch(buffer, *command.grid)
-        self.stages |= _COMPUTE
+        self.stages |= _COMPUTE  # the next barrier waits for compute shaders
+        # Copy written operands back.
         written_operands = [operand for operand in moved if operand.is_written]
         if written_operands:
             self.barrier()

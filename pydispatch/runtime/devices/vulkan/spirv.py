@@ -13,16 +13,19 @@ from pydispatch.link.spirv.link import LinkedSpirv, SpirvLibrary
 
 
 class Spirv:
-    """SPIR-V; implements `libraries.Dialect`, which describes the fields. They are terms for error messages, except
-    `kind` and `prototypes`.
+    """SPIR-V as the language of device libraries; implements `accelerators.libraries.Dialect`.
+
+    A library is a module with functions that kernels import. Code for all accelerators registers libraries and links
+    them at load time; a Vulkan device passes it an instance, which has the operations on SPIR-V, and terms for error
+    messages.
     """
 
-    kind = "spirv"
+    kind = "spirv"  # of the libraries, as registrations state it
     language = "SPIR-V"
     device = "a Vulkan device"
-    functions = "shader functions"
+    functions = "shader functions"  # in a library
     suffix = ".spv"
-    prototypes = "glsl"
+    prototypes = "glsl"  # key of the prototypes of imported functions in a manifest
     library_command = "glslangValidator -V -g --keep-uncalled -S comp lib.glsl -o lib.spv"
     library_hint = "glslangValidator -V -g --keep-uncalled compiles a library"
 
@@ -46,12 +49,15 @@ def check_writes(
 ) -> None:
     """Raise InvalidArgumentError if a linked function writes a buffer that the program expects to be only read.
 
+    The compiler checks the writes of its own code. Imported functions are linked when a program is loaded, so that
+    their writes to buffers are found only then, by reflection of the linked modules.
+
     Args:
         where: Text that error messages begin with.
         modules: SPIR-V modules, with imports linked.
         entries: (index of the module, name of the entry point) of each export; None if they are not known.
-        variant: Entry of the variant in the manifest; its key "spirv" may have "read_only", a list of flags by export
-            and binding.
+        variant: Entry of the variant in the manifest. Its key "spirv" may have "read_only", a list of flags by export
+            and binding: with [[true, false]], export 0 only reads binding 0 and may write binding 1.
     """
     read_only = (variant.get("spirv") or {}).get("read_only")
     if entries is None or not isinstance(read_only, list):

@@ -33,7 +33,7 @@ FEATURES has those of shaders.
 
 
 class Adapter:
-    """WebGPU adapter (WGPUAdapter).
+    """WebGPU adapter (WGPUAdapter): a GPU, or the CPU, as one back end of wgpu sees it; devices are opened on it.
 
     Attributes:
         handle: WGPUAdapter.
@@ -44,13 +44,15 @@ class Adapter:
         subgroup: Smallest and largest number of invocations of a subgroup; 0 if the adapter does not state them.
         supported_limits: WGPULimits with all limits of the adapter.
         limits: Name of a limit in the WebGPU standard → its value.
-        features: Names of its features, of those in FEATURES and OPTIONAL_FEATURES.
+        features: Names of its features, of those in FEATURES (which shaders use) and OPTIONAL_FEATURES (which host code
+            uses).
     """
 
     def __init__(self, handle: Any) -> None:
         """Query the names, limits and features of a WGPUAdapter."""
         ffi, lib = api.binding()
         self.handle = handle
+        # Names and kind.
         info = ffi.new("WGPUAdapterInfo*")
         lib.wgpuAdapterGetInfo(handle, info)
         self.model, self.driver = api.text_of(info.device), api.text_of(info.description)
@@ -58,6 +60,7 @@ class Adapter:
         self.backend = _BACKEND_NAMES.get(info.backendType, "other")
         self.subgroup = (info.subgroupMinSize, info.subgroupMaxSize)
         lib.wgpuAdapterInfoFreeMembers(info[0])
+        # Limits: those of the standard, then wgpu's own ones, a structure that is chained to the first.
         native = ffi.new("WGPUNativeLimits*", {"chain": {"sType": api.NATIVE_LIMITS}})
         self.supported_limits = ffi.new("WGPULimits*", {"nextInChain": ffi.addressof(native, "chain")})
         self._native = native  # `supported_limits` points to it; cffi frees it without this reference
@@ -67,7 +70,10 @@ class Adapter:
         self.features = {name for name, feature in feature_codes.items() if lib.wgpuAdapterHasFeature(handle, feature)}
 
     def names(self) -> WgslFeatures:
-        """Return the names of features and limits that variants may require."""
+        """Return the features of shaders and the limits, which variants of executables may require by name.
+
+        For example, "shader-f16" and "maxComputeWorkgroupSizeX>=512" are in the result if the adapter has them.
+        """
         return WgslFeatures(self.features & FEATURES.keys(), self.limits)
 
 
