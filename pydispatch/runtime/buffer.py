@@ -105,7 +105,7 @@ class Buffer:
                 f"got {out.dtype} {out.shape}"
             )
         target = np.empty(self.shape, self.dtype) if out is None else out
-        if self.element.packed:
+        if self.element.packed:  # elements of 2 or 4 bits: the array has a byte for each
             data = bytearray(self.nbytes)
             self.memory.read(memoryview(data))
             target[...] = unpack_elements(self.element, bytes(data), self.shape)
@@ -294,15 +294,22 @@ bytes in NumPy: the dtype of f8 is then u8, which denotes integers."""
 
 
 def element_of(dtype: DTypeLike, where: str = "") -> ElementType:
-    """Return the element type of a NumPy dtype. Raise InvalidArgumentError, which begins with `where`, without one.
+    """Return the element type that corresponds to a NumPy dtype: f32 for float32, i1 for bool, i4 for ml_dtypes.int4.
 
-    The word of an element type encodes its numerical type and its bits.
+    Candidates are dtype words: 32-bit encodings of element types, each of a numerical type and its number of bits.
+
+    Args:
+        dtype: NumPy dtype, or a value that `np.dtype` converts to one.
+        where: Begin of error messages.
+
+    Raises:
+        InvalidArgumentError: Programs have no such type, as for strings, structs and big-endian numbers.
     """
     try:
         wanted = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError, OverflowError) as error:
         raise InvalidArgumentError(f"{where}expected a NumPy dtype, got {dtype!r}: {error}") from None
-    if dtype is None:
+    if dtype is None:  # np.dtype(None) is float64
         raise InvalidArgumentError(f"{where}expected a NumPy dtype, got None")
     if wanted.kind == "b":  # bool
         return type_of(_TRUTH_WORD)

@@ -232,18 +232,19 @@ class Executor(ABC):
     # For calls through the memory of the process
 
     def run_addresses(self, data: PlanData, constants: bytes, fill_patterns: list[int], addresses: list[int]) -> None:
-        """Run a plan for `_core.device.Runner` with arguments and results in host memory, which are copied.
+        """Copy arguments from host memory to the device, run a plan, and copy the results back.
 
-        `record.arguments` and `record.results` are (buffer, index of the argument or result, size in bytes).
+        `_core.device.Runner` calls this method for calls whose arguments and results are in host memory.
 
         Args:
-            data: The plan.
-            constants: Push constants of this call, words of 32 bits.
+            data: The plan of the C core. Its Record, the plan as this device runs it, is cached in `data.device`.
+            constants: Push constants of this call, words of 32 bits: the scalars that kernels receive. The constants of
+                a Record are tensors of the program, such as weights.
             fill_patterns: Fill pattern of each command of the plan.
             addresses: Host address of each buffer that is an argument or result; 0 for unused ones.
         """
         context = self.context
-        record: Record | None = data.device  # the plan as this device runs it
+        record: Record | None = data.device
         if record is None:
             record = data.device = self.keep(data)
         acquired: list[Any] = []  # blocks to release after the run
@@ -261,6 +262,7 @@ class Executor(ABC):
             for buffer_index, _position, size in record.arguments:
                 if addresses[buffer_index]:
                     context.copy_in(blocks[buffer_index], addresses[buffer_index], size)
+            # Run the commands, and copy the results.
             if record.commands:  # of this device; they may include copies that `data` lacks, as of unaligned operands
                 traced.run(self, record, blocks, constants, record.fill_patterns_of(fill_patterns))
             else:
@@ -303,10 +305,13 @@ class Executor(ABC):
     def run_blocks(
         self, data: PlanData, constants: bytes, fill_patterns: list[int], memories: list[DeviceMemory | None]
     ) -> None:
-        """Run a plan for `_core.device.Runner` with arguments and results in device memory.
+        """Run a plan with arguments and results in device memory.
+
+        `_core.device.Runner` calls this method for the plans of a procedure (a function with control flow on the host),
+        whose tensors stay on the device between its steps.
 
         Args:
-            data: The plan.
+            data: The plan of the C core. Its Record, the plan as this device runs it, is cached in `data.device`.
             constants: Push constants of this call, words of 32 bits.
             fill_patterns: Fill pattern of each command of the plan.
             memories: Memory of each buffer that is an argument or result; None for other buffers.

@@ -113,6 +113,8 @@ class AcceleratorFunction(Submitted, Callee):
             scalars: Bytes of the scalar arguments.
             outputs: Buffer for each result; None for a new one. None instead of a list stands for new ones only.
         """
+        # Without scalars, the constants and patterns of the plan are those of each call. Values of results are
+        # computed for results that are numbers.
         constants, fill_patterns = record.data.constants, record.fill_patterns
         results: list[Any] = [None]  # one item per result; tensors are inserted below
         if scalars or not self._has_one_tensor_result:
@@ -241,9 +243,15 @@ class AcceleratorFunction(Submitted, Callee):
             self._context.copy_in(block, raw_bytes(source), source.nbytes)
 
     def _argument(self, argument: Any, size: int, staged: list[Any]) -> Any:
-        """Return the block of an argument. One that is not on the device is borrowed if possible, else copied.
+        """Return the block of an argument: the block of a buffer on this device, a borrowed array, or a copy.
 
-        staged: receives the blocks to release after the run.
+        A borrowed block is over the memory of the array itself, which kernels read without a copy. Few devices can do
+        this, and not for every array: see `Context.borrow`.
+
+        Args:
+            argument: Buffer of any device, or array.
+            size: Bytes of the argument.
+            staged: Receives blocks that are borrowed or acquired here, which the caller releases after the run.
         """
         if isinstance(argument, Buffer):
             if self._is_usable_in_place(argument):

@@ -64,11 +64,12 @@ class OperandMemory:
         Args:
             context: The device.
             block: Block of device memory that contains the operand.
-            block_offset: Offset of the operand in the block, in bytes. Copies of a context begin at the start of a
-                block, so that the bytes before the operand are copied too.
+            block_offset: Offset of the operand in the block, in bytes. `Context.copy_in` writes from the start of a
+                block: where the CPU cannot access the block, `read` and `write` copy the bytes before the operand too.
             size: Bytes of the operand.
-            address: (handle, offset), as `Surroundings.address_of` returns them.
-            access: Access of the host command to the operand.
+            address: (handle, offset), as `Surroundings.address_of` returns them: the VkBuffer that contains the block,
+                and the offset of the operand in it; on CUDA, the address of the operand, and 0.
+            access: Access of the host command to the operand; `write` refuses `Access.READ`.
         """
         self.handle, self.offset = address
         self.size, self._context, self._block, self._block_offset = size, context, block, block_offset
@@ -141,16 +142,21 @@ class OperandBuffer(Buffer):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Device state that a host command receives.
+    """Device state that a host command receives; `Executor.surroundings` creates it for each call of a command.
+
+    Handles are those of the device's driver, as integers.
 
     Attributes:
         kind: Name of the kind of device, such as "cuda".
         context: The device.
-        address_of: Returns, for a block and an offset in bytes, the driver's handle of the memory and the offset in it.
-        stream: Handle of the CUDA stream that work is enqueued on; None elsewhere.
-        command_buffer: Handle of what commands are recorded into; None where they are enqueued.
-        handle: Handle of the driver's device or context.
-        current: Context manager that is active while the command runs.
+        address_of: Returns, for a block and an offset in bytes, the handle of the memory and the offset in it: the
+            VkBuffer or WGPUBuffer that contains the block; on other devices the address of the byte, and 0.
+        stream: CUstream that the command enqueues its work on; None on devices other than CUDA.
+        command_buffer: VkCommandBuffer or WGPUCommandEncoder that the command records its work into; None on other
+            devices, and if all earlier work is complete when the command is called.
+        handle: CUcontext, VkDevice or WGPUDevice; None for the PTX interpreter.
+        current: Context manager that is active while the command runs. On CUDA it makes the CUcontext current in the
+            thread; elsewhere it does nothing.
     """
 
     kind: str
@@ -192,7 +198,10 @@ class HostCalls:
     def call(
         self, function: int, command: Custom, blocks: Blocks, constants: bytes, surroundings: Surroundings
     ) -> None:
-        """Call a host command. Raise CommandError, which names the command and the function, if it fails.
+        """Call a host command, a function in Python or C. Raise CommandError, which names it, if it fails.
+
+        A Python function is called as f(context, *operands): with the operands tensor x, scalar n, tensor y, it is
+        f(context, x, n, y). The context has the handles of the device; it and the tensors are invalid after the call.
 
         Args:
             function: Index of the function whose plan contains the command.
@@ -207,11 +216,12 @@ class HostCalls:
             surroundings.kind, linked.name, surroundings.stream, surroundings.command_buffer, surroundings.handle
         )
         try:
-            self._inside.add(thread)
+            self._inside.add(thread)  # until it returns, the command cannot call its own program in this thread
             with surroundings.current, traced.span(Kind.HOST, linked.name):
                 if linked.function is None:
                     self._call_native(linked, tensors, scalars, surroundings)
                 else:
+                    # Merge tensors and scalars in the order of the signature.
                     buffers, scalar_values = iter(tensors), iter(scalars)
                     is_scalar = [operand.sizes is None for operand in linked.operands]
                     linked.function(context, *[next(scalar_values if scalar else buffers) for scalar in is_scalar])
@@ -222,6 +232,7 @@ class HostCalls:
             raise CommandError(f"{where}: {text}", linked.name) from error
         finally:
             self._inside.discard(thread)
+            # The function may have kept its arguments: refuse their later use.
             context.end()
             for buffer in tensors:
                 buffer.memory.invalidate()
@@ -229,17 +240,25 @@ class HostCalls:
     def _operands(
         self, linked: LinkedCommand, command: Custom, blocks: Blocks, constants: bytes, surroundings: Surroundings
     ) -> tuple[list[Any], list[Any]]:
-        """Return the tensors of a host command as OperandBuffers, and its scalars as numbers, each in order."""
+        """Return the tensors of a host command as OperandBuffers, and its scalars as numbers, each in order.
+
+        A command has one slot per tensor, the sizes of all tensors, concatenated, and two words of the constants per
+        scalar.
+
+        Example:
+            The operands tensor of 2x3, scalar, tensor of 5 have two slots and the sizes (2, 3, 5). With first_constant
+            4, words 4 and 5 are the scalar, low word first.
+        """
         slots, sizes, offset = iter(command.slots), iter(command.sizes), 4 * command.first_constant
         tensors: list[Any] = []
         scalars: list[Any] = []
         for operand in linked.operands:
-            if operand.sizes is None:
+            if operand.sizes is None:  # a scalar
                 scalars.append(scalar_of(operand.dtype, int.from_bytes(constants[offset : offset + 8], "little")))
                 offset += 8  # two constant words for each scalar
                 continue
             slot = next(slots)
-            shape = tuple([next(sizes) for _ in operand.sizes])
+            shape = tuple([next(sizes) for _ in operand.sizes])  # operand.sizes itself has -1 for dynamic sizes
             block = blocks[slot.buffer]
             address = surroundings.address_of(block, slot.offset)
             memory = OperandMemory(surroundings.context, block, slot.offset, slot.size, address, operand.access)

@@ -167,13 +167,19 @@ class Resolution:
         self.imports: list[Import] = []
 
     def link(self, name: str, modules: Sequence[bytes], variant: Mapping[str, Any]) -> list[bytes]:
-        """Return the modules of an executable with their imports resolved.
+        """Link the modules of an executable with the libraries, return them, and add its imports to `imports`.
+
+        Example:
+            A variant with one required and one optional import ("?"), which the export "mlp" calls:
+
+                {"imports": ["gelu", "?log"],
+                 "calls": [{"symbol": "gelu", "optional": false, "exports": ["mlp"], "glsl": ["float gelu(float)"]},
+                           {"symbol": "log", "optional": true, "exports": ["mlp"], "glsl": ["void log(int)"]}]}
 
         Args:
             name: Name of the executable.
             modules: Code of its modules.
-            variant: Entry of the chosen variant in the manifest, whose keys "imports" and "calls" are read. An import
-                "?name" is optional.
+            variant: Entry of the chosen variant in the manifest, whose keys "imports" and "calls" are read.
 
         Raises:
             ArtifactError: A module is broken.
@@ -185,8 +191,8 @@ class Resolution:
             raise ArtifactError(f'{where}: the key "imports" of its variant cannot be read')
         symbols = [str(entry) for entry in entries]
         optional = {entry[1:] for entry in symbols if entry.startswith("?")}
-        providers: dict[str, str] = {}
-        unresolved: list[str] = []
+        providers: dict[str, str] = {}  # symbol → name of the library that defines it
+        unresolved: list[str] = []  # required symbols that no library defines
         linked_modules: list[bytes] = []
         for module in modules:
             linked = self.dialect.link(module, self.libraries, optional, where)
@@ -196,6 +202,7 @@ class Resolution:
         calls = list(self._calls(variant, where))
         if unresolved:
             raise self._missing(name, unresolved, calls)
+        # List what was imported, with the export that calls it, for reports.
         for symbol in (entry.removeprefix("?") for entry in symbols):
             provider = providers.get(symbol)
             calls_of_symbol = tuple(call for call in calls if call.symbol == symbol)

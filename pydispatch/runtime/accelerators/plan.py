@@ -56,14 +56,17 @@ class Record:
     )  # fmt: skip
 
     def __init__(self, data: PlanData, alignments: Mapping[int, int] | None = None) -> None:
-        """Convert a plan of the C core.
+        """Convert a plan of the C core to the form in which this device runs it.
 
-        alignments: index of an executable → alignment in bytes that it requires of its bindings; by default 1.
+        Args:
+            data: The plan of the C core.
+            alignments: Index of an executable → alignment in bytes that it requires of its bindings; 1 for one that is
+                missing. {0: 16}: the kernels of executable 0 may load 16 bytes at once.
         """
         # The plan of the C core, with the buffers of each kind. For the attributes, see the class.
         self.data = data
         self.commands, self.has_deferred = data.commands, data.has_deferred
-        self.command_indices = data.numbers
+        self.command_indices = data.numbers  # [0, 2] if command 1 is empty for these sizes
         self.origins: list[int] | None = None  # the commands are those of `data`, until copies are inserted
         buffers = list(enumerate(data.buffers))
         self.arguments = [(n, b.index, b.size) for n, b in buffers if b.kind == BufferKind.ARGUMENT]
@@ -72,10 +75,11 @@ class Record:
         self.constants = [(n, b.index) for n, b in buffers if b.kind == BufferKind.CONSTANT]
         self.sizes = [b.size for b in data.buffers]
         self.arena_bytes = data.arena_bytes
-        # Caches, and the changes for this device: aligned copies of operands, and transients in the arena.
+        # Caches, empty until the first use.
         self.state: Any = None
         self.in_place_variants: dict[tuple[tuple[int, int], ...], Record] = {}
         self.segments: list[tuple[int, Any]] | None = None
+        # The changes for this device: aligned copies of operands, and transients as ranges of one buffer, the arena.
         if alignments and any(_unaligned_slots(command, alignments) for command in data.commands):
             self._insert_alignment_copies(alignments)
         self.fill_patterns = [c.pattern if isinstance(c, Fill) else 0 for c in self.commands]
@@ -92,10 +96,18 @@ class Record:
         return fill_patterns if self.origins is None else [fill_patterns[i] for i in self.origins]
 
     def in_place_variant(self, memories: Sequence[Any]) -> Record:
-        """Return the plan for a call whose buffers have the memory `memories`, by index of the buffer.
+        """Return the plan for a call in which results may have the memory of arguments.
 
-        If a result has the memory of an argument, it is the plan without the copies of that argument to that result;
-        it is cached.
+        A plan that updates a tensor first copies the argument to the result, and then writes ranges of the result. If
+        both are the same memory, the copy is left out. Such a plan is cached; a call without shared memory gets `self`.
+
+        Example:
+            For argument buffer 0 and result buffer 1, the memories [m, n] return `self`, and [m, m] return the plan
+            without the copy of buffer 0 to buffer 1.
+
+        Args:
+            memories: Memory of each buffer that is an argument or result, by index of the buffer; None for others. Two
+                buffers share memory if they have the same object.
         """
         if len(self.results) == 0 or len(self.arguments) == 0:
             return self
@@ -112,11 +124,11 @@ class Record:
         return record
 
     def _without_copies(self, result_in_memory_of: dict[int, int]) -> Record:
-        """Return the plan for calls in which results share the memory of arguments.
+        """Return this plan without the copies of arguments to results that copy a range of memory to itself.
 
-        Copies of such an argument to its result are left out where they copy a range of memory to itself.
+        A copy of such an argument to another offset of its result moves bytes, and stays.
 
-        result_in_memory_of: buffer of an argument → buffer of the result that shares its memory.
+        result_in_memory_of: index of an argument's buffer → index of the buffer of the result that shares its memory.
         """
 
         def has_effect(command: Command) -> bool:
@@ -127,6 +139,7 @@ class Record:
 
         remaining = [i for i, command in enumerate(self.commands) if has_effect(command)]
         record = copy.copy(self)
+        # For each command, the index of the command of the C core's plan that it comes from: see the class.
         origins = range(len(self.commands)) if self.origins is None else self.origins
         record.commands, record.command_indices = (
             [self.commands[i] for i in remaining],
@@ -138,24 +151,38 @@ class Record:
         return record
 
     def _insert_alignment_copies(self, alignments: Mapping[int, int]) -> None:
-        """Insert copies before and after dispatches with unaligned operands.
+        """Let dispatches use aligned copies of their unaligned operands, and insert the commands that copy these.
 
-        The commands of a region do not depend on each other; the next region begins when they are done. Each region
-        becomes three: copies to aligned transients, the dispatches, and copies back of operands that may be written.
+        An operand is unaligned if its offset is no multiple of the alignment that the executable requires. The commands
+        of a region do not depend on each other; the next region begins when they are done. Region r becomes three: 3r
+        copies operands to aligned transients, 3r + 1 has the commands of r, 3r + 2 copies operands that may have been
+        written back.
+
+        Example:
+            Buffer 1 is a result, buffer 2 a new transient, and the executable requires an alignment of 16 bytes:
+
+                before  region 0: dispatch on bytes 8 to 72 of buffer 1
+                after   region 0: copy bytes 8 to 72 of buffer 1 to bytes 0 to 64 of buffer 2
+                        region 1: dispatch on bytes 0 to 64 of buffer 2
+                        region 2: copy bytes 0 to 64 of buffer 2 to bytes 8 to 72 of buffer 1
+
+        Args:
+            alignments: Index of an executable → alignment in bytes that it requires of its bindings.
         """
         commands: list[Command] = []
-        origins: list[int] = []
+        origins: list[int] = []  # for each of `commands`, the index of the command of `data` that it comes from
         for index, command in enumerate(self.data.commands):
             copies_in: list[Command] = []
             copies_out: list[Command] = []
             first_region = 3 * command.region
-            staged: dict[Slot, Slot] = {}
+            staged: dict[Slot, Slot] = {}  # unaligned operand → its aligned copy; equal operands share a copy
             for slot in _unaligned_slots(command, alignments):
                 if slot not in staged:
                     aligned = staged[slot] = Slot(self._new_transient(slot.size), 0, slot.size)
                     copies_in.append(Copy(first_region, (slot, aligned)))
+                    # A command does not state which operands it writes. Arguments and constants are read only.
                     if self.data.buffers[slot.buffer].kind in (BufferKind.RESULT, BufferKind.TRANSIENT):
-                        copies_out.append(Copy(first_region + 2, (aligned, slot)))  # other buffers are read only
+                        copies_out.append(Copy(first_region + 2, (aligned, slot)))
             slots = tuple(staged.get(slot, slot) for slot in command.slots)
             commands += [*copies_in, replace(command, region=first_region + 1, slots=slots), *copies_out]
             origins += [index] * (len(copies_in) + 1 + len(copies_out))

@@ -92,8 +92,11 @@ class AcceleratorProcedure(Submitted, Callee):
     def _run_call(self, args: tuple[Any, ...]) -> list[Any]:
         """Run a call and return its results: numbers, or (memory, shape, element type, bytes) of tensors.
 
-        An exception from the device, a host command or a signal handler is raised unchanged: the C core passes only a
-        status, so `raised` holds the exception meanwhile.
+        The C core runs the procedure and calls the executor back for each step. If a callback raises (an error of the
+        device or of a host command, or an exception of a signal handler), the core passes on only a status. The
+        exception itself is stored in `Executor.raised`, under the id of the thread; this method raises it unchanged.
+
+        args: buffers of the device, arrays and numbers, in the order of the signature.
         """
         raised, here = self._executor.raised, threading.get_ident()
         try:
@@ -101,14 +104,14 @@ class AcceleratorProcedure(Submitted, Callee):
                 return self._procedure.on_device(args)
             except BaseException:
                 error = raised.pop(here, None)
-                if error is None:
+                if error is None:  # no callback has raised: an error of the core itself
                     raise
             try:
-                raise error
+                raise error  # outside of the handler, so that the core's error is not its context
             finally:
-                del error  # it refers to this frame
+                del error  # its traceback refers to this frame: a cycle, which would keep arguments alive
         finally:
-            raised.pop(here, None)
+            raised.pop(here, None)  # none may be left for the next call of this thread
 
     def _checked_outputs(self, out: Any) -> list[Any]:
         """Return one output per result, checked before anything runs; None for a result without output.

@@ -24,7 +24,7 @@ def properties_of(name: str, capability: tuple[int, int], has_cubins: bool = Tru
     Args:
         name: Name of the device, such as "cuda:0".
         capability: Compute capability, (major, minor).
-        has_cubins: Whether the device executes machine code, not only PTX.
+        has_cubins: Whether the device executes machine code (cubins), not only PTX; False for the PTX interpreter.
     """
     major, minor = capability
     architecture_features = capabilities(major, minor)
@@ -39,7 +39,8 @@ def properties_of(name: str, capability: tuple[int, int], has_cubins: bool = Tru
         f"-arch={architecture} or an older one"
     )
     return DeviceProperties(
-        ids=("cuda", name), format=FORMAT, features=features, known=architecture_features,
+        ids=("cuda", name), format=FORMAT, features=features,
+        known=architecture_features,  # also those of cubins: a query for a known feature that is missing returns 0
         processor_data=(0,) * 8,  # only CPUs have features in these words
         workers=1, why_not=partial(why_not, major, minor), remedy=remedy,
     )  # fmt: skip
@@ -80,6 +81,7 @@ class Ptx:
 
     def is_code(self, data: bytes) -> bool:
         """Return whether bytes look like PTX: text with a .version directive, which comments may precede."""
+        # 64 KiB hold the comments before the directive. A NUL byte near the start means a binary file, such as a cubin.
         return b".version" in data[:65536] and b"\0" not in data[:64]
 
     def open_library(self, data: bytes, name: str) -> PtxLibrary:

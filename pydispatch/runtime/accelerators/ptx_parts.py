@@ -52,8 +52,9 @@ class KernelEntry:
         shared: Dynamic workgroup memory in bytes.
         bindings: Number of bindings (buffers), whose addresses are the first parameters.
         sizes: Sizes in bytes of the parameters after the bindings.
-        described: Layout of all parameters if the kernel declares another one, else None; `sizes` is then empty.
-        constants: Number of constant words of a kernel with a described layout.
+        described: Layout of all parameters, for a kernel whose parameters are not the addresses of the bindings and
+            then the constants; `sizes` is empty for such a kernel. None for others.
+        constants: Number of 32-bit words of constants that a dispatch passes; only used with a described layout.
     """
 
     ordinal: int
@@ -124,7 +125,7 @@ class PtxParts:
     """
 
     def __init__(self, code: bytes | memoryview, notes: object, where: str) -> None:
-        """Read the description of a variant's modules.
+        """Read the description of a variant's modules. For the attributes, see the class.
 
         Args:
             code: PTX or cubin modules, one after the other.
@@ -136,6 +137,7 @@ class PtxParts:
             ArtifactError: The notes do not fit the code.
         """
         self.where = where
+        # Without notes: one module, whose kernels are found by name and state their block sizes.
         self.modules = [ModuleRange(0, len(code), kind_of(code))]
         self.entries: list[tuple[int, str]] | None = None
         self.blocks: list[Block | None] = []
@@ -154,6 +156,16 @@ class PtxParts:
         """Read the attributes from the notes, a JSON object with their names as keys. For their meaning, see the class.
 
         Raise KeyError or ValueError unless the notes describe `size` bytes of code.
+
+        Example:
+            Two exports in one module of 4096 bytes; the second has 1024 bytes of workgroup memory and two scalars:
+
+                {"modules": [[0, 4096, "ptx"]], "entries": [[0, "add"], [0, "mul"]],
+                 "blocks": [[64, 1, 1], [256, 1, 1]], "shared": [0, 1024], "parameters": [[4], [4, 8]],
+                 "constants": []}
+
+            For code that is supplied when the program is loaded, "modules", "entries" and "parameters" are missing. The
+            key "described" is optional.
         """
         notes = table(notes)
         self.blocks = [None if block is None else _block(block) for block in listed(notes["blocks"])]
@@ -229,7 +241,13 @@ class PtxParts:
     def _kernel_by_name(self, export: Export, modules: Sequence[bytes]) -> KernelEntry:
         """Return the kernel of an export when the manifest lists no `entries`, as for a supplied PTX file.
 
-        It is the kernel of the module that has the name of the export, or the only kernel of the module.
+        It is the kernel of the module that has the name of the export, or the only kernel of the module. Its block size
+        is that of the program or of .reqntid in the kernel, which must not differ; one of them must exist. Raise
+        ArtifactError if there is no such kernel, or its parameters or block size do not match the program.
+
+        Args:
+            export: The export.
+            modules: Code of each module; only the first is read, since without `entries` there is one.
         """
         ordinal, name, bindings = export.ordinal, export.name, export.bindings
         kind = self.modules[0].kind
@@ -238,10 +256,11 @@ class PtxParts:
         if kernel is None:
             have = ", ".join(k.name for k in kernels) or "none"
             raise ArtifactError(f"{self.where}: there is no entry '{name}'; the module has: {have}")
-        # The program describes all parameters, or the kernel declares the sizes of those after the bindings.
+        # Parameters: the program describes all of them, or the kernel declares the sizes of those after the bindings.
         described = self._described(ordinal)
         sizes = kernel.parameters[bindings:] if described is None else ()
         self._check(export, kernel, sizes, modules[0] if kind == PTX else None)
+        # Block size: `blocks` and `shared` are empty if the variant has no notes.
         block = self.blocks[ordinal] if ordinal < len(self.blocks) else None
         if block is None or (kernel.required_block is not None and block != _padded_block(kernel.required_block)):
             block = self._required_block(export, kernel, block)
@@ -266,7 +285,9 @@ class PtxParts:
     def _mismatch(self, export: Export, kernel: DeclaredKernel, sizes: Sequence[int], ptx: bytes | None) -> str | None:
         """Return why the parameters of a kernel do not match its export; None if they do. Arguments: see `_check`.
 
-        Of a cubin only the sizes of parameters are known: 8 bytes for the pointer of a binding, 4 for a constant.
+        Parameters are compared with the layout that the program describes, if it describes one. Otherwise they must be
+        the pointers of the bindings, then the constants. Of PTX the types are checked. Of a cubin only sizes are known:
+        8 bytes for a pointer, 4 or less for a constant of one 32-bit word, 8 for a constant of two.
         """
         constants, bindings, described = export.constants, export.bindings, self._described(export.ordinal)
         if ptx is not None or described is not None:
@@ -317,6 +338,10 @@ class PtxParts:
 class Packer:
     """Packer of kernel parameters in CUDA's layout: each offset is a multiple of the parameter's size.
 
+    Example:
+        Packer(1, [4, 8, 2]) is for one address and constants of 4, 8 and 2 bytes: offsets [0, 8, 16, 24], size 26. In
+        the push constants, which are 32-bit words, the constants are word 0, words 1 and 2, and the low half of word 3.
+
     Attributes:
         bindings: Number of bindings, which are passed as addresses of 8 bytes before the constants.
         offsets: Offset of each parameter in bytes.
@@ -331,7 +356,7 @@ class Packer:
         """Compute the layout. bindings: their number. sizes: bytes of each parameter after them: 1, 2, 4 or 8."""
         offsets, end, unpack_codes, pack_codes = [], 0, "", ""
         for size in (*[8] * bindings, *sizes):
-            start = -(-end // size) * size
+            start = -(-end // size) * size  # the next multiple of the size
             pack_codes += "x" * (start - end) + _CODES[size]  # "x": a byte of padding
             offsets.append(start)
             end = start + size
@@ -357,6 +382,10 @@ class Packer:
 class DescribedPacker:
     """Packer of kernel parameters in a layout that the program states; has the interface of `Packer`.
 
+    Example:
+        The parameters ["constant(0)", "binding(0)", "7 : i32"] are word 0 of the constants at offset 0, the address of
+        binding 0 at 8, and the number 7 at 16: size 20. `formats.ptx.parameters` has all forms of such descriptions.
+
     Attributes:
         offsets: Offset of each parameter in bytes.
         size: Bytes of all parameters.
@@ -372,6 +401,7 @@ class DescribedPacker:
         """
         self.offsets, self.size, self._bindings = list(parameters.offsets), parameters.size, bindings
         self._fields, end, codes = parameters.fields, 0, "<"
+        # The `struct` format: before each field the bytes of padding since the end of the field before it.
         for field in self._fields:
             codes += f"{field.offset - end}x{_CODES[field.size]}"
             end = field.offset + field.size

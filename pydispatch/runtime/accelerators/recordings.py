@@ -49,7 +49,12 @@ class RecordingCache(Generic[R]):
 
 
 class RecordingExecutor(Executor, Generic[R]):
-    """Executor that records a plan once for each set of blocks. `state` of a plan is its `RecordingCache`."""
+    """Executor that records the commands of a plan once for each set of blocks, and submits the recording in each run.
+
+    A recording, such as a Vulkan command buffer, refers to the blocks of device memory that it was recorded for. A run
+    takes the recording of `key_of(...)` out of `recordings(plan)`, or calls `record` if there is none. It submits the
+    recording, and puts it back. `Record.state` of a plan is the cache of its recordings.
+    """
 
     CAPACITY = 8
     """Recordings of one plan: enough for double-buffered loops over a few inputs and outputs."""
@@ -70,7 +75,7 @@ class RecordingExecutor(Executor, Generic[R]):
         """
 
     def recordings(self, plan: Record) -> RecordingCache[R]:
-        """Return the recordings of a plan."""
+        """Return the cache of a plan's recordings; create it on the first call."""
         if plan.state is None:
             with self.context.lock:
                 if plan.state is None:
@@ -82,14 +87,30 @@ class RecordingExecutor(Executor, Generic[R]):
     def key_of(plan: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Any:
         """Return the cache key of a recording: block numbers, and constants and fill patterns if they are deferred.
 
-        Deferred ones are known in a call only, as they depend on its scalars.
+        Deferred ones depend on the scalars of a call; others are the same in all calls of the plan. Block numbers,
+        unlike addresses, identify blocks: a new block has a new number.
+
+        Example:
+            For blocks with the numbers 7 and 9, and an unused buffer between them: (7, 0, 9). If values are deferred:
+            ((7, 0, 9), constants, fill patterns).
         """
         numbers = tuple([block.number if block is not None else 0 for block in blocks])
         return (numbers, constants, tuple(fill_patterns)) if plan.has_deferred else numbers
 
 
 class FixedRecording(Generic[R]):
-    """Recording over fixed memory, recorded at its first run; a base of `execute.Fixed` implementations."""
+    """Recording of a plan over fixed memory: the same blocks in all runs, until `update` binds others.
+
+    Base class of the devices' implementations of `execute.Fixed`. They add `run`, which records the plan if `recorded`
+    is None, and submits the recording.
+
+    Attributes:
+        executor: Executor that records the plan.
+        context: Open device of the executor.
+        plan: The plan.
+        recorded: The recording; None until the first run after the last `update`.
+        arguments: (blocks, constants, fill patterns) that the recording is for.
+    """
 
     def __init__(
         self,
@@ -109,7 +130,7 @@ class FixedRecording(Generic[R]):
             fill_patterns: Fill pattern of each command; unused for commands that do not fill.
         """
         self.executor, self.context, self.plan = executor, executor.context, plan
-        self.recorded: R | None = None  # until the first run after `update`
+        self.recorded: R | None = None
         self.update(blocks, constants, fill_patterns)
 
     def update(self, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:

@@ -241,6 +241,8 @@ def around(sched: Scheduler, allocator: int = 0) -> CpuDevice:
 def level(features: frozenset[str]) -> str:
     """Return the x86-64 psABI level that a set of features reaches, or "generic" below v2 and on other architectures.
 
+    A CPU with all features of v2 and v3, and none of v4, has "x86-64-v3".
+
     features: LLVM's names of CPU features.
     """
     levels = {
@@ -248,7 +250,8 @@ def level(features: frozenset[str]) -> str:
         "x86-64-v3": {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"},
         "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
     }
-    # Features that this build cannot detect do not count, but one of each level must be detected.
+    # A level is reached if the CPU has all of its features that this build can detect, and at least one of them: on
+    # another architecture none can be detected, so that no requirement would be left.
     detectable = set(sched.known_cpu_features())
     reached = "generic"
     for name, needs in levels.items():

@@ -84,10 +84,10 @@ class Context(Closing, base.Context):
         self.index, self.name, self.is_checked = index, f"cuda:{index}", is_checked
         self._require_existing()
         self.loss_reason, self.is_shut = "", False
-        self.transfers = base.Transfers()
-        self.is_poisoned = poison_requested()
+        self.transfers = base.Transfers()  # counts copies between the process and the device
+        self.is_poisoned = poison_requested()  # whether new blocks are filled with NaN: PYDISPATCH_CHECK=poison
         self.lock = threading.RLock()
-        super().__init__()
+        super().__init__()  # of Closing: replaces `lock` in a forked child, and destroys the device after `close`
         self.recent_launches: deque[tuple[str, tuple[StepName, ...]]] = deque(maxlen=_RECENT_LAUNCHES)
         # What the device is, and what it can do.
         self.device = self.check(driver.cuDeviceGet(index), f"cuDeviceGet({index})")
@@ -97,7 +97,7 @@ class Context(Closing, base.Context):
         name = self.check(driver.cuDeviceGetName(128, self.device), "cuDeviceGetName")
         self.model = bytes(name).split(b"\0")[0].decode(errors="replace")
         self.capability = self.attributes["major"], self.attributes["minor"]
-        if not self.attributes["pools"]:
+        if not self.attributes["pools"]:  # StreamOrderedPool allocates from a memory pool of the driver
             raise DeviceUnavailableError(
                 f"{self.name} ({self.model}) has no memory pools, which pydispatch needs; its driver lacks them"
             )
@@ -108,17 +108,19 @@ class Context(Closing, base.Context):
         self.unload_module = driver.cuModuleUnload
         self.modules: weakref.WeakSet[Any] = weakref.WeakSet()  # `modules.Modules` of all loaded programs
         self.garbage: deque[tuple[Any, Any]] = deque()
-        # (event, borrowed blocks that work before the event uses): released once the event is complete.
+        # (event, borrowed blocks that work before the event uses): released once the event is complete. Borrowed blocks
+        # are over memory of other libraries, such as a tensor of PyTorch that a call uses: see release_unused().
         self._borrowed_until: deque[tuple[Any, list[Block]]] = deque()
         self._events: list[Any] = []  # events that may be recorded again
         try:
             with self.current:
+                # Flag 0: the stream and the default stream of the process wait for each other.
                 self.stream = self.check(driver.cuStreamCreate(0), "cuStreamCreate")
                 self.pool = StreamOrderedPool(self)
         except BaseException:
             driver.cuDevicePrimaryCtxRelease(self.device)
             raise
-        self.stream_number = int(self.stream)
+        self.stream_number = int(self.stream)  # the CUstream as host commands receive it
 
     def _require_existing(self) -> None:
         """Raise DeviceUnavailableError if the machine has no device of this index."""
@@ -335,8 +337,10 @@ class Context(Closing, base.Context):
     def release_unused(self) -> None:
         """Destroy unused objects of the driver, and release borrowed memory that no work in flight uses any more.
 
-        An event on the stream marks the end of the work that may use the blocks borrowed so far. They are released by
-        the first call of this method after the event is complete.
+        A borrowed block is over memory of another library, such as a tensor of PyTorch that was passed to a call, and
+        keeps that tensor alive. No buffer refers to the blocks in `pool.unused_borrowed` any more, but enqueued work
+        may still use them. An event is therefore recorded on the stream after that work. The first call of this method
+        after the event is complete drops the blocks.
         """
         unused_borrowed = self.pool.unused_borrowed
         if not (unused_borrowed or self._borrowed_until or self.garbage):
@@ -344,12 +348,13 @@ class Context(Closing, base.Context):
         driver = self.driver
         with self.lock, self.current:
             self._destroy_garbage()
-            if unused_borrowed:
+            if unused_borrowed:  # mark the end of the work that may use them
                 event, blocks = self.event(), []
                 while unused_borrowed:
                     blocks.append(unused_borrowed.popleft())
                 self.check(driver.cuEventRecord(event, self.stream), "cuEventRecord")
                 self._borrowed_until.append((event, blocks))
+            # Drop the blocks of complete events; the status of cuEventQuery is 0 for these.
             while self._borrowed_until and not driver.cuEventQuery(self._borrowed_until[0][0])[0]:
                 event, _ = self._borrowed_until.popleft()
                 self._events.append(event)

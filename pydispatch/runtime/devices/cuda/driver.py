@@ -85,11 +85,13 @@ def binding() -> Any:
     return _start(os.getpid())  # cached for each process, since a forked one must initialize the driver again
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=2)  # 2: in a forked child, the entry of its parent is one
 def _start(process: int) -> Any:
-    """Load and initialize the driver in this process. Raise DeviceUnavailableError if it is missing or too old.
+    """Import and initialize the driver's module in this process, and return it.
 
-    process: the process id, which makes a forked process load it again.
+    Raise DeviceUnavailableError if the package or the driver is missing, or the driver is too old.
+
+    process: id of this process, the key of the cache. A forked child has another id, and initializes the driver again.
     """
     with importing("CUDA", "cuda", DeviceUnavailableError):
         driver = importlib.import_module(MODULE)

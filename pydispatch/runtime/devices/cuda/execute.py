@@ -270,12 +270,19 @@ class CudaExecutor(Executor):
 
 
 class Fixed:
-    """Run of a plan over fixed memory, as a graph; implements `accelerators.execute.Fixed`."""
+    """Run of a plan over fixed memory, as a CUDA graph of its own; implements `accelerators.execute.Fixed`.
+
+    Memory is fixed if runs use the same blocks until `update` binds others. On a checked device, one that was opened
+    with "?check=1", there is no graph: `run` launches each step and waits for it, so that errors name the step.
+    """
 
     def __init__(
         self, executor: CudaExecutor, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]
     ) -> None:
-        """Bind the memory of the first runs, and build the graph, except on a checked device."""
+        """Bind the memory and values of the first runs, and build the graph, except on a checked device.
+
+        Arguments are those of `CudaExecutor.fix`.
+        """
         self.executor, self.record, self.context = executor, record, executor.context
         self.run_arguments: tuple[list[int], bytes, list[int]]  # (addresses, constants, fill patterns), set by update()
         self.graph: Graph | None = None  # built by update(), except on a checked device
